@@ -1,0 +1,371 @@
+// One GPU as a device: CUDA events on a stream of its own, graphs for short kernels, and the FP64
+// reference and the verdict computed where the operands are.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+#include "bench/backend.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// After some errors the context answers every call with the same error: then nothing more can be measured.
+void check(cudaError_t status, std::source_location where = std::source_location::current()) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  const std::string text = std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ", " +
+                           where.file_name() + ":" + std::to_string(where.line()) + ")";
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text);
+  if (cudaFree(nullptr) != cudaSuccess) throw DeviceLost(text);
+  throw std::runtime_error(text);
+}
+
+// A CUDA handle with its destroyer.
+template <typename Handle, auto kDestroy>
+class Owned {
+ public:
+  explicit Owned(Handle handle) : handle_(handle) {}
+  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owned() {
+    if (handle_ != nullptr) kDestroy(handle_);
+  }
+  operator Handle() const { return handle_; }
+
+ private:
+  Handle handle_;
+};
+using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
+using OwnedEvent = Owned<cudaEvent_t, cudaEventDestroy>;
+using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using OwnedGraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+OwnedStream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return OwnedStream(stream);
+}
+
+OwnedEvent make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event));
+  return OwnedEvent(event);
+}
+
+// Calls f with a value of the C++ type behind an element type.
+template <typename F>
+void with_type(ElementType type, F&& f) {
+  switch (type) {
+    case ElementType::f32: return f(float{});
+    case ElementType::bf16: return f(__nv_bfloat16{});
+    case ElementType::f16: return f(__half{});
+  }
+}
+
+template <typename T>
+__global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
+    to[i] = static_cast<T>(fill_value(fill, seed, i));
+}
+
+// 64 x 64 results a block, 4 x 4 a thread, in FP64; both sums in one pass over A and B.
+constexpr int kTile = 64, kDepth = 16, kThreads = 256;
+
+template <typename T>
+__global__ void reference_kernel(Problem p, const T* a, const T* b, double* expected, double* magnitude) {
+  __shared__ double a_tile[kDepth][kTile + 1];
+  __shared__ double b_tile[kDepth][kTile];
+  const std::int64_t tile_columns = (p.n + kTile - 1) / kTile;
+  const std::int64_t row0 = blockIdx.x / tile_columns * kTile;
+  const std::int64_t column0 = blockIdx.x % tile_columns * kTile;
+  const int x = threadIdx.x % 16;
+  const int y = threadIdx.x / 16;
+  double sum[4][4] = {}, size[4][4] = {};
+  for (std::int64_t step = 0; step < p.k; step += kDepth) {
+    for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
+      const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
+      a_tile[i % kDepth][i / kDepth] =
+          row < p.m && a_k < p.k ? static_cast<double>(static_cast<float>(a[row * p.k + a_k])) : 0.0;
+      const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
+      b_tile[i / kTile][i % kTile] =
+          column < p.n && b_k < p.k ? static_cast<double>(static_cast<float>(b[b_k * p.n + column])) : 0.0;
+    }
+    __syncthreads();
+    for (int l = 0; l < kDepth; ++l)
+      for (int r = 0; r < 4; ++r)
+        for (int s = 0; s < 4; ++s) {
+          const double left = a_tile[l][y + 16 * r], right = b_tile[l][x + 16 * s];
+          sum[r][s] = fma(left, right, sum[r][s]);
+          size[r][s] = fma(fabs(left), fabs(right), size[r][s]);
+        }
+    __syncthreads();
+  }
+  for (int r = 0; r < 4; ++r)
+    for (int s = 0; s < 4; ++s) {
+      const std::int64_t row = row0 + y + 16 * r, column = column0 + x + 16 * s;
+      if (row >= p.m || column >= p.n) continue;
+      expected[row * p.n + column] = sum[r][s];
+      magnitude[row * p.n + column] = size[r][s];
+    }
+}
+
+constexpr int kJudges = 256;  // threads a block; one partial verdict each block
+
+template <typename T>
+__global__ void judge_kernel(std::int64_t count, const T* c, const double* expected, const double* magnitude,
+                             Bound bound, Verdict* verdicts) {
+  __shared__ Verdict shared[kJudges];
+  Verdict verdict;
+  const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < count; i += stride)
+    verdict.add(i, static_cast<double>(static_cast<float>(c[i])), expected[i], magnitude[i], bound);
+  shared[threadIdx.x] = verdict;
+  __syncthreads();
+  for (int half = kJudges / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x].merge(shared[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) verdicts[blockIdx.x] = shared[0];
+}
+
+// Rotated launches between two events.
+class StreamBatch : public Batch {
+ public:
+  StreamBatch(cudaStream_t stream, std::span<const Launch> launches, std::int64_t count)
+      : stream_(stream), launches_(launches), count_(count) {}
+
+  double seconds() override {
+    check(cudaEventRecord(start_, stream_));
+    enqueue();
+    check(cudaEventRecord(stop_, stream_));
+    check(cudaEventSynchronize(stop_));
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return milliseconds * 1e-3;
+  }
+  std::string_view launch() const override { return "stream"; }
+
+ protected:
+  virtual void enqueue() {
+    for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](stream_);
+    check(cudaGetLastError());
+  }
+
+  cudaStream_t stream_;
+  std::span<const Launch> launches_;
+  std::int64_t count_;
+
+ private:
+  std::size_t next_ = 0;
+  OwnedEvent start_ = make_event(), stop_ = make_event();
+};
+
+// The same launches as one CUDA graph, so that the host does not set the rate of short kernels.
+class GraphBatch : public StreamBatch {
+ public:
+  GraphBatch(cudaStream_t stream, std::span<const Launch> launches, std::int64_t count)
+      : StreamBatch(stream, launches, count), exec_(capture()) {}
+  std::string_view launch() const override { return "graph"; }
+
+ private:
+  OwnedGraphExec capture() {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    cudaGraph_t graph = nullptr;
+    try {
+      StreamBatch::enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(stream_, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_, &graph));
+    const OwnedGraph owned(graph);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph, 0));
+    OwnedGraphExec owned_exec(exec);
+    check(cudaGraphUpload(exec, stream_));
+    return owned_exec;
+  }
+  void enqueue() override { check(cudaGraphLaunch(exec_, stream_)); }
+
+  OwnedGraphExec exec_;
+};
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(DeviceInfo device)
+      : device_(std::move(device)),
+        stream_(make_stream()),
+        verdicts_(allocate(sizeof(Verdict) * blocks())) {}
+
+  const DeviceInfo& device() const override { return device_; }
+  std::string_view timer() const override { return "CUDA events"; }
+
+  double free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    return static_cast<double>(free);
+  }
+
+  Buffer allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes));
+    return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
+  }
+
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill, std::uint64_t seed) override {
+    with_type(type, [&]<typename T>(T) {
+      fill_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(to), count, fill, seed);
+    });
+    finish();
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+    finish();
+  }
+
+  void poison(void* to, std::size_t bytes) override {
+    check(cudaMemsetAsync(to, 0xff, bytes, stream_));
+    finish();
+  }
+
+  std::int64_t first_changed(const void* from, std::size_t bytes) override {
+    const std::vector<unsigned char> host = fetch(from, bytes);
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (host[i] != 0xff) return static_cast<std::int64_t>(i);
+    return -1;
+  }
+  std::int64_t last_changed(const void* from, std::size_t bytes) override {
+    const std::vector<unsigned char> host = fetch(from, bytes);
+    for (std::size_t i = bytes; i-- > 0;)
+      if (host[i] != 0xff) return static_cast<std::int64_t>(i);
+    return -1;
+  }
+
+  void reference(const Problem& p, const void* a, const void* b, double* expected,
+                 double* magnitude) override {
+    const std::int64_t tiles = (p.m + kTile - 1) / kTile * ((p.n + kTile - 1) / kTile);
+    if (tiles > 0x7fffffff) throw std::runtime_error("C is too large for the reference product");
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
+          p, static_cast<const T*>(a), static_cast<const T*>(b), expected, magnitude);
+    });
+    finish();
+  }
+
+  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
+                const Bound& bound) override {
+    auto* partial = reinterpret_cast<Verdict*>(verdicts_.get());
+    with_type(traits_of(p.precision).output, [&]<typename T>(T) {
+      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p.m * p.n, static_cast<const T*>(c), expected, magnitude,
+                                                      bound, partial);
+    });
+    std::vector<Verdict> verdicts(blocks());
+    copy(verdicts.data(), partial, sizeof(Verdict) * verdicts.size());
+    Verdict all;
+    for (const Verdict& verdict : verdicts) all.merge(verdict);
+    return all;
+  }
+
+  void run(const Launch& launch) override {
+    launch(stream_);
+    finish();
+  }
+
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count, bool graph) override {
+    if (graph) return std::make_unique<GraphBatch>(stream_, launches, count);
+    return std::make_unique<StreamBatch>(stream_, launches, count);
+  }
+
+ private:
+  unsigned blocks() const { return 4 * static_cast<unsigned>(device_.sm_count); }
+  void finish() {
+    check(cudaGetLastError());
+    check(cudaStreamSynchronize(stream_));
+  }
+  std::vector<unsigned char> fetch(const void* from, std::size_t bytes) {
+    std::vector<unsigned char> host(bytes);
+    copy(host.data(), from, bytes);
+    return host;
+  }
+
+  DeviceInfo device_;
+  OwnedStream stream_;
+  Buffer verdicts_;
+};
+
+// Attributes only: cudaDeviceProp lost its clocks in CUDA 13. A failure or 0 means: not reported.
+std::optional<std::int64_t> attribute(cudaDeviceAttr which, int index) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, index) != cudaSuccess || value <= 0) {
+    cudaGetLastError();
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<double> kilohertz(cudaDeviceAttr which, int index) {
+  const auto value = attribute(which, index);
+  return value ? std::optional(static_cast<double>(*value) * 1e3) : std::nullopt;
+}
+
+// 64 bits of FNV-1a: enough to tell two cards apart, too little to give the UUID back.
+std::string hash_of(const cudaUUID_t& uuid) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char byte : uuid.bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+DeviceInfo query_gpu(int index, int driver, int runtime) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index));
+  const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+  DeviceInfo info;
+  info.kind = Device::Kind::gpu;
+  info.name = properties.name;
+  info.compute_capability = 10 * properties.major + properties.minor;
+  info.sm_count = properties.multiProcessorCount;
+  info.last_level_cache_bytes = properties.l2CacheSize;
+  info.uuid_hash = hash_of(properties.uuid);
+  info.driver = "CUDA " + version(driver);
+  info.runtime = "CUDA " + version(runtime);
+  info.clock_hz = kilohertz(cudaDevAttrClockRate, index);
+  info.memory_clock_hz = kilohertz(cudaDevAttrMemoryClockRate, index);
+  info.bus_width_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);
+  info.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+  info.integrated = properties.integrated != 0;
+  return info;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason) {
+  int driver = 0, runtime = 0, count = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver && driver > 0)
+    throw std::runtime_error(cuda_problem(cudaGetErrorString(status), driver, runtime));
+  if (status != cudaSuccess || count == 0) {
+    reason = cuda_problem(cudaGetErrorString(status), driver, runtime);
+    return nullptr;
+  }
+  if (index >= count)
+    throw std::runtime_error("--gemm_device=" + std::to_string(index) + ": this machine has " +
+                             std::to_string(count) + " GPU" + (count == 1 ? "" : "s") + ", numbered from 0");
+  check(cudaSetDevice(index));
+  return std::make_unique<CudaBackend>(query_gpu(index, driver, runtime));
+}
+
+}  // namespace gemm::bench

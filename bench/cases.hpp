@@ -1,0 +1,25 @@
+// What the suite consists of: every kernel on every problem that it can compute.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/shapes.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::bench {
+
+struct Case {
+  const RegisteredKernel* kernel;
+  Problem problem;
+
+  // "Tiled/tile:16/f32/1024x1024x768"
+  std::string name() const;
+};
+
+// Problem by problem, so that operands and reference are made once, and libraries before the kernels that are
+// compared with them. An empty list of precisions means all.
+std::vector<Case> make_cases(const std::vector<Shape>& shapes, const std::vector<Precision>& precisions,
+                             Device::Kind kind);
+
+}  // namespace gemm::bench

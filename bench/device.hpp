@@ -1,0 +1,29 @@
+// The device as queried: what the record keeps and the roofs are made from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm::bench {
+
+// A value the driver does not report stays empty, never 0.
+struct DeviceInfo : Device {
+  std::optional<std::string> uuid_hash, driver, runtime;
+  std::optional<double> clock_hz, memory_clock_hz;
+  std::optional<std::int64_t> bus_width_bits, memory_bytes;
+  bool integrated = false;  // shares the host's memory
+};
+
+// Why no GPU can be used, from what the CUDA runtime said; versions as 1000 * major + 10 * minor.
+// `driver` is 0 where none is installed.
+std::string cuda_problem(const std::string& error, int driver, int runtime);
+
+// The name as a folder: "NVIDIA H200" -> "nvidia-h200".
+std::string slug(const std::string& name);
+
+DeviceInfo query_host();
+
+}  // namespace gemm::bench

@@ -1,0 +1,171 @@
+// gemm_bench: registers every case with Google Benchmark, runs those that the filter selects, and writes the
+// record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <regex>
+
+#include "bench/fixture.hpp"
+#include "bench/reporters.hpp"
+#include "build_info.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr int kFailedRow = 1, kBadInput = 2, kInterrupted = 130;
+
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A Google Benchmark flag as it will see it: the command line, else the environment.
+std::string google_flag(const std::vector<std::string>& arguments, const std::string& name) {
+  const std::string prefix = "--benchmark_" + name + "=";
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
+    if (argument->starts_with(prefix)) return argument->substr(prefix.size());
+  std::string variable = "BENCHMARK_" + name;
+  for (char& ch : variable) ch = static_cast<char>(std::toupper(static_cast<unsigned char>(ch)));
+  const char* value = std::getenv(variable.c_str());
+  return value == nullptr ? "" : value;
+}
+
+void print_help(const char* program) {
+  std::cout << "Benchmarks matrix multiplication kernels: each is verified, timed, and held against its roof.\n\n"
+            << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
+            << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
+            << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
+            << "  " << program << " --benchmark_list_tests          what there is\n\n"
+            << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A (m x k) * B (k x n).\n"
+            << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
+            << options_help() << "\nGoogle Benchmark's own options keep their meaning:\n"
+            << std::flush;
+}
+
+// `why_no_gpu` tells a GPU kernel's user what is missing.
+std::unique_ptr<Backend> make_backend(const std::string& device, std::string& why_no_gpu) {
+  if (device == "cpu") {
+    why_no_gpu = "--gemm_device=cpu was given";
+    return make_host_backend();
+  }
+  std::unique_ptr<Backend> gpu = make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu);
+  if (gpu) return gpu;
+  if (device != "auto") throw BadInput("--gemm_device=" + device + ": " + why_no_gpu);
+  return make_host_backend();
+}
+
+// As Google Benchmark matches: a search, with a leading '-' for the opposite.
+std::size_t count_matches(const std::vector<Case>& cases, std::string filter) {
+  if (filter.empty() || filter == "all") return cases.size();
+  const bool negative = filter[0] == '-';
+  if (negative) filter.erase(0, 1);
+  try {
+    const std::regex pattern(filter, std::regex::extended);
+    return static_cast<std::size_t>(std::ranges::count_if(cases, [&](const Case& one) {
+      return std::regex_search(one.name() + "/manual_time", pattern) != negative;
+    }));
+  } catch (const std::regex_error&) {
+    throw BadInput("--benchmark_filter=" + filter + " is not a regular expression");
+  }
+}
+
+void require_matches(std::size_t matches, const std::string& filter, const Options& options, Device::Kind kind,
+                     const std::string& why_no_gpu) {
+  if (matches > 0) return;
+  const Device::Kind other = kind == Device::Kind::gpu ? Device::Kind::cpu : Device::Kind::gpu;
+  const auto shapes = parse_shapes(options.shapes, other);
+  if (filter.empty()) throw BadInput("no kernel here computes these precisions: --benchmark_list_tests shows what there is");
+  if (count_matches(make_cases(shapes, options.precisions, other), filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   (other == Device::Kind::gpu ? " selects GPU kernels only, and " + why_no_gpu
+                                               : " selects CPU kernels only: add --gemm_device=cpu"));
+  throw BadInput("--benchmark_filter=" + filter + " matches nothing: --benchmark_list_tests shows what there is");
+}
+
+int run(int argc, char** argv) {
+  std::vector<std::string> command(argv, argv + argc);
+  command[0] = std::filesystem::path(command[0]).filename().string();
+  const Options options = parse_options(argc, argv);
+  if (options.help) {
+    print_help(command[0].c_str());
+    benchmark::Initialize(&argc, argv);  // prints its own help and exits
+    return 0;
+  }
+  // It would turn FP32 products into TF32 ones behind our back.
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+
+  std::string why_no_gpu;
+  std::unique_ptr<Backend> backend = make_backend(options.device, why_no_gpu);
+  const DeviceInfo device = backend->device();
+  if (options.name_record) {
+    std::cout << record_name(device) << "\n";
+    return 0;
+  }
+
+  const std::vector<Case> cases = make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind);
+  std::vector<std::string> google_arguments(argv, argv + argc);
+  const std::string out = google_flag(google_arguments, "out");
+  const std::string out_format = google_flag(google_arguments, "out_format");
+  const bool writes_record = !out.empty() && (out_format.empty() || out_format == "json");
+  // Google Benchmark empties its output file first and fills it last; ours replaces it after every case.
+  if (writes_record) google_arguments.emplace_back("--benchmark_out=/dev/null");
+  const std::string format = google_flag(google_arguments, "format");
+
+  std::vector<char*> google_argv;
+  for (std::string& argument : google_arguments) google_argv.push_back(argument.data());
+  google_argv.push_back(nullptr);
+  int google_argc = static_cast<int>(google_arguments.size());
+  benchmark::Initialize(&google_argc, google_argv.data());
+  if (google_argc > 1)
+    throw BadInput("unknown option " + std::string(google_argv[1]) + ": --help lists them");
+
+  const std::string filter = benchmark::GetBenchmarkFilter();
+  const std::size_t matches = count_matches(cases, filter);
+  require_matches(matches, filter, options, device.kind, why_no_gpu);
+  const bool list_only = std::ranges::any_of(command, [](const std::string& argument) {
+    return argument.starts_with("--benchmark_list_tests") && !argument.ends_with("=false");
+  });
+  if (std::string_view(build_info::kType) != "Release" && !options.allow_debug && !list_only)
+    throw BadInput("this is a " + std::string(build_info::kType) +
+                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add --gemm_allow_debug");
+  if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
+    std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
+
+  Suite suite(std::move(backend), options);
+  std::vector<std::unique_ptr<GemmFixture>> fixtures;
+  for (const Case& one : cases) {
+    fixtures.push_back(std::make_unique<GemmFixture>(suite, one));
+    benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](benchmark::State& state) {
+      fixture->Run(state);
+    })->UseManualTime()->Unit(benchmark::kMicrosecond);
+  }
+
+  const auto write = [&](const std::string& document) { write_atomically(out, document); };
+  const auto print = [](const std::string& document) { std::cout << document; };
+  const auto nothing = [](const std::string&) {};
+  const auto about = run_to_json(device, suite.results().ceilings(), options, suite.backend().timer(), command);
+  RecordReporter record(suite, about, write, write);
+  RecordReporter printed_record(suite, about, nothing, print);
+  TableReporter table(suite, matches);
+  benchmark::BenchmarkReporter* display = format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
+                                          : format == "csv" ? nullptr
+                                                            : &table;
+  watch_for_interrupt();
+  // A display reporter of null means: the one that --benchmark_format names.
+  benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr);
+  if (interrupted()) return kInterrupted;
+  return suite.results().any_failed() ? kFailedRow : 0;
+}
+
+}  // namespace
+}  // namespace gemm::bench
+
+int main(int argc, char** argv) {
+  try {
+    return gemm::bench::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "gemm_bench: " << error.what() << "\n";
+    return gemm::bench::kBadInput;
+  }
+}

@@ -1,0 +1,128 @@
+#include "bench/measurement.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+namespace gemm::bench {
+namespace {
+
+// Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+constexpr double kGraphBelowSeconds = 50e-6;
+constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues about as many
+
+std::atomic<bool> interrupt_seen = false;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", seconds);
+  return text;
+}
+
+}  // namespace
+
+void watch_for_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupt_seen = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return interrupt_seen; }
+
+Measurement::Measurement(Backend& backend, ProblemCache& cache, const Options& options, const Case& which,
+                         double seconds_left)
+    : backend_(backend), options_(options), case_(which) {
+  const Kernel& kernel = *case_.kernel;
+  if (kernel.unsupported != nullptr)
+    if (const auto why = kernel.unsupported(case_.problem, backend.device())) throw Skipped(*why);
+  if (seconds_left <= 0) throw Skipped("the run budget of " + seconds_text(*options.run_budget_seconds) + " is spent");
+  try {
+    data_ = cache.get(case_.problem);
+    predict(seconds_left);
+    prepare();
+  } catch (const OutOfMemory& error) {
+    throw Skipped(error.what());
+  }
+  warm_up();
+}
+
+// A launch cannot be stopped once it runs, so a large problem is first tried on a corner of itself.
+void Measurement::predict(double seconds_left) const {
+  const std::int64_t corner = backend_.device().kind == Device::Kind::gpu ? 1024 : 256;
+  Problem probe = case_.problem;
+  probe.m = std::min(probe.m, corner);
+  probe.n = std::min(probe.n, corner);
+  probe.k = std::min(probe.k, corner);
+  const Kernel& kernel = *case_.kernel;
+  if (probe == case_.problem) return;
+  if (kernel.unsupported != nullptr && kernel.unsupported(probe, backend_.device())) return;
+
+  const std::vector<Launch> launch{kernel.prepare(probe, backend_.device(), data_->sets()[0])};
+  backend_.run(launch[0]);  // loads the code
+  const double once = backend_.batch(launch, 1, false)->seconds();
+  const double whole = once * flop(case_.problem) / flop(probe);
+  const double row = whole * static_cast<double>(data_->sets().size() + 3);  // verify, warm up, sample
+  if (row > options_.row_budget_seconds)
+    throw Skipped("predicted to take " + seconds_text(row) + ", the row budget is " +
+                  seconds_text(options_.row_budget_seconds) + " (--gemm_row_budget)");
+  if (row > seconds_left)
+    throw Skipped("predicted to take " + seconds_text(row) + ", the run budget has " + seconds_text(seconds_left) +
+                  " left");
+}
+
+void Measurement::prepare() {
+  for (const Operands& set : data_->sets())
+    launches_.push_back(case_.kernel->prepare(case_.problem, backend_.device(), set));
+  data_->poison();
+  for (const Launch& launch : launches_) {
+    if (interrupted()) throw Interrupted();
+    backend_.run(launch);
+  }
+  launched_ = rotation_sets();
+  verify();
+}
+
+void Measurement::warm_up() {
+  double per_launch = 0;
+  const double start = now();
+  std::int64_t count = 1;
+  do {
+    if (interrupted()) throw Interrupted();
+    per_launch = backend_.batch(launches_, count, false)->seconds() / static_cast<double>(count);
+    const double wanted = 0.02 / std::max(per_launch, 1e-7);
+    count = std::clamp(static_cast<std::int64_t>(wanted), std::int64_t{1}, kMostLaunches);
+  } while (now() - start < options_.warmup_seconds);
+
+  const bool graph = per_launch < kGraphBelowSeconds;
+  const double enough = std::ceil(options_.sample_seconds / std::max(per_launch, 1e-7));
+  batch_size_ = std::clamp(static_cast<std::int64_t>(enough), std::int64_t{1}, kMostLaunches);
+  // A graph starts over at the first operand set, so that it holds whole rounds of them.
+  if (graph) batch_size_ = (batch_size_ + rotation_sets() - 1) / rotation_sets() * rotation_sets();
+  batch_ = backend_.batch(launches_, batch_size_, graph);
+  data_->poison();
+  launched_ = 0;
+}
+
+double Measurement::sample() {
+  if (interrupted()) throw Interrupted();
+  const double seconds = batch_->seconds() / static_cast<double>(batch_size_);
+  launched_ += batch_size_;
+  if (!(seconds > 0)) throw std::runtime_error("a batch of launches took no time: nothing ran");
+  return seconds;
+}
+
+Verdict Measurement::verify() const {
+  const Verdict verdict = data_->judge(case_.problem, std::min(launched_, rotation_sets()));
+  if (const auto wrong = complaint(case_.problem, verdict)) throw WrongResult(*wrong, verdict);
+  return verdict;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,285 @@
+// The road from operands to verdict, on the CPU and (label gpu) on the GPU: every kernel of the suite is right at
+// awkward sizes, and every kind of wrong kernel is caught.
+#include "bench/measurement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <thread>
+
+namespace gemm::bench {
+namespace {
+
+Backend* cuda() {
+  static std::string reason;
+  static const std::unique_ptr<Backend> backend = make_cuda_backend(0, reason);
+  return backend.get();
+}
+
+#define SKIP_WITHOUT_GPU() \
+  if (cuda() == nullptr) GTEST_SKIP() << "no GPU"
+
+std::string first_complaint(Backend& backend, const Kernel& kernel, const Problem& p) {
+  ProblemData data(backend, p, Fill::uniform, 1);
+  data.poison();
+  for (const Operands& set : data.sets()) backend.run(kernel.prepare(p, backend.device(), set));
+  return complaint(p, data.judge(p, static_cast<std::int64_t>(data.sets().size()))).value_or("");
+}
+
+void expect_all_right(Backend& backend) {
+  constexpr Shape kShapes[] = {{1, 1, 1},    {1, 300, 5},   {300, 1, 5},   {5, 7, 300},      {33, 65, 17},
+                               {64, 64, 64}, {31, 32, 33},  {129, 1, 128}, {257, 129, 31},   {128, 256, 1},
+                               {96, 40, 8},  {255, 257, 9}, {8, 8, 2049},  {130, 514, 1026}, {512, 512, 512}};
+  std::int64_t checked = 0;
+  for (const Shape& shape : kShapes)
+    for (const Case& one : make_cases({shape}, {}, backend.device().kind)) {
+      const Kernel& kernel = *one.kernel;
+      if (kernel.unsupported != nullptr && kernel.unsupported(one.problem, backend.device())) continue;
+      EXPECT_EQ(first_complaint(backend, kernel, one.problem), "") << one.name();
+      ++checked;
+    }
+  EXPECT_GT(checked, 0);
+}
+
+TEST(Kernels, AreRightAtAwkwardSizesOnTheCpu) { expect_all_right(*make_host_backend()); }
+
+TEST(Kernels, AreRightAtAwkwardSizesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_all_right(*cuda());
+}
+
+// A launch that computes the right C and then does harm: kSpoil gets C and the number of its elements.
+template <auto kSpoil>
+Launch spoiled(const Problem& p, const Device&, const Operands& o) {
+  return [=](Stream) {
+    const auto *a = static_cast<const float*>(o.a), *b = static_cast<const float*>(o.b);
+    auto* c = static_cast<float*>(o.c);
+    for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        float sum = 0;
+        for (std::int64_t l = 0; l < p.k; ++l) sum += a[i * p.k + l] * b[l * p.n + j];
+        c[i * p.n + j] = sum;
+      }
+    kSpoil(c, p.m * p.n);
+  };
+}
+
+template <auto kSpoil>
+std::string complaint_about() {
+  Kernel kernel;
+  kernel.prepare = spoiled<kSpoil>;
+  return first_complaint(*make_host_backend(), kernel, {9, 11, 13, Precision::f32});
+}
+
+TEST(Verification, PassesTheUnspoiledKernel) { EXPECT_EQ((complaint_about<[](float*, std::int64_t) {}>()), ""); }
+
+TEST(Verification, CatchesNaN) {
+  const auto text = complaint_about<[](float* c, std::int64_t) { c[12] = std::numeric_limits<float>::quiet_NaN(); }>();
+  EXPECT_NE(text.find("c[1,1] = nan"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesInfinity) {
+  const auto text = complaint_about<[](float* c, std::int64_t) { c[0] = std::numeric_limits<float>::infinity(); }>();
+  EXPECT_NE(text.find("c[0,0] = inf"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesOneWrongElement) {
+  const auto text = complaint_about<[](float* c, std::int64_t count) { c[count - 1] += 1e-3F; }>();
+  EXPECT_NE(text.find("c[8,10]"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 of 99"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesAnUnwrittenElement) {
+  const auto text = complaint_about<[](float* c, std::int64_t) { std::memset(c + 5, 0xff, sizeof *c); }>();
+  EXPECT_NE(text.find("c[0,5] = "), std::string::npos) << text;
+  EXPECT_NE(text.find("nan"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesOneElementPastTheEnd) {
+  const auto text = complaint_about<[](float* c, std::int64_t count) { c[count] = 0; }>();
+  EXPECT_NE(text.find("past its end"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesOneElementBeforeTheBeginning) {
+  const auto text = complaint_about<[](float* c, std::int64_t) { c[-1] = 0; }>();
+  EXPECT_EQ(text, "wrote outside C, 1 bytes before its beginning");
+}
+
+// The guards are NaN, so that a read beyond an operand spoils the sum even where it is multiplied by zero.
+TEST(Verification, CatchesAReadPastTheEndOfB) {
+  Kernel kernel;
+  kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    const Launch right = spoiled<[](float*, std::int64_t) {}>(p, device, o);
+    return [=](Stream stream) {
+      right(stream);
+      static_cast<float*>(o.c)[0] += 0.0F * static_cast<const float*>(o.b)[p.k * p.n];
+    };
+  };
+  EXPECT_NE(first_complaint(*make_host_backend(), kernel, {9, 16, 16, Precision::f32}), "");
+}
+
+TEST(ProblemData, RotatesPastTwiceTheCacheAndKeepsAtLeastTwoSets) {
+  Device device;
+  device.last_level_cache_bytes = 60 << 20;
+  const Problem small{256, 256, 256, Precision::f32}, large{8192, 8192, 8192, Precision::f32};
+  const double inputs = 2.0 * 256 * 256 * 4;
+  EXPECT_GT(static_cast<double>(ProblemData::set_count(small, device)) * inputs, 2.0 * (60 << 20));
+  EXPECT_EQ(ProblemData::set_count(large, device), 2);
+  EXPECT_GT(ProblemData::bytes_needed(large, device), 2 * bytes_minimum(large));
+}
+
+TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFit) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  const auto f32 = cache.get({8, 8, 8, Precision::f32});
+  EXPECT_EQ(cache.get({8, 8, 8, Precision::tf32}), f32);
+  EXPECT_NE(cache.get({8, 8, 9, Precision::f32}), f32);
+  try {
+    cache.get({2000000000, 2000000000, 1, Precision::f32});
+    FAIL() << "there cannot be that much memory";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("needs "), std::string::npos) << error.what();
+  }
+}
+
+RegisteredKernel sleeper(Launch (*prepare)(const Problem&, const Device&, const Operands&)) {
+  RegisteredKernel kernel;
+  kernel.name = "Sleeper";
+  kernel.family = "cpu";
+  kernel.prepare = prepare;
+  return kernel;
+}
+
+TEST(Measurement, TimesAVerifiedKernelInBatches) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.warmup_seconds = 0.01;
+  const RegisteredKernel kernel = sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+    return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      right(stream);
+    };
+  });
+  Measurement measurement(*backend, cache, options, {&kernel, {4, 4, 4, Precision::f32}}, 1e9);
+  const double seconds = measurement.sample();
+  EXPECT_GT(seconds, 0.9e-3);
+  EXPECT_LT(seconds, 10e-3);
+  EXPECT_GE(measurement.batch_size(), 1);
+  EXPECT_LE(measurement.batch_size(), 5);  // of 5 ms
+  EXPECT_TRUE(measurement.verify().passed());
+}
+
+TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.row_budget_seconds = 1;
+  const RegisteredKernel kernel = sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
+    return [](Stream) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  });
+  const Case large{&kernel, {512, 512, 2048, Precision::f32}};
+  try {
+    Measurement(*backend, cache, options, large, 1e9);
+    FAIL() << "was run";
+  } catch (const Skipped& skipped) {
+    EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos) << skipped.what();
+  }
+}
+
+TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  const RegisteredKernel kernel = sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
+    return [](Stream) {};  // writes nothing
+  });
+  EXPECT_THROW(Measurement(*backend, cache, {}, {&kernel, {4, 4, 4, Precision::f32}}, 1e9), WrongResult);
+}
+
+TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const auto host = make_host_backend();
+  constexpr std::int64_t kCount = 100003;
+  std::vector<float> expected(kCount), found(kCount);
+  for (const Fill fill : {Fill::uniform, Fill::integers, Fill::zeros}) {
+    host->fill(expected.data(), ElementType::f32, kCount, fill, 42);
+    const Buffer memory = cuda()->allocate(kCount * sizeof(float));
+    cuda()->fill(memory.get(), ElementType::f32, kCount, fill, 42);
+    cuda()->copy(found.data(), memory.get(), kCount * sizeof(float));
+    EXPECT_EQ(expected, found);
+  }
+}
+
+TEST(CudaBackend, JudgesAsTheCpuDoesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const auto host = make_host_backend();
+  const Problem p{67, 129, 65, Precision::f32};
+  std::vector<float> a(p.m * p.k), b(p.k * p.n), c(p.m * p.n);
+  std::vector<double> expected(2 * c.size()), found(2 * c.size());
+  host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
+  host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
+  host->reference(p, a.data(), b.data(), expected.data(), expected.data() + c.size());
+
+  const auto upload = [](const void* from, std::size_t bytes) {
+    Buffer memory = cuda()->allocate(bytes);
+    cuda()->copy(memory.get(), from, bytes);
+    return memory;
+  };
+  const Buffer gpu_a = upload(a.data(), a.size() * 4), gpu_b = upload(b.data(), b.size() * 4);
+  const Buffer reference = cuda()->allocate(found.size() * 8);
+  auto* gpu_expected = reinterpret_cast<double*>(reference.get());
+  cuda()->reference(p, gpu_a.get(), gpu_b.get(), gpu_expected, gpu_expected + c.size());
+  cuda()->copy(found.data(), gpu_expected, found.size() * 8);
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(expected[i], found[i], 1e-12);
+
+  const auto judge_on = [&](Backend& backend, const float* values, const double* reference_of) {
+    return backend.judge(p, values, reference_of, reference_of + c.size(), bound_for(p));
+  };
+  const auto both_find = [&](std::int64_t wrong, std::int64_t first) {
+    const Buffer gpu_c = upload(c.data(), c.size() * 4);
+    const Verdict cpu = judge_on(*host, c.data(), expected.data());
+    const Verdict gpu = judge_on(*cuda(), reinterpret_cast<const float*>(gpu_c.get()), gpu_expected);
+    EXPECT_EQ(cpu.wrong, wrong);
+    EXPECT_EQ(gpu.wrong, wrong);
+    EXPECT_EQ(cpu.first_wrong, first);
+    EXPECT_EQ(gpu.first_wrong, first);
+  };
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(expected[i]);
+  both_find(0, -1);
+  c[4321] += 1e-2F;
+  both_find(1, 4321);
+  c[4322] = std::numeric_limits<float>::quiet_NaN();
+  c[99] = std::numeric_limits<float>::infinity();
+  both_find(3, 99);
+}
+
+TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const Problem p{8, 8, 8, Precision::f32};
+  ProblemData data(*cuda(), p, Fill::uniform, 1);
+  data.poison();
+  const float zero = 0;
+  auto* c = static_cast<float*>(data.sets()[0].c);
+  cuda()->copy(c + 64, &zero, sizeof zero);
+  EXPECT_EQ(data.judge(p, 1).outside_bytes, 1);
+  cuda()->copy(c - 2, &zero, sizeof zero);
+  EXPECT_LT(data.judge(p, 1).outside_bytes, 0);
+}
+
+TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  ProblemCache cache(*cuda(), Fill::uniform, 1);
+  Options options;
+  options.warmup_seconds = 0.02;
+  for (const Case& one : make_cases({{128, 128, 128}}, {}, Device::Kind::gpu)) {
+    Measurement measurement(*cuda(), cache, options, one, 1e9);
+    EXPECT_GT(measurement.sample(), 0) << one.name();
+    EXPECT_EQ(measurement.launch(), "graph") << one.name();
+    EXPECT_EQ(measurement.batch_size() % measurement.rotation_sets(), 0) << one.name();
+    EXPECT_TRUE(measurement.verify().passed()) << one.name();
+  }
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,114 @@
+// What a person types: shapes and --gemm_* options, right and wrong.
+#include "bench/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "bench/shapes.hpp"
+
+namespace gemm::bench {
+namespace {
+
+std::vector<Shape> shapes(const std::string& text) { return parse_shapes(text, Device::Kind::gpu); }
+
+// The message of what is thrown; empty if nothing is.
+template <typename F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Shapes, ReadsCubesBoxesAndLists) {
+  EXPECT_EQ(shapes("256"), (std::vector<Shape>{{256, 256, 256}}));
+  EXPECT_EQ(shapes("1024x512x768"), (std::vector<Shape>{{1024, 512, 768}}));
+  EXPECT_EQ(shapes("1,2x3x4,1x1x1"), (std::vector<Shape>{{1, 1, 1}, {2, 3, 4}}));
+  EXPECT_EQ(name_of(shapes("2x3x4")[0]), "2x3x4");
+}
+
+TEST(Shapes, KnowsTheNamedSets) {
+  for (const char* set : {"default", "square", "quick"}) {
+    EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
+    EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
+  }
+  EXPECT_EQ(shapes("quick,quick").size(), shapes("quick").size());
+}
+
+TEST(Shapes, ReadsAJsonFile) {
+  const auto path = std::filesystem::temp_directory_path() / "gemm_bench_shapes_test.json";
+  const auto with = [&](const char* text) {
+    std::ofstream(path) << text;
+    return path.string();
+  };
+  EXPECT_EQ(shapes(with(R"(["7", "2x3x4", [5, 6, 7]])")), (std::vector<Shape>{{7, 7, 7}, {2, 3, 4}, {5, 6, 7}}));
+  for (const char* bad : {"", "[", "{}", "[]", "[1.5]", "[[1, 2]]", "[[0, 4, 4]]", "[true]", "[\"4x4\"]"})
+    EXPECT_FALSE(refusal([&] { shapes(with(bad)); }).empty()) << bad;
+  std::filesystem::remove(path);
+  EXPECT_NE(refusal([&] { shapes(path.string()); }).find("cannot be read"), std::string::npos);
+}
+
+TEST(Shapes, RefusesWhatIsNoneInOneLineThatNamesIt) {
+  for (const char* bad : {"0x4x4", "4x4", "abc", "", ",", "4x", "x4x4", "4x4x4x4", "-1", "4.5", "1e3", "2147483648",
+                          "99999999999999999999", "4 x4x4", "1024,abc"}) {
+    const std::string message = refusal([&] { shapes(bad); });
+    EXPECT_FALSE(message.empty()) << bad;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_NE(refusal([] { shapes("256,abc"); }).find("'abc'"), std::string::npos);
+}
+
+Options parse(std::vector<std::string> arguments, std::vector<std::string>* left = nullptr) {
+  arguments.insert(arguments.begin(), "gemm_bench");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(arguments.size());
+  const Options options = parse_options(argc, argv.data());
+  if (left != nullptr) left->assign(argv.begin(), argv.begin() + argc);
+  return options;
+}
+
+TEST(Options, TakesOursAndLeavesGooglesAlone) {
+  std::vector<std::string> left;
+  const Options options =
+      parse({"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16", "--gemm_device=1",
+             "--gemm_fill=integers", "--gemm_row_budget=2.5", "--gemm_peak_bandwidth=4.8e12", "--benchmark_min_time=1"},
+            &left);
+  EXPECT_EQ(left, (std::vector<std::string>{"gemm_bench", "--benchmark_filter=Tiled", "--benchmark_min_time=1"}));
+  EXPECT_EQ(options.seed, 7U);
+  EXPECT_EQ(options.precisions, (std::vector{Precision::f32, Precision::bf16}));
+  EXPECT_EQ(options.device, "1");
+  EXPECT_EQ(options.fill, Fill::integers);
+  EXPECT_EQ(options.row_budget_seconds, 2.5);
+  EXPECT_EQ(options.peaks.bytes_per_second, 4.8e12);
+}
+
+TEST(Options, EveryWrongOneIsNamedInOneLine) {
+  for (const char* bad :
+       {"--gemm_bogus", "--gemm_bogus=1", "--gemm_precisions=f33", "--gemm_precisions=", "--gemm_precisions",
+        "--gemm_fill=ones", "--gemm_seed=-1", "--gemm_seed=1.5", "--gemm_seed=", "--gemm_seed", "--gemm_device=gpu",
+        "--gemm_device=-1", "--gemm_device=", "--gemm_row_budget=0", "--gemm_row_budget=-3", "--gemm_row_budget=nan",
+        "--gemm_run_budget=inf", "--gemm_warmup=soon", "--gemm_sample=0", "--gemm_peak_flops=fast",
+        "--gemm_peak_bandwidth=-1", "--gemm_shapes", "--gemm_allow_debug=1", "--gemm_name_record=1"}) {
+    const std::string message = refusal([&] { parse({bad}); });
+    const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
+    EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_NE(refusal([] { parse({"--gemm_precisions=f33"}); }).find("f32, tf32"), std::string::npos);
+}
+
+TEST(Options, HelpListsEachOfThem) {
+  for (const char* option : {"device", "shapes", "precisions", "fill", "seed", "warmup", "sample", "row_budget",
+                             "run_budget", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
+    EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
+  EXPECT_TRUE(parse({"--help"}).help);
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,45 @@
+// The roofs of a device: rates per SM and clock from one table of compute capabilities, times what the
+// device reports of itself. What is not known has no figure and says why: never a guess.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/device.hpp"
+#include "kernels/precision.hpp"
+
+namespace gemm::bench {
+
+struct Ceiling {
+  enum class Origin { queried, table, given, unknown };
+  std::string name;                    // "FP32 FMA", "DRAM"
+  std::optional<Precision> precision;  // empty for a memory roof
+  std::optional<double> per_second;    // FLOP, or bytes for a memory roof; empty if unknown
+  Origin origin;
+  std::string source;  // the arithmetic behind the figure, or why there is none
+};
+
+std::string_view name_of(Ceiling::Origin origin);
+
+// Figures that the user knows better: --gemm_peak_flops, --gemm_peak_bandwidth.
+struct GivenPeaks {
+  std::optional<double> flop_per_second, bytes_per_second;
+};
+
+// One ceiling for each precision that kernels of this kind of device have, then the memory.
+std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given = {});
+
+// Dense FLOP per clock of one SM; empty where the unit does not exist or its rate is not known.
+std::optional<double> flop_per_clock(int compute_capability, Unit unit, std::string_view device_name);
+
+// Lower of the compute roof and intensity times the memory roof.
+struct Roof {
+  std::string name;
+  double flop_per_second;
+};
+
+// Empty if either of the two is unknown.
+std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision, double flop_per_byte);
+
+}  // namespace gemm::bench

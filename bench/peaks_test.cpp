@@ -1,0 +1,111 @@
+// The table of rates against the data sheets: SMs x rate x clock must give what NVIDIA prints.
+#include "bench/peaks.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gemm::bench {
+namespace {
+
+DeviceInfo gpu(const char* name, int compute_capability, int sm_count, double clock_mhz) {
+  DeviceInfo device;
+  device.kind = Device::Kind::gpu;
+  device.name = name;
+  device.compute_capability = compute_capability;
+  device.sm_count = sm_count;
+  device.clock_hz = clock_mhz * 1e6;
+  return device;
+}
+
+struct Part {
+  const char* name;
+  int compute_capability, sm_count;
+  double clock_mhz;
+  Precision precision;
+  double tera;  // data sheet, dense
+};
+
+TEST(Peaks, MatchTheDataSheets) {
+  const Part parts[] = {
+      {"Tesla T4", 75, 40, 1590, Precision::f32, 8.1},
+      {"Tesla T4", 75, 40, 1590, Precision::f16, 65},
+      {"Quadro RTX 5000", 75, 48, 1815, Precision::f32, 11.2},
+      {"Quadro RTX 5000", 75, 48, 1815, Precision::f16, 89.2},
+      {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::f32, 19.5},
+      {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::tf32, 156},
+      {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::bf16, 312},
+      {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::f32, 35.6},
+      {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::tf32, 35.6},
+      {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::f16, 71.2},
+      {"NVIDIA RTX A6000", 86, 84, 1800, Precision::f16, 154.8},
+      {"NVIDIA GeForce RTX 4090", 89, 128, 2520, Precision::bf16, 165.2},
+      {"NVIDIA L4", 89, 58, 2040, Precision::f32, 30.3},
+      {"NVIDIA L4", 89, 58, 2040, Precision::bf16, 121},
+      {"NVIDIA H200", 90, 132, 1980, Precision::f32, 66.9},
+      {"NVIDIA H200", 90, 132, 1980, Precision::tf32, 494.7},
+      {"NVIDIA H200", 90, 132, 1980, Precision::bf16, 989.4},
+      {"NVIDIA H100 PCIe", 90, 114, 1755, Precision::f16, 756},
+      {"NVIDIA B200", 100, 148, 1965, Precision::f32, 75},
+      {"NVIDIA B200", 100, 148, 1965, Precision::bf16, 2250},
+      {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::f32, 104.8},
+      {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::bf16, 209.5},
+  };
+  for (const Part& part : parts) {
+    const auto ceilings = ceilings_of(gpu(part.name, part.compute_capability, part.sm_count, part.clock_mhz));
+    const Ceiling& ceiling = ceilings[static_cast<std::size_t>(part.precision)];
+    ASSERT_EQ(ceiling.precision, part.precision);
+    ASSERT_TRUE(ceiling.per_second.has_value()) << part.name << ": " << ceiling.source;
+    EXPECT_NEAR(*ceiling.per_second * 1e-12 / part.tera, 1, 0.01) << part.name << " " << ceiling.name;
+    EXPECT_EQ(ceiling.origin, Ceiling::Origin::table);
+  }
+}
+
+TEST(Peaks, MemoryBandwidthIsTwiceTheClockTimesTheBus) {
+  DeviceInfo h200 = gpu("NVIDIA H200", 90, 132, 1980);
+  h200.memory_clock_hz = 3201e6;
+  h200.bus_width_bits = 6016;
+  const Ceiling dram = ceilings_of(h200).back();
+  EXPECT_EQ(dram.name, "DRAM");
+  EXPECT_NEAR(*dram.per_second, 4814e9, 1e9);
+  EXPECT_EQ(dram.origin, Ceiling::Origin::queried);
+}
+
+TEST(Peaks, AnUnknownCapabilityHasNoRoofAndSaysSo) {
+  for (const Ceiling& ceiling : ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))) {
+    EXPECT_EQ(ceiling.per_second, std::nullopt);
+    EXPECT_EQ(ceiling.origin, Ceiling::Origin::unknown);
+    EXPECT_FALSE(ceiling.source.empty());
+  }
+  EXPECT_NE(ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))[0].source.find("13.7"), std::string::npos);
+}
+
+TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {
+  DeviceInfo device = gpu("NVIDIA H200", 90, 132, 1980);
+  device.clock_hz = std::nullopt;
+  for (const Ceiling& ceiling : ceilings_of(device)) EXPECT_EQ(ceiling.per_second, std::nullopt);
+  device = gpu("Orin", 86, 16, 1300);
+  device.memory_clock_hz = 2133e6;
+  device.bus_width_bits = 256;
+  device.integrated = true;
+  EXPECT_EQ(ceilings_of(device).back().per_second, std::nullopt);
+  EXPECT_EQ(ceilings_of(DeviceInfo{}).front().per_second, std::nullopt);  // a CPU
+}
+
+TEST(Peaks, TheUserKnowsBetter) {
+  const auto ceilings = ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
+  for (const Ceiling& ceiling : ceilings) {
+    EXPECT_EQ(ceiling.origin, Ceiling::Origin::given);
+    EXPECT_EQ(ceiling.per_second, ceiling.precision ? 1e12 : 1e11);
+  }
+}
+
+TEST(Roof, IsTheLowerOfTheTwo) {
+  const auto ceilings = ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
+  EXPECT_EQ(roof_at(ceilings, Precision::f32, 2)->flop_per_second, 2e11);
+  EXPECT_EQ(roof_at(ceilings, Precision::f32, 2)->name, "DRAM");
+  EXPECT_EQ(roof_at(ceilings, Precision::f32, 20)->flop_per_second, 1e12);
+  EXPECT_EQ(roof_at(ceilings, Precision::f32, 20)->name, "FP32 FMA");
+  EXPECT_FALSE(roof_at(ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12}), Precision::f32, 20).has_value());
+}
+
+}  // namespace
+}  // namespace gemm::bench

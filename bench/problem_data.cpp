@@ -1,0 +1,116 @@
+#include "bench/problem_data.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::int64_t kGuardBytes = 16 << 10;
+constexpr std::int64_t kMostSets = 1024;
+constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and graphs
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Where the three matrices lie in the allocation of a set.
+struct Plan {
+  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
+  explicit Plan(const Problem& p) {
+    const PrecisionTraits& traits = traits_of(p.precision);
+    a_bytes = p.m * p.k * traits.input_bytes;
+    b_bytes = p.k * p.n * traits.input_bytes;
+    c_bytes = p.m * p.n * traits.output_bytes;
+    a = kGuardBytes;
+    b = a + aligned(a_bytes) + kGuardBytes;
+    c = b + aligned(b_bytes) + kGuardBytes;
+    total = c + aligned(c_bytes) + kGuardBytes;
+  }
+};
+
+std::string gigabytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g GB", bytes * 1e-9);
+  return text;
+}
+
+}  // namespace
+
+std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
+  const double inputs = traits_of(p.precision).input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n);
+  const double enough = 2.0 * static_cast<double>(device.last_level_cache_bytes) / inputs;
+  return std::clamp(static_cast<std::int64_t>(std::min<double>(enough, kMostSets)) + 1, std::int64_t{2}, kMostSets);
+}
+
+double ProblemData::bytes_needed(const Problem& p, const Device& device) {
+  const double each = bytes_minimum(p) + 4.0 * kGuardBytes + 3 * 256;
+  return each * static_cast<double>(set_count(p, device)) + 2.0 * sizeof(double) * p.m * p.n;
+}
+
+ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed)
+    : backend_(backend), problem_(p) {
+  const Plan plan(p);
+  const ElementType input = traits_of(p.precision).input;
+  for (std::int64_t set = 0; set < set_count(p, backend.device()); ++set) {
+    memory_.push_back(backend.allocate(static_cast<std::size_t>(plan.total)));
+    std::byte* base = memory_.back().get();
+    backend.poison(base, static_cast<std::size_t>(plan.total));
+    sets_.push_back({base + plan.a, base + plan.b, base + plan.c});
+    if (set == 0) {
+      backend.fill(base + plan.a, input, p.m * p.k, fill, 2 * seed);
+      backend.fill(base + plan.b, input, p.k * p.n, fill, 2 * seed + 1);
+    } else {  // the same values elsewhere: one reference serves all sets
+      backend.copy(base + plan.a, sets_[0].a, static_cast<std::size_t>(plan.a_bytes));
+      backend.copy(base + plan.b, sets_[0].b, static_cast<std::size_t>(plan.b_bytes));
+    }
+  }
+  const std::int64_t count = p.m * p.n;
+  reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
+  auto* expected = reinterpret_cast<double*>(reference_.get());
+  backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
+}
+
+void ProblemData::poison() {
+  for (const Operands& set : sets_) backend_.poison(set.c, static_cast<std::size_t>(Plan(problem_).c_bytes));
+}
+
+Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
+  const Plan plan(p);
+  const auto* expected = reinterpret_cast<const double*>(reference_.get());
+  const Bound bound = bound_for(p);
+  Verdict verdict;
+  for (std::int64_t set = 0; set < count; ++set) {
+    verdict.merge(backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound));
+    const std::byte* base = memory_[set].get();
+    const std::int64_t end = plan.c + plan.c_bytes;
+    const std::int64_t after = backend_.first_changed(base + end, static_cast<std::size_t>(plan.total - end));
+    const std::int64_t gap = plan.c - kGuardBytes;
+    const std::int64_t before = backend_.last_changed(base + gap, kGuardBytes);
+    Verdict guards;
+    if (after >= 0) guards.outside_bytes = after + 1;
+    if (before >= 0) guards.outside_bytes = before - kGuardBytes;
+    verdict.merge(guards);
+  }
+  return verdict;
+}
+
+bool ProblemData::serves(const Problem& p) const {
+  const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
+  return problem_.m == p.m && problem_.n == p.n && problem_.k == p.k && mine.input == theirs.input &&
+         mine.output == theirs.output;
+}
+
+std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
+  const auto found = std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
+  if (found != recent_.end()) {
+    recent_.splice(recent_.begin(), recent_, found);
+    return recent_.front();
+  }
+  const double needed = ProblemData::bytes_needed(p, backend_.device()) + kReserveBytes;
+  while (!recent_.empty() && needed > backend_.free_bytes()) recent_.pop_back();
+  if (const double free = backend_.free_bytes(); needed > free)
+    throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) + " are free");
+  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_));
+  return recent_.front();
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,111 @@
+#include "bench/record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+namespace gemm::bench {
+namespace {
+
+RegisteredKernel kernel(std::string_view name, const char* family) {
+  RegisteredKernel kernel;
+  kernel.name = name;
+  kernel.family = family;
+  kernel.parameters = {{"tile", "16"}};
+  return kernel;
+}
+
+const RegisteredKernel kTiled = kernel("Tiled", "simt"), kLibrary = kernel("Library", "library");
+const Problem kProblem{10, 20, 30, Precision::f32};
+
+Row timed(const RegisteredKernel& which, double seconds) {
+  return {.which = {&which, kProblem}, .samples_seconds = {seconds, seconds, seconds}};
+}
+
+TEST(Case, IsNamedAfterKernelParametersPrecisionAndShape) {
+  EXPECT_EQ((Case{&kTiled, {1024, 1024, 768, Precision::f32}}.name()), "Tiled/tile:16/f32/1024x1024x768");
+}
+
+TEST(Row, QuantilesInterpolate) {
+  Row row{.which = {&kTiled, kProblem}, .samples_seconds = {4, 1, 3, 2}};
+  EXPECT_DOUBLE_EQ(row.quantile_seconds(0), 1);
+  EXPECT_DOUBLE_EQ(row.quantile_seconds(0.5), 2.5);
+  EXPECT_DOUBLE_EQ(row.quantile_seconds(0.25), 1.75);
+  EXPECT_DOUBLE_EQ(row.quantile_seconds(1), 4);
+}
+
+TEST(Results, PercentOfLibraryIsOfTheFastestLibraryRow) {
+  Results results({});
+  results.add("Tiled", timed(kTiled, 4e-3));
+  EXPECT_EQ(results.of_library(timed(kTiled, 4e-3)), std::nullopt);
+  results.set_baseline(kProblem, {"stand-in", flop(kProblem) / 1e-3});
+  EXPECT_DOUBLE_EQ(*results.of_library(timed(kTiled, 4e-3)), 0.25);
+  results.add("slow", timed(kLibrary, 8e-3));
+  results.add("fast", timed(kLibrary, 2e-3));
+  EXPECT_DOUBLE_EQ(*results.of_library(timed(kTiled, 4e-3)), 0.5);
+  EXPECT_EQ(results.to_json(timed(kTiled, 4e-3))["library"], "Library/tile:16");
+}
+
+TEST(Results, ReportedRowsAreTheLastOnes) {
+  Results results({});
+  for (const double seconds : {1.0, 2.0, 3.0, 4.0}) results.add("Tiled", timed(kTiled, seconds));
+  EXPECT_EQ(results.reported("Tiled", 0, 2).quantile_seconds(0.5), 3);
+  EXPECT_EQ(results.reported("Tiled", 1, 2).quantile_seconds(0.5), 4);
+}
+
+TEST(Results, NeitherNaNNorInfinityReachesTheJson) {
+  Results results({});
+  Row row{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};
+  row.verdict = Verdict{.wrong = 1,
+                        .max_error = std::nan(""),
+                        .max_of_bound = std::numeric_limits<double>::infinity(),
+                        .bound_at_max = std::nan("")};
+  const auto json = results.to_json(row);
+  EXPECT_TRUE(json["verification"]["max_error"].is_null());
+  EXPECT_TRUE(json["verification"]["of_bound"].is_null());
+  EXPECT_FALSE(json["verification"]["passed"].get<bool>());
+  EXPECT_TRUE(json["seconds"].is_null());
+  EXPECT_TRUE(json["samples_seconds"].empty());
+}
+
+TEST(Results, AFailedRowCountsASkippedOneDoesNot) {
+  Results results({});
+  results.add("skipped", {.which = {&kTiled, kProblem}, .skipped = "too large"});
+  EXPECT_FALSE(results.any_failed());
+  results.add("failed", {.which = {&kTiled, kProblem}, .failed = "wrong"});
+  EXPECT_TRUE(results.any_failed());
+}
+
+TEST(Record, IsReplacedInOneStepAndMakesItsFolders) {
+  const auto folder = std::filesystem::temp_directory_path() / "gemm_bench_record_test";
+  std::filesystem::remove_all(folder);
+  const auto path = folder / "device" / "record.json";
+  write_atomically(path, "first");
+  write_atomically(path, "second");
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "second");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1);
+  EXPECT_THROW(write_atomically(path / "below-a-file.json", "x"), std::runtime_error);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Device, NamesBecomeFolders) {
+  EXPECT_EQ(slug("NVIDIA H200"), "nvidia-h200");
+  EXPECT_EQ(slug("AMD EPYC 9654 (96-Core) @ 2.4GHz"), "amd-epyc-9654-96-core-2-4ghz");
+  EXPECT_EQ(slug("../.."), "device");
+}
+
+TEST(Device, SaysWhyThereIsNoGpu) {
+  EXPECT_EQ(cuda_problem("x", 0, 13000), "no NVIDIA driver is installed");
+  const std::string old = cuda_problem("x", 12040, 13000);
+  EXPECT_NE(old.find("CUDA 12.4"), std::string::npos) << old;
+  EXPECT_NE(old.find("CUDA 13.0"), std::string::npos) << old;
+  EXPECT_NE(cuda_problem("no device", 13000, 13000).find("no device"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,219 @@
+#include "bench/reporters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+namespace gemm::bench {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Run = benchmark::BenchmarkReporter::Run;
+
+bool is_row(const Run& run) { return run.run_type == Run::RT_Iteration; }
+
+// The name of our case, without what Google Benchmark appends ("/manual_time", "/repeats:3").
+std::string case_name(const Run& run) { return run.run_name.function_name; }
+
+// Calls f(run, row) for every row that was not cut short by Ctrl-C, and f(run, nullptr) for aggregates.
+template <typename F>
+void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
+  const auto repetitions = std::ranges::count_if(runs, is_row);
+  std::int64_t repetition = 0;
+  for (const Run& run : runs) {
+    if (!is_row(run)) {
+      f(run, nullptr);
+      continue;
+    }
+    const Row& row = results.reported(case_name(run), repetition++, repetitions);
+    if (row.skipped != Interrupted().what()) f(run, &row);
+  }
+}
+
+std::string clock_text(double seconds) {
+  char text[32];
+  const auto whole = static_cast<long>(seconds);
+  std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
+  return text;
+}
+
+std::string time_text(double seconds) {
+  char text[32];
+  const auto [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us") : seconds < 1 ? std::pair(1e3, "ms") : std::pair(1.0, "s ");
+  std::snprintf(text, sizeof text, "%.4g %s", seconds * scale, unit);
+  return text;
+}
+
+std::string percent_text(const std::optional<double>& share) {
+  if (!share) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", 100 * *share);
+  return text;
+}
+
+std::string ceiling_text(const Ceiling& ceiling) {
+  char text[96];
+  if (!ceiling.per_second)
+    return ceiling.name + " unknown";
+  if (ceiling.precision)
+    std::snprintf(text, sizeof text, "%s %.1f TFLOP/s", ceiling.name.c_str(), *ceiling.per_second * 1e-12);
+  else
+    std::snprintf(text, sizeof text, "%s %.0f GB/s", ceiling.name.c_str(), *ceiling.per_second * 1e-9);
+  return std::string(text) + " (" + std::string(name_of(ceiling.origin)) + ")";
+}
+
+}  // namespace
+
+bool TableReporter::ReportContext(const Context& context) {
+  std::ostream& out = GetOutputStream();
+  const DeviceInfo& device = suite_.backend().device();
+  out << device.name;
+  if (device.sm_count > 0) out << ", " << device.sm_count << " SMs";
+  if (device.cores > 0) out << ", " << device.cores << " cores";
+  if (device.clock_hz) out << ", " << std::lround(*device.clock_hz * 1e-6) << " MHz";
+  out << "\nRoofs: ";
+  const char* separator = "";
+  for (const Ceiling& ceiling : suite_.results().ceilings()) {
+    out << separator << ceiling_text(ceiling);
+    separator = ", ";
+  }
+  name_width_ = static_cast<int>(std::max<std::size_t>(context.name_field_width, 20));
+  char header[256];
+  std::snprintf(header, sizeof header, "%-*s %11s %11s %7s %9s %8s\n", name_width_, "Benchmark", "Time", "GFLOP/s",
+                "% roof", "% library", "Samples");
+  out << "\nTime is the median of the samples; every row was verified before and after it was timed.\n\n" << header;
+  out << std::string(std::string_view(header).size() - 1, '-') << "\n" << std::flush;
+  return true;
+}
+
+std::string TableReporter::progress() const {
+  const double elapsed = suite_.elapsed_seconds();
+  const double whole = elapsed * static_cast<double>(cases_) / static_cast<double>(std::max<std::size_t>(1, done_.size()));
+  return "[" + std::to_string(done_.size()) + "/" + std::to_string(cases_) + "  " + clock_text(elapsed) + " of about " +
+         clock_text(whole) + "]";
+}
+
+void TableReporter::print(const Run& run, const Row& row) {
+  char line[256];
+  if (row.timed()) {
+    std::snprintf(line, sizeof line, "%-*s %11s %11.1f %7s %9s %8zu  ", name_width_, run.benchmark_name().c_str(),
+                  time_text(row.quantile_seconds(0.5)).c_str(), row.flop_per_second() * 1e-9,
+                  percent_text(suite_.results().of_roof(row)).c_str(),
+                  percent_text(suite_.results().of_library(row)).c_str(), row.samples_seconds.size());
+    GetOutputStream() << line << progress() << "\n";
+    return;
+  }
+  std::snprintf(line, sizeof line, "%-*s ", name_width_, run.benchmark_name().c_str());
+  GetOutputStream() << line << (row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed) << "  "
+                    << progress() << "\n";
+}
+
+void TableReporter::print_aggregate(const Run& run) {
+  const auto found = run.counters.find("GFLOP/s");
+  if (found == run.counters.end()) return;
+  const bool percentage = run.aggregate_unit == benchmark::kPercentage;
+  char line[256];
+  if (percentage)
+    std::snprintf(line, sizeof line, "%-*s %9.2f %% %9.2f %%\n", name_width_, run.benchmark_name().c_str(),
+                  100 * run.real_accumulated_time, 100 * found->second.value);
+  else
+    std::snprintf(line, sizeof line, "%-*s %11s %11.1f\n", name_width_, run.benchmark_name().c_str(),
+                  time_text(run.real_accumulated_time / static_cast<double>(std::max<std::int64_t>(1, run.iterations))).c_str(),
+                  found->second.value);
+  GetOutputStream() << line;
+}
+
+void TableReporter::ReportRuns(const std::vector<Run>& runs) {
+  if (!runs.empty()) done_.insert(case_name(runs[0]));
+  for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
+    if (row != nullptr)
+      print(run, *row);
+    else
+      print_aggregate(run);
+  });
+  GetOutputStream() << std::flush;
+}
+
+bool RecordReporter::ReportContext(const Context& context) {
+  const std::time_t now = std::time(nullptr);
+  char date[64];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S+00:00", std::gmtime(&now));
+  json caches = json::array();
+  for (const auto& cache : context.cpu_info.caches)
+    caches.push_back({{"type", cache.type},
+                      {"level", cache.level},
+                      {"size", cache.size},
+                      {"num_sharing", cache.num_sharing}});
+  // Neither host_name nor the program's folder: a record is made to be published.
+  context_ = {{"date", date},
+              {"executable", run_["command"][0]},
+              {"num_cpus", context.cpu_info.num_cpus},
+              {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
+              {"caches", caches}};
+  each_(document(false));  // an unwritable output shows before anything is measured
+  return true;
+}
+
+void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
+  for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
+    const bool timed = row == nullptr || row->timed();
+    const auto number = [](double value) { return std::isfinite(value) ? json(value) : json(nullptr); };
+    json entry = {{"name", run.benchmark_name()},
+                  {"family_index", run.family_index},
+                  {"per_family_instance_index", run.per_family_instance_index},
+                  {"run_name", run.run_name.str()},
+                  {"run_type", row != nullptr ? "iteration" : "aggregate"},
+                  {"repetitions", run.repetitions}};
+    if (row != nullptr) entry["repetition_index"] = run.repetition_index;
+    entry["threads"] = run.threads;
+    if (row == nullptr) {
+      entry["aggregate_name"] = run.aggregate_name;
+      entry["aggregate_unit"] = run.aggregate_unit == benchmark::kTime ? "time" : "percentage";
+    }
+    if (!timed) {
+      entry["error_occurred"] = true;
+      entry["error_message"] = row->failed.empty() ? row->skipped : row->failed;
+    }
+    const bool percentage = row == nullptr && run.aggregate_unit == benchmark::kPercentage;
+    entry["iterations"] = run.iterations;
+    entry["real_time"] = timed ? number(percentage ? run.real_accumulated_time : run.GetAdjustedRealTime()) : json(0.0);
+    entry["cpu_time"] = timed ? number(percentage ? run.cpu_accumulated_time : run.GetAdjustedCPUTime()) : json(0.0);
+    entry["time_unit"] = benchmark::GetTimeUnitString(run.time_unit);
+    for (const auto& [name, counter] : run.counters) entry[name] = number(counter.value);
+    entries_.push_back({std::move(entry), row != nullptr ? std::optional(*row) : std::nullopt});
+  });
+  each_(document(false));
+}
+
+void RecordReporter::Finalize() { last_(document(!interrupted())); }
+
+std::string RecordReporter::document(bool complete) const {
+  json run = run_;
+  run["complete"] = complete;
+  json rows = json::array();
+  std::vector<const RegisteredKernel*> kernels;
+  for (const Entry& entry : entries_) {
+    json row = entry.benchmark;
+    if (entry.row) {
+      // As late as this, so that every row is held against the fastest library row of the whole run.
+      row["gemm"] = suite_.results().to_json(*entry.row);
+      const RegisteredKernel* kernel = entry.row->which.kernel;
+      if (std::ranges::none_of(kernels, [&](const auto* other) { return other->name == kernel->name; }))
+        kernels.push_back(kernel);
+    }
+    rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(kernels, {}, [](const auto* kernel) { return kernel->rung; });
+  for (const RegisteredKernel* kernel : kernels)
+    run["kernels"].push_back({{"name", kernel->name},
+                              {"family", kernel->family},
+                              {"rung", kernel->rung},
+                              {"idea", kernel->idea},
+                              {"source", kernel->source}});
+  json context = context_;
+  context["gemm"] = std::move(run);
+  return json{{"context", std::move(context)}, {"benchmarks", std::move(rows)}}.dump(1) + "\n";
+}
+
+}  // namespace gemm::bench

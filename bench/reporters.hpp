@@ -1,0 +1,57 @@
+// What a run prints and writes: a console table with progress, and the record.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench/suite.hpp"
+
+namespace gemm::bench {
+
+// One line a row, with how far the run is: "[ 3/80  0:12 of about 2:40]".
+class TableReporter : public benchmark::BenchmarkReporter {
+ public:
+  TableReporter(Suite& suite, std::size_t cases) : suite_(suite), cases_(cases) {}
+  bool ReportContext(const Context& context) override;
+  void ReportRuns(const std::vector<Run>& runs) override;
+
+ private:
+  std::string progress() const;
+  void print(const Run& run, const Row& row);
+  void print_aggregate(const Run& run);
+
+  Suite& suite_;
+  std::size_t cases_;
+  std::set<std::string> done_;
+  int name_width_ = 40;
+};
+
+// The record, handed on whole after every case, so that a run that is killed loses at most the case it was at.
+class RecordReporter : public benchmark::BenchmarkReporter {
+ public:
+  using Sink = std::function<void(const std::string& document)>;
+
+  RecordReporter(Suite& suite, nlohmann::ordered_json run, Sink each, Sink last)
+      : suite_(suite), run_(std::move(run)), each_(std::move(each)), last_(std::move(last)) {}
+  bool ReportContext(const Context& context) override;
+  void ReportRuns(const std::vector<Run>& runs) override;
+  void Finalize() override;
+
+ private:
+  std::string document(bool complete) const;
+
+  Suite& suite_;
+  nlohmann::ordered_json run_, context_;
+  struct Entry {
+    nlohmann::ordered_json benchmark;
+    std::optional<Row> row;  // of an iteration row
+  };
+  std::vector<Entry> entries_;
+  Sink each_, last_;
+};
+
+}  // namespace gemm::bench

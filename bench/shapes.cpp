@@ -1,0 +1,105 @@
+#include "bench/shapes.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::int64_t kLargest = 0x7fffffff;  // what the libraries take
+
+struct Set {
+  std::string_view name, gpu, cpu;
+};
+
+// 4092 = 4 * 3 * 11 * 31 is an edge in every tile; 1024x1024x768 is not square.
+constexpr Set kSets[] = {
+    {"default", "256,512,1024,1024x1024x768,2048,4092,4096,8192", "128,256,512,1000,1024,1024x1024x768"},
+    {"square", "256,512,1024,2048,3072,4096,5120,6144,8192,16384", "128,256,512,1024,2048"},
+    {"quick", "512,2048", "128,256"},
+};
+
+[[noreturn]] void refuse(const std::string& item, const std::string& why) {
+  throw std::invalid_argument("shape '" + item + "' " + why +
+                              ": write 256, MxNxK with each from 1 to 2147483647, a set (default, square, "
+                              "quick) or a .json file, separated by commas");
+}
+
+Shape checked(const std::string& item, std::vector<std::int64_t> sizes) {
+  if (sizes.size() == 1) sizes.resize(3, sizes[0]);
+  if (sizes.size() != 3) refuse(item, "needs one size or three");
+  for (const std::int64_t size : sizes)
+    if (size < 1 || size > kLargest) refuse(item, "has a size out of range");
+  return {sizes[0], sizes[1], sizes[2]};
+}
+
+Shape parse_one(const std::string& item) {
+  std::vector<std::int64_t> sizes;
+  std::istringstream parts(item);
+  for (std::string part; std::getline(parts, part, 'x');) {
+    std::int64_t size = 0;
+    const char* end = part.data() + part.size();
+    const auto [stop, error] = std::from_chars(part.data(), end, size);
+    if (error == std::errc::result_out_of_range) refuse(item, "has a size out of range");
+    if (error != std::errc{} || stop != end) refuse(item, "is not a shape");
+    sizes.push_back(size);
+  }
+  if (item.ends_with('x')) refuse(item, "is not a shape");
+  return checked(item, std::move(sizes));
+}
+
+void add(std::vector<Shape>& shapes, const Shape& shape) {
+  if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
+}
+
+std::vector<Shape> parse_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::invalid_argument("shape file '" + path + "' cannot be read: give the path of a JSON file");
+  const nlohmann::json list = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto malformed = [&]() -> std::invalid_argument {
+    return std::invalid_argument("shape file '" + path +
+                                 "' is not a list of shapes: write [\"256\", \"64x128x32\", [64, 128, 32]]");
+  };
+  if (!list.is_array() || list.empty()) throw malformed();
+  std::vector<Shape> shapes;
+  for (const nlohmann::json& item : list) {
+    if (item.is_string()) {
+      add(shapes, parse_one(item.get<std::string>()));
+    } else if (item.is_array() &&
+               std::ranges::all_of(item, [](const auto& size) { return size.is_number_integer(); })) {
+      add(shapes, checked(item.dump(), item.get<std::vector<std::int64_t>>()));
+    } else {
+      throw malformed();
+    }
+  }
+  return shapes;
+}
+
+}  // namespace
+
+std::string name_of(const Shape& shape) {
+  return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+}
+
+std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {
+  std::vector<Shape> shapes;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    if (const auto* set = std::ranges::find(kSets, std::string_view(item), &Set::name); set != std::end(kSets)) {
+      const std::string_view members = kind == Device::Kind::gpu ? set->gpu : set->cpu;
+      for (const Shape& shape : parse_shapes(std::string(members), kind)) add(shapes, shape);
+    } else if (item.ends_with(".json")) {
+      for (const Shape& shape : parse_file(item)) add(shapes, shape);
+    } else {
+      add(shapes, parse_one(item));
+    }
+  }
+  if (shapes.empty()) refuse(text, "is empty");
+  return shapes;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,64 @@
+#include "bench/suite.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace gemm::bench {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Suite::Suite(std::unique_ptr<Backend> backend, const Options& options)
+    : backend_(std::move(backend)),
+      options_(options),
+      results_(ceilings_of(backend_->device(), options.peaks)),
+      cache_(*backend_, options.fill, options.seed),
+      started_(now()) {}
+
+double Suite::elapsed_seconds() const { return now() - started_; }
+
+double Suite::seconds_left() const {
+  if (!options_.run_budget_seconds) return std::numeric_limits<double>::infinity();
+  return *options_.run_budget_seconds - elapsed_seconds();
+}
+
+Measurement& Suite::measurement(const Case& which) {
+  if (interrupted()) throw Interrupted();
+  if (!lost_.empty()) throw Skipped(lost_);
+  const bool same = active_ && active_->which().kernel == which.kernel && active_->which().problem == which.problem;
+  if (!same) {
+    active_.reset();  // its memory may be needed
+    active_ = std::make_unique<Measurement>(*backend_, cache_, options_, which, seconds_left());
+  }
+  return *active_;
+}
+
+void Suite::lose_device(const std::string& error, const Case& during) {
+  lost_ = "the device was lost in " + during.name() + ": " + error;
+}
+
+void Suite::measure_baseline(const Case& which) {
+  const Problem& p = which.problem;
+  if (which.kernel->is_library() || results_.baseline(p)) return;
+  if (std::ranges::find(without_library_, p) != without_library_.end()) return;
+  for (const Case& library : make_cases({{p.m, p.n, p.k}}, {p.precision}, backend_->device().kind)) {
+    if (!library.kernel->is_library()) continue;
+    try {
+      Measurement measurement(*backend_, cache_, options_, library, seconds_left());
+      Row row{.which = library};
+      for (int i = 0; i < 9; ++i) row.samples_seconds.push_back(measurement.sample());
+      measurement.verify();
+      results_.set_baseline(p, {library.kernel->label(), row.flop_per_second()});
+      return;
+    } catch (const Skipped&) {  // the next library, or none
+    }
+  }
+  without_library_.push_back(p);
+}
+
+}  // namespace gemm::bench

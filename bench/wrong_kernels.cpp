@@ -1,0 +1,51 @@
+// Negative controls: linked into gemm_bench_wrong beside the real kernels, so that a test sees what a user would.
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/registry.hpp"
+
+namespace gemm {
+namespace {
+
+// Takes the place of a product: `kSpoil` writes C, knowing how often it was called before.
+template <auto kSpoil>
+Kernel wrong(std::string_view name) {
+  return {.name = name,
+          .idea = "Wrong on purpose.",
+          .source = "negative control",
+          .rung = 99,
+          .precisions = {Precision::f32},
+          .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+            return [=, call = 0](Stream) mutable {
+              const auto *a = static_cast<const float*>(o.a), *b = static_cast<const float*>(o.b);
+              auto* c = static_cast<float*>(o.c);
+              for (std::int64_t i = 0; i < p.m; ++i)
+                for (std::int64_t j = 0; j < p.n; ++j) {
+                  float sum = 0;
+                  for (std::int64_t l = 0; l < p.k; ++l) sum += a[i * p.k + l] * b[l * p.n + j];
+                  c[i * p.n + j] = sum;
+                }
+              kSpoil(p, c, call++);
+            };
+          }};
+}
+
+const Registration writes_nan(wrong<[](const Problem&, float* c, int) { c[0] = std::nanf(""); }>("WrongNaN"),
+                              Device::Kind::cpu);
+const Registration writes_past(wrong<[](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }>("WrongPastTheEnd"),
+                               Device::Kind::cpu);
+// Right while it is looked at, wrong once it is timed.
+const Registration degrades(wrong<[](const Problem&, float* c, int call) { if (call >= 3) c[1] += 1; }>("WrongLater"),
+                            Device::Kind::cpu);
+const Registration throws({.name = "WrongThrows",
+                           .idea = "Wrong on purpose.",
+                           .source = "negative control",
+                           .rung = 99,
+                           .precisions = {Precision::f32},
+                           .prepare = [](const Problem&, const Device&, const Operands&) -> Launch {
+                             throw std::runtime_error("no plan for this problem");
+                           }},
+                          Device::Kind::cpu);
+
+}  // namespace
+}  // namespace gemm

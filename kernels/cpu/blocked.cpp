@@ -1,0 +1,88 @@
+// Cache blocking on all cores: a kDepth x kWidth panel of B is copied next to itself and stays in the
+// L2 while every row block of A passes over it; a kRows x kWidth block of C lives in vector registers.
+#include <omp.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/registry.hpp"
+
+namespace gemm {
+namespace {
+
+constexpr int kRows = 4;     // rows of C held in registers
+constexpr int kWidth = 32;   // columns of C held in registers: two AVX-512 or four AVX vectors
+constexpr int kDepth = 256;  // rows of a B panel: kDepth * kWidth floats are 32 KiB
+
+// c[rows][kWidth] += a[rows][depth] * panel[depth][kWidth]; kRowCount is a constant so that the
+// accumulators become registers.
+template <int kRowCount>
+void accumulate(const float* a, std::int64_t a_stride, const float* panel, std::int64_t depth,
+                float (&sum)[kRows][kWidth]) {
+  for (std::int64_t l = 0; l < depth; ++l) {
+    const float* b = panel + l * kWidth;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRowCount; ++r) {
+      const float scale = a[r * a_stride + l];
+#pragma omp simd
+      for (int j = 0; j < kWidth; ++j) sum[r][j] += scale * b[j];
+    }
+  }
+}
+
+void multiply_panel(const Problem& p, const float* a, const float* b, float* c, std::int64_t column,
+                    std::vector<float>& panel) {
+  const int width = static_cast<int>(std::min<std::int64_t>(kWidth, p.n - column));
+  for (std::int64_t depth_start = 0; depth_start < p.k; depth_start += kDepth) {
+    const std::int64_t depth = std::min<std::int64_t>(kDepth, p.k - depth_start);
+    for (std::int64_t l = 0; l < depth; ++l) {
+      const float* from = b + (depth_start + l) * p.n + column;
+      float* to = panel.data() + l * kWidth;
+      std::copy_n(from, width, to);
+      std::fill(to + width, to + kWidth, 0.0F);
+    }
+    for (std::int64_t row = 0; row < p.m; row += kRows) {
+      const int rows = static_cast<int>(std::min<std::int64_t>(kRows, p.m - row));
+      float sum[kRows][kWidth] = {};
+      const float* a_block = a + row * p.k + depth_start;
+      if (rows == kRows) {
+        accumulate<kRows>(a_block, p.k, panel.data(), depth, sum);
+      } else {
+        for (int r = 0; r < rows; ++r) {
+          float single[kRows][kWidth] = {};
+          accumulate<1>(a_block + r * p.k, p.k, panel.data(), depth, single);
+          std::copy_n(single[0], kWidth, sum[r]);
+        }
+      }
+      for (int r = 0; r < rows; ++r) {
+        float* to = c + (row + r) * p.n + column;
+        for (int j = 0; j < width; ++j) to[j] = depth_start == 0 ? sum[r][j] : to[j] + sum[r][j];
+      }
+    }
+  }
+}
+
+const Registration blocked{{
+    .name = "CpuBlocked",
+    .idea = "Register and cache blocking, vectorised by the compiler, columns shared among all cores.",
+    .source = "Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008)",
+    .rung = 2,
+    .precisions = {Precision::f32},
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      return [=, cores = std::max(1, device.cores)](Stream) {
+        const auto* a = static_cast<const float*>(o.a);
+        const auto* b = static_cast<const float*>(o.b);
+        auto* c = static_cast<float*>(o.c);
+#pragma omp parallel num_threads(cores)
+        {
+          std::vector<float> panel(static_cast<std::size_t>(kDepth) * kWidth);
+#pragma omp for schedule(dynamic)
+          for (std::int64_t column = 0; column < p.n; column += kWidth)
+            multiply_panel(p, a, b, c, column, panel);
+        }
+      };
+    },
+}};
+
+}  // namespace
+}  // namespace gemm

@@ -1,0 +1,33 @@
+// The definition, written down: three loops, one core. k is the middle loop so that the innermost one
+// walks B and C along their rows; with k innermost, B would be read down a column.
+#include "kernels/registry.hpp"
+
+namespace gemm {
+namespace {
+
+void multiply(const Problem& p, const float* a, const float* b, float* c) {
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    float* row = c + i * p.n;
+    for (std::int64_t j = 0; j < p.n; ++j) row[j] = 0;
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      const float scale = a[i * p.k + l];
+      for (std::int64_t j = 0; j < p.n; ++j) row[j] += scale * b[l * p.n + j];
+    }
+  }
+}
+
+const Registration naive{{
+    .name = "CpuNaive",
+    .idea = "Three nested loops on one core: the definition of the product.",
+    .source = "textbook; the serial baseline of the CUDA tutorials",
+    .rung = 1,
+    .precisions = {Precision::f32},
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      return [=](Stream) {
+        multiply(p, static_cast<const float*>(o.a), static_cast<const float*>(o.b), static_cast<float*>(o.c));
+      };
+    },
+}};
+
+}  // namespace
+}  // namespace gemm

@@ -1,0 +1,56 @@
+// One table of precisions: element types, the arithmetic unit that sets the roof, and how exact a
+// correct result must be. Everything else asks this table.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace gemm {
+
+enum class Precision { f32, tf32, bf16, f16 };
+
+enum class ElementType { f32, bf16, f16 };
+
+// The unit whose peak is the compute roof.
+enum class Unit { fp32_fma, tf32_tensor, bf16_tensor, fp16_tensor };
+
+struct PrecisionTraits {
+  Precision precision;
+  std::string_view name;  // as in benchmark names and on the command line
+  ElementType input, output;
+  int input_bytes, output_bytes;
+  Unit unit;
+  std::string_view unit_name;
+
+  // Unit round-offs, as relative errors. Tensor cores align and truncate their sums, so they are
+  // granted a whole ulp; TF32 operands may be truncated to 10 bits as well as rounded.
+  double accumulate_error;  // of one addition
+  double input_error;       // of one product, from rounding both operands inside the kernel
+  double output_error;      // of storing the result
+  double output_smallest;   // half the smallest subnormal of the output: absolute error near zero
+};
+
+inline constexpr std::array<PrecisionTraits, 4> kPrecisions = {{
+    {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, "FP32 FMA", 0x1p-24, 0,
+     0, 0},
+    {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, "TF32 tensor core",
+     0x1p-23, 0x1p-9, 0, 0},
+    {Precision::bf16, "bf16", ElementType::bf16, ElementType::bf16, 2, 2, Unit::bf16_tensor,
+     "BF16 tensor core", 0x1p-23, 0, 0x1p-8, 0},
+    {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor, "FP16 tensor core",
+     0x1p-23, 0, 0x1p-11, 0x1p-25},
+}};
+
+constexpr const PrecisionTraits& traits_of(Precision precision) {
+  return kPrecisions[static_cast<std::size_t>(precision)];
+}
+
+constexpr std::optional<Precision> precision_named(std::string_view name) {
+  for (const PrecisionTraits& traits : kPrecisions)
+    if (traits.name == name) return traits.precision;
+  return std::nullopt;
+}
+
+}  // namespace gemm

@@ -1,0 +1,89 @@
+#include "kernels/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace gemm {
+namespace {
+
+std::string letters_of(std::string_view text) {
+  std::string letters;
+  for (const char ch : text)
+    if (std::isalnum(static_cast<unsigned char>(ch)))
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));
+  return letters;
+}
+
+TEST(Registry, EveryKernelIsComplete) {
+  ASSERT_FALSE(registry().empty());
+  for (const RegisteredKernel& kernel : registry()) {
+    EXPECT_FALSE(kernel.name.empty());
+    EXPECT_FALSE(kernel.idea.empty()) << kernel.name;
+    EXPECT_FALSE(kernel.source.empty()) << kernel.name;
+    EXPECT_FALSE(kernel.precisions.empty()) << kernel.name;
+    EXPECT_NE(kernel.prepare, nullptr) << kernel.name;
+    EXPECT_EQ(kernel.rung == 0, kernel.is_library()) << kernel.name;
+    EXPECT_EQ(kernel.name.find_first_of("/: "), std::string_view::npos) << kernel.name;
+  }
+}
+
+TEST(Registry, LabelsAreUniqueAndRungsAscend) {
+  std::set<std::string> labels;
+  for (const RegisteredKernel& kernel : registry())
+    EXPECT_TRUE(labels.insert(kernel.label()).second) << kernel.label() << " twice";
+  EXPECT_TRUE(std::ranges::is_sorted(registry(), {}, &RegisteredKernel::rung));
+}
+
+TEST(Registry, RefusesASecondKernelOfTheSameLabel) {
+  EXPECT_THROW(Registration(static_cast<const Kernel&>(registry().front())), std::logic_error);
+}
+
+// One grep finds file, kernel, benchmark and figure label.
+TEST(Registry, KernelsAreNamedAfterTheirFiles) {
+  for (const RegisteredKernel& kernel : registry())
+    EXPECT_EQ(letters_of(kernel.name), (kernel.family == "cpu" ? "cpu" : "") + letters_of(kernel.stem));
+}
+
+// What is compiled but not registered would be missing without a trace.
+TEST(Registry, EveryKernelFileThatIsBuiltRegistersSomething) {
+  for (const std::string source : {GEMM_BENCH_KERNEL_SOURCES}) {
+    const std::filesystem::path path(source);
+    const std::string family = path.parent_path().filename().string();
+    EXPECT_TRUE(std::ranges::any_of(registry(), [&](const RegisteredKernel& kernel) {
+      return kernel.family == family && kernel.stem == path.stem().string();
+    })) << path << " registers no kernel";
+  }
+}
+
+TEST(Registry, LabelsCarryTheParameters) {
+  RegisteredKernel kernel;
+  kernel.name = "Tiled";
+  EXPECT_EQ(kernel.label(), "Tiled");
+  kernel.parameters = {{"tile", "16"}, {"stages", "3"}};
+  EXPECT_EQ(kernel.label(), "Tiled/tile:16/stages:3");
+}
+
+TEST(Precision, TableIsIndexedByTheEnumAndNamesAreUnique) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kPrecisions.size(); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kPrecisions[i].precision), i);
+    EXPECT_TRUE(names.insert(kPrecisions[i].name).second);
+    EXPECT_EQ(precision_named(kPrecisions[i].name), kPrecisions[i].precision);
+    EXPECT_GT(kPrecisions[i].accumulate_error, 0);
+  }
+  EXPECT_EQ(precision_named("f33"), std::nullopt);
+}
+
+TEST(Problem, CountsTheMathematics) {
+  const Problem p{3, 5, 7, Precision::bf16};
+  EXPECT_EQ(flop(p), 2.0 * 3 * 5 * 7);
+  EXPECT_EQ(bytes_minimum(p), 2.0 * (3 * 7 + 7 * 5 + 3 * 5));
+  const Problem large{1 << 20, 1 << 20, 1 << 20, Precision::f32};
+  EXPECT_EQ(flop(large), 0x1p61);  // beyond 32 bits
+}
+
+}  // namespace
+}  // namespace gemm

@@ -1,0 +1,118 @@
+"""The command gemm-report."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.figures import write_figure, write_figures
+from gemm_report.palette import looks
+from gemm_report.readme import PICTURES, ReadmeError, filled
+from gemm_report.record import Record, RecordError, read_record
+from gemm_report.summary import summary
+
+CHECK_FAILED = 1
+BAD_INPUT = 3
+
+_EPILOG = """\
+examples:
+  gemm-report figures results/h200/2025-01-31T120000Z-0123abc.json
+  gemm-report figures before.json after.json -o comparison
+  gemm-report readme results/h200/2025-01-31T120000Z-0123abc.json
+  gemm-report readme results/h200/2025-01-31T120000Z-0123abc.json --check
+
+exit codes:
+  0  done
+  1  readme --check: the README is not what the record gives
+  2  wrong usage
+  3  bad input: one line on standard error says which file, and what to do
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except (RecordError, ReadmeError) as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{error.filename or 'output'}: {error.strerror or error}"
+    print(f"gemm-report: {message}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _figures(options: argparse.Namespace) -> int:
+    records = [read_record(path) for path in options.records]
+    folders = [_folder(record, records, options.output) for record in records]
+    looks_of_all = looks(records)
+    for record, folder in zip(records, folders, strict=True):
+        paths = write_figures(record, looks_of_all, folder)
+        page = folder / "summary.md"
+        page.write_text(summary(record), encoding="utf-8")
+        for path in [*paths, page]:
+            print(path)
+    return 0
+
+
+def _folder(record: Record, records: Sequence[Record], output: Path | None) -> Path:
+    if output is None:
+        return record.path.with_suffix("")
+    if len(records) == 1:
+        return output
+    if sum(other.path.stem == record.path.stem for other in records) > 1:
+        raise RecordError(f"{record.path}: given with another of this name: use -o for each alone")
+    return output / record.path.stem
+
+
+def _readme(options: argparse.Namespace) -> int:
+    record = read_record(options.record)
+    text = filled(options.readme, record, options.pictures)
+    if options.check:
+        if options.readme.read_text(encoding="utf-8") == text:
+            return 0
+        print(
+            f"gemm-report: {options.readme} is not what {options.record} gives: "
+            "run the same command without --check",
+            file=sys.stderr,
+        )
+        return CHECK_FAILED
+    for name in PICTURES:
+        print(write_figure(name, record, looks([record]), options.pictures, formats=["png"])[0])
+    options.readme.write_text(text, encoding="utf-8")
+    print(options.readme)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gemm-report",
+        description="Figures and tables from the records of gemm_bench.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    figures = commands.add_parser(
+        "figures", help="write throughput and roofline (PNG, SVG, CSV) and summary.md"
+    )
+    figures.add_argument("records", type=Path, nargs="+", metavar="RECORD")
+    figures.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where to write; a folder in it for each record if there are several "
+        "(default: a folder beside each record, named like it)",
+    )
+    figures.set_defaults(run=_figures)
+
+    readme = commands.add_parser("readme", help="renew the README's table and pictures")
+    readme.add_argument("record", type=Path, metavar="RECORD")
+    readme.add_argument("--readme", type=Path, default=Path("README.md"), metavar="FILE")
+    readme.add_argument("--pictures", type=Path, default=Path("results/readme"), metavar="DIR")
+    readme.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 if the text would change"
+    )
+    readme.set_defaults(run=_readme)
+    return parser

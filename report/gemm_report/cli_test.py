@@ -1,0 +1,60 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gemm_report.cli import BAD_INPUT, main
+
+FILES = {f"{name}.{end}" for name in ("throughput", "roofline") for end in ("png", "svg", "csv")}
+FILES |= {"summary.md"}
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_figures_go_beside_the_record(
+    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = Path(shutil.copy(gpu_path, tmp_path / "2025-0123.json"))
+    assert main(["figures", str(record)]) == 0
+    assert names(tmp_path / "2025-0123") == FILES
+    assert {Path(line).name for line in capsys.readouterr().out.splitlines()} == FILES
+
+
+def test_figures_go_where_they_are_told_to(gpu_path: Path, tmp_path: Path) -> None:
+    assert main(["figures", str(gpu_path), "-o", str(tmp_path / "out")]) == 0
+    assert names(tmp_path / "out") == FILES
+
+
+def test_several_records_get_a_folder_each(gpu_path: Path, tmp_path: Path) -> None:
+    cpu_path = gpu_path.with_name("cpu.json")
+    assert main(["figures", str(gpu_path), str(cpu_path), "-o", str(tmp_path)]) == 0
+    assert names(tmp_path) == {"gpu", "cpu"}
+    assert names(tmp_path / "cpu") == FILES
+
+
+def test_records_of_one_name_are_not_written_over_each_other(
+    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = shutil.copy(gpu_path, tmp_path)
+    assert main(["figures", str(gpu_path), str(again), "-o", str(tmp_path / "out")]) == BAD_INPUT
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made_gives_one_line(
+    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["figures", str(gpu_path), "-o", str(tmp_path / "file")]) == BAD_INPUT
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert "examples:" in said
+    assert "exit codes:" in said

@@ -1,0 +1,42 @@
+"""The stored records that the tests read."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from gemm_report.record import Kernel, Record, read_record
+
+TESTDATA = Path(__file__).with_name("testdata")
+
+
+@pytest.fixture(scope="session")
+def gpu_path() -> Path:
+    """A made-up GPU: all roofs known, every precision but f16, one row skipped, one failed."""
+    return TESTDATA / "gpu.json"
+
+
+@pytest.fixture(scope="session")
+def gpu(gpu_path: Path) -> Record:
+    """The record in gpu_path."""
+    return read_record(gpu_path)
+
+
+@pytest.fixture(scope="session")
+def cpu() -> Record:
+    """A made-up CPU: no roof known, interrupted."""
+    return read_record(TESTDATA / "cpu.json")
+
+
+@pytest.fixture(scope="session")
+def crowd(gpu: Record) -> Record:
+    """25 kernels of which the first 24 are almost equally fast."""
+    row = next(row for row in gpu.rows if row.kernel == "Tiled" and row.status == "timed")
+    speeds = [2e13 * 1.001**i for i in range(24)] + [1e11]
+    kernels = [Kernel(f"Kernel{i}", "simt", i, "") for i in range(25)]
+    rows = [
+        dataclasses.replace(row, kernel=kernel.name, m=size, n=size, k=size, flop_per_second=speed)
+        for kernel, speed in zip(kernels, speeds, strict=True)
+        for size in (1024, 4096)
+    ]
+    return dataclasses.replace(gpu, kernels=tuple(kernels), rows=tuple(rows))

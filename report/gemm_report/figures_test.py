@@ -1,0 +1,174 @@
+import csv
+import dataclasses
+import itertools
+from pathlib import Path
+
+import matplotlib.style
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from gemm_report.figures import FIGURES, write_figures
+from gemm_report.palette import STYLE, looks
+from gemm_report.record import Ceiling, Record
+
+
+def drawn(name: str, record: Record) -> Figure:
+    with matplotlib.style.context(STYLE, after_reset=True):
+        figure = FIGURES[name].draw(record, looks([record]))
+        FigureCanvasAgg(figure).draw()
+    return figure
+
+
+def texts(figure: Figure) -> list[tuple[str, Bbox]]:
+    """All text but that of the ticks, which an axis keeps apart by itself."""
+    ticks = {
+        label
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        for label in (tick.label1, tick.label2)
+    }
+    found = [t for t in figure.findobj(Text) if t.get_text() and t not in ticks]
+    return [(text.get_text(), text.get_window_extent()) for text in found]
+
+
+def colors(figure: Figure, labels: set[str]) -> dict[str, set[str]]:
+    lines = [line for axes in figure.axes for line in axes.lines if line.get_label() in labels]
+    return {
+        label: {line.get_color() for line in lines if line.get_label() == label} for label in labels
+    }
+
+
+@pytest.fixture(scope="module")
+def written(gpu: Record, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_figures(gpu, looks([gpu]), tmp_path_factory.mktemp("figures") / "new" / "folder")
+
+
+def content(written: list[Path], name: str) -> str:
+    (path,) = (path for path in written if path.name == name)
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_figure_is_written_with_its_data(written: list[Path]) -> None:
+    paths = written
+    assert [path.name for path in paths] == [
+        *("throughput.png", "throughput.svg", "throughput.csv"),
+        *("roofline.png", "roofline.svg", "roofline.csv"),
+    ]
+    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths if path.suffix == ".png")
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_names_kernels_roofs_and_conditions(
+    name: str, gpu: Record, written: list[Path]
+) -> None:
+    svg = content(written, f"{name}.svg")
+    for label in {row.label for row in gpu.rows_with("timed")}:
+        assert label in svg
+    for fact in (
+        *("Test GPU", "driver 550.0", "0123456789ab", "2025-01-31"),
+        *("uniform[-1,1]", "CUDA events", "fixed power, settled"),
+        *("FP32 FMA: 66.9 TFLOP/s (queried)", "BF16 tensor core: 989 TFLOP/s (table)"),
+        "Not drawn: 1 skipped, 1 failed",
+    ):
+        assert fact in svg, fact
+    assert "FP16 tensor core" not in svg, "the roof of a precision that was not run"
+    assert "Tiled/tile:32" not in svg, "a kernel with a wrong result has no speed"
+    assert "incomplete" not in svg
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_is_not_known_is_said(name: str, cpu: Record) -> None:
+    said = " ".join(text for text, _ in texts(drawn(name, cpu)))
+    assert "(incomplete run)" in said
+    assert "Roof not known: FP32 FMA (f32): no table of CPU peaks" in said
+    assert "clock policy not known" in said
+
+
+def test_the_same_record_gives_the_same_files(
+    gpu: Record, written: list[Path], tmp_path: Path
+) -> None:
+    for first, second in zip(written, write_figures(gpu, looks([gpu]), tmp_path), strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("which", ["gpu", "cpu", "crowd"])
+def test_no_text_overlaps_another_or_leaves_the_page(
+    name: str, which: str, request: pytest.FixtureRequest
+) -> None:
+    figure = drawn(name, request.getfixturevalue(which))
+    boxes = texts(figure)
+    assert len(boxes) > 4
+    for (one, box), (other, another) in itertools.combinations(boxes, 2):
+        overlap = Bbox.intersection(box, another)
+        assert overlap is None or min(overlap.width, overlap.height) < 0.5, f"{one} | {other}"
+    page = figure.bbox
+    for text, box in boxes:
+        assert box.x0 >= page.x0, text
+        assert box.x1 <= page.x1, text
+        assert box.y0 >= page.y0, text
+        assert box.y1 <= page.y1, text
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_long_device_name_fits_on_the_page(name: str, cpu: Record) -> None:
+    device = dataclasses.replace(cpu.device, name="Processor " * 12)
+    figure = drawn(name, dataclasses.replace(cpu, device=device))
+    assert all(box.x1 <= figure.bbox.x1 for _, box in texts(figure))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_labels_stand_beside_the_points(name: str, crowd: Record) -> None:
+    figure = drawn(name, crowd)
+    (axes,) = figure.axes
+    labels = [box for text, box in texts(figure) if text.startswith("Kernel")]
+    assert len(labels) == 25
+    assert all(box.x0 > axes.get_window_extent().x1 for box in labels)
+
+
+def test_a_kernel_has_the_same_colour_in_every_figure(gpu: Record) -> None:
+    labels = {row.label for row in gpu.rows_with("timed")}
+    throughput, roofline = (colors(drawn(name, gpu), labels) for name in FIGURES)
+    assert throughput == roofline
+    assert all(len(found) == 1 for found in throughput.values())
+    kernels = {label.split("/")[0]: found.pop() for label, found in throughput.items()}
+    assert len(set(kernels.values())) == len(kernels)
+
+
+def test_the_compute_roof_is_the_top_edge_of_its_panel(gpu: Record) -> None:
+    tops = {
+        axes.get_title(loc="left"): axes.get_ylim()[1] for axes in drawn("throughput", gpu).axes
+    }
+    assert tops == {"f32": 66.9, "tf32": 494.7, "bf16": 989.4}
+
+
+def test_a_kernel_above_its_roof_is_still_inside_the_panel(gpu: Record) -> None:
+    low = Ceiling("low", "f32", 1e12, None, "given", "a typing error")
+    axes = drawn("throughput", dataclasses.replace(gpu, ceilings=(low,))).axes[0]
+    assert axes.get_ylim()[1] > 48
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_record_without_any_time_is_drawn(name: str, gpu: Record, tmp_path: Path) -> None:
+    for rows in ((), tuple(gpu.rows_with("skipped"))):
+        empty = dataclasses.replace(gpu, rows=rows)
+        said = [text for text, _ in texts(drawn(name, empty))]
+        assert "No row of this record has a time." in said
+        write_figures(empty, looks([empty]), tmp_path)
+
+
+def test_the_data_beside_a_figure_is_what_it_shows(gpu: Record, written: list[Path]) -> None:
+    throughput = list(csv.DictReader(content(written, "throughput.csv").splitlines()))
+    # Three repetitions are one point.
+    assert len(throughput) == len(gpu.rows_with("timed")) - 2
+    assert {row["on_line"] for row in throughput if row["m"] == "4092"} == {"False"}
+    (slab,) = (r for r in throughput if r["k"] == "768" and r["kernel"] == "Tiled/tile:16")
+    assert float(slab["size"]) == pytest.approx((1024 * 1024 * 768) ** (1 / 3))
+    roofline = list(csv.DictReader(content(written, "roofline.csv").splitlines()))
+    roofs = {row["name"] for row in roofline if row["kind"] == "roof"}
+    assert roofs == {"FP32 FMA", "TF32 tensor core", "BF16 tensor core", "DRAM"}

@@ -1,0 +1,84 @@
+"""Which rows of a record tell a kernel's story: one row a problem, and the one to name it by."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from gemm_report.record import PRECISIONS, Kernel, Record, Row
+
+
+def ordered_rows(record: Record) -> list[Row]:
+    """All rows: by precision, rung, variant and problem."""
+    rungs = {kernel.name: _place(kernel) for kernel in record.kernels}
+    return sorted(
+        record.rows,
+        key=lambda row: (
+            PRECISIONS.index(row.precision),
+            rungs.get(row.kernel, (True, 0)),
+            natural(row.label),
+            (row.volume, row.m, row.n, row.k),
+            row.repetition,
+        ),
+    )
+
+
+def drawn_rows(record: Record) -> list[Row]:
+    """One timed row of every kernel and problem: of several repetitions, the middle one."""
+    timed = [row for row in ordered_rows(record) if row.status == "timed"]
+    repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.m, row.n, row.k))
+    return [_middle(list(rows)) for _, rows in repetitions]
+
+
+def ladder_sizes(rows: Iterable[Row]) -> set[int]:
+    """The cube sizes that a line may join.
+
+    A size beside a rounder one (4092 beside 4096) asks what an odd size costs: joined to the line
+    it would only make it jagged.
+    """
+    sizes = {row.m for row in rows if row.is_cube}
+
+    def is_beside_rounder(size: int) -> bool:
+        return any(
+            other != size and abs(other - size) < 0.05 * size and _twos(other) > _twos(size)
+            for other in sizes
+        )
+
+    return {size for size in sizes if not is_beside_rounder(size)}
+
+
+def headlines(rows: Sequence[Row]) -> list[Row]:
+    """The row that stands for each kernel and precision: its largest cube, else its largest."""
+    sizes = ladder_sizes(rows)
+
+    def weight(row: Row) -> tuple[bool, int]:
+        return row.is_cube and row.m in sizes, row.volume
+
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.precision, row.label)
+        if key not in best or weight(row) > weight(best[key]):
+            best[key] = row
+    return list(best.values())
+
+
+def natural(label: str) -> list[str | int]:
+    """A key that sorts tile:8 before tile:16."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", label)]
+
+
+def precisions(rows: Iterable[Row]) -> list[str]:
+    """Those that occur, in the order of the ladder."""
+    return sorted({row.precision for row in rows}, key=PRECISIONS.index)
+
+
+def _place(kernel: Kernel) -> tuple[bool, int]:
+    # A library is what the ladder is measured against: it stands behind the last rung.
+    return kernel.family == "library", kernel.rung
+
+
+def _middle(rows: list[Row]) -> Row:
+    return sorted(rows, key=lambda row: row.flop_per_second or 0)[(len(rows) - 1) // 2]
+
+
+def _twos(size: int) -> int:
+    return (size & -size).bit_length()

@@ -1,0 +1,39 @@
+import dataclasses
+
+from gemm_report.ladder import drawn_rows, headlines, ladder_sizes, natural
+from gemm_report.record import Record
+
+
+def test_an_odd_size_beside_a_rounder_one_is_not_on_the_line(gpu: Record) -> None:
+    assert ladder_sizes(gpu.rows_with("timed")) == {256, 1024, 4096}
+
+
+def test_odd_sizes_alone_are_on_the_line(gpu: Record) -> None:
+    rows = [dataclasses.replace(gpu.rows[0], m=n, n=n, k=n) for n in (100, 200, 999)]
+    assert ladder_sizes(rows) == {100, 200, 999}
+
+
+def test_of_repetitions_the_middle_one_is_drawn(gpu: Record) -> None:
+    def naive(rows: list) -> list[float]:
+        return [row.flop_per_second for row in rows if (row.label, row.m) == ("Naive", 1024)]
+
+    assert naive(drawn_rows(gpu)) == [sorted(naive(list(gpu.rows)))[1]]
+
+
+def test_rows_without_a_time_are_not_drawn(gpu: Record) -> None:
+    assert not any(row.label == "Tiled/tile:32" for row in drawn_rows(gpu))
+
+
+def test_a_kernel_is_named_by_its_largest_cube(gpu: Record) -> None:
+    named = {(row.label, row.precision): row.shape for row in headlines(drawn_rows(gpu))}
+    assert set(named.values()) == {"4096x4096x4096"}
+    assert len(named) == 7
+
+
+def test_a_kernel_without_a_cube_is_named_by_its_largest_problem(gpu: Record) -> None:
+    rows = [dataclasses.replace(gpu.rows[0], m=m, n=8, k=8) for m in (16, 64, 32)]
+    assert [row.m for row in headlines(rows)] == [64]
+
+
+def test_numbers_in_labels_sort_as_numbers() -> None:
+    assert sorted(["a:16", "a:8", "a"], key=natural) == ["a", "a:8", "a:16"]

@@ -1,0 +1,35 @@
+"""What the package may know: the standard library, matplotlib, numpy and itself."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent
+ALLOWED = {*sys.stdlib_module_names, "matplotlib", "numpy", "gemm_report"}
+SOURCES = [
+    path
+    for path in sorted(PACKAGE.glob("*.py"))
+    if not path.stem.endswith("_test") and path.name != "conftest.py"
+]
+
+
+def imported(source: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module if node.module and not node.level else "gemm_report")
+    return {name.partition(".")[0] for name in found}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_imports_nothing_else(path: Path) -> None:
+    assert imported(path.read_text(encoding="utf-8")) <= ALLOWED
+
+
+def test_an_import_of_something_else_would_be_seen() -> None:
+    assert imported("def f():\n  import scipy.stats") - ALLOWED == {"scipy"}
+    assert len(SOURCES) > 5

@@ -1,0 +1,69 @@
+"""How a kernel looks: its colour is the same in every figure, its variants differ in the marker."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+from gemm_report.ladder import natural
+from gemm_report.record import Kernel, Record
+
+Line = str | tuple[float, tuple[float, ...]]
+
+STYLE = Path(__file__).with_name("style.mplstyle")
+
+LIBRARY_COLORS = ("#000000", "#6b6b6b", "#a3a3a3")
+LIBRARY_LINE = "--"
+# The solid line first; the others tell kernels apart when there are more of them than colours.
+LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+VARIANT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+
+
+@dataclass(frozen=True)
+class Look:
+    """Of one variant of a kernel."""
+
+    color: str
+    line: Line
+    marker: str
+
+
+def looks(records: Iterable[Record]) -> dict[str, Look]:
+    """The look of every label in `records`."""
+    records = list(records)
+    kernels = {kernel.name: kernel for record in records for kernel in record.kernels}
+    labels: dict[str, set[str]] = {}
+    for record in records:
+        for row in record.rows:
+            labels.setdefault(row.kernel, set()).add(row.label)
+            # A damaged list of kernels must not cost the figure.
+            kernels.setdefault(row.kernel, Kernel(row.kernel, row.family, 0, ""))
+    return {
+        label: Look(color, line, VARIANT_MARKERS[i % len(VARIANT_MARKERS)])
+        for name, (color, line) in _colors_and_lines(list(kernels.values())).items()
+        for i, label in enumerate(sorted(labels.get(name, ()), key=natural))
+    }
+
+
+def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
+    """By rung: a colour stays with its kernel in records that hold other kernels beside it."""
+    cycle = matplotlib.rc_params_from_file(STYLE, use_default_template=False)["axes.prop_cycle"]
+    colors = cycle.by_key()["color"]
+    free: set[int] = set()
+    lap = -1
+    libraries = 0
+    result: dict[str, tuple[str, Line]] = {}
+    for kernel in sorted(kernels, key=lambda kernel: (kernel.rung, kernel.name)):
+        if kernel.family == "library":
+            result[kernel.name] = LIBRARY_COLORS[libraries % len(LIBRARY_COLORS)], LIBRARY_LINE
+            libraries += 1
+            continue
+        if not free:
+            free, lap = set(range(len(colors))), lap + 1
+        slot = kernel.rung % len(colors)
+        while slot not in free:
+            slot = (slot + 1) % len(colors)
+        free.remove(slot)
+        result[kernel.name] = colors[slot], LINES[lap % len(LINES)]
+    return result

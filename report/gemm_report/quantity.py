@@ -1,0 +1,34 @@
+"""Numbers as people read them: records hold SI units without prefixes, only pages have prefixes."""
+
+from collections.abc import Iterable
+
+_PREFIXES = {"p": -12, "n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+
+
+def significant(value: float) -> str:
+    """Three significant digits, or all digits before the point."""
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".removesuffix(".")
+
+
+def prefix_for(values: Iterable[float]) -> str:
+    """The prefix under which the largest of `values` lies between 1 and 1000."""
+    # Rounding first: 999.9e9 is written 1.00 T, not 1000 G.
+    largest = max((float(f"{value:.3g}") for value in values), default=1.0)
+    fitting = [prefix for prefix, power in _PREFIXES.items() if largest >= 10.0**power]
+    return fitting[-1] if fitting else next(iter(_PREFIXES))
+
+
+def scaled(value: float, prefix: str) -> float:
+    """`value` counted in units of `prefix`."""
+    return value / 10.0 ** _PREFIXES[prefix]
+
+
+def quantity(value: float, unit: str) -> str:
+    """For example 66.9 TFLOP/s."""
+    prefix = prefix_for([value])
+    return f"{significant(scaled(value, prefix))} {prefix}{unit}"
+
+
+def percent(fraction: float | None) -> str:
+    """For example 73.1 %, and a dash where nothing is known."""
+    return "-" if fraction is None else f"{100 * fraction:.1f} %"

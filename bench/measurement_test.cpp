@@ -21,7 +21,7 @@ Backend* cuda() {
   if (cuda() == nullptr) GTEST_SKIP() << "no GPU"
 
 std::string first_complaint(Backend& backend, const Kernel& kernel, const Problem& p) {
-  ProblemData data(backend, p, Fill::uniform, 1);
+  ProblemData data(backend, p, Fill::uniform, 1, 2);
   data.poison();
   for (const Operands& set : data.sets()) backend.run(kernel.prepare(p, backend.device(), set));
   return complaint(p, data.judge(p, static_cast<std::int64_t>(data.sets().size()))).value_or("");
@@ -257,7 +257,7 @@ TEST(CudaBackend, JudgesAsTheCpuDoesOnTheGpu) {
 TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const Problem p{8, 8, 8, Precision::f32};
-  ProblemData data(*cuda(), p, Fill::uniform, 1);
+  ProblemData data(*cuda(), p, Fill::uniform, 1, 2);
   data.poison();
   const float zero = 0;
   auto* c = static_cast<float*>(data.sets()[0].c);

@@ -16,7 +16,7 @@ namespace gemm::bench {
 class ProblemData {
  public:
   // Throws OutOfMemory.
-  ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed);
+  ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed, std::int64_t count_of_sets);
 
   // Sets that take turns: at least two, and enough that their inputs exceed twice the last-level cache.
   static std::int64_t set_count(const Problem& p, const Device& device);
@@ -25,7 +25,7 @@ class ProblemData {
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
   void poison();
-  // The worst of the first `count` sets under the bound of p, which may differ in precision from the problem this
+  // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which may differ in precision from the problem this
   // was made for as long as the operands are of the same type.
   Verdict judge(const Problem& p, std::int64_t count) const;
   // Same operands, whatever the arithmetic.

@@ -1,5 +1,5 @@
-// Where operands live, how a batch of launches is timed, and how a result is judged: the CPU or one GPU
-// behind one interface.
+// Where operands live, how a batch of launches is timed, and how a result is judged: the CPU or one
+// GPU behind one interface.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The device can do nothing more for this process (an illegal address, a card that fell off the bus).
+// The device can do nothing more for this process (an illegal address, a card that fell off the
+// bus).
 struct DeviceLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,7 +35,8 @@ class Batch {
  public:
   virtual ~Batch() = default;
   virtual double seconds() = 0;  // for the whole batch, which has finished on return
-  virtual std::string_view launch() const = 0;  // "stream", "graph" or "call": how it reaches the device
+  virtual std::string_view launch()
+      const = 0;  // "stream", "graph" or "call": how it reaches the device
 };
 
 class Backend {
@@ -45,7 +47,8 @@ class Backend {
   virtual double free_bytes() const = 0;
 
   virtual Buffer allocate(std::size_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
-  virtual void fill(void* to, ElementType type, std::int64_t count, Fill fill, std::uint64_t seed) = 0;
+  virtual void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+                    std::uint64_t seed) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // Every byte 0xff: NaN in each floating-point type, and -1 in the integers.
   virtual void poison(void* to, std::size_t bytes) = 0;
@@ -56,20 +59,21 @@ class Backend {
   // expected = A*B and magnitude = |A|*|B|, both m x n, in FP64 from the stored operands.
   virtual void reference(const Problem& p, const void* a, const void* b, double* expected,
                          double* magnitude) = 0;
-  virtual Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                        const Bound& bound) = 0;
+  virtual Verdict judge(const Problem& p, const void* c, const double* expected,
+                        const double* magnitude, const Bound& bound) = 0;
 
   // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
   virtual void run(const Launch& launch) = 0;
-  // `count` launches that take turns among `launches`, going on where the last time ended; as one CUDA graph,
-  // which always begins with the first, if asked. The launches must outlive the batch.
-  virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count, bool graph) = 0;
+  // `count` launches that take turns among `launches`, going on where the last time ended; as one
+  // CUDA graph, which always begins with the first, if asked. The launches must outlive the batch.
+  virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                                       bool graph) = 0;
 };
 
 std::unique_ptr<Backend> make_host_backend();
 
-// Null where there is no GPU or the build has no CUDA, with why in `reason`. Throws std::runtime_error if
-// there are GPUs but not this one, or the driver is older than the runtime.
+// Null where there is no GPU or the build has no CUDA, with why in `reason`. Throws
+// std::runtime_error if there are GPUs but not this one, or the driver is older than the runtime.
 std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason);
 
 }  // namespace gemm::bench

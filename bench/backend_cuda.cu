@@ -13,12 +13,14 @@
 namespace gemm::bench {
 namespace {
 
-// After some errors the context answers every call with the same error: then nothing more can be measured.
+// After some errors the context answers every call with the same error: then nothing more can be
+// measured.
 void check(cudaError_t status, std::source_location where = std::source_location::current()) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  const std::string text = std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ", " +
-                           where.file_name() + ":" + std::to_string(where.line()) + ")";
+  const std::string text = std::string(cudaGetErrorString(status)) + " (" +
+                           cudaGetErrorName(status) + ", " + where.file_name() + ":" +
+                           std::to_string(where.line()) + ")";
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text);
   if (cudaFree(nullptr) != cudaSuccess) throw DeviceLost(text);
   throw std::runtime_error(text);
@@ -63,9 +65,12 @@ OwnedEvent make_event() {
 template <typename F>
 void with_type(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::f32: return f(float{});
-    case ElementType::bf16: return f(__nv_bfloat16{});
-    case ElementType::f16: return f(__half{});
+    case ElementType::f32:
+      return f(float{});
+    case ElementType::bf16:
+      return f(__nv_bfloat16{});
+    case ElementType::f16:
+      return f(__half{});
   }
 }
 
@@ -80,7 +85,8 @@ __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t 
 constexpr int kTile = 64, kDepth = 16, kThreads = 256;
 
 template <typename T>
-__global__ void reference_kernel(Problem p, const T* a, const T* b, double* expected, double* magnitude) {
+__global__ void reference_kernel(Problem p, const T* a, const T* b, double* expected,
+                                 double* magnitude) {
   __shared__ double a_tile[kDepth][kTile + 1];
   __shared__ double b_tile[kDepth][kTile];
   const std::int64_t tile_columns = (p.n + kTile - 1) / kTile;
@@ -93,10 +99,12 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, double* expe
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
       const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
       a_tile[i % kDepth][i / kDepth] =
-          row < p.m && a_k < p.k ? static_cast<double>(static_cast<float>(a[row * p.k + a_k])) : 0.0;
+          row < p.m && a_k < p.k ? static_cast<double>(static_cast<float>(a[row * p.k + a_k]))
+                                 : 0.0;
       const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
       b_tile[i / kTile][i % kTile] =
-          column < p.n && b_k < p.k ? static_cast<double>(static_cast<float>(b[b_k * p.n + column])) : 0.0;
+          column < p.n && b_k < p.k ? static_cast<double>(static_cast<float>(b[b_k * p.n + column]))
+                                    : 0.0;
     }
     __syncthreads();
     for (int l = 0; l < kDepth; ++l)
@@ -120,8 +128,8 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, double* expe
 constexpr int kJudges = 256;  // threads a block; one partial verdict each block
 
 template <typename T>
-__global__ void judge_kernel(std::int64_t count, const T* c, const double* expected, const double* magnitude,
-                             Bound bound, Verdict* verdicts) {
+__global__ void judge_kernel(std::int64_t count, const T* c, const double* expected,
+                             const double* magnitude, Bound bound, Verdict* verdicts) {
   __shared__ Verdict shared[kJudges];
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
@@ -221,7 +229,8 @@ class CudaBackend : public Backend {
     return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
   }
 
-  void fill(void* to, ElementType type, std::int64_t count, Fill fill, std::uint64_t seed) override {
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
     with_type(type, [&]<typename T>(T) {
       fill_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(to), count, fill, seed);
     });
@@ -266,8 +275,8 @@ class CudaBackend : public Backend {
                 const Bound& bound) override {
     auto* partial = reinterpret_cast<Verdict*>(verdicts_.get());
     with_type(traits_of(p.precision).output, [&]<typename T>(T) {
-      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p.m * p.n, static_cast<const T*>(c), expected, magnitude,
-                                                      bound, partial);
+      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p.m * p.n, static_cast<const T*>(c), expected,
+                                                      magnitude, bound, partial);
     });
     std::vector<Verdict> verdicts(blocks());
     copy(verdicts.data(), partial, sizeof(Verdict) * verdicts.size());
@@ -281,7 +290,8 @@ class CudaBackend : public Backend {
     finish();
   }
 
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count, bool graph) override {
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
     if (graph) return std::make_unique<GraphBatch>(stream_, launches, count);
     return std::make_unique<StreamBatch>(stream_, launches, count);
   }
@@ -321,7 +331,8 @@ std::optional<double> kilohertz(cudaDeviceAttr which, int index) {
 // 64 bits of FNV-1a: enough to tell two cards apart, too little to give the UUID back.
 std::string hash_of(const cudaUUID_t& uuid) {
   std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : uuid.bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+  for (const char byte : uuid.bytes)
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;
@@ -330,7 +341,9 @@ std::string hash_of(const cudaUUID_t& uuid) {
 DeviceInfo query_gpu(int index, int driver, int runtime) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index));
-  const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+  const auto version = [](int v) {
+    return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+  };
   DeviceInfo info;
   info.kind = Device::Kind::gpu;
   info.name = properties.name;
@@ -363,7 +376,8 @@ std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason) {
   }
   if (index >= count)
     throw std::runtime_error("--gemm_device=" + std::to_string(index) + ": this machine has " +
-                             std::to_string(count) + " GPU" + (count == 1 ? "" : "s") + ", numbered from 0");
+                             std::to_string(count) + " GPU" + (count == 1 ? "" : "s") +
+                             ", numbered from 0");
   check(cudaSetDevice(index));
   return std::make_unique<CudaBackend>(query_gpu(index, driver, runtime));
 }

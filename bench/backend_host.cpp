@@ -13,7 +13,8 @@ namespace {
 
 class HostBatch : public Batch {
  public:
-  HostBatch(std::span<const Launch> launches, std::int64_t count) : launches_(launches), count_(count) {}
+  HostBatch(std::span<const Launch> launches, std::int64_t count)
+      : launches_(launches), count_(count) {}
   double seconds() override {
     const auto start = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](nullptr);
@@ -47,19 +48,23 @@ class HostBackend : public Backend {
     return {memory, [](std::byte* p) { std::free(p); }};
   }
 
-  void fill(void* to, ElementType type, std::int64_t count, Fill fill, std::uint64_t seed) override {
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
     require_f32(type);
     auto* values = static_cast<float*>(to);
 #pragma omp parallel for
     for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
   }
 
-  void copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
   void poison(void* to, std::size_t bytes) override { std::memset(to, 0xff, bytes); }
 
   std::int64_t first_changed(const void* from, std::size_t bytes) override {
     const auto* begin = static_cast<const unsigned char*>(from);
-    const auto* found = std::find_if(begin, begin + bytes, [](unsigned char c) { return c != 0xff; });
+    const auto* found =
+        std::find_if(begin, begin + bytes, [](unsigned char c) { return c != 0xff; });
     return found == begin + bytes ? -1 : found - begin;
   }
   std::int64_t last_changed(const void* from, std::size_t bytes) override {
@@ -102,7 +107,8 @@ class HostBackend : public Backend {
     {
       Verdict part;
 #pragma omp for nowait
-      for (std::int64_t i = 0; i < p.m * p.n; ++i) part.add(i, c[i], expected[i], magnitude[i], bound);
+      for (std::int64_t i = 0; i < p.m * p.n; ++i)
+        part.add(i, c[i], expected[i], magnitude[i], bound);
 #pragma omp critical
       verdict.merge(part);
     }
@@ -111,7 +117,8 @@ class HostBackend : public Backend {
 
   void run(const Launch& launch) override { launch(nullptr); }
 
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count, bool) override {
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool) override {
     return std::make_unique<HostBatch>(launches, count);
   }
 

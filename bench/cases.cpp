@@ -9,8 +9,8 @@ std::string Case::name() const {
          name_of(Shape{problem.m, problem.n, problem.k});
 }
 
-std::vector<Case> make_cases(const std::vector<Shape>& shapes, const std::vector<Precision>& precisions,
-                             Device::Kind kind) {
+std::vector<Case> make_cases(const std::vector<Shape>& shapes,
+                             const std::vector<Precision>& precisions, Device::Kind kind) {
   std::vector<const RegisteredKernel*> kernels;
   for (const RegisteredKernel& kernel : registry())
     if (kernel.runs_on == kind) kernels.push_back(&kernel);
@@ -19,7 +19,9 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes, const std::vector
   std::vector<Case> cases;
   for (const Shape& shape : shapes)
     for (const PrecisionTraits& traits : kPrecisions) {
-      if (!precisions.empty() && std::ranges::find(precisions, traits.precision) == precisions.end()) continue;
+      if (!precisions.empty() &&
+          std::ranges::find(precisions, traits.precision) == precisions.end())
+        continue;
       for (const RegisteredKernel* kernel : kernels)
         if (std::ranges::find(kernel->precisions, traits.precision) != kernel->precisions.end())
           cases.push_back({kernel, {shape.m, shape.n, shape.k, traits.precision}});

@@ -17,9 +17,9 @@ struct Case {
   std::string name() const;
 };
 
-// Problem by problem, so that operands and reference are made once, and libraries before the kernels that are
-// compared with them. An empty list of precisions means all.
-std::vector<Case> make_cases(const std::vector<Shape>& shapes, const std::vector<Precision>& precisions,
-                             Device::Kind kind);
+// Problem by problem, so that operands and reference are made once, and libraries before the
+// kernels that are compared with them. An empty list of precisions means all.
+std::vector<Case> make_cases(const std::vector<Shape>& shapes,
+                             const std::vector<Precision>& precisions, Device::Kind kind);
 
 }  // namespace gemm::bench

@@ -9,7 +9,9 @@
 namespace gemm::bench {
 namespace {
 
-std::string version(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
+std::string version(int v) {
+  return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+}
 
 std::string host_name_of_cpu() {
   std::ifstream info("/proc/cpuinfo");
@@ -30,8 +32,9 @@ int usable_cores() {
 std::string cuda_problem(const std::string& error, int driver, int runtime) {
   if (driver == 0) return "no NVIDIA driver is installed";
   if (driver < runtime)
-    return "the driver supports CUDA " + version(driver) + " but this program was built with CUDA " +
-           version(runtime) + ": update the driver or build with an older toolkit";
+    return "the driver supports CUDA " + version(driver) +
+           " but this program was built with CUDA " + version(runtime) +
+           ": update the driver or build with an older toolkit";
   return "the CUDA runtime finds no GPU (" + error + ")";
 }
 

@@ -1,5 +1,5 @@
-// Deterministic operand values: element i of a matrix depends on the seed and i alone, so that CPU and
-// GPU make the same matrix in any order.
+// Deterministic operand values: element i of a matrix depends on the seed and i alone, so that CPU
+// and GPU make the same matrix in any order.
 #pragma once
 
 #include <cstdint>

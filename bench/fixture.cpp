@@ -33,10 +33,12 @@ void GemmFixture::guarded(benchmark::State& state, Step&& step) {
     row_.failed = settled_failure_ = error.what();
   }
   measurement_ = nullptr;
-  if (row_.failed.empty())
+  if (row_.failed.empty()) {
     skip(state, row_.skipped);
-  else
+  } else {
+    suite_.discard(case_);
     state.SkipWithError(row_.failed.c_str());
+  }
 }
 
 void GemmFixture::SetUp(benchmark::State& state) {

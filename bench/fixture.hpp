@@ -1,5 +1,5 @@
-// A kernel and a problem as a Google Benchmark fixture. One Google Benchmark iteration is one launch; launches
-// are timed in batches, so that an event pair spans milliseconds.
+// A kernel and a problem as a Google Benchmark fixture. One Google Benchmark iteration is one
+// launch; launches are timed in batches, so that an event pair spans milliseconds.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -1,5 +1,5 @@
-// gemm_bench: registers every case with Google Benchmark, runs those that the filter selects, and writes the
-// record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
+// gemm_bench: registers every case with Google Benchmark, runs those that the filter selects, and
+// writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -31,13 +31,28 @@ std::string google_flag(const std::vector<std::string>& arguments, const std::st
   return value == nullptr ? "" : value;
 }
 
+// The command line for a record that is made to be published: without the folders of this machine.
+std::vector<std::string> publishable(int argc, char** argv) {
+  std::vector<std::string> command(argv, argv + argc);
+  command[0] = std::filesystem::path(command[0]).filename().string();
+  for (std::string& argument : command) {
+    const auto path = argument.starts_with('/') ? 0 : argument.find("=/") + 1;
+    if (path == 0 && !argument.starts_with('/')) continue;
+    argument =
+        argument.substr(0, path) + std::filesystem::path(argument.substr(path)).filename().string();
+  }
+  return command;
+}
+
 void print_help(const char* program) {
-  std::cout << "Benchmarks matrix multiplication kernels: each is verified, timed, and held against its roof.\n\n"
+  std::cout << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
+               "against its roof.\n\n"
             << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
             << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
             << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
             << "  " << program << " --benchmark_list_tests          what there is\n\n"
-            << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A (m x k) * B (k x n).\n"
+            << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A "
+               "(m x k) * B (k x n).\n"
             << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
             << options_help() << "\nGoogle Benchmark's own options keep their meaning:\n"
             << std::flush;
@@ -49,7 +64,8 @@ std::unique_ptr<Backend> make_backend(const std::string& device, std::string& wh
     why_no_gpu = "--gemm_device=cpu was given";
     return make_host_backend();
   }
-  std::unique_ptr<Backend> gpu = make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu);
+  std::unique_ptr<Backend> gpu =
+      make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu);
   if (gpu) return gpu;
   if (device != "auto") throw BadInput("--gemm_device=" + device + ": " + why_no_gpu);
   return make_host_backend();
@@ -70,22 +86,25 @@ std::size_t count_matches(const std::vector<Case>& cases, std::string filter) {
   }
 }
 
-void require_matches(std::size_t matches, const std::string& filter, const Options& options, Device::Kind kind,
-                     const std::string& why_no_gpu) {
+void require_matches(std::size_t matches, const std::string& filter, const Options& options,
+                     Device::Kind kind, const std::string& why_no_gpu) {
   if (matches > 0) return;
   const Device::Kind other = kind == Device::Kind::gpu ? Device::Kind::cpu : Device::Kind::gpu;
   const auto shapes = parse_shapes(options.shapes, other);
-  if (filter.empty()) throw BadInput("no kernel here computes these precisions: --benchmark_list_tests shows what there is");
+  if (filter.empty())
+    throw BadInput(
+        "no kernel here computes these precisions: --benchmark_list_tests shows what there is");
   if (count_matches(make_cases(shapes, options.precisions, other), filter) > 0)
     throw BadInput("--benchmark_filter=" + filter +
-                   (other == Device::Kind::gpu ? " selects GPU kernels only, and " + why_no_gpu
-                                               : " selects CPU kernels only: add --gemm_device=cpu"));
-  throw BadInput("--benchmark_filter=" + filter + " matches nothing: --benchmark_list_tests shows what there is");
+                   (other == Device::Kind::gpu
+                        ? " selects GPU kernels only, and " + why_no_gpu
+                        : " selects CPU kernels only: add --gemm_device=cpu"));
+  throw BadInput("--benchmark_filter=" + filter +
+                 " matches nothing: --benchmark_list_tests shows what there is");
 }
 
 int run(int argc, char** argv) {
-  std::vector<std::string> command(argv, argv + argc);
-  command[0] = std::filesystem::path(command[0]).filename().string();
+  const std::vector<std::string> command = publishable(argc, argv);
   const Options options = parse_options(argc, argv);
   if (options.help) {
     print_help(command[0].c_str());
@@ -103,12 +122,14 @@ int run(int argc, char** argv) {
     return 0;
   }
 
-  const std::vector<Case> cases = make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind);
+  const std::vector<Case> cases =
+      make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind);
   std::vector<std::string> google_arguments(argv, argv + argc);
   const std::string out = google_flag(google_arguments, "out");
   const std::string out_format = google_flag(google_arguments, "out_format");
   const bool writes_record = !out.empty() && (out_format.empty() || out_format == "json");
-  // Google Benchmark empties its output file first and fills it last; ours replaces it after every case.
+  // Google Benchmark empties its output file first and fills it last; ours replaces it after every
+  // case.
   if (writes_record) google_arguments.emplace_back("--benchmark_out=/dev/null");
   const std::string format = google_flag(google_arguments, "format");
 
@@ -128,7 +149,8 @@ int run(int argc, char** argv) {
   });
   if (std::string_view(build_info::kType) != "Release" && !options.allow_debug && !list_only)
     throw BadInput("this is a " + std::string(build_info::kType) +
-                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add --gemm_allow_debug");
+                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add "
+                   "--gemm_allow_debug");
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 
@@ -136,21 +158,25 @@ int run(int argc, char** argv) {
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
     fixtures.push_back(std::make_unique<GemmFixture>(suite, one));
-    benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](benchmark::State& state) {
-      fixture->Run(state);
-    })->UseManualTime()->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark(
+        one.name().c_str(),
+        [fixture = fixtures.back().get()](benchmark::State& state) { fixture->Run(state); })
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
   }
 
   const auto write = [&](const std::string& document) { write_atomically(out, document); };
   const auto print = [](const std::string& document) { std::cout << document; };
   const auto nothing = [](const std::string&) {};
-  const auto about = run_to_json(device, suite.results().ceilings(), options, suite.backend().timer(), command);
+  const auto about =
+      run_to_json(device, suite.results().ceilings(), options, suite.backend().timer(), command);
   RecordReporter record(suite, about, write, write);
   RecordReporter printed_record(suite, about, nothing, print);
   TableReporter table(suite, matches);
-  benchmark::BenchmarkReporter* display = format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
-                                          : format == "csv" ? nullptr
-                                                            : &table;
+  benchmark::BenchmarkReporter* display =
+      format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
+      : format == "csv" ? nullptr
+                        : &table;
   watch_for_interrupt();
   // A display reporter of null means: the one that --benchmark_format names.
   benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr);

@@ -37,13 +37,14 @@ void watch_for_interrupt() {
 
 bool interrupted() { return interrupt_seen; }
 
-Measurement::Measurement(Backend& backend, ProblemCache& cache, const Options& options, const Case& which,
-                         double seconds_left)
+Measurement::Measurement(Backend& backend, ProblemCache& cache, const Options& options,
+                         const Case& which, double seconds_left)
     : backend_(backend), options_(options), case_(which) {
   const Kernel& kernel = *case_.kernel;
   if (kernel.unsupported != nullptr)
     if (const auto why = kernel.unsupported(case_.problem, backend.device())) throw Skipped(*why);
-  if (seconds_left <= 0) throw Skipped("the run budget of " + seconds_text(*options.run_budget_seconds) + " is spent");
+  if (seconds_left <= 0)
+    throw Skipped("the run budget of " + seconds_text(*options.run_budget_seconds) + " is spent");
   try {
     data_ = cache.get(case_.problem);
     predict(seconds_left);
@@ -69,13 +70,14 @@ void Measurement::predict(double seconds_left) const {
   backend_.run(launch[0]);  // loads the code
   const double once = backend_.batch(launch, 1, false)->seconds();
   const double whole = once * flop(case_.problem) / flop(probe);
-  const double row = whole * static_cast<double>(data_->sets().size() + 3);  // verify, warm up, sample
+  const double row =
+      whole * static_cast<double>(data_->sets().size() + 3);  // verify, warm up, sample
   if (row > options_.row_budget_seconds)
     throw Skipped("predicted to take " + seconds_text(row) + ", the row budget is " +
                   seconds_text(options_.row_budget_seconds) + " (--gemm_row_budget)");
   if (row > seconds_left)
-    throw Skipped("predicted to take " + seconds_text(row) + ", the run budget has " + seconds_text(seconds_left) +
-                  " left");
+    throw Skipped("predicted to take " + seconds_text(row) + ", the run budget has " +
+                  seconds_text(seconds_left) + " left");
 }
 
 void Measurement::prepare() {

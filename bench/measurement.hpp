@@ -28,14 +28,16 @@ struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the process.
+// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the
+// process.
 void watch_for_interrupt();
 bool interrupted();
 
 class Measurement {
  public:
-  // Ready to be sampled: verified and warm. Throws Skipped, Interrupted, DeviceLost, WrongResult, or
-  // std::runtime_error with what the kernel ran into. `seconds_left` is what remains of the run's budget.
+  // Ready to be sampled: verified and warm. Throws Skipped, Interrupted, DeviceLost, WrongResult,
+  // or std::runtime_error with what the kernel ran into. `seconds_left` is what remains of the
+  // run's budget.
   Measurement(Backend& backend, ProblemCache& cache, const Options& options, const Case& which,
               double seconds_left);
 

@@ -1,5 +1,5 @@
-// The road from operands to verdict, on the CPU and (label gpu) on the GPU: every kernel of the suite is right at
-// awkward sizes, and every kind of wrong kernel is caught.
+// The road from operands to verdict, on the CPU and (label gpu) on the GPU: every kernel of the
+// suite is right at awkward sizes, and every kind of wrong kernel is caught.
 #include "bench/measurement.hpp"
 
 #include <gtest/gtest.h>
@@ -28,14 +28,16 @@ std::string first_complaint(Backend& backend, const Kernel& kernel, const Proble
 }
 
 void expect_all_right(Backend& backend) {
-  constexpr Shape kShapes[] = {{1, 1, 1},    {1, 300, 5},   {300, 1, 5},   {5, 7, 300},      {33, 65, 17},
-                               {64, 64, 64}, {31, 32, 33},  {129, 1, 128}, {257, 129, 31},   {128, 256, 1},
-                               {96, 40, 8},  {255, 257, 9}, {8, 8, 2049},  {130, 514, 1026}, {512, 512, 512}};
+  constexpr Shape kShapes[] = {{1, 1, 1},      {1, 300, 5},      {300, 1, 5},    {5, 7, 300},
+                               {33, 65, 17},   {64, 64, 64},     {31, 32, 33},   {129, 1, 128},
+                               {257, 129, 31}, {128, 256, 1},    {96, 40, 8},    {255, 257, 9},
+                               {8, 8, 2049},   {130, 514, 1026}, {512, 512, 512}};
   std::int64_t checked = 0;
   for (const Shape& shape : kShapes)
     for (const Case& one : make_cases({shape}, {}, backend.device().kind)) {
       const Kernel& kernel = *one.kernel;
-      if (kernel.unsupported != nullptr && kernel.unsupported(one.problem, backend.device())) continue;
+      if (kernel.unsupported != nullptr && kernel.unsupported(one.problem, backend.device()))
+        continue;
       EXPECT_EQ(first_complaint(backend, kernel, one.problem), "") << one.name();
       ++checked;
     }
@@ -49,7 +51,8 @@ TEST(Kernels, AreRightAtAwkwardSizesOnTheGpu) {
   expect_all_right(*cuda());
 }
 
-// A launch that computes the right C and then does harm: kSpoil gets C and the number of its elements.
+// A launch that computes the right C and then does harm: kSpoil gets C and the number of its
+// elements.
 template <auto kSpoil>
 Launch spoiled(const Problem& p, const Device&, const Operands& o) {
   return [=](Stream) {
@@ -72,15 +75,21 @@ std::string complaint_about() {
   return first_complaint(*make_host_backend(), kernel, {9, 11, 13, Precision::f32});
 }
 
-TEST(Verification, PassesTheUnspoiledKernel) { EXPECT_EQ((complaint_about<[](float*, std::int64_t) {}>()), ""); }
+TEST(Verification, PassesTheUnspoiledKernel) {
+  EXPECT_EQ((complaint_about<[](float*, std::int64_t) {}>()), "");
+}
 
 TEST(Verification, CatchesNaN) {
-  const auto text = complaint_about<[](float* c, std::int64_t) { c[12] = std::numeric_limits<float>::quiet_NaN(); }>();
+  const auto text = complaint_about<[](float* c, std::int64_t) {
+    c[12] = std::numeric_limits<float>::quiet_NaN();
+  }>();
   EXPECT_NE(text.find("c[1,1] = nan"), std::string::npos) << text;
 }
 
 TEST(Verification, CatchesInfinity) {
-  const auto text = complaint_about<[](float* c, std::int64_t) { c[0] = std::numeric_limits<float>::infinity(); }>();
+  const auto text = complaint_about<[](float* c, std::int64_t) {
+    c[0] = std::numeric_limits<float>::infinity();
+  }>();
   EXPECT_NE(text.find("c[0,0] = inf"), std::string::npos) << text;
 }
 
@@ -91,7 +100,8 @@ TEST(Verification, CatchesOneWrongElement) {
 }
 
 TEST(Verification, CatchesAnUnwrittenElement) {
-  const auto text = complaint_about<[](float* c, std::int64_t) { std::memset(c + 5, 0xff, sizeof *c); }>();
+  const auto text =
+      complaint_about<[](float* c, std::int64_t) { std::memset(c + 5, 0xff, sizeof *c); }>();
   EXPECT_NE(text.find("c[0,5] = "), std::string::npos) << text;
   EXPECT_NE(text.find("nan"), std::string::npos) << text;
 }
@@ -103,10 +113,11 @@ TEST(Verification, CatchesOneElementPastTheEnd) {
 
 TEST(Verification, CatchesOneElementBeforeTheBeginning) {
   const auto text = complaint_about<[](float* c, std::int64_t) { c[-1] = 0; }>();
-  EXPECT_EQ(text, "wrote outside C, 1 bytes before its beginning");
+  EXPECT_EQ(text, "wrote outside C: byte 1 before its beginning");
 }
 
-// The guards are NaN, so that a read beyond an operand spoils the sum even where it is multiplied by zero.
+// The guards are NaN, so that a read beyond an operand spoils the sum even where it is multiplied
+// by zero.
 TEST(Verification, CatchesAReadPastTheEndOfB) {
   Kernel kernel;
   kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
@@ -135,6 +146,8 @@ TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFi
   const auto f32 = cache.get({8, 8, 8, Precision::f32});
   EXPECT_EQ(cache.get({8, 8, 8, Precision::tf32}), f32);
   EXPECT_NE(cache.get({8, 8, 9, Precision::f32}), f32);
+  cache.forget({8, 8, 8, Precision::tf32});
+  EXPECT_NE(cache.get({8, 8, 8, Precision::f32}), f32);
   try {
     cache.get({2000000000, 2000000000, 1, Precision::f32});
     FAIL() << "there cannot be that much memory";
@@ -156,12 +169,13 @@ TEST(Measurement, TimesAVerifiedKernelInBatches) {
   ProblemCache cache(*backend, Fill::uniform, 1);
   Options options;
   options.warmup_seconds = 0.01;
-  const RegisteredKernel kernel = sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
-    return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      right(stream);
-    };
-  });
+  const RegisteredKernel kernel =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          right(stream);
+        };
+      });
   Measurement measurement(*backend, cache, options, {&kernel, {4, 4, 4, Precision::f32}}, 1e9);
   const double seconds = measurement.sample();
   EXPECT_GT(seconds, 0.9e-3);
@@ -176,25 +190,29 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
   ProblemCache cache(*backend, Fill::uniform, 1);
   Options options;
   options.row_budget_seconds = 1;
-  const RegisteredKernel kernel = sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
-    return [](Stream) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
-  });
+  const RegisteredKernel kernel =
+      sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
+        return [](Stream) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+      });
   const Case large{&kernel, {512, 512, 2048, Precision::f32}};
   try {
     Measurement(*backend, cache, options, large, 1e9);
     FAIL() << "was run";
   } catch (const Skipped& skipped) {
-    EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos) << skipped.what();
+    EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
+        << skipped.what();
   }
 }
 
 TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
-  const RegisteredKernel kernel = sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
-    return [](Stream) {};  // writes nothing
-  });
-  EXPECT_THROW(Measurement(*backend, cache, {}, {&kernel, {4, 4, 4, Precision::f32}}, 1e9), WrongResult);
+  const RegisteredKernel kernel =
+      sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
+        return [](Stream) {};  // writes nothing
+      });
+  EXPECT_THROW(Measurement(*backend, cache, {}, {&kernel, {4, 4, 4, Precision::f32}}, 1e9),
+               WrongResult);
 }
 
 TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
@@ -239,7 +257,8 @@ TEST(CudaBackend, JudgesAsTheCpuDoesOnTheGpu) {
   const auto both_find = [&](std::int64_t wrong, std::int64_t first) {
     const Buffer gpu_c = upload(c.data(), c.size() * 4);
     const Verdict cpu = judge_on(*host, c.data(), expected.data());
-    const Verdict gpu = judge_on(*cuda(), reinterpret_cast<const float*>(gpu_c.get()), gpu_expected);
+    const Verdict gpu =
+        judge_on(*cuda(), reinterpret_cast<const float*>(gpu_c.get()), gpu_expected);
     EXPECT_EQ(cpu.wrong, wrong);
     EXPECT_EQ(gpu.wrong, wrong);
     EXPECT_EQ(cpu.first_wrong, first);

@@ -34,7 +34,8 @@ std::uint64_t whole(const std::string& value) {
   std::uint64_t number = 0;
   const char* end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || number > 0x7fffffffffffffffU) refuse("a whole number", value);
+  if (error != std::errc{} || stop != end || number > 0x7fffffffffffffffU)
+    refuse("a whole number", value);
   return number;
 }
 
@@ -63,7 +64,8 @@ Fill fill(const std::string& value) {
 }
 
 std::string device(const std::string& value) {
-  const bool index = !value.empty() && value.size() < 4 && std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
+  const bool index = !value.empty() && value.size() < 4 &&
+                     std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
   if (value != "auto" && value != "cpu" && !index) refuse("auto, cpu or the index of a GPU", value);
   return value;
 }
@@ -76,7 +78,8 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.shapes = v; }},
       {"precisions", "LIST", "of f32, tf32, bf16, f16; default: all that a kernel has",
        [](Options& o, const std::string& v) { o.precisions = precisions(v); }},
-      {"fill", "uniform|integers|zeros", "operand values: uniform in [-1,1] (default); others mislead on power",
+      {"fill", "uniform|integers|zeros",
+       "operand values: uniform in [-1,1] (default); others mislead on power",
        [](Options& o, const std::string& v) { o.fill = fill(v); }},
       {"seed", "N", "of the operand values (default 1)",
        [](Options& o, const std::string& v) { o.seed = whole(v); }},
@@ -92,7 +95,8 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.peaks.flop_per_second = positive(v); }},
       {"peak_bandwidth", "BYTES/S", "memory roof to use instead of the queried one",
        [](Options& o, const std::string& v) { o.peaks.bytes_per_second = positive(v); }},
-      {"name_record", "", "print <device>/<utc>-<commit>.json, the record's name under results/, and stop",
+      {"name_record", "",
+       "print <device>/<utc>-<commit>.json, the record's name under results/, and stop",
        [](Options& o, const std::string&) { o.name_record = true; }},
       {"allow_debug", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
@@ -121,8 +125,9 @@ Options parse_options(int& argc, char** argv) {
                                   ": --help lists them");
     const bool has_value = equals != std::string_view::npos;
     if (has_value == option->takes.empty())
-      throw std::invalid_argument(std::string(argument.substr(0, equals)) +
-                                  (has_value ? " takes no value" : std::string(" needs =").append(option->takes)));
+      throw std::invalid_argument(
+          std::string(argument.substr(0, equals)) +
+          (has_value ? " takes no value" : std::string(" needs =").append(option->takes)));
     try {
       option->set(options, has_value ? std::string(argument.substr(equals + 1)) : "");
     } catch (const std::invalid_argument& error) {

@@ -45,16 +45,18 @@ TEST(Shapes, ReadsAJsonFile) {
     std::ofstream(path) << text;
     return path.string();
   };
-  EXPECT_EQ(shapes(with(R"(["7", "2x3x4", [5, 6, 7]])")), (std::vector<Shape>{{7, 7, 7}, {2, 3, 4}, {5, 6, 7}}));
-  for (const char* bad : {"", "[", "{}", "[]", "[1.5]", "[[1, 2]]", "[[0, 4, 4]]", "[true]", "[\"4x4\"]"})
+  EXPECT_EQ(shapes(with(R"(["7", "2x3x4", [5, 6, 7]])")),
+            (std::vector<Shape>{{7, 7, 7}, {2, 3, 4}, {5, 6, 7}}));
+  for (const char* bad :
+       {"", "[", "{}", "[]", "[1.5]", "[[1, 2]]", "[[0, 4, 4]]", "[true]", "[\"4x4\"]"})
     EXPECT_FALSE(refusal([&] { shapes(with(bad)); }).empty()) << bad;
   std::filesystem::remove(path);
   EXPECT_NE(refusal([&] { shapes(path.string()); }).find("cannot be read"), std::string::npos);
 }
 
 TEST(Shapes, RefusesWhatIsNoneInOneLineThatNamesIt) {
-  for (const char* bad : {"0x4x4", "4x4", "abc", "", ",", "4x", "x4x4", "4x4x4x4", "-1", "4.5", "1e3", "2147483648",
-                          "99999999999999999999", "4 x4x4", "1024,abc"}) {
+  for (const char* bad : {"0x4x4", "4x4", "abc", "", ",", "4x", "x4x4", "4x4x4x4", "-1", "4.5",
+                          "1e3", "2147483648", "99999999999999999999", "4 x4x4", "1024,abc"}) {
     const std::string message = refusal([&] { shapes(bad); });
     EXPECT_FALSE(message.empty()) << bad;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
@@ -76,10 +78,12 @@ Options parse(std::vector<std::string> arguments, std::vector<std::string>* left
 TEST(Options, TakesOursAndLeavesGooglesAlone) {
   std::vector<std::string> left;
   const Options options =
-      parse({"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16", "--gemm_device=1",
-             "--gemm_fill=integers", "--gemm_row_budget=2.5", "--gemm_peak_bandwidth=4.8e12", "--benchmark_min_time=1"},
+      parse({"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16",
+             "--gemm_device=1", "--gemm_fill=integers", "--gemm_row_budget=2.5",
+             "--gemm_peak_bandwidth=4.8e12", "--benchmark_min_time=1"},
             &left);
-  EXPECT_EQ(left, (std::vector<std::string>{"gemm_bench", "--benchmark_filter=Tiled", "--benchmark_min_time=1"}));
+  EXPECT_EQ(left, (std::vector<std::string>{"gemm_bench", "--benchmark_filter=Tiled",
+                                            "--benchmark_min_time=1"}));
   EXPECT_EQ(options.seed, 7U);
   EXPECT_EQ(options.precisions, (std::vector{Precision::f32, Precision::bf16}));
   EXPECT_EQ(options.device, "1");
@@ -90,11 +94,14 @@ TEST(Options, TakesOursAndLeavesGooglesAlone) {
 
 TEST(Options, EveryWrongOneIsNamedInOneLine) {
   for (const char* bad :
-       {"--gemm_bogus", "--gemm_bogus=1", "--gemm_precisions=f33", "--gemm_precisions=", "--gemm_precisions",
-        "--gemm_fill=ones", "--gemm_seed=-1", "--gemm_seed=1.5", "--gemm_seed=", "--gemm_seed", "--gemm_device=gpu",
-        "--gemm_device=-1", "--gemm_device=", "--gemm_row_budget=0", "--gemm_row_budget=-3", "--gemm_row_budget=nan",
-        "--gemm_run_budget=inf", "--gemm_warmup=soon", "--gemm_sample=0", "--gemm_peak_flops=fast",
-        "--gemm_peak_bandwidth=-1", "--gemm_shapes", "--gemm_allow_debug=1", "--gemm_name_record=1"}) {
+       {"--gemm_bogus",          "--gemm_bogus=1",         "--gemm_precisions=f33",
+        "--gemm_precisions=",    "--gemm_precisions",      "--gemm_fill=ones",
+        "--gemm_seed=-1",        "--gemm_seed=1.5",        "--gemm_seed=",
+        "--gemm_seed",           "--gemm_device=gpu",      "--gemm_device=-1",
+        "--gemm_device=",        "--gemm_row_budget=0",    "--gemm_row_budget=-3",
+        "--gemm_row_budget=nan", "--gemm_run_budget=inf",  "--gemm_warmup=soon",
+        "--gemm_sample=0",       "--gemm_peak_flops=fast", "--gemm_peak_bandwidth=-1",
+        "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1"}) {
     const std::string message = refusal([&] { parse({bad}); });
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
@@ -104,8 +111,9 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
 }
 
 TEST(Options, HelpListsEachOfThem) {
-  for (const char* option : {"device", "shapes", "precisions", "fill", "seed", "warmup", "sample", "row_budget",
-                             "run_budget", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
+  for (const char* option :
+       {"device", "shapes", "precisions", "fill", "seed", "warmup", "sample", "row_budget",
+        "run_budget", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
     EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
   EXPECT_TRUE(parse({"--help"}).help);
 }

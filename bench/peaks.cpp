@@ -8,16 +8,18 @@ namespace {
 
 // Dense FLOP per clock per SM; 0: the unit does not exist. Tensor rates accumulate in FP32.
 //
-// Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX Blackwell
-// (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the rates relative to Hopper in
-// CUTLASS's Blackwell documentation. peaks_test.cpp holds them against the data sheets of twelve parts.
+// Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX
+// Blackwell (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the
+// rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp holds them against
+// the data sheets of twelve parts.
 struct Rates {
   int compute_capability;
   int fp32, tf32, bf16, fp16;
-  // NVIDIA halves TF32, BF16 and FP16-with-FP32-accumulate on products whose name begins "NVIDIA GeForce".
+  // NVIDIA halves TF32, BF16 and FP16-with-FP32-accumulate on products whose name begins "NVIDIA
+  // GeForce".
   bool halved_on_geforce;
-  // Tensor figures of the data sheet are quoted at a clock below the one the device reports (H100 SXM: 1830 of
-  // 1980 MHz), which the tensor cores do not reach in power.
+  // Tensor figures of the data sheet are quoted at a clock below the one the device reports (H100
+  // SXM: 1830 of 1980 MHz), which the tensor cores do not reach in power.
   double tensor_clock_share;
 };
 
@@ -38,7 +40,9 @@ const Rates* rates_of(int compute_capability) {
   return found == std::end(kRates) ? nullptr : found;
 }
 
-std::string text_of_capability(int cc) { return std::to_string(cc / 10) + "." + std::to_string(cc % 10); }
+std::string text_of_capability(int cc) {
+  return std::to_string(cc / 10) + "." + std::to_string(cc % 10);
+}
 
 template <typename... Values>
 std::string print(const char* format, Values... values) {
@@ -55,31 +59,40 @@ Ceiling compute_ceiling(const DeviceInfo& device, const PrecisionTraits& traits)
   const auto none = [&](std::string why) {
     return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
   };
-  if (device.kind == Device::Kind::cpu) return none("a CPU does not report its peak; give --gemm_peak_flops");
+  if (device.kind == Device::Kind::cpu)
+    return none("a CPU does not report its peak; give --gemm_peak_flops");
   const Rates* rates = rates_of(device.compute_capability);
   if (rates == nullptr)
     return none("compute capability " + text_of_capability(device.compute_capability) +
                 " is not in the table; give --gemm_peak_flops");
-  const std::optional<double> rate = flop_per_clock(device.compute_capability, traits.unit, device.name);
-  if (!rate) return none("compute capability " + text_of_capability(device.compute_capability) + " has none");
+  const std::optional<double> rate =
+      flop_per_clock(device.compute_capability, traits.unit, device.name);
+  if (!rate)
+    return none("compute capability " + text_of_capability(device.compute_capability) +
+                " has none");
   if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
-  const double clock = *device.clock_hz * (traits.unit == Unit::fp32_fma ? 1 : rates->tensor_clock_share);
-  return {std::string(traits.unit_name), traits.precision, *rate * device.sm_count * clock,
-          Ceiling::Origin::table,
-          print("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
-                text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6)};
+  const double clock =
+      *device.clock_hz * (traits.unit == Unit::fp32_fma ? 1 : rates->tensor_clock_share);
+  return {
+      std::string(traits.unit_name), traits.precision, *rate * device.sm_count * clock,
+      Ceiling::Origin::table,
+      print("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
+            text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6)};
 }
 
 Ceiling memory_ceiling(const DeviceInfo& device) {
   if (device.kind == Device::Kind::cpu)
-    return unknown("DRAM", std::nullopt, "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
+    return unknown("DRAM", std::nullopt,
+                   "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
   if (device.integrated)
     return unknown("DRAM", std::nullopt,
                    "an integrated GPU misreports its memory clock; give --gemm_peak_bandwidth");
   if (!device.memory_clock_hz || !device.bus_width_bits)
-    return unknown("DRAM", std::nullopt,
-                   "the device does not report its memory clock or bus width; give --gemm_peak_bandwidth");
-  return {"DRAM", std::nullopt, 2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
+    return unknown(
+        "DRAM", std::nullopt,
+        "the device does not report its memory clock or bus width; give --gemm_peak_bandwidth");
+  return {"DRAM", std::nullopt,
+          2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
           Ceiling::Origin::queried,
           print("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
                 static_cast<long long>(*device.bus_width_bits))};
@@ -92,12 +105,15 @@ std::string_view name_of(Ceiling::Origin origin) {
   return kNames[static_cast<int>(origin)];
 }
 
-std::optional<double> flop_per_clock(int compute_capability, Unit unit, std::string_view device_name) {
+std::optional<double> flop_per_clock(int compute_capability, Unit unit,
+                                     std::string_view device_name) {
   const Rates* rates = rates_of(compute_capability);
   if (rates == nullptr) return std::nullopt;
   if (unit == Unit::fp32_fma) return rates->fp32;
   const bool halved = rates->halved_on_geforce && device_name.starts_with("NVIDIA GeForce");
-  const int rate = unit == Unit::tf32_tensor ? rates->tf32 : unit == Unit::bf16_tensor ? rates->bf16 : rates->fp16;
+  const int rate = unit == Unit::tf32_tensor   ? rates->tf32
+                   : unit == Unit::bf16_tensor ? rates->bf16
+                                               : rates->fp16;
   if (rate == 0) return std::nullopt;
   return halved ? rate / 2.0 : rate;
 }
@@ -119,7 +135,8 @@ std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& giv
   return ceilings;
 }
 
-std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision, double flop_per_byte) {
+std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+                            double flop_per_byte) {
   const auto compute = std::ranges::find(ceilings, std::optional(precision), &Ceiling::precision);
   const auto memory = std::ranges::find(ceilings, std::optional<Precision>(), &Ceiling::precision);
   if (compute == ceilings.end() || memory == ceilings.end()) return std::nullopt;

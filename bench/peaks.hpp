@@ -1,5 +1,5 @@
-// The roofs of a device: rates per SM and clock from one table of compute capabilities, times what the
-// device reports of itself. What is not known has no figure and says why: never a guess.
+// The roofs of a device: rates per SM and clock from one table of compute capabilities, times what
+// the device reports of itself. What is not known has no figure and says why: never a guess.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,8 @@ struct GivenPeaks {
 std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given = {});
 
 // Dense FLOP per clock of one SM; empty where the unit does not exist or its rate is not known.
-std::optional<double> flop_per_clock(int compute_capability, Unit unit, std::string_view device_name);
+std::optional<double> flop_per_clock(int compute_capability, Unit unit,
+                                     std::string_view device_name);
 
 // Lower of the compute roof and intensity times the memory roof.
 struct Roof {
@@ -40,6 +41,7 @@ struct Roof {
 };
 
 // Empty if either of the two is unknown.
-std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision, double flop_per_byte);
+std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+                            double flop_per_byte);
 
 }  // namespace gemm::bench

@@ -50,11 +50,13 @@ TEST(Peaks, MatchTheDataSheets) {
       {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::bf16, 209.5},
   };
   for (const Part& part : parts) {
-    const auto ceilings = ceilings_of(gpu(part.name, part.compute_capability, part.sm_count, part.clock_mhz));
+    const auto ceilings =
+        ceilings_of(gpu(part.name, part.compute_capability, part.sm_count, part.clock_mhz));
     const Ceiling& ceiling = ceilings[static_cast<std::size_t>(part.precision)];
     ASSERT_EQ(ceiling.precision, part.precision);
     ASSERT_TRUE(ceiling.per_second.has_value()) << part.name << ": " << ceiling.source;
-    EXPECT_NEAR(*ceiling.per_second * 1e-12 / part.tera, 1, 0.01) << part.name << " " << ceiling.name;
+    EXPECT_NEAR(*ceiling.per_second * 1e-12 / part.tera, 1, 0.01)
+        << part.name << " " << ceiling.name;
     EXPECT_EQ(ceiling.origin, Ceiling::Origin::table);
   }
 }
@@ -75,7 +77,8 @@ TEST(Peaks, AnUnknownCapabilityHasNoRoofAndSaysSo) {
     EXPECT_EQ(ceiling.origin, Ceiling::Origin::unknown);
     EXPECT_FALSE(ceiling.source.empty());
   }
-  EXPECT_NE(ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))[0].source.find("13.7"), std::string::npos);
+  EXPECT_NE(ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))[0].source.find("13.7"),
+            std::string::npos);
 }
 
 TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {
@@ -91,7 +94,8 @@ TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {
 }
 
 TEST(Peaks, TheUserKnowsBetter) {
-  const auto ceilings = ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
+  const auto ceilings =
+      ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
   for (const Ceiling& ceiling : ceilings) {
     EXPECT_EQ(ceiling.origin, Ceiling::Origin::given);
     EXPECT_EQ(ceiling.per_second, ceiling.precision ? 1e12 : 1e11);
@@ -99,12 +103,14 @@ TEST(Peaks, TheUserKnowsBetter) {
 }
 
 TEST(Roof, IsTheLowerOfTheTwo) {
-  const auto ceilings = ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
+  const auto ceilings =
+      ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
   EXPECT_EQ(roof_at(ceilings, Precision::f32, 2)->flop_per_second, 2e11);
   EXPECT_EQ(roof_at(ceilings, Precision::f32, 2)->name, "DRAM");
   EXPECT_EQ(roof_at(ceilings, Precision::f32, 20)->flop_per_second, 1e12);
   EXPECT_EQ(roof_at(ceilings, Precision::f32, 20)->name, "FP32 FMA");
-  EXPECT_FALSE(roof_at(ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12}), Precision::f32, 20).has_value());
+  EXPECT_FALSE(roof_at(ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12}), Precision::f32, 20)
+                   .has_value());
 }
 
 }  // namespace

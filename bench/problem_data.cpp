@@ -38,7 +38,8 @@ std::string gigabytes(double bytes) {
 std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
   const double inputs = traits_of(p.precision).input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n);
   const double enough = 2.0 * static_cast<double>(device.last_level_cache_bytes) / inputs;
-  return std::clamp(static_cast<std::int64_t>(std::min<double>(enough, kMostSets)) + 1, std::int64_t{2}, kMostSets);
+  return std::clamp(static_cast<std::int64_t>(std::min<double>(enough, kMostSets)) + 1,
+                    std::int64_t{2}, kMostSets);
 }
 
 double ProblemData::bytes_needed(const Problem& p, const Device& device) {
@@ -46,7 +47,8 @@ double ProblemData::bytes_needed(const Problem& p, const Device& device) {
   return each * static_cast<double>(set_count(p, device)) + 2.0 * sizeof(double) * p.m * p.n;
 }
 
-ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed, std::int64_t count_of_sets)
+ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
+                         std::int64_t count_of_sets)
     : backend_(backend), problem_(p) {
   const Plan plan(p);
   const ElementType input = traits_of(p.precision).input;
@@ -70,7 +72,8 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
 }
 
 void ProblemData::poison() {
-  for (const Operands& set : sets_) backend_.poison(set.c, static_cast<std::size_t>(Plan(problem_).c_bytes));
+  for (const Operands& set : sets_)
+    backend_.poison(set.c, static_cast<std::size_t>(Plan(problem_).c_bytes));
 }
 
 Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
@@ -82,7 +85,8 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
     verdict.merge(backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound));
     const std::byte* base = memory_[set].get();
     const std::int64_t end = plan.c + plan.c_bytes;
-    const std::int64_t after = backend_.first_changed(base + end, static_cast<std::size_t>(plan.total - end));
+    const std::int64_t after =
+        backend_.first_changed(base + end, static_cast<std::size_t>(plan.total - end));
     const std::int64_t gap = plan.c - kGuardBytes;
     const std::int64_t before = backend_.last_changed(base + gap, kGuardBytes);
     Verdict guards;
@@ -96,12 +100,13 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
 
 bool ProblemData::serves(const Problem& p) const {
   const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
-  return problem_.m == p.m && problem_.n == p.n && problem_.k == p.k && mine.input == theirs.input &&
-         mine.output == theirs.output;
+  return problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
+         mine.input == theirs.input && mine.output == theirs.output;
 }
 
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
-  const auto found = std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
+  const auto found =
+      std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
   if (found != recent_.end()) {
     recent_.splice(recent_.begin(), recent_, found);
     return recent_.front();
@@ -109,9 +114,15 @@ std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
   const double needed = ProblemData::bytes_needed(p, backend_.device()) + kReserveBytes;
   while (!recent_.empty() && needed > backend_.free_bytes()) recent_.pop_back();
   if (const double free = backend_.free_bytes(); needed > free)
-    throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) + " are free");
-  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_, ProblemData::set_count(p, backend_.device())));
+    throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) +
+                      " are free");
+  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_,
+                                                   ProblemData::set_count(p, backend_.device())));
   return recent_.front();
+}
+
+void ProblemCache::forget(const Problem& p) {
+  recent_.remove_if([&](const auto& data) { return data->serves(p); });
 }
 
 }  // namespace gemm::bench

@@ -1,7 +1,7 @@
 // Operands and reference of a problem: made once, shared by every kernel that computes it.
 //
-// Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN: what is read
-// beyond a matrix spoils the result, and what is written there is found.
+// Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN: what
+// is read beyond a matrix spoils the result, and what is written there is found.
 #pragma once
 
 #include <list>
@@ -16,17 +16,20 @@ namespace gemm::bench {
 class ProblemData {
  public:
   // Throws OutOfMemory.
-  ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed, std::int64_t count_of_sets);
+  ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
+              std::int64_t count_of_sets);
 
-  // Sets that take turns: at least two, and enough that their inputs exceed twice the last-level cache.
+  // Sets that take turns: at least two, and enough that their inputs exceed twice the last-level
+  // cache.
   static std::int64_t set_count(const Problem& p, const Device& device);
   static double bytes_needed(const Problem& p, const Device& device);
 
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
   void poison();
-  // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which may differ in precision from the problem this
-  // was made for as long as the operands are of the same type.
+  // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which
+  // may differ in precision from the problem this was made for as long as the operands are of the
+  // same type.
   Verdict judge(const Problem& p, std::int64_t count) const;
   // Same operands, whatever the arithmetic.
   bool serves(const Problem& p) const;
@@ -42,10 +45,15 @@ class ProblemData {
 // Keeps the data of recent problems while memory lasts.
 class ProblemCache {
  public:
-  ProblemCache(Backend& backend, Fill fill, std::uint64_t seed) : backend_(backend), fill_(fill), seed_(seed) {}
+  ProblemCache(Backend& backend, Fill fill, std::uint64_t seed)
+      : backend_(backend), fill_(fill), seed_(seed) {}
 
-  // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even alone.
+  // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
+  // alone.
   std::shared_ptr<ProblemData> get(const Problem& p);
+  // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
+  // for it.
+  void forget(const Problem& p);
 
  private:
   Backend& backend_;

@@ -33,12 +33,13 @@ json count_or_null(T count) {
 
 json to_json(const Ceiling& ceiling) {
   const json figure = or_null(ceiling.per_second);
-  return {{"name", ceiling.name},
-          {"precision", ceiling.precision ? json(traits_of(*ceiling.precision).name) : json(nullptr)},
-          {"flop_per_second", ceiling.precision ? figure : json(nullptr)},
-          {"bytes_per_second", ceiling.precision ? json(nullptr) : figure},
-          {"origin", name_of(ceiling.origin)},
-          {"source", ceiling.source}};
+  return {
+      {"name", ceiling.name},
+      {"precision", ceiling.precision ? json(traits_of(*ceiling.precision).name) : json(nullptr)},
+      {"flop_per_second", ceiling.precision ? figure : json(nullptr)},
+      {"bytes_per_second", ceiling.precision ? json(nullptr) : figure},
+      {"origin", name_of(ceiling.origin)},
+      {"source", ceiling.source}};
 }
 
 json to_json(const DeviceInfo& device) {
@@ -71,7 +72,8 @@ double Row::quantile_seconds(double share) const {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-const Row& Results::reported(const std::string& name, std::int64_t repetition, std::int64_t repetitions) const {
+const Row& Results::reported(const std::string& name, std::int64_t repetition,
+                             std::int64_t repetitions) const {
   const std::vector<Row>& rows = rows_.at(name);
   return rows.at(rows.size() - static_cast<std::size_t>(repetitions - repetition));
 }
@@ -79,7 +81,8 @@ const Row& Results::reported(const std::string& name, std::int64_t repetition, s
 std::optional<Baseline> Results::baseline(const Problem& p) const {
   std::optional<Baseline> best;
   for (const auto& [name, rows] : rows_) {
-    const Row& row = rows.back();  // the earlier ones were steps to find an iteration count, or repetitions
+    const Row& row =
+        rows.back();  // the earlier ones were steps to find an iteration count, or repetitions
     if (row.timed() && row.which.kernel->is_library() && row.which.problem == p &&
         (!best || row.flop_per_second() > best->flop_per_second))
       best = Baseline{row.which.kernel->label(), row.flop_per_second()};
@@ -147,7 +150,8 @@ json Results::to_json(const Row& row) const {
           {"samples_seconds", row.timed() ? json(row.samples_seconds) : json::array()},
           {"seconds", seconds},
           {"flop_per_second", row.timed() ? json(row.flop_per_second()) : json(nullptr)},
-          {"roof", roof ? json{{"name", roof->name}, {"flop_per_second", roof->flop_per_second}} : json(nullptr)},
+          {"roof", roof ? json{{"name", roof->name}, {"flop_per_second", roof->flop_per_second}}
+                        : json(nullptr)},
           {"of_roof_nominal", or_null(of_roof(row))},
           {"of_roof_at_clock", nullptr},
           {"of_library", or_null(of_library(row))},
@@ -158,8 +162,9 @@ json Results::to_json(const Row& row) const {
           {"failed", text_or_null(row.failed)}};
 }
 
-json run_to_json(const DeviceInfo& device, const std::vector<Ceiling>& ceilings, const Options& options,
-                 std::string_view timer, const std::vector<std::string>& command) {
+json run_to_json(const DeviceInfo& device, const std::vector<Ceiling>& ceilings,
+                 const Options& options, std::string_view timer,
+                 const std::vector<std::string>& command) {
   json roofs = json::array();
   for (const Ceiling& ceiling : ceilings) roofs.push_back(to_json(ceiling));
   return {{"schema", 1},
@@ -205,7 +210,8 @@ void write_atomically(const std::filesystem::path& path, const std::string& text
   if (file) std::filesystem::rename(temporary, path, ignored);
   if (!file || ignored) {
     std::filesystem::remove(temporary, ignored);
-    throw std::runtime_error("cannot write '" + path.string() + "': check that its folder exists and is writable");
+    throw std::runtime_error("cannot write '" + path.string() +
+                             "': check that its folder exists and is writable");
   }
 }
 

@@ -1,4 +1,5 @@
-// The record: Google Benchmark's JSON with our `gemm` objects beside its keys (results/schema.json).
+// The record: Google Benchmark's JSON with our `gemm` objects beside its keys
+// (results/schema.json).
 #pragma once
 
 #include <filesystem>
@@ -44,11 +45,14 @@ class Results {
   const std::vector<Ceiling>& ceilings() const { return ceilings_; }
   void add(const std::string& name, Row row) { rows_[name].push_back(std::move(row)); }
   // Stands in for a library row where the filter left the library out.
-  void set_baseline(const Problem& p, Baseline baseline) { baselines_.emplace_back(p, std::move(baseline)); }
+  void set_baseline(const Problem& p, Baseline baseline) {
+    baselines_.emplace_back(p, std::move(baseline));
+  }
 
-  // Google Benchmark calls a case several times to find its iteration count and reports the last call of each of
-  // `repetitions`: this finds the row of one of them.
-  const Row& reported(const std::string& name, std::int64_t repetition, std::int64_t repetitions) const;
+  // Google Benchmark calls a case several times to find its iteration count and reports the last
+  // call of each of `repetitions`: this finds the row of one of them.
+  const Row& reported(const std::string& name, std::int64_t repetition,
+                      std::int64_t repetitions) const;
   // The fastest library row of the problem, else its stand-in.
   std::optional<Baseline> baseline(const Problem& p) const;
   std::optional<double> of_roof(const Row& row) const;
@@ -71,7 +75,8 @@ nlohmann::ordered_json run_to_json(const DeviceInfo& device, const std::vector<C
 // "nvidia-h200/20261121T020000Z-0123456789ab.json"
 std::string record_name(const DeviceInfo& device);
 
-// Replaces the file in one step and makes missing folders. Throws std::runtime_error naming the path.
+// Replaces the file in one step and makes missing folders. Throws std::runtime_error naming the
+// path.
 void write_atomically(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace gemm::bench

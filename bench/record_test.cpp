@@ -27,7 +27,8 @@ Row timed(const RegisteredKernel& which, double seconds) {
 }
 
 TEST(Case, IsNamedAfterKernelParametersPrecisionAndShape) {
-  EXPECT_EQ((Case{&kTiled, {1024, 1024, 768, Precision::f32}}.name()), "Tiled/tile:16/f32/1024x1024x768");
+  EXPECT_EQ((Case{&kTiled, {1024, 1024, 768, Precision::f32}}.name()),
+            "Tiled/tile:16/f32/1024x1024x768");
 }
 
 TEST(Row, QuantilesInterpolate) {

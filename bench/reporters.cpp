@@ -16,7 +16,8 @@ bool is_row(const Run& run) { return run.run_type == Run::RT_Iteration; }
 // The name of our case, without what Google Benchmark appends ("/manual_time", "/repeats:3").
 std::string case_name(const Run& run) { return run.run_name.function_name; }
 
-// Calls f(run, row) for every row that was not cut short by Ctrl-C, and f(run, nullptr) for aggregates.
+// Calls f(run, row) for every row that was not cut short by Ctrl-C, and f(run, nullptr) for
+// aggregates.
 template <typename F>
 void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
   const auto repetitions = std::ranges::count_if(runs, is_row);
@@ -40,7 +41,9 @@ std::string clock_text(double seconds) {
 
 std::string time_text(double seconds) {
   char text[32];
-  const auto [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us") : seconds < 1 ? std::pair(1e3, "ms") : std::pair(1.0, "s ");
+  const auto [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
+                             : seconds < 1  ? std::pair(1e3, "ms")
+                                            : std::pair(1.0, "s ");
   std::snprintf(text, sizeof text, "%.4g %s", seconds * scale, unit);
   return text;
 }
@@ -54,12 +57,13 @@ std::string percent_text(const std::optional<double>& share) {
 
 std::string ceiling_text(const Ceiling& ceiling) {
   char text[96];
-  if (!ceiling.per_second)
-    return ceiling.name + " unknown";
+  if (!ceiling.per_second) return ceiling.name + " unknown";
   if (ceiling.precision)
-    std::snprintf(text, sizeof text, "%s %.1f TFLOP/s", ceiling.name.c_str(), *ceiling.per_second * 1e-12);
+    std::snprintf(text, sizeof text, "%s %.1f TFLOP/s", ceiling.name.c_str(),
+                  *ceiling.per_second * 1e-12);
   else
-    std::snprintf(text, sizeof text, "%s %.0f GB/s", ceiling.name.c_str(), *ceiling.per_second * 1e-9);
+    std::snprintf(text, sizeof text, "%s %.0f GB/s", ceiling.name.c_str(),
+                  *ceiling.per_second * 1e-9);
   return std::string(text) + " (" + std::string(name_of(ceiling.origin)) + ")";
 }
 
@@ -80,33 +84,38 @@ bool TableReporter::ReportContext(const Context& context) {
   }
   name_width_ = static_cast<int>(std::max<std::size_t>(context.name_field_width, 20));
   char header[256];
-  std::snprintf(header, sizeof header, "%-*s %11s %11s %7s %9s %8s\n", name_width_, "Benchmark", "Time", "GFLOP/s",
-                "% roof", "% library", "Samples");
-  out << "\nTime is the median of the samples; every row was verified before and after it was timed.\n\n" << header;
+  std::snprintf(header, sizeof header, "%-*s %11s %11s %7s %9s %8s\n", name_width_, "Benchmark",
+                "Time", "GFLOP/s", "% roof", "% library", "Samples");
+  out << "\nTime is the median of the samples; every row was verified before and after it was "
+         "timed.\n\n"
+      << header;
   out << std::string(std::string_view(header).size() - 1, '-') << "\n" << std::flush;
   return true;
 }
 
 std::string TableReporter::progress() const {
   const double elapsed = suite_.elapsed_seconds();
-  const double whole = elapsed * static_cast<double>(cases_) / static_cast<double>(std::max<std::size_t>(1, done_.size()));
-  return "[" + std::to_string(done_.size()) + "/" + std::to_string(cases_) + "  " + clock_text(elapsed) + " of about " +
-         clock_text(whole) + "]";
+  const double whole = elapsed * static_cast<double>(cases_) /
+                       static_cast<double>(std::max<std::size_t>(1, done_.size()));
+  return "[" + std::to_string(done_.size()) + "/" + std::to_string(cases_) + "  " +
+         clock_text(elapsed) + " of about " + clock_text(whole) + "]";
 }
 
 void TableReporter::print(const Run& run, const Row& row) {
   char line[256];
   if (row.timed()) {
-    std::snprintf(line, sizeof line, "%-*s %11s %11.1f %7s %9s %8zu  ", name_width_, run.benchmark_name().c_str(),
-                  time_text(row.quantile_seconds(0.5)).c_str(), row.flop_per_second() * 1e-9,
-                  percent_text(suite_.results().of_roof(row)).c_str(),
-                  percent_text(suite_.results().of_library(row)).c_str(), row.samples_seconds.size());
+    std::snprintf(line, sizeof line, "%-*s %11s %11.1f %7s %9s %8zu  ", name_width_,
+                  run.benchmark_name().c_str(), time_text(row.quantile_seconds(0.5)).c_str(),
+                  row.flop_per_second() * 1e-9, percent_text(suite_.results().of_roof(row)).c_str(),
+                  percent_text(suite_.results().of_library(row)).c_str(),
+                  row.samples_seconds.size());
     GetOutputStream() << line << progress() << "\n";
     return;
   }
   std::snprintf(line, sizeof line, "%-*s ", name_width_, run.benchmark_name().c_str());
-  GetOutputStream() << line << (row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed) << "  "
-                    << progress() << "\n";
+  GetOutputStream() << line
+                    << (row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed)
+                    << "  " << progress() << "\n";
 }
 
 void TableReporter::print_aggregate(const Run& run) {
@@ -115,11 +124,15 @@ void TableReporter::print_aggregate(const Run& run) {
   const bool percentage = run.aggregate_unit == benchmark::kPercentage;
   char line[256];
   if (percentage)
-    std::snprintf(line, sizeof line, "%-*s %9.2f %% %9.2f %%\n", name_width_, run.benchmark_name().c_str(),
-                  100 * run.real_accumulated_time, 100 * found->second.value);
+    std::snprintf(line, sizeof line, "%-*s %9.2f %% %9.2f %%\n", name_width_,
+                  run.benchmark_name().c_str(), 100 * run.real_accumulated_time,
+                  100 * found->second.value);
   else
-    std::snprintf(line, sizeof line, "%-*s %11s %11.1f\n", name_width_, run.benchmark_name().c_str(),
-                  time_text(run.real_accumulated_time / static_cast<double>(std::max<std::int64_t>(1, run.iterations))).c_str(),
+    std::snprintf(line, sizeof line, "%-*s %11s %11.1f\n", name_width_,
+                  run.benchmark_name().c_str(),
+                  time_text(run.real_accumulated_time /
+                            static_cast<double>(std::max<std::int64_t>(1, run.iterations)))
+                      .c_str(),
                   found->second.value);
   GetOutputStream() << line;
 }
@@ -158,7 +171,9 @@ bool RecordReporter::ReportContext(const Context& context) {
 void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
     const bool timed = row == nullptr || row->timed();
-    const auto number = [](double value) { return std::isfinite(value) ? json(value) : json(nullptr); };
+    const auto number = [](double value) {
+      return std::isfinite(value) ? json(value) : json(nullptr);
+    };
     json entry = {{"name", run.benchmark_name()},
                   {"family_index", run.family_index},
                   {"per_family_instance_index", run.per_family_instance_index},
@@ -177,8 +192,12 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
     }
     const bool percentage = row == nullptr && run.aggregate_unit == benchmark::kPercentage;
     entry["iterations"] = run.iterations;
-    entry["real_time"] = timed ? number(percentage ? run.real_accumulated_time : run.GetAdjustedRealTime()) : json(0.0);
-    entry["cpu_time"] = timed ? number(percentage ? run.cpu_accumulated_time : run.GetAdjustedCPUTime()) : json(0.0);
+    entry["real_time"] =
+        timed ? number(percentage ? run.real_accumulated_time : run.GetAdjustedRealTime())
+              : json(0.0);
+    entry["cpu_time"] =
+        timed ? number(percentage ? run.cpu_accumulated_time : run.GetAdjustedCPUTime())
+              : json(0.0);
     entry["time_unit"] = benchmark::GetTimeUnitString(run.time_unit);
     for (const auto& [name, counter] : run.counters) entry[name] = number(counter.value);
     entries_.push_back({std::move(entry), row != nullptr ? std::optional(*row) : std::nullopt});
@@ -196,10 +215,12 @@ std::string RecordReporter::document(bool complete) const {
   for (const Entry& entry : entries_) {
     json row = entry.benchmark;
     if (entry.row) {
-      // As late as this, so that every row is held against the fastest library row of the whole run.
+      // As late as this, so that every row is held against the fastest library row of the whole
+      // run.
       row["gemm"] = suite_.results().to_json(*entry.row);
       const RegisteredKernel* kernel = entry.row->which.kernel;
-      if (std::ranges::none_of(kernels, [&](const auto* other) { return other->name == kernel->name; }))
+      if (std::ranges::none_of(kernels,
+                               [&](const auto* other) { return other->name == kernel->name; }))
         kernels.push_back(kernel);
     }
     rows.push_back(std::move(row));

@@ -30,7 +30,8 @@ class TableReporter : public benchmark::BenchmarkReporter {
   int name_width_ = 40;
 };
 
-// The record, handed on whole after every case, so that a run that is killed loses at most the case it was at.
+// The record, handed on whole after every case, so that a run that is killed loses at most the case
+// it was at.
 class RecordReporter : public benchmark::BenchmarkReporter {
  public:
   using Sink = std::function<void(const std::string& document)>;

@@ -18,15 +18,17 @@ struct Set {
 
 // 4092 = 4 * 3 * 11 * 31 is an edge in every tile; 1024x1024x768 is not square.
 constexpr Set kSets[] = {
-    {"default", "256,512,1024,1024x1024x768,2048,4092,4096,8192", "128,256,512,1000,1024,1024x1024x768"},
+    {"default", "256,512,1024,1024x1024x768,2048,4092,4096,8192",
+     "128,256,512,1000,1024,1024x1024x768"},
     {"square", "256,512,1024,2048,3072,4096,5120,6144,8192,16384", "128,256,512,1024,2048"},
     {"quick", "512,2048", "128,256"},
 };
 
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
-  throw std::invalid_argument("shape '" + item + "' " + why +
-                              ": write 256, MxNxK with each from 1 to 2147483647, a set (default, square, "
-                              "quick) or a .json file, separated by commas");
+  throw std::invalid_argument(
+      "shape '" + item + "' " + why +
+      ": write 256, MxNxK with each from 1 to 2147483647, a set (default, square, "
+      "quick) or a .json file, separated by commas");
 }
 
 Shape checked(const std::string& item, std::vector<std::int64_t> sizes) {
@@ -58,19 +60,23 @@ void add(std::vector<Shape>& shapes, const Shape& shape) {
 
 std::vector<Shape> parse_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw std::invalid_argument("shape file '" + path + "' cannot be read: give the path of a JSON file");
+  if (!file)
+    throw std::invalid_argument("shape file '" + path +
+                                "' cannot be read: give the path of a JSON file");
   const nlohmann::json list = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   const auto malformed = [&]() -> std::invalid_argument {
-    return std::invalid_argument("shape file '" + path +
-                                 "' is not a list of shapes: write [\"256\", \"64x128x32\", [64, 128, 32]]");
+    return std::invalid_argument(
+        "shape file '" + path +
+        "' is not a list of shapes: write [\"256\", \"64x128x32\", [64, 128, 32]]");
   };
   if (!list.is_array() || list.empty()) throw malformed();
   std::vector<Shape> shapes;
   for (const nlohmann::json& item : list) {
     if (item.is_string()) {
       add(shapes, parse_one(item.get<std::string>()));
-    } else if (item.is_array() &&
-               std::ranges::all_of(item, [](const auto& size) { return size.is_number_integer(); })) {
+    } else if (item.is_array() && std::ranges::all_of(item, [](const auto& size) {
+                 return size.is_number_integer();
+               })) {
       add(shapes, checked(item.dump(), item.get<std::vector<std::int64_t>>()));
     } else {
       throw malformed();
@@ -89,7 +95,8 @@ std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {
   std::vector<Shape> shapes;
   std::istringstream items(text);
   for (std::string item; std::getline(items, item, ',');) {
-    if (const auto* set = std::ranges::find(kSets, std::string_view(item), &Set::name); set != std::end(kSets)) {
+    if (const auto* set = std::ranges::find(kSets, std::string_view(item), &Set::name);
+        set != std::end(kSets)) {
       const std::string_view members = kind == Device::Kind::gpu ? set->gpu : set->cpu;
       for (const Shape& shape : parse_shapes(std::string(members), kind)) add(shapes, shape);
     } else if (item.ends_with(".json")) {

@@ -30,12 +30,18 @@ double Suite::seconds_left() const {
 Measurement& Suite::measurement(const Case& which) {
   if (interrupted()) throw Interrupted();
   if (!lost_.empty()) throw Skipped(lost_);
-  const bool same = active_ && active_->which().kernel == which.kernel && active_->which().problem == which.problem;
+  const bool same = active_ && active_->which().kernel == which.kernel &&
+                    active_->which().problem == which.problem;
   if (!same) {
     active_.reset();  // its memory may be needed
     active_ = std::make_unique<Measurement>(*backend_, cache_, options_, which, seconds_left());
   }
   return *active_;
+}
+
+void Suite::discard(const Case& which) {
+  active_.reset();
+  cache_.forget(which.problem);
 }
 
 void Suite::lose_device(const std::string& error, const Case& during) {
@@ -46,7 +52,8 @@ void Suite::measure_baseline(const Case& which) {
   const Problem& p = which.problem;
   if (which.kernel->is_library() || results_.baseline(p)) return;
   if (std::ranges::find(without_library_, p) != without_library_.end()) return;
-  for (const Case& library : make_cases({{p.m, p.n, p.k}}, {p.precision}, backend_->device().kind)) {
+  for (const Case& library :
+       make_cases({{p.m, p.n, p.k}}, {p.precision}, backend_->device().kind)) {
     if (!library.kernel->is_library()) continue;
     try {
       Measurement measurement(*backend_, cache_, options_, library, seconds_left());

@@ -19,13 +19,16 @@ class Suite {
   Results& results() { return results_; }
   double elapsed_seconds() const;
 
-  // The measurement of a case, warm; made anew when the case is not the one measured last. Throws as Measurement
-  // does, and again for every call after a case has failed.
+  // The measurement of a case, warm; made anew when the case is not the one measured last. Throws
+  // as Measurement does, and again for every call after a case has failed.
   Measurement& measurement(const Case& which);
+  // After a failure: nothing that the kernel may have written to is used again.
+  void discard(const Case& which);
   // After `error` nothing can be measured any more.
   void lose_device(const std::string& error, const Case& during);
 
-  // Makes sure that there is a library figure to compare a row with, and costs nothing if there is one.
+  // Makes sure that there is a library figure to compare a row with, and costs nothing if there is
+  // one.
   void measure_baseline(const Case& which);
 
  private:

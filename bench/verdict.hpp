@@ -1,5 +1,5 @@
-// Is a result right? Every element of C is held against an FP64 product of the same inputs, under an
-// error bound that grows with k and with the magnitude of the sum it belongs to.
+// Is a result right? Every element of C is held against an FP64 product of the same inputs, under
+// an error bound that grows with k and with the magnitude of the sum it belongs to.
 //
 // The functions are constexpr so that the CPU and the GPU judge by the same lines.
 #pragma once
@@ -19,16 +19,17 @@ struct Bound {
   double of_magnitude, of_expected, absolute;
 
   constexpr double operator()(double expected, double magnitude) const {
-    return of_magnitude * magnitude + of_expected * (expected < 0 ? -expected : expected) + absolute;
+    return of_magnitude * magnitude + of_expected * (expected < 0 ? -expected : expected) +
+           absolute;
   }
 };
 
-// Worst case for small k: k + 2 additions, each off by one round-off of at most `magnitude`. That grows
-// linearly and, at k = 8192, would let a kernel drop a whole product unseen. Rounding errors are not
-// all of one sign: by Hoeffding's inequality (Higham and Mary, A new approach to probabilistic rounding
-// error analysis, 2019) they stay below 8 sqrt(k) round-offs but for a chance of 2 exp(-32) an element.
-// The same argument holds for operands rounded inside the kernel (TF32), whose truncation
-// adds a bias in proportion to the result.
+// Worst case for small k: k + 2 additions, each off by one round-off of at most `magnitude`. That
+// grows linearly and, at k = 8192, would let a kernel drop a whole product unseen. Rounding errors
+// are not all of one sign: by Hoeffding's inequality (Higham and Mary, A new approach to
+// probabilistic rounding error analysis, 2019) they stay below 8 sqrt(k) round-offs but for a
+// chance of 2 exp(-32) an element. The same argument holds for operands rounded inside the kernel
+// (TF32), whose truncation adds a bias in proportion to the result.
 inline Bound bound_for(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const double k = static_cast<double>(p.k);
@@ -62,17 +63,19 @@ constexpr Judgement judge(double value, double expected, double magnitude, const
 
 // What a whole C looks like.
 struct Verdict {
-  std::int64_t wrong = 0;         // elements that do not pass
-  std::int64_t first_wrong = -1;  // index of the first of them, row-major; -1 if none
+  std::int64_t wrong = 0;                     // elements that do not pass
+  std::int64_t first_wrong = -1;              // index of the first of them, row-major; -1 if none
   double value = 0, expected = 0, bound = 0;  // of that element
   double max_error = 0;                       // over all elements; NaN or infinite if one is
   double max_of_bound = 0;                    // largest error / bound, likewise
   double bound_at_max = 0;                    // the bound of that element
-  std::int64_t outside_bytes = 0;  // where something was written outside C: > 0 past its end, < 0 before it
+  std::int64_t outside_bytes =
+      0;  // where something was written outside C: > 0 past its end, < 0 before it
 
   constexpr bool passed() const { return wrong == 0 && outside_bytes == 0; }
 
-  constexpr void add(std::int64_t index, double c, double reference, double magnitude, const Bound& limit) {
+  constexpr void add(std::int64_t index, double c, double reference, double magnitude,
+                     const Bound& limit) {
     const Judgement one = judge(c, reference, magnitude, limit);
     merge({.wrong = one.passed ? 0 : 1,
            .first_wrong = one.passed ? -1 : index,

@@ -13,7 +13,8 @@ const Problem kProblem{16, 16, 64, Precision::f32};
 
 TEST(Judge, WhatIsNotFiniteNeverPasses) {
   const Bound bound = bound_for(kProblem);
-  for (const double value : {kNaN, kInfinity, -kInfinity}) EXPECT_FALSE(judge(value, 1, 4, bound).passed);
+  for (const double value : {kNaN, kInfinity, -kInfinity})
+    EXPECT_FALSE(judge(value, 1, 4, bound).passed);
   EXPECT_FALSE(judge(1, kNaN, 4, bound).passed);
   EXPECT_FALSE(judge(1, 1.5, kNaN, bound).passed);
 }
@@ -27,15 +28,17 @@ TEST(Judge, PassesUpToTheBoundAndNotBeyond) {
 }
 
 TEST(Bound, IsTheWorstCaseForSmallKAndGrowsWithItsRootBeyond) {
-  const auto growth = [](std::int64_t k) { return bound_for({1, 1, k, Precision::f32}).of_magnitude * 0x1p24; };
+  const auto growth = [](std::int64_t k) {
+    return bound_for({1, 1, k, Precision::f32}).of_magnitude * 0x1p24;
+  };
   EXPECT_DOUBLE_EQ(growth(1), 3);
   EXPECT_DOUBLE_EQ(growth(16), 18);
   EXPECT_DOUBLE_EQ(growth(4096), 8 * 64);
   EXPECT_GT(growth(8192), growth(4096));
 }
 
-// The reason for the root: with uniform operands at k = 8192, a kernel that forgets one product of typical size
-// (1/4) must not pass. The magnitude is then about 8192 / 4.
+// The reason for the root: with uniform operands at k = 8192, a kernel that forgets one product of
+// typical size (1/4) must not pass. The magnitude is then about 8192 / 4.
 TEST(Bound, FindsOneForgottenProductAtLargeK) {
   const Bound bound = bound_for({1, 1, 8192, Precision::f32});
   EXPECT_FALSE(judge(10.0 + 0.25, 10.0, 2048, bound).passed);
@@ -91,9 +94,9 @@ TEST(Verdict, SaysWhereSomethingWasWrittenOutsideC) {
   EXPECT_EQ(complaint(kProblem, verdict), std::nullopt);
   verdict.outside_bytes = 4;
   EXPECT_FALSE(verdict.passed());
-  EXPECT_EQ(complaint(kProblem, verdict), "wrote outside C, 4 bytes past its end");
+  EXPECT_EQ(complaint(kProblem, verdict), "wrote outside C: byte 4 past its end");
   verdict.outside_bytes = -8;
-  EXPECT_EQ(complaint(kProblem, verdict), "wrote outside C, 8 bytes before its beginning");
+  EXPECT_EQ(complaint(kProblem, verdict), "wrote outside C: byte 8 before its beginning");
 }
 
 }  // namespace

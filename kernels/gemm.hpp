@@ -32,7 +32,8 @@ constexpr double flop(const Problem& p) { return 2.0 * p.m * p.n * p.k; }
 // Each input read once, the output written once.
 constexpr double bytes_minimum(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  return traits.input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n) + traits.output_bytes * (1.0 * p.m * p.n);
+  return traits.input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n) +
+         traits.output_bytes * (1.0 * p.m * p.n);
 }
 
 // What a kernel may ask of the device it runs on.
@@ -71,8 +72,8 @@ struct Kernel {
   // Why it cannot run this problem on this device, or nothing; may be null: runs everywhere.
   std::optional<std::string> (*unsupported)(const Problem&, const Device&) = nullptr;
 
-  // Untimed, once for each operand set: plans, handles, tensor maps and workspaces are made here and
-  // live as long as the Launch does. Throws std::exception if that fails.
+  // Untimed, once for each operand set: plans, handles, tensor maps and workspaces are made here
+  // and live as long as the Launch does. Throws std::exception if that fails.
   Launch (*prepare)(const Problem&, const Device&, const Operands&) = nullptr;
 };
 

@@ -33,14 +33,14 @@ struct PrecisionTraits {
 };
 
 inline constexpr std::array<PrecisionTraits, 4> kPrecisions = {{
-    {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, "FP32 FMA", 0x1p-24, 0,
-     0, 0},
-    {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, "TF32 tensor core",
-     0x1p-23, 0x1p-9, 0, 0},
+    {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, "FP32 FMA",
+     0x1p-24, 0, 0, 0},
+    {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor,
+     "TF32 tensor core", 0x1p-23, 0x1p-9, 0, 0},
     {Precision::bf16, "bf16", ElementType::bf16, ElementType::bf16, 2, 2, Unit::bf16_tensor,
      "BF16 tensor core", 0x1p-23, 0, 0x1p-8, 0},
-    {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor, "FP16 tensor core",
-     0x1p-23, 0, 0x1p-11, 0x1p-25},
+    {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor,
+     "FP16 tensor core", 0x1p-23, 0, 0x1p-11, 0x1p-25},
 }};
 
 constexpr const PrecisionTraits& traits_of(Precision precision) {

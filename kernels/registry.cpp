@@ -30,7 +30,8 @@ void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device:
 
 std::string RegisteredKernel::label() const {
   std::string label{name};
-  for (const Parameter& parameter : parameters) label += "/" + parameter.name + ":" + parameter.value;
+  for (const Parameter& parameter : parameters)
+    label += "/" + parameter.name + ":" + parameter.value;
   return label;
 }
 

@@ -44,7 +44,8 @@ TEST(Registry, RefusesASecondKernelOfTheSameLabel) {
 // One grep finds file, kernel, benchmark and figure label.
 TEST(Registry, KernelsAreNamedAfterTheirFiles) {
   for (const RegisteredKernel& kernel : registry())
-    EXPECT_EQ(letters_of(kernel.name), (kernel.family == "cpu" ? "cpu" : "") + letters_of(kernel.stem));
+    EXPECT_EQ(letters_of(kernel.name),
+              (kernel.family == "cpu" ? "cpu" : "") + letters_of(kernel.stem));
 }
 
 // What is compiled but not registered would be missing without a trace.
@@ -52,9 +53,12 @@ TEST(Registry, EveryKernelFileThatIsBuiltRegistersSomething) {
   for (const std::string source : {GEMM_BENCH_KERNEL_SOURCES}) {
     const std::filesystem::path path(source);
     const std::string family = path.parent_path().filename().string();
-    EXPECT_TRUE(std::ranges::any_of(registry(), [&](const RegisteredKernel& kernel) {
-      return kernel.family == family && kernel.stem == path.stem().string();
-    })) << path << " registers no kernel";
+    EXPECT_TRUE(std::ranges::any_of(registry(),
+                                    [&](const RegisteredKernel& kernel) {
+                                      return kernel.family == family &&
+                                             kernel.stem == path.stem().string();
+                                    }))
+        << path << " registers no kernel";
   }
 }
 

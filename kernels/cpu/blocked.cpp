@@ -1,5 +1,6 @@
-// Cache blocking on all cores: a kDepth x kWidth panel of B is copied next to itself and stays in the
-// L2 while every row block of A passes over it; a kRows x kWidth block of C lives in vector registers.
+// Cache blocking on all cores: a kDepth x kWidth panel of B is copied next to itself and stays in
+// the L2 while every row block of A passes over it; a kRows x kWidth block of C lives in vector
+// registers.
 #include <omp.h>
 
 #include <algorithm>
@@ -64,7 +65,8 @@ void multiply_panel(const Problem& p, const float* a, const float* b, float* c, 
 
 const Registration blocked{{
     .name = "CpuBlocked",
-    .idea = "Register and cache blocking, vectorised by the compiler, columns shared among all cores.",
+    .idea =
+        "Register and cache blocking, vectorised by the compiler, columns shared among all cores.",
     .source = "Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008)",
     .rung = 2,
     .precisions = {Precision::f32},

@@ -1,5 +1,5 @@
-// The definition, written down: three loops, one core. k is the middle loop so that the innermost one
-// walks B and C along their rows; with k innermost, B would be read down a column.
+// The definition, written down: three loops, one core. k is the middle loop so that the innermost
+// one walks B and C along their rows; with k innermost, B would be read down a column.
 #include "kernels/registry.hpp"
 
 namespace gemm {
@@ -24,7 +24,8 @@ const Registration naive{{
     .precisions = {Precision::f32},
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
       return [=](Stream) {
-        multiply(p, static_cast<const float*>(o.a), static_cast<const float*>(o.b), static_cast<float*>(o.c));
+        multiply(p, static_cast<const float*>(o.a), static_cast<const float*>(o.b),
+                 static_cast<float*>(o.c));
       };
     },
 }};

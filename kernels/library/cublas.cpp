@@ -1,5 +1,5 @@
-// cuBLAS: the baseline that every other row is compared with. FP32 in both of its modes, because the
-// default may choose algorithms that PEDANTIC forbids, and either can be the faster one.
+// cuBLAS: the baseline that every other row is compared with. FP32 in both of its modes, because
+// the default may choose algorithms that PEDANTIC forbids, and either can be the faster one.
 #include <cublas_v2.h>
 
 #include <climits>
@@ -14,14 +14,14 @@ namespace {
 
 void check(cublasStatus_t status, std::source_location where = std::source_location::current()) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " +
-                             cublasGetStatusString(status));
+    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
+                             ": " + cublasGetStatusString(status));
 }
 
 void check(cudaError_t status, std::source_location where = std::source_location::current()) {
   if (status != cudaSuccess)
-    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " +
-                             cudaGetErrorString(status));
+    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
+                             ": " + cudaGetErrorString(status));
 }
 
 // A handle and a workspace of its own: with cuBLAS's default one a captured graph would allocate.
@@ -29,7 +29,13 @@ class Library {
  public:
   Library() {
     check(cublasCreate(&handle_));
-    if (const cudaError_t status = cudaMalloc(&workspace_, kWorkspaceBytes); status != cudaSuccess) {
+    // Left to itself, split-K adds its partial sums in BF16 or FP16: faster, but no FP32
+    // accumulation, and off by more than a row here may be.
+    check(cublasSetMathMode(
+        handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
+    if (const cudaError_t status = cudaMalloc(&workspace_, kWorkspaceBytes);
+        status != cudaSuccess) {
       cublasDestroy(handle_);
       check(status);
     }
@@ -57,7 +63,8 @@ class Library {
   }
 
  private:
-  static constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
+  static constexpr std::size_t kWorkspaceBytes = std::size_t{32}
+                                                 << 20;  // NVIDIA's advice for Hopper
   cublasHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
 };
@@ -69,10 +76,14 @@ struct Mode {
 
 Mode mode_of(Precision precision) {
   switch (precision) {
-    case Precision::tf32: return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case Precision::bf16: return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
-    case Precision::f16: return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
-    default: return {CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case Precision::tf32:
+      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
+    case Precision::bf16:
+      return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
+    case Precision::f16:
+      return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
+    default:
+      return {CUDA_R_32F, CUBLAS_COMPUTE_32F};
   }
 }
 
@@ -81,8 +92,9 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   return [=, library = Library::shared()](Stream stream) {
     const float one = 1, zero = 0;
     // Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
-    check(cublasGemmEx(library->on(stream), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, o.b, mode.type, n, o.a,
-                       mode.type, k, &zero, o.c, mode.type, n, mode.compute, CUBLAS_GEMM_DEFAULT));
+    check(cublasGemmEx(library->on(stream), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, o.b, mode.type,
+                       n, o.a, mode.type, k, &zero, o.c, mode.type, n, mode.compute,
+                       CUBLAS_GEMM_DEFAULT));
   };
 }
 
@@ -107,15 +119,15 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
   };
 }
 
-const Registration with_default(variant("default",
-                                        {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
-                                        [](const Problem& p, const Device&, const Operands& o) {
-                                          return prepare(p, o, mode_of(p.precision));
-                                        }));
-const Registration with_pedantic(variant("pedantic", {Precision::f32},
-                                         [](const Problem& p, const Device&, const Operands& o) {
-                                           return prepare(p, o, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC});
-                                         }));
+const Registration with_default(
+    variant("default", {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
+            [](const Problem& p, const Device&, const Operands& o) {
+              return prepare(p, o, mode_of(p.precision));
+            }));
+const Registration with_pedantic(
+    variant("pedantic", {Precision::f32}, [](const Problem& p, const Device&, const Operands& o) {
+      return prepare(p, o, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC});
+    }));
 
 }  // namespace
 }  // namespace gemm

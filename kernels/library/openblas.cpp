@@ -8,27 +8,27 @@
 namespace gemm {
 namespace {
 
-const Registration openblas{{
-                                .name = "OpenBLAS",
-                                .idea = "The open library on all cores: the reference for CPU kernels.",
-                                .source = "OpenBLAS, cblas_sgemm",
-                                .precisions = {Precision::f32},
-                                .unsupported = [](const Problem& p, const Device&) -> std::optional<std::string> {
-                                  if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS takes 32-bit sizes";
-                                  return std::nullopt;
-                                },
-                                .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-                                  return [=](Stream) {
-                                    const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
-                                              k = static_cast<int>(p.k);
-                                    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0F,
-                                                static_cast<const float*>(o.a), k,
-                                                static_cast<const float*>(o.b), n, 0.0F,
-                                                static_cast<float*>(o.c), n);
-                                  };
-                                },
-                            },
-                            Device::Kind::cpu};
+const Registration openblas{
+    {
+        .name = "OpenBLAS",
+        .idea = "The open library on all cores: the reference for CPU kernels.",
+        .source = "OpenBLAS, cblas_sgemm",
+        .precisions = {Precision::f32},
+        .unsupported = [](const Problem& p, const Device&) -> std::optional<std::string> {
+          if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS takes 32-bit sizes";
+          return std::nullopt;
+        },
+        .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+          return [=](Stream) {
+            const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
+                      k = static_cast<int>(p.k);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0F,
+                        static_cast<const float*>(o.a), k, static_cast<const float*>(o.b), n, 0.0F,
+                        static_cast<float*>(o.c), n);
+          };
+        },
+    },
+    Device::Kind::cpu};
 
 }  // namespace
 }  // namespace gemm

@@ -1,5 +1,6 @@
-// One thread computes one element of C, straight from global memory. Lanes of a warp take neighbouring
-// columns, so that they read B and write C in whole cache lines and share one element of A.
+// One thread computes one element of C, straight from global memory. Lanes of a warp take
+// neighbouring columns, so that they read B and write C in whole cache lines and share one element
+// of A.
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"
 
@@ -9,8 +10,8 @@ namespace {
 constexpr int kBlock = 32;
 using Grid = TileGrid<kBlock, kBlock>;
 
-__global__ void naive(Problem p, Grid grid, const float* __restrict__ a, const float* __restrict__ b,
-                      float* __restrict__ c) {
+__global__ void naive(Problem p, Grid grid, const float* __restrict__ a,
+                      const float* __restrict__ b, float* __restrict__ c) {
   const std::int64_t row = grid.first_row() + threadIdx.y;
   const std::int64_t column = grid.first_column() + threadIdx.x;
   if (row >= p.m || column >= p.n) return;

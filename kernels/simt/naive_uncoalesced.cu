@@ -1,5 +1,5 @@
-// The naive kernel with its thread indices swapped: lanes of a warp take neighbouring rows, so that every
-// read of A and every write of C touches 32 cache lines. It shows what coalescing is worth.
+// The naive kernel with its thread indices swapped: lanes of a warp take neighbouring rows, so that
+// every read of A and every write of C touches 32 cache lines. It shows what coalescing is worth.
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"
 

@@ -1,5 +1,6 @@
-// Which tile of C a block computes. One-dimensional, because gridDim.y ends at 65,535 and C may have
-// more rows of tiles than that; neighbouring blocks take neighbouring tiles of one row of tiles.
+// Which tile of C a block computes. One-dimensional, because gridDim.y ends at 65,535 and C may
+// have more rows of tiles than that; neighbouring blocks take neighbouring tiles of one row of
+// tiles.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct TileGrid {
 
   // Throws std::length_error beyond 2^31 - 1 tiles, the limit of gridDim.x.
   unsigned blocks() const {
-    if (tile_rows > 0x7fffffff / tile_columns) throw std::length_error("C has more tiles than a grid has blocks");
+    if (tile_rows > 0x7fffffff / tile_columns)
+      throw std::length_error("C has more tiles than a grid has blocks");
     return static_cast<unsigned>(tile_rows * tile_columns);
   }
   __device__ std::int64_t first_row() const { return blockIdx.x / tile_columns * kRows; }

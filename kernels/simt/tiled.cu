@@ -1,5 +1,6 @@
-// A block computes a square tile of C and stages square tiles of A and B in shared memory, so that each
-// element is read from global memory once per tile instead of once per product: kTile times less traffic.
+// A block computes a square tile of C and stages square tiles of A and B in shared memory, so that
+// each element is read from global memory once per tile instead of once per product: kTile times
+// less traffic.
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"
 

@@ -1,4 +1,5 @@
-// Negative controls: linked into gemm_bench_wrong beside the real kernels, so that a test sees what a user would.
+// Negative controls: linked into gemm_bench_wrong beside the real kernels, so that a test sees what
+// a user would.
 #include <cmath>
 #include <stdexcept>
 
@@ -30,12 +31,16 @@ Kernel wrong(std::string_view name) {
           }};
 }
 
-const Registration writes_nan(wrong<[](const Problem&, float* c, int) { c[0] = std::nanf(""); }>("WrongNaN"),
-                              Device::Kind::cpu);
-const Registration writes_past(wrong<[](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }>("WrongPastTheEnd"),
-                               Device::Kind::cpu);
+const Registration writes_nan(
+    wrong<[](const Problem&, float* c, int) { c[0] = std::nanf(""); }>("WrongNaN"),
+    Device::Kind::cpu);
+const Registration writes_past(
+    wrong<[](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }>("WrongPastTheEnd"),
+    Device::Kind::cpu);
 // Right while it is looked at, wrong once it is timed.
-const Registration degrades(wrong<[](const Problem&, float* c, int call) { if (call >= 3) c[1] += 1; }>("WrongLater"),
+const Registration degrades(wrong<[](const Problem&, float* c, int call) {
+                              if (call >= 3) c[1] += 1;
+                            }>("WrongLater"),
                             Device::Kind::cpu);
 const Registration throws({.name = "WrongThrows",
                            .idea = "Wrong on purpose.",

@@ -1,0 +1,234 @@
+"""gemm_bench as a person meets it: exit codes, messages, and what is left on disk.
+
+The programs come from the build folder in GEMM_BENCH_BUILD, relative to the project's root. They
+run on the CPU, so that the tests mean the same with and without a GPU.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
+BENCH = BUILD / "gemm_bench"
+WRONG = BUILD / "bench" / "gemm_bench_wrong"
+QUICK = [
+    "--gemm_device=cpu",
+    "--gemm_warmup=0.001",
+    "--gemm_sample=0.0001",
+    "--benchmark_min_time=0.001",
+]
+
+pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+
+
+def run(*arguments: str, program: Path = BENCH, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=120, check=False, **kwargs
+    )
+
+
+def record(path: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{path} holds {constant}")
+
+    document = json.loads(path.read_text(), parse_constant=refuse)
+    jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
+    return document
+
+
+def test_writes_a_valid_record_and_a_table(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "record.json"
+    done = run(*QUICK, "--gemm_shapes=33x17x65,64", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    document = record(out)
+    rows = document["benchmarks"]
+    assert document["context"]["gemm"]["complete"]
+    assert {row["gemm"]["kernel"] for row in rows} >= {"CpuNaive", "CpuBlocked"}
+    for row in rows:
+        assert row["name"] in done.stdout
+        gemm = row["gemm"]
+        assert gemm["verification"]["passed"]
+        assert 0 <= gemm["verification"]["of_bound"] <= 1
+        mean = sum(gemm["samples_seconds"]) / len(gemm["samples_seconds"])
+        assert row["real_time"] == pytest.approx(mean * 1e6, rel=0.01)
+        assert row["GFLOP/s"] == pytest.approx(gemm["flop_per_second"] * 1e-9)
+    assert "[1/" in done.stdout
+    assert "of about" in done.stdout
+    assert list(tmp_path.rglob("*.part*")) == []
+    assert str(tmp_path) not in out.read_text()
+
+
+def test_filter_runs_the_family_and_still_knows_the_library(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["kernel"] == "CpuBlocked"
+    if "OpenBLAS" in run("--benchmark_list_tests", "--gemm_device=cpu").stdout:
+        assert row["gemm"]["library"] == "OpenBLAS"
+        assert row["gemm"]["of_library"] > 0
+
+
+def test_repetitions_interleaving_and_aggregates_keep_their_meaning(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(
+        *QUICK,
+        "--gemm_shapes=64",
+        "--benchmark_filter=Cpu",
+        "--benchmark_repetitions=3",
+        "--benchmark_enable_random_interleaving",
+        f"--benchmark_out={out}",
+    )
+    assert done.returncode == 0, done.stderr
+    rows = record(out)["benchmarks"]
+    iterations = [row for row in rows if row["run_type"] == "iteration"]
+    assert sorted(row["repetition_index"] for row in iterations) == [0, 0, 1, 1, 2, 2]
+    for row in iterations:
+        mean = sum(row["gemm"]["samples_seconds"]) / len(row["gemm"]["samples_seconds"])
+        assert row["real_time"] == pytest.approx(mean * 1e6, rel=0.01), "another repetition's row"
+    assert {row["aggregate_name"] for row in rows if row["run_type"] == "aggregate"} == {
+        "mean",
+        "median",
+        "stddev",
+        "cv",
+    }
+    assert "_median" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_other_formats_go_to_stdout(form: str) -> None:
+    done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Naive", f"--benchmark_format={form}")
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert json.loads(done.stdout)["benchmarks"][0]["gemm"]["kernel"] == "CpuNaive"
+    else:
+        assert "CpuNaive/f32/64x64x64" in done.stdout
+
+
+def test_a_csv_file_is_google_benchmarks_own(tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    arguments = ["--gemm_shapes=64", "--benchmark_filter=Naive", "--benchmark_out_format=csv"]
+    assert run(*QUICK, *arguments, f"--benchmark_out={out}").returncode == 0
+    assert "CpuNaive/f32/64x64x64" in out.read_text()
+
+
+def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    arguments = ["--gemm_shapes=16", "--benchmark_filter=Wrong|Naive", f"--benchmark_out={out}"]
+    done = run(*QUICK, *arguments, program=WRONG)
+    assert done.returncode == 1
+    rows = {row["gemm"]["kernel"]: row for row in record(out)["benchmarks"]}
+    assert rows["CpuNaive"]["gemm"]["failed"] is None
+    expected = {
+        "WrongNaN": "c[0,0] = nan",
+        "WrongPastTheEnd": "past its end",
+        "WrongLater": "c[0,1] = ",
+        "WrongThrows": "no plan for this problem",
+    }
+    for kernel, complaint in expected.items():
+        row = rows[kernel]
+        assert complaint in row["gemm"]["failed"], kernel
+        assert row["gemm"]["seconds"] is None
+        assert row["error_occurred"]
+        assert f"FAILED: {row['gemm']['failed']}" in done.stdout
+    assert not rows["WrongNaN"]["gemm"]["verification"]["passed"]
+    assert record(out)["context"]["gemm"]["complete"]
+
+
+def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    slow = ["--gemm_shapes=512x512x4096", "--gemm_row_budget=0.01", "--benchmark_filter=CpuNaive"]
+    done = run(*QUICK, *slow, f"--benchmark_out={out}")
+    assert done.returncode == 0
+    (row,) = record(out)["benchmarks"]
+    assert "--gemm_row_budget" in row["gemm"]["skipped"]
+    done = run(*QUICK, "--gemm_shapes=16,32", "--gemm_run_budget=1e-9", f"--benchmark_out={out}")
+    assert done.returncode == 0
+    assert all("run budget" in row["gemm"]["skipped"] for row in record(out)["benchmarks"])
+
+
+def test_what_does_not_fit_into_memory_is_skipped_with_the_bytes(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(*QUICK, "--gemm_shapes=2000000000x2000000000x1,16", f"--benchmark_out={out}")
+    assert done.returncode == 0
+    large, *_, small = record(out)["benchmarks"]
+    assert "needs 9.6e+10 GB of memory" in large["gemm"]["skipped"]
+    assert small["gemm"]["seconds"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_is_complete(tmp_path: Path, how: signal.Signals) -> None:
+    out = tmp_path / "record.json"
+    arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.3"]
+    with subprocess.Popen(
+        [BENCH, *arguments, f"--benchmark_out={out}"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (out.exists() and record(out)["benchmarks"]):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    document = record(out)
+    assert document["context"]["gemm"]["complete"] is False
+    assert document["benchmarks"]
+    assert all(row["gemm"]["seconds"] for row in document["benchmarks"])
+
+
+def test_names_its_record_after_device_time_and_commit() -> None:
+    done = run("--gemm_name_record", "--gemm_device=cpu")
+    assert done.returncode == 0
+    folder, name = done.stdout.strip().split("/")
+    assert folder
+    assert name.endswith(".json")
+    assert len(name.split("-")[0]) == len("20260101T000000Z")
+
+
+def test_help_lists_our_options_and_googles() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert "--gemm_shapes" in done.stdout
+    assert "--benchmark_filter" in done.stdout
+    assert "Exit codes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--gemm_bogus=1"], "--gemm_bogus"),
+        (["--bogus"], "--bogus"),
+        (["--gemm_precisions=f33"], "f33"),
+        (["--gemm_shapes=0x4x4"], "0x4x4"),
+        (["--gemm_shapes=4x4"], "4x4"),
+        (["--gemm_shapes=abc"], "abc"),
+        (["--gemm_shapes=absent.json"], "absent.json"),
+        (["--gemm_device=cpu", "--benchmark_filter=Nonesuch"], "Nonesuch"),
+        (["--gemm_device=cpu", "--benchmark_filter=(("], "(("),
+        (["--gemm_device=cpu", "--benchmark_out=/proc/record.json"], "/proc/record.json"),
+        (["--gemm_device=99"], "--gemm_device=99"),
+        (["--gemm_device=cpu", "--gemm_precisions=bf16"], "precisions"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2, done.stdout
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("gemm_bench: ")
+    assert says in line
+    assert "[1/" not in done.stdout, "nothing is measured"
+
+
+def test_a_gpu_kernel_on_the_cpu_is_refused_by_name() -> None:
+    done = run("--gemm_device=cpu", "--benchmark_filter=Tiled")
+    assert done.returncode == 2
+    assert "Tiled" in done.stderr

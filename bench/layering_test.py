@@ -1,0 +1,64 @@
+"""Arrows run one way: kernels <- bench -> results -> report."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [
+    path
+    for folder in ("kernels", "bench")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in {".cpp", ".hpp", ".cu", ".cuh"}
+]
+# Who registers cases or speaks to Google Benchmark.
+BENCHMARK_SPEAKERS = {"main.cpp", "fixture.hpp", "reporters.hpp"}
+# What a kernel may know: the CUDA toolkit and the BLAS it wraps.
+KERNEL_LIBRARIES = re.compile(r"cuda|cublas|cooperative_groups|mma\.h|cblas\.h|omp\.h|gtest/")
+STANDARD = re.compile(r"[a-z_0-9]+$")
+
+
+def includes(path: Path) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE)
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(SOURCES) > 20
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_includes_point_the_right_way(path: Path) -> None:
+    for included in includes(path):
+        if path.is_relative_to(ROOT / "kernels"):
+            mine = included.startswith("kernels/")
+            known = STANDARD.match(included) or KERNEL_LIBRARIES.match(included)
+            assert mine or known, f"a kernel may not include {included}"
+        else:
+            ours = included.startswith(("kernels/", "bench/")) or included == "build_info.hpp"
+            if included.startswith("kernels/"):
+                assert included in {
+                    "kernels/gemm.hpp",
+                    "kernels/precision.hpp",
+                    "kernels/registry.hpp",
+                }, f"bench knows kernels by their contract, not by {included}"
+            if included.startswith("benchmark/"):
+                assert path.name in BENCHMARK_SPEAKERS
+            assert (
+                ours
+                or "/" not in included
+                or included.startswith(("benchmark/", "gtest/", "nlohmann/"))
+            ), f"unexpected {included}"
+
+
+def test_results_hold_no_code() -> None:
+    allowed = {".json", ".md", ".png", ".svg", ".csv"}
+    strangers = [
+        p for p in (ROOT / "results").rglob("*") if p.is_file() and p.suffix not in allowed
+    ]
+    assert not strangers
+
+
+def test_every_kernel_file_says_what_it_adds() -> None:
+    for path in (ROOT / "kernels").glob("*/*.c*"):
+        assert path.read_text().startswith("// "), f"{path} has no head comment"

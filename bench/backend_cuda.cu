@@ -352,7 +352,7 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.last_level_cache_bytes = properties.l2CacheSize;
   info.uuid_hash = hash_of(properties.uuid);
   info.driver = "CUDA " + version(driver);
-  info.runtime = "CUDA " + version(runtime);
+  info.runtime = version(runtime);
   info.clock_hz = kilohertz(cudaDevAttrClockRate, index);
   info.memory_clock_hz = kilohertz(cudaDevAttrMemoryClockRate, index);
   info.bus_width_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);

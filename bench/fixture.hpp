@@ -10,7 +10,7 @@ namespace gemm::bench {
 
 class GemmFixture : public benchmark::Fixture {
  public:
-  GemmFixture(Suite& suite, Case which) : suite_(suite), case_(std::move(which)) {}
+  GemmFixture(Suite& suite, const Case& which) : suite_(suite), case_(which) {}
 
   using benchmark::Fixture::SetUp;
   using benchmark::Fixture::TearDown;

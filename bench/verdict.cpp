@@ -1,5 +1,6 @@
 #include "bench/verdict.hpp"
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,14 +11,13 @@ std::optional<std::string> complaint(const Problem& p, const Verdict& verdict) {
   char text[256];
   if (verdict.wrong > 0) {
     std::snprintf(text, sizeof text,
-                  "c[%lld,%lld] = %.9g, expected %.9g +- %.2g (%lld of %lld elements are wrong)",
-                  static_cast<long long>(verdict.first_wrong / p.n),
-                  static_cast<long long>(verdict.first_wrong % p.n), verdict.value,
-                  verdict.expected, verdict.bound, static_cast<long long>(verdict.wrong),
-                  static_cast<long long>(p.m * p.n));
+                  "c[%" PRId64 ",%" PRId64 "] = %.9g, expected %.9g +- %.2g (%" PRId64
+                  " of %" PRId64 " elements are wrong)",
+                  verdict.first_wrong / p.n, verdict.first_wrong % p.n, verdict.value,
+                  verdict.expected, verdict.bound, verdict.wrong, p.m * p.n);
   } else {
-    std::snprintf(text, sizeof text, "wrote outside C: byte %lld %s",
-                  static_cast<long long>(std::llabs(verdict.outside_bytes)),
+    const std::int64_t distance = std::abs(verdict.outside_bytes);
+    std::snprintf(text, sizeof text, "wrote outside C: byte %" PRId64 " %s", distance,
                   verdict.outside_bytes > 0 ? "past its end" : "before its beginning");
   }
   return text;

@@ -291,7 +291,7 @@ TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {
   ProblemCache cache(*cuda(), Fill::uniform, 1);
   Options options;
   options.warmup_seconds = 0.02;
-  for (const Case& one : make_cases({{128, 128, 128}}, {}, Device::Kind::gpu)) {
+  for (const Case& one : make_cases({{64, 64, 32}}, {}, Device::Kind::gpu)) {
     Measurement measurement(*cuda(), cache, options, one, 1e9);
     EXPECT_GT(measurement.sample(), 0) << one.name();
     EXPECT_EQ(measurement.launch(), "graph") << one.name();

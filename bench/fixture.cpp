@@ -48,8 +48,9 @@ void GemmFixture::SetUp(benchmark::State& state) {
     if (!settled_skip_.empty()) throw Skipped(settled_skip_);
     if (!settled_failure_.empty()) throw std::runtime_error(settled_failure_);
     suite_.measure_baseline(case_);
-    measurement_ = &suite_.measurement(case_);
-    row_.batch = measurement_->batch_size();
+    measurement_ = &suite_.measurement(case_, plan_);
+    plan_ = measurement_->plan();
+    row_.batch = plan_->size;
     row_.rotation_sets = measurement_->rotation_sets();
     row_.launch = measurement_->launch();
   });

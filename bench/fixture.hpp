@@ -29,6 +29,7 @@ class GemmFixture : public benchmark::Fixture {
   Case case_;
   Measurement* measurement_ = nullptr;  // of this call; null once something went wrong
   Row row_;
+  std::optional<BatchPlan> plan_;               // of the first call, kept for all repetitions
   std::string settled_skip_, settled_failure_;  // said once, true for every further call
 };
 

@@ -38,8 +38,8 @@ void watch_for_interrupt() {
 bool interrupted() { return interrupt_seen; }
 
 Measurement::Measurement(Backend& backend, ProblemCache& cache, const Options& options,
-                         const Case& which, double seconds_left)
-    : backend_(backend), options_(options), case_(which) {
+                         const Case& which, double seconds_left, std::optional<BatchPlan> plan)
+    : backend_(backend), options_(options), case_(which), plan_(plan) {
   const Kernel& kernel = *case_.kernel;
   if (kernel.unsupported != nullptr)
     if (const auto why = kernel.unsupported(case_.problem, backend.device())) throw Skipped(*why);
@@ -103,20 +103,25 @@ void Measurement::warm_up() {
     count = std::clamp(static_cast<std::int64_t>(wanted), std::int64_t{1}, kMostLaunches);
   } while (now() - start < options_.warmup_seconds);
 
-  const bool graph = per_launch < kGraphBelowSeconds;
-  const double enough = std::ceil(options_.sample_seconds / std::max(per_launch, 1e-7));
-  batch_size_ = std::clamp(static_cast<std::int64_t>(enough), std::int64_t{1}, kMostLaunches);
-  // A graph starts over at the first operand set, so that it holds whole rounds of them.
-  if (graph) batch_size_ = (batch_size_ + rotation_sets() - 1) / rotation_sets() * rotation_sets();
-  batch_ = backend_.batch(launches_, batch_size_, graph);
+  if (!plan_) plan_ = plan_for(per_launch);
+  batch_ = backend_.batch(launches_, plan_->size, plan_->graph);
   data_->poison();
   launched_ = 0;
 }
 
+BatchPlan Measurement::plan_for(double seconds_per_launch) const {
+  const bool graph = seconds_per_launch < kGraphBelowSeconds;
+  const double enough = std::ceil(options_.sample_seconds / std::max(seconds_per_launch, 1e-7));
+  const auto size = std::clamp(static_cast<std::int64_t>(enough), std::int64_t{1}, kMostLaunches);
+  // A graph starts over at the first operand set, so that it holds whole rounds of them.
+  const std::int64_t sets = rotation_sets();
+  return {graph ? (size + sets - 1) / sets * sets : size, graph};
+}
+
 double Measurement::sample() {
   if (interrupted()) throw Interrupted();
-  const double seconds = batch_->seconds() / static_cast<double>(batch_size_);
-  launched_ += batch_size_;
+  const double seconds = batch_->seconds() / static_cast<double>(plan_->size);
+  launched_ += plan_->size;
   if (!(seconds > 0)) throw std::runtime_error("a batch of launches took no time: nothing ran");
   return seconds;
 }

@@ -33,16 +33,23 @@ struct Interrupted : std::runtime_error {
 void watch_for_interrupt();
 bool interrupted();
 
+// How launches are gathered into samples. Google Benchmark aborts when the repetitions of a case
+// differ in their number of iterations, so that a case keeps the plan of its first repetition.
+struct BatchPlan {
+  std::int64_t size;
+  bool graph;
+};
+
 class Measurement {
  public:
   // Ready to be sampled: verified and warm. Throws Skipped, Interrupted, DeviceLost, WrongResult,
   // or std::runtime_error with what the kernel ran into. `seconds_left` is what remains of the
-  // run's budget.
+  // run's budget; without a plan one is made from the warm-up.
   Measurement(Backend& backend, ProblemCache& cache, const Options& options, const Case& which,
-              double seconds_left);
+              double seconds_left, std::optional<BatchPlan> plan = std::nullopt);
 
   const Case& which() const { return case_; }
-  std::int64_t batch_size() const { return batch_size_; }
+  const BatchPlan& plan() const { return *plan_; }
   std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }
   std::string_view launch() const { return batch_->launch(); }
 
@@ -56,6 +63,7 @@ class Measurement {
   void predict(double seconds_left) const;
   void prepare();
   void warm_up();
+  BatchPlan plan_for(double seconds_per_launch) const;
 
   Backend& backend_;
   const Options& options_;
@@ -63,7 +71,7 @@ class Measurement {
   std::shared_ptr<ProblemData> data_;
   std::vector<Launch> launches_;  // one for each operand set
   std::unique_ptr<Batch> batch_;
-  std::int64_t batch_size_ = 1;
+  std::optional<BatchPlan> plan_;
   std::int64_t launched_ = 0;  // since C was poisoned
 };
 

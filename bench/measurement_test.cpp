@@ -180,8 +180,8 @@ TEST(Measurement, TimesAVerifiedKernelInBatches) {
   const double seconds = measurement.sample();
   EXPECT_GT(seconds, 0.9e-3);
   EXPECT_LT(seconds, 10e-3);
-  EXPECT_GE(measurement.batch_size(), 1);
-  EXPECT_LE(measurement.batch_size(), 5);  // of 5 ms
+  EXPECT_GE(measurement.plan().size, 1);
+  EXPECT_LE(measurement.plan().size, 5);  // of 5 ms
   EXPECT_TRUE(measurement.verify().passed());
 }
 
@@ -295,7 +295,7 @@ TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {
     Measurement measurement(*cuda(), cache, options, one, 1e9);
     EXPECT_GT(measurement.sample(), 0) << one.name();
     EXPECT_EQ(measurement.launch(), "graph") << one.name();
-    EXPECT_EQ(measurement.batch_size() % measurement.rotation_sets(), 0) << one.name();
+    EXPECT_EQ(measurement.plan().size % measurement.rotation_sets(), 0) << one.name();
     EXPECT_TRUE(measurement.verify().passed()) << one.name();
   }
 }

@@ -27,14 +27,15 @@ double Suite::seconds_left() const {
   return *options_.run_budget_seconds - elapsed_seconds();
 }
 
-Measurement& Suite::measurement(const Case& which) {
+Measurement& Suite::measurement(const Case& which, std::optional<BatchPlan> plan) {
   if (interrupted()) throw Interrupted();
   if (!lost_.empty()) throw Skipped(lost_);
   const bool same = active_ && active_->which().kernel == which.kernel &&
                     active_->which().problem == which.problem;
   if (!same) {
     active_.reset();  // its memory may be needed
-    active_ = std::make_unique<Measurement>(*backend_, cache_, options_, which, seconds_left());
+    active_ =
+        std::make_unique<Measurement>(*backend_, cache_, options_, which, seconds_left(), plan);
   }
   return *active_;
 }

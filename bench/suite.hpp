@@ -19,9 +19,9 @@ class Suite {
   Results& results() { return results_; }
   double elapsed_seconds() const;
 
-  // The measurement of a case, warm; made anew when the case is not the one measured last. Throws
-  // as Measurement does, and again for every call after a case has failed.
-  Measurement& measurement(const Case& which);
+  // The measurement of a case, warm; made anew, to the plan if there is one, when the case is not
+  // the one measured last. Throws as Measurement does.
+  Measurement& measurement(const Case& which, std::optional<BatchPlan> plan);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
   // After `error` nothing can be measured any more.

@@ -24,7 +24,7 @@ QUICK = [
     "--gemm_device=cpu",
     "--gemm_warmup=0.001",
     "--gemm_sample=0.0001",
-    "--benchmark_min_time=0.001",
+    "--benchmark_min_time=0.001s",
 ]
 
 pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")

@@ -3,10 +3,9 @@
 namespace gemm::bench {
 namespace {
 
-// Google Benchmark 1.8 tells a skipped row from a failed one; before, both are errors to it.
 template <typename State>
 void skip(State& state, const std::string& why) {
-  if constexpr (requires { state.SkipWithMessage(why); })
+  if constexpr (kSinceOneEight<State>)
     state.SkipWithMessage(why);
   else
     state.SkipWithError(why.c_str());

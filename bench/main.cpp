@@ -44,6 +44,15 @@ std::vector<std::string> publishable(int argc, char** argv) {
   return command;
 }
 
+// "0.5s" and "0.5" mean the same to us, but each to some versions of Google Benchmark only.
+void settle_min_time(std::vector<std::string>& arguments) {
+  for (std::string& argument : arguments) {
+    if (!argument.starts_with("--benchmark_min_time=")) continue;
+    if (argument.ends_with('s')) argument.pop_back();
+    if (kSinceOneEight<benchmark::State> && !argument.ends_with('x')) argument += 's';
+  }
+}
+
 void print_help(const char* program) {
   std::cout << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
                "against its roof.\n\n"
@@ -132,6 +141,7 @@ int run(int argc, char** argv) {
   // case.
   if (writes_record) google_arguments.emplace_back("--benchmark_out=/dev/null");
   const std::string format = google_flag(google_arguments, "format");
+  settle_min_time(google_arguments);
 
   std::vector<char*> google_argv;
   for (std::string& argument : google_arguments) google_argv.push_back(argument.data());

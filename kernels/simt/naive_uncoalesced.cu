@@ -9,14 +9,16 @@ namespace {
 constexpr int kBlock = 32;
 using Grid = TileGrid<kBlock, kBlock>;
 
+template <typename Offset>
 __global__ void naive_uncoalesced(Problem p, Grid grid, const float* __restrict__ a,
                                   const float* __restrict__ b, float* __restrict__ c) {
-  const std::int64_t row = grid.first_row() + threadIdx.x;
-  const std::int64_t column = grid.first_column() + threadIdx.y;
-  if (row >= p.m || column >= p.n) return;
+  const Offset m = p.m, n = p.n, k = p.k;
+  const Offset row = grid.first_row() + threadIdx.x;
+  const Offset column = grid.first_column() + threadIdx.y;
+  if (row >= m || column >= n) return;
   float sum = 0;
-  for (std::int64_t l = 0; l < p.k; ++l) sum += a[row * p.k + l] * b[l * p.n + column];
-  c[row * p.n + column] = sum;
+  for (Offset l = 0; l < k; ++l) sum += a[row * k + l] * b[l * n + column];
+  c[row * n + column] = sum;
 }
 
 const Registration registration{{
@@ -27,10 +29,12 @@ const Registration registration{{
     .precisions = {Precision::f32},
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
       const Grid grid(p);
+      const auto kernel =
+          offsets_fit_int(p) ? naive_uncoalesced<int> : naive_uncoalesced<std::int64_t>;
       return [=, blocks = grid.blocks()](Stream stream) {
-        naive_uncoalesced<<<blocks, dim3(kBlock, kBlock), 0, stream>>>(
-            p, grid, static_cast<const float*>(o.a), static_cast<const float*>(o.b),
-            static_cast<float*>(o.c));
+        kernel<<<blocks, dim3(kBlock, kBlock), 0, stream>>>(p, grid, static_cast<const float*>(o.a),
+                                                            static_cast<const float*>(o.b),
+                                                            static_cast<float*>(o.c));
       };
     },
 }};

@@ -27,4 +27,11 @@ struct TileGrid {
   __device__ std::int64_t first_column() const { return blockIdx.x % tile_columns * kColumns; }
 };
 
+// Whether 32-bit offsets reach every element. Kernels are compiled for both: 64-bit address
+// arithmetic in the inner loop keeps fewer loads in flight and halves the rate of the naive kernel.
+inline bool offsets_fit_int(const Problem& p) {
+  constexpr double kLargest = 0x7fffffff - 1024;  // the last tile reaches beyond the edge
+  return 1.0 * p.m * p.k <= kLargest && 1.0 * p.k * p.n <= kLargest && 1.0 * p.m * p.n <= kLargest;
+}
+
 }  // namespace gemm::simt

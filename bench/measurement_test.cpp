@@ -56,7 +56,7 @@ TEST(Offsets, ReachBeyondTwoToThe31ElementsOnTheGpu) {
   SKIP_WITHOUT_GPU();
   for (const Shape& shape : {Shape{70000, 8, 32768}, Shape{46400, 46400, 8}})
     for (const Case& one : make_cases({shape}, {Precision::f32}, Device::Kind::gpu)) {
-      if (2 * ProblemData::bytes_needed(one.problem, cuda()->device()) > cuda()->free_bytes())
+      if (1.2 * ProblemData::bytes_needed(one.problem, cuda()->device()) > cuda()->free_bytes())
         GTEST_SKIP() << "too little memory for " << one.name();
       EXPECT_EQ(first_complaint(*cuda(), *one.kernel, one.problem), "") << one.name();
     }
@@ -148,6 +148,7 @@ TEST(ProblemData, RotatesPastTwiceTheCacheAndKeepsAtLeastTwoSets) {
   const double inputs = 2.0 * 256 * 256 * 4;
   EXPECT_GT(static_cast<double>(ProblemData::set_count(small, device)) * inputs, 2.0 * (60 << 20));
   EXPECT_EQ(ProblemData::set_count(large, device), 2);
+  EXPECT_EQ(ProblemData::set_count({46400, 46400, 8, Precision::f32}, device), 2);  // C flushes
   EXPECT_GT(ProblemData::bytes_needed(large, device), 2 * bytes_minimum(large));
 }
 

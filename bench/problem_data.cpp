@@ -35,11 +35,13 @@ std::string gigabytes(double bytes) {
 
 }  // namespace
 
+// In floating point: the largest shapes have more bytes than an integer counts.
 std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
-  const double inputs = traits_of(p.precision).input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n);
-  const double enough = 2.0 * static_cast<double>(device.last_level_cache_bytes) / inputs;
-  return std::clamp(static_cast<std::int64_t>(std::min<double>(enough, kMostSets)) + 1,
-                    std::int64_t{2}, kMostSets);
+  const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n;
+  const double inputs = bytes_minimum(p) - output;
+  const double enough =
+      2.0 * static_cast<double>(device.last_level_cache_bytes) / std::max(inputs, output);
+  return std::clamp(static_cast<std::int64_t>(enough) + 1, std::int64_t{2}, kMostSets);
 }
 
 double ProblemData::bytes_needed(const Problem& p, const Device& device) {

@@ -19,8 +19,8 @@ class ProblemData {
   ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
               std::int64_t count_of_sets);
 
-  // Sets that take turns: at least two, and enough that their inputs exceed twice the last-level
-  // cache.
+  // Sets that take turns: at least two, and enough that their inputs, or their outputs if those are
+  // larger, exceed twice the last-level cache.
   static std::int64_t set_count(const Problem& p, const Device& device);
   static double bytes_needed(const Problem& p, const Device& device);
 

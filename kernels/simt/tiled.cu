@@ -7,39 +7,36 @@
 namespace gemm::simt {
 namespace {
 
-template <int kTile, typename Offset>
+template <int kTile>
 __global__ void tiled(Problem p, TileGrid<kTile, kTile> grid, const float* __restrict__ a,
                       const float* __restrict__ b, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
   __shared__ float b_tile[kTile][kTile];
-  const Offset m = p.m, n = p.n, k = p.k;
-  const int x = threadIdx.x, y = threadIdx.y;
-  const Offset row = grid.first_row() + y;
-  const Offset column = grid.first_column() + x;
+  const int x = threadIdx.x;
+  const int y = threadIdx.y;
+  const std::int64_t row = grid.first_row() + y;
+  const std::int64_t column = grid.first_column() + x;
 
   float sum = 0;
-  const Offset steps = (k - 1) / kTile + 1;
-  for (Offset step = 0; step < steps; ++step) {
-    const Offset a_column = step * kTile + x, b_row = step * kTile + y;
+  for (std::int64_t step = 0; step < p.k; step += kTile) {
     // Beyond the edges the tiles are filled with zeros, so that the inner loop needs no test.
-    a_tile[y][x] = row < m && a_column < k ? a[row * k + a_column] : 0.0F;
-    b_tile[y][x] = b_row < k && column < n ? b[b_row * n + column] : 0.0F;
+    a_tile[y][x] = row < p.m && step + x < p.k ? a[row * p.k + step + x] : 0.0F;
+    b_tile[y][x] = step + y < p.k && column < p.n ? b[(step + y) * p.n + column] : 0.0F;
     __syncthreads();
 #pragma unroll
     for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
     __syncthreads();  // nobody may overwrite a tile that somebody still reads
   }
-  if (row < m && column < n) c[row * n + column] = sum;
+  if (row < p.m && column < p.n) c[row * p.n + column] = sum;
 }
 
 template <int kTile>
 Launch prepare(const Problem& p, const Device&, const Operands& o) {
   const TileGrid<kTile, kTile> grid(p);
-  const auto kernel = offsets_fit_int(p) ? tiled<kTile, int> : tiled<kTile, std::int64_t>;
   return [=, blocks = grid.blocks()](Stream stream) {
-    kernel<<<blocks, dim3(kTile, kTile), 0, stream>>>(p, grid, static_cast<const float*>(o.a),
-                                                      static_cast<const float*>(o.b),
-                                                      static_cast<float*>(o.c));
+    tiled<kTile><<<blocks, dim3(kTile, kTile), 0, stream>>>(p, grid, static_cast<const float*>(o.a),
+                                                            static_cast<const float*>(o.b),
+                                                            static_cast<float*>(o.c));
   };
 }
 

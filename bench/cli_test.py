@@ -86,15 +86,18 @@ def test_repetitions_interleaving_and_aggregates_keep_their_meaning(tmp_path: Pa
         "--benchmark_filter=Cpu",
         "--benchmark_repetitions=3",
         "--benchmark_enable_random_interleaving",
+        "--benchmark_context=rack=7,operator=me",
+        "--benchmark_time_unit=ns",
         f"--benchmark_out={out}",
     )
     assert done.returncode == 0, done.stderr
+    assert record(out)["context"]["rack"] == "7"
     rows = record(out)["benchmarks"]
     iterations = [row for row in rows if row["run_type"] == "iteration"]
     assert sorted(row["repetition_index"] for row in iterations) == [0, 0, 1, 1, 2, 2]
     for row in iterations:
         mean = sum(row["gemm"]["samples_seconds"]) / len(row["gemm"]["samples_seconds"])
-        assert row["real_time"] == pytest.approx(mean * 1e6, rel=0.01), "another repetition's row"
+        assert row["real_time"] == pytest.approx(mean * 1e9, rel=0.01), "another repetition's row"
     assert {row["aggregate_name"] for row in rows if row["run_type"] == "aggregate"} == {
         "mean",
         "median",

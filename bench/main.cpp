@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <regex>
+#include <sstream>
 
 #include "bench/fixture.hpp"
 #include "bench/reporters.hpp"
@@ -42,6 +43,16 @@ std::vector<std::string> publishable(int argc, char** argv) {
         argument.substr(0, path) + std::filesystem::path(argument.substr(path)).filename().string();
   }
   return command;
+}
+
+// --benchmark_context=key=value,key=value, which Google Benchmark hands to its own reporters only.
+nlohmann::ordered_json custom_context(const std::string& flag) {
+  nlohmann::ordered_json context = nlohmann::ordered_json::object();
+  std::istringstream pairs(flag);
+  for (std::string pair; std::getline(pairs, pair, ',');)
+    if (const auto equals = pair.find('='); equals != std::string::npos)
+      context[pair.substr(0, equals)] = pair.substr(equals + 1);
+  return context;
 }
 
 // "0.5s" and "0.5" mean the same to us, but each to some versions of Google Benchmark only.
@@ -147,6 +158,7 @@ int run(int argc, char** argv) {
   for (std::string& argument : google_arguments) google_argv.push_back(argument.data());
   google_argv.push_back(nullptr);
   int google_argc = static_cast<int>(google_arguments.size());
+  benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);  // --benchmark_time_unit overrides it
   benchmark::Initialize(&google_argc, google_argv.data());
   if (google_argc > 1)
     throw BadInput("unknown option " + std::string(google_argv[1]) + ": --help lists them");
@@ -168,11 +180,10 @@ int run(int argc, char** argv) {
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
     fixtures.push_back(std::make_unique<GemmFixture>(suite, one));
-    benchmark::RegisterBenchmark(
-        one.name().c_str(),
-        [fixture = fixtures.back().get()](benchmark::State& state) { fixture->Run(state); })
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](
+                                                         benchmark::State& state) {
+      fixture->Run(state);
+    })->UseManualTime();
   }
 
   const auto write = [&](const std::string& document) { write_atomically(out, document); };
@@ -180,8 +191,9 @@ int run(int argc, char** argv) {
   const auto nothing = [](const std::string&) {};
   const auto about =
       run_to_json(device, suite.results().ceilings(), options, suite.backend().timer(), command);
-  RecordReporter record(suite, about, write, write);
-  RecordReporter printed_record(suite, about, nothing, print);
+  const auto extra = custom_context(google_flag(google_arguments, "context"));
+  RecordReporter record(suite, about, extra, write, write);
+  RecordReporter printed_record(suite, about, extra, nothing, print);
   TableReporter table(suite, matches);
   benchmark::BenchmarkReporter* display =
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)

@@ -159,11 +159,11 @@ bool RecordReporter::ReportContext(const Context& context) {
                       {"size", cache.size},
                       {"num_sharing", cache.num_sharing}});
   // Neither host_name nor the program's folder: a record is made to be published.
-  context_ = {{"date", date},
-              {"executable", run_["command"][0]},
-              {"num_cpus", context.cpu_info.num_cpus},
-              {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
-              {"caches", caches}};
+  context_.update({{"date", date},
+                   {"executable", run_["command"][0]},
+                   {"num_cpus", context.cpu_info.num_cpus},
+                   {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
+                   {"caches", caches}});
   each_(document(false));  // an unwritable output shows before anything is measured
   return true;
 }

@@ -36,8 +36,14 @@ class RecordReporter : public benchmark::BenchmarkReporter {
  public:
   using Sink = std::function<void(const std::string& document)>;
 
-  RecordReporter(Suite& suite, nlohmann::ordered_json run, Sink each, Sink last)
-      : suite_(suite), run_(std::move(run)), each_(std::move(each)), last_(std::move(last)) {}
+  // `run` becomes context.gemm; the keys of `extra` join the context.
+  RecordReporter(Suite& suite, nlohmann::ordered_json run, nlohmann::ordered_json extra, Sink each,
+                 Sink last)
+      : suite_(suite),
+        run_(std::move(run)),
+        context_(std::move(extra)),
+        each_(std::move(each)),
+        last_(std::move(last)) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;

@@ -341,9 +341,6 @@ std::string hash_of(const cudaUUID_t& uuid) {
 DeviceInfo query_gpu(int index, int driver, int runtime) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index));
-  const auto version = [](int v) {
-    return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
-  };
   DeviceInfo info;
   info.kind = Device::Kind::gpu;
   info.name = properties.name;
@@ -351,8 +348,8 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.sm_count = properties.multiProcessorCount;
   info.last_level_cache_bytes = properties.l2CacheSize;
   info.uuid_hash = hash_of(properties.uuid);
-  info.driver = "CUDA " + version(driver);
-  info.runtime = version(runtime);
+  info.driver = "CUDA " + cuda_version(driver);
+  info.runtime = cuda_version(runtime);
   info.clock_hz = kilohertz(cudaDevAttrClockRate, index);
   info.memory_clock_hz = kilohertz(cudaDevAttrMemoryClockRate, index);
   info.bus_width_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);

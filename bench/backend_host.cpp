@@ -11,6 +11,9 @@
 namespace gemm::bench {
 namespace {
 
+// Below this many elements, waking threads that another load holds up costs more than they bring.
+constexpr std::int64_t kWorthThreads = 1 << 16;
+
 class HostBatch : public Batch {
  public:
   HostBatch(std::span<const Launch> launches, std::int64_t count)
@@ -52,7 +55,7 @@ class HostBackend : public Backend {
             std::uint64_t seed) override {
     require_f32(type);
     auto* values = static_cast<float*>(to);
-#pragma omp parallel for
+#pragma omp parallel for if (count > kWorthThreads)
     for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
   }
 
@@ -79,7 +82,7 @@ class HostBackend : public Backend {
     require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
     for (std::int64_t i = 0; i < p.m; ++i) {
       double* sums = expected + i * p.n;
       double* sizes = magnitude + i * p.n;
@@ -103,7 +106,7 @@ class HostBackend : public Backend {
     require_f32(traits_of(p.precision).output);
     const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
-#pragma omp parallel
+#pragma omp parallel if (p.m * p.n > kWorthThreads)
     {
       Verdict part;
 #pragma omp for nowait

@@ -117,16 +117,52 @@ def test_other_formats_go_to_stdout(form: str) -> None:
         assert "CpuNaive/f32/64x64x64" in done.stdout
 
 
-def test_a_csv_file_is_google_benchmarks_own(tmp_path: Path) -> None:
-    out = tmp_path / "rows.csv"
-    arguments = ["--gemm_shapes=64", "--benchmark_filter=Naive", "--benchmark_out_format=csv"]
+def test_csv_survives_a_skipped_first_row() -> None:
+    shapes = "--gemm_shapes=2000000000x2000000000x1,64"
+    done = run(*QUICK, shapes, "--benchmark_filter=Naive", "--benchmark_format=csv")
+    assert done.returncode == 0, done.stderr
+    assert "CpuNaive/f32/64x64x64" in done.stdout
+    assert "2000000000" not in done.stdout
+    assert "skipped: needs" in done.stderr
+
+
+def test_a_pipe_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    link.symlink_to(target)
+    arguments = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive"]
+    assert run(*arguments, f"--benchmark_out={link}").returncode == 0
+    assert link.is_symlink()
+    assert record(target)["benchmarks"]
+    assert run(*arguments, "--benchmark_out=/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_records_keep_no_folder(tmp_path: Path) -> None:
+    out, shapes = tmp_path / "record.json", tmp_path / "shapes.json"
+    shapes.write_text('["16"]')
+    arguments = [f"--gemm_shapes=17,{shapes}", "--benchmark_filter=Naive/f32"]
     assert run(*QUICK, *arguments, f"--benchmark_out={out}").returncode == 0
-    assert "CpuNaive/f32/64x64x64" in out.read_text()
+    command = record(out)["context"]["gemm"]["command"]
+    assert "--gemm_shapes=17,shapes.json" in command
+    assert "--benchmark_filter=Naive/f32" in command
+    assert str(tmp_path) not in out.read_text()
+
+
+def test_an_interrupted_run_leaves_an_old_record_alone_until_it_has_a_row(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    out.write_text("old")
+    done = run("--gemm_device=cpu", "--benchmark_filter=Nonesuch", f"--benchmark_out={out}")
+    assert done.returncode == 2
+    assert out.read_text() == "old"
 
 
 def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
-    arguments = ["--gemm_shapes=16", "--benchmark_filter=Wrong|Naive", f"--benchmark_out={out}"]
+    arguments = [
+        "--gemm_shapes=16",
+        "--benchmark_filter=Wrong[NPLT]|Naive",
+        f"--benchmark_out={out}",
+    ]
     done = run(*QUICK, *arguments, program=WRONG)
     assert done.returncode == 1
     rows = {row["gemm"]["kernel"]: row for row in record(out)["benchmarks"]}
@@ -137,6 +173,10 @@ def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) 
         "WrongLater": "c[0,1] = ",
         "WrongThrows": "no plan for this problem",
     }
+    repeated = run(*QUICK, *arguments, "--benchmark_repetitions=3", program=WRONG)
+    assert repeated.returncode == 1, repeated.stderr
+    assert "WrongNaN/f32/16x16x16/manual_time_mean" not in repeated.stdout
+    assert run(*QUICK, *arguments, program=WRONG).returncode == 1
     for kernel, complaint in expected.items():
         row = rows[kernel]
         assert complaint in row["gemm"]["failed"], kernel
@@ -145,6 +185,21 @@ def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) 
         assert f"FAILED: {row['gemm']['failed']}" in done.stdout
     assert not rows["WrongNaN"]["gemm"]["verification"]["passed"]
     assert record(out)["context"]["gemm"]["complete"]
+
+
+def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "record.json"
+    often = ["--benchmark_repetitions=30", "--benchmark_min_time=0.01s", "--gemm_shapes=16"]
+    done = run(
+        *QUICK, *often, "--benchmark_filter=WrongStops", f"--benchmark_out={out}", program=WRONG
+    )
+    assert done.returncode == 1, done.stderr
+    rows = [row["gemm"] for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    assert len(rows) == 30
+    assert rows[0]["seconds"]
+    assert rows[-1]["failed"].startswith("c[0,0] = ")
 
 
 def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> None:
@@ -169,9 +224,13 @@ def test_what_does_not_fit_into_memory_is_skipped_with_the_bytes(tmp_path: Path)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_keeps_what_is_complete(tmp_path: Path, how: signal.Signals) -> None:
+@pytest.mark.parametrize("repetitions", [1, 5])
+def test_ctrl_c_keeps_what_is_complete(
+    tmp_path: Path, how: signal.Signals, repetitions: int
+) -> None:
     out = tmp_path / "record.json"
-    arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.3"]
+    arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.1s"]
+    arguments.append(f"--benchmark_repetitions={repetitions}")
     with subprocess.Popen(
         [BENCH, *arguments, f"--benchmark_out={out}"], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -180,13 +239,15 @@ def test_ctrl_c_keeps_what_is_complete(tmp_path: Path, how: signal.Signals) -> N
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
+        time.sleep(0.5)  # into the next case
         process.send_signal(how)
         process.communicate(timeout=60)
     assert process.returncode == 130
     document = record(out)
     assert document["context"]["gemm"]["complete"] is False
     assert document["benchmarks"]
-    assert all(row["gemm"]["seconds"] for row in document["benchmarks"])
+    rows = [row for row in document["benchmarks"] if row["run_type"] == "iteration"]
+    assert all(row["gemm"]["seconds"] for row in rows)
 
 
 def test_names_its_record_after_device_time_and_commit() -> None:
@@ -221,6 +282,12 @@ def test_help_lists_our_options_and_googles() -> None:
         (["--gemm_device=cpu", "--benchmark_out=/proc/record.json"], "/proc/record.json"),
         (["--gemm_device=99"], "--gemm_device=99"),
         (["--gemm_device=cpu", "--gemm_precisions=bf16"], "precisions"),
+        (["--gemm_device=cpu", "--benchmark_format=xml"], "xml"),
+        (["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_out_format=csv"], "csv"),
+        (
+            ["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_report_aggregates_only"],
+            "display_aggregates_only",
+        ),
     ],
 )
 def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
@@ -235,4 +302,4 @@ def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
 def test_a_gpu_kernel_on_the_cpu_is_refused_by_name() -> None:
     done = run("--gemm_device=cpu", "--benchmark_filter=Tiled")
     assert done.returncode == 2
-    assert "Tiled" in done.stderr
+    assert "GPU kernels cannot run: --gemm_device=cpu was given" in done.stderr

@@ -3,15 +3,12 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 
 namespace gemm::bench {
 namespace {
-
-std::string version(int v) {
-  return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
-}
 
 std::string host_name_of_cpu() {
   std::ifstream info("/proc/cpuinfo");
@@ -27,13 +24,29 @@ int usable_cores() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+// What the kernel says of one core's caches; sysconf may add up the whole socket's.
+std::int64_t largest_cache_bytes() {
+  std::int64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
+                       "/size");
+    std::int64_t kibibytes = 0;
+    if (file >> kibibytes) largest = std::max(largest, kibibytes * 1024);
+  }
+  return largest > 0 ? largest : std::int64_t{32} << 20;
+}
+
 }  // namespace
+
+std::string cuda_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 std::string cuda_problem(const std::string& error, int driver, int runtime) {
   if (driver == 0) return "no NVIDIA driver is installed";
   if (driver < runtime)
-    return "the driver supports CUDA " + version(driver) +
-           " but this program was built with CUDA " + version(runtime) +
+    return "the driver supports CUDA " + cuda_version(driver) +
+           " but this program was built with CUDA " + cuda_version(runtime) +
            ": update the driver or build with an older toolkit";
   return "the CUDA runtime finds no GPU (" + error + ")";
 }
@@ -55,9 +68,7 @@ DeviceInfo query_host() {
   info.kind = Device::Kind::cpu;
   info.name = host_name_of_cpu();
   info.cores = usable_cores();
-  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
-    if (info.last_level_cache_bytes <= 0) info.last_level_cache_bytes = sysconf(level);
-  if (info.last_level_cache_bytes <= 0) info.last_level_cache_bytes = std::int64_t{32} << 20;
+  info.last_level_cache_bytes = largest_cache_bytes();
   info.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   return info;
 }

@@ -1,20 +1,22 @@
 #include "bench/fixture.hpp"
 
+#include <unistd.h>
+
+#include <iostream>
+#include <limits>
+
 namespace gemm::bench {
 namespace {
 
-template <typename State>
-void skip(State& state, const std::string& why) {
-  if constexpr (kSinceOneEight<State>)
-    state.SkipWithMessage(why);
-  else
-    state.SkipWithError(why.c_str());
-}
+// What went wrong is told in our row and not by SkipWithError: Google Benchmark aborts when one
+// repetition has an error and another has not, since their numbers of iterations differ. So the
+// loop runs to its end, and a time this long ends the search for an iteration count.
+constexpr double kEndsTheSearchSeconds = 1e9;
 
 }  // namespace
 
 template <typename Step>
-void GemmFixture::guarded(benchmark::State& state, Step&& step) {
+void GemmFixture::guarded(Step&& step) {
   try {
     step();
     return;
@@ -32,23 +34,21 @@ void GemmFixture::guarded(benchmark::State& state, Step&& step) {
     row_.failed = settled_failure_ = error.what();
   }
   measurement_ = nullptr;
-  if (row_.failed.empty()) {
-    skip(state, row_.skipped);
-  } else {
-    suite_.discard(case_);
-    state.SkipWithError(row_.failed.c_str());
-  }
+  if (!row_.failed.empty()) suite_.discard(case_);
 }
 
-void GemmFixture::SetUp(benchmark::State& state) {
+void GemmFixture::SetUp(benchmark::State&) {
+  // So that something is to be seen while operands and reference are made.
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << case_.name() << " ..." << std::flush;
   row_ = Row{.which = case_};
   measurement_ = nullptr;
-  guarded(state, [&] {
+  guarded([&] {
     if (!settled_skip_.empty()) throw Skipped(settled_skip_);
     if (!settled_failure_.empty()) throw std::runtime_error(settled_failure_);
     suite_.measure_baseline(case_);
     measurement_ = &suite_.measurement(case_, plan_);
     plan_ = measurement_->plan();
+    measurement_->begin();
     row_.batch = plan_->size;
     row_.rotation_sets = measurement_->rotation_sets();
     row_.launch = measurement_->launch();
@@ -56,22 +56,28 @@ void GemmFixture::SetUp(benchmark::State& state) {
 }
 
 void GemmFixture::BenchmarkCase(benchmark::State& state) {
-  while (measurement_ != nullptr && state.KeepRunningBatch(row_.batch))
-    guarded(state, [&] {
-      const double seconds = measurement_->sample();
-      row_.samples_seconds.push_back(seconds);
-      state.SetIterationTime(seconds * static_cast<double>(row_.batch));
-    });
+  const std::int64_t batch = plan_ ? plan_->size : 1;
+  while (state.KeepRunningBatch(batch)) {
+    double seconds = kEndsTheSearchSeconds;
+    if (measurement_ != nullptr)
+      guarded([&] {
+        row_.samples_seconds.push_back(measurement_->sample());
+        seconds = row_.samples_seconds.back() * static_cast<double>(batch);
+      });
+    state.SetIterationTime(seconds);
+  }
 }
 
 void GemmFixture::TearDown(benchmark::State& state) {
-  if (measurement_ != nullptr) guarded(state, [&] { row_.verdict = measurement_->verify(); });
+  if (measurement_ != nullptr) guarded([&] { row_.verdict = measurement_->verify(); });
   Results& results = suite_.results();
   results.add(case_.name(), row_);
   if (!row_.timed()) return;
   state.counters["GFLOP/s"] = row_.flop_per_second() * 1e-9;
-  if (const auto share = results.of_roof(row_)) state.counters["%roof"] = 100 * *share;
-  if (const auto share = results.of_library(row_)) state.counters["%library"] = 100 * *share;
+  // Google Benchmark's CSV wants the same counters in every row.
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  state.counters["%roof"] = 100 * results.of_roof(row_).value_or(unknown);
+  state.counters["%library"] = 100 * results.of_library(row_).value_or(unknown);
 }
 
 }  // namespace gemm::bench

@@ -8,8 +8,7 @@
 
 namespace gemm::bench {
 
-// Google Benchmark 1.8 and later tell a skipped row from a failed one, and want
-// --benchmark_min_time with its unit.
+// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
 template <typename State>
 inline constexpr bool kSinceOneEight = requires(State& state) {
   state.SkipWithMessage(std::string());
@@ -30,7 +29,7 @@ class GemmFixture : public benchmark::Fixture {
  private:
   // Runs a step and turns what it throws into a skipped or failed row.
   template <typename Step>
-  void guarded(benchmark::State& state, Step&& step);
+  void guarded(Step&& step);
 
   Suite& suite_;
   Case case_;

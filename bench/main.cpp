@@ -32,15 +32,24 @@ std::string google_flag(const std::vector<std::string>& arguments, const std::st
   return value == nullptr ? "" : value;
 }
 
-// The command line for a record that is made to be published: without the folders of this machine.
+// The command line for a record that is made to be published: files without their folders.
 std::vector<std::string> publishable(int argc, char** argv) {
-  std::vector<std::string> command(argv, argv + argc);
-  command[0] = std::filesystem::path(command[0]).filename().string();
-  for (std::string& argument : command) {
-    const auto path = argument.starts_with('/') ? 0 : argument.find("=/") + 1;
-    if (path == 0 && !argument.starts_with('/')) continue;
-    argument =
-        argument.substr(0, path) + std::filesystem::path(argument.substr(path)).filename().string();
+  const auto file_name = [](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  };
+  std::vector<std::string> command{file_name(argv[0])};
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto value = argument.find('=') + 1;
+    if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=")) {
+      command.push_back(argument);
+      continue;
+    }
+    std::string kept;
+    std::istringstream items(argument.substr(value));
+    for (std::string item; std::getline(items, item, ',');)
+      kept += (kept.empty() ? "" : ",") + file_name(item);
+    command.push_back(argument.substr(0, value) + kept);
   }
   return command;
 }
@@ -91,6 +100,12 @@ std::unique_ptr<Backend> make_backend(const std::string& device, std::string& wh
   return make_host_backend();
 }
 
+bool google_lists(const std::vector<std::string>& arguments) {
+  const std::string value = google_flag(arguments, "list_tests");
+  const bool bare = std::ranges::find(arguments, "--benchmark_list_tests") != arguments.end();
+  return bare || (!value.empty() && value != "false" && value != "0" && value != "no");
+}
+
 // As Google Benchmark matches: a search, with a leading '-' for the opposite.
 std::size_t count_matches(const std::vector<Case>& cases, std::string filter) {
   if (filter.empty() || filter == "all") return cases.size();
@@ -109,18 +124,35 @@ std::size_t count_matches(const std::vector<Case>& cases, std::string filter) {
 void require_matches(std::size_t matches, const std::string& filter, const Options& options,
                      Device::Kind kind, const std::string& why_no_gpu) {
   if (matches > 0) return;
-  const Device::Kind other = kind == Device::Kind::gpu ? Device::Kind::cpu : Device::Kind::gpu;
-  const auto shapes = parse_shapes(options.shapes, other);
-  if (filter.empty())
-    throw BadInput(
-        "no kernel here computes these precisions: --benchmark_list_tests shows what there is");
-  if (count_matches(make_cases(shapes, options.precisions, other), filter) > 0)
+  const std::string list = ": --benchmark_list_tests shows what there is";
+  if (filter.empty()) throw BadInput("no kernel here computes these precisions" + list);
+  if (kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter +
-                   (other == Device::Kind::gpu
-                        ? " selects GPU kernels only, and " + why_no_gpu
-                        : " selects CPU kernels only: add --gemm_device=cpu"));
-  throw BadInput("--benchmark_filter=" + filter +
-                 " matches nothing: --benchmark_list_tests shows what there is");
+                   " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
+  const auto cpu_shapes = parse_shapes(options.shapes, Device::Kind::cpu);
+  if (count_matches(make_cases(cpu_shapes, options.precisions, Device::Kind::cpu), filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " selects CPU kernels only: add --gemm_device=cpu");
+  throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
+}
+
+// Google Benchmark answers some wrong values by exiting with 0, and some combinations lose rows.
+void check_google_flags(const std::vector<std::string>& arguments) {
+  const std::string format = google_flag(arguments, "format");
+  if (!format.empty() && format != "console" && format != "json" && format != "csv")
+    throw BadInput("--benchmark_format=" + format + " is not one of console, json, csv");
+  const std::string out_format = google_flag(arguments, "out_format");
+  if (!out_format.empty() && out_format != "json")
+    throw BadInput("--benchmark_out_format=" + out_format +
+                   ": a file gets the record, which is json; use --benchmark_format=csv > FILE");
+  const std::string aggregates = google_flag(arguments, "report_aggregates_only");
+  const bool bare =
+      std::ranges::find(arguments, "--benchmark_report_aggregates_only") != arguments.end();
+  if ((bare || (!aggregates.empty() && aggregates != "false")) &&
+      !google_flag(arguments, "out").empty())
+    throw BadInput(
+        "--benchmark_report_aggregates_only would leave the samples out of the record: "
+        "use --benchmark_display_aggregates_only");
 }
 
 int run(int argc, char** argv) {
@@ -146,8 +178,8 @@ int run(int argc, char** argv) {
       make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind);
   std::vector<std::string> google_arguments(argv, argv + argc);
   const std::string out = google_flag(google_arguments, "out");
-  const std::string out_format = google_flag(google_arguments, "out_format");
-  const bool writes_record = !out.empty() && (out_format.empty() || out_format == "json");
+  check_google_flags(google_arguments);
+  const bool writes_record = !out.empty();
   // Google Benchmark empties its output file first and fills it last; ours replaces it after every
   // case.
   if (writes_record) google_arguments.emplace_back("--benchmark_out=/dev/null");
@@ -161,14 +193,13 @@ int run(int argc, char** argv) {
   benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);  // --benchmark_time_unit overrides it
   benchmark::Initialize(&google_argc, google_argv.data());
   if (google_argc > 1)
-    throw BadInput("unknown option " + std::string(google_argv[1]) + ": --help lists them");
+    throw BadInput("unknown or malformed option " + std::string(google_argv[1]) +
+                   ": --help lists them");
 
   const std::string filter = benchmark::GetBenchmarkFilter();
   const std::size_t matches = count_matches(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
-  const bool list_only = std::ranges::any_of(command, [](const std::string& argument) {
-    return argument.starts_with("--benchmark_list_tests") && !argument.ends_with("=false");
-  });
+  const bool list_only = google_lists(google_arguments);
   if (std::string_view(build_info::kType) != "Release" && !options.allow_debug && !list_only)
     throw BadInput("this is a " + std::string(build_info::kType) +
                    " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add "
@@ -188,19 +219,20 @@ int run(int argc, char** argv) {
 
   const auto write = [&](const std::string& document) { write_atomically(out, document); };
   const auto print = [](const std::string& document) { std::cout << document; };
-  const auto nothing = [](const std::string&) {};
   const auto about =
       run_to_json(device, suite.results().ceilings(), options, suite.backend().timer(), command);
   const auto extra = custom_context(google_flag(google_arguments, "context"));
   RecordReporter record(suite, about, extra, write, write);
-  RecordReporter printed_record(suite, about, extra, nothing, print);
+  RecordReporter printed_record(suite, about, extra, nullptr, print);
   TableReporter table(suite, matches);
+  // Google Benchmark's own CSV cannot have a row without counters.
+  TimedRowsReporter csv(suite);
   benchmark::BenchmarkReporter* display =
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
-      : format == "csv" ? nullptr
+      : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
                         : &table;
+  if (writes_record && !list_only) require_writable(out);
   watch_for_interrupt();
-  // A display reporter of null means: the one that --benchmark_format names.
   benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr);
   if (interrupted()) return kInterrupted;
   return suite.results().any_failed() ? kFailedRow : 0;

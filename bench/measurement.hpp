@@ -33,6 +33,9 @@ struct Interrupted : std::runtime_error {
 void watch_for_interrupt();
 bool interrupted();
 
+// Of a steady clock.
+double now_seconds();
+
 // How launches are gathered into samples. Google Benchmark aborts when the repetitions of a case
 // differ in their number of iterations, so that a case keeps the plan of its first repetition.
 struct BatchPlan {
@@ -53,6 +56,9 @@ class Measurement {
   std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }
   std::string_view launch() const { return batch_->launch(); }
 
+  // NaN into every C, so that what the following samples leave behind can be judged.
+  void begin();
+
   // Times one batch: mean seconds of a launch. Throws like the constructor.
   double sample();
 
@@ -60,7 +66,7 @@ class Measurement {
   Verdict verify() const;
 
  private:
-  void predict(double seconds_left) const;
+  void predict(const ProblemCache& cache, double seconds_left) const;
   void prepare();
   void warm_up();
   BatchPlan plan_for(double seconds_per_launch) const;

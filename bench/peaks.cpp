@@ -11,7 +11,7 @@ namespace {
 // Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX
 // Blackwell (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the
 // rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp holds them against
-// the data sheets of twelve parts.
+// data sheets.
 struct Rates {
   int compute_capability;
   int fp32, tf32, bf16, fp16;
@@ -32,7 +32,6 @@ constexpr Rates kRates[] = {
     {100, 256, 4096, 8192, 8192, false, 1855.0 / 1965.0},
     {103, 256, 4096, 8192, 8192, false, 1},
     {120, 256, 512, 1024, 1024, true, 1},
-    {121, 256, 512, 1024, 1024, true, 1},
 };
 
 const Rates* rates_of(int compute_capability) {
@@ -110,6 +109,10 @@ std::optional<double> flop_per_clock(int compute_capability, Unit unit,
   const Rates* rates = rates_of(compute_capability);
   if (rates == nullptr) return std::nullopt;
   if (unit == Unit::fp32_fma) return rates->fp32;
+  // TU116 and TU117 (GTX 16xx, T400 to T1200, MX450) are 7.5 without tensor cores.
+  const bool turing_with_tensor_cores = device_name.find("RTX") != std::string_view::npos ||
+                                        device_name.ends_with("T4") || device_name.ends_with("T4G");
+  if (compute_capability == 75 && !turing_with_tensor_cores) return std::nullopt;
   const bool halved = rates->halved_on_geforce && device_name.starts_with("NVIDIA GeForce");
   const int rate = unit == Unit::tf32_tensor   ? rates->tf32
                    : unit == Unit::bf16_tensor ? rates->bf16

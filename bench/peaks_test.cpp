@@ -46,6 +46,7 @@ TEST(Peaks, MatchTheDataSheets) {
       {"NVIDIA H100 PCIe", 90, 114, 1755, Precision::f16, 756},
       {"NVIDIA B200", 100, 148, 1965, Precision::f32, 75},
       {"NVIDIA B200", 100, 148, 1965, Precision::bf16, 2250},
+      {"NVIDIA GB300", 103, 148, 2062, Precision::bf16, 2500},
       {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::f32, 104.8},
       {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::bf16, 209.5},
   };
@@ -79,6 +80,13 @@ TEST(Peaks, AnUnknownCapabilityHasNoRoofAndSaysSo) {
   }
   EXPECT_NE(ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))[0].source.find("13.7"),
             std::string::npos);
+}
+
+TEST(Peaks, TuringWithoutTensorCoresHasNoTensorRoof) {
+  for (const char* name : {"NVIDIA GeForce GTX 1660 Ti", "NVIDIA T400", "Quadro T1000"}) {
+    EXPECT_TRUE(flop_per_clock(75, Unit::fp32_fma, name).has_value());
+    EXPECT_FALSE(flop_per_clock(75, Unit::fp16_tensor, name).has_value()) << name;
+  }
 }
 
 TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {

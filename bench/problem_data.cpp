@@ -113,14 +113,24 @@ std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
     recent_.splice(recent_.begin(), recent_, found);
     return recent_.front();
   }
-  const double needed = ProblemData::bytes_needed(p, backend_.device()) + kReserveBytes;
-  while (!recent_.empty() && needed > backend_.free_bytes()) recent_.pop_back();
-  if (const double free = backend_.free_bytes(); needed > free)
-    throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) +
-                      " are free");
+  make_room(p);
   recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_,
                                                    ProblemData::set_count(p, backend_.device())));
   return recent_.front();
+}
+
+void ProblemCache::make_room(const Problem& p) {
+  if (holds(p)) return;
+  const double needed = ProblemData::bytes_needed(p, backend_.device()) + kReserveBytes;
+  const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
+  while (!recent_.empty() && needed + half > backend_.free_bytes()) recent_.pop_back();
+  if (const double free = backend_.free_bytes(); needed > free)
+    throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) +
+                      " are free");
+}
+
+bool ProblemCache::holds(const Problem& p) const {
+  return std::ranges::any_of(recent_, [&](const auto& data) { return data->serves(p); });
 }
 
 void ProblemCache::forget(const Problem& p) {

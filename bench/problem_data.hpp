@@ -42,7 +42,7 @@ class ProblemData {
   Buffer reference_;  // FP64: the product, then the magnitudes
 };
 
-// Keeps the data of recent problems while memory lasts.
+// Keeps the data of recent problems while half of the memory stays free.
 class ProblemCache {
  public:
   ProblemCache(Backend& backend, Fill fill, std::uint64_t seed)
@@ -51,6 +51,9 @@ class ProblemCache {
   // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
   // alone.
   std::shared_ptr<ProblemData> get(const Problem& p);
+  // Forgets what must go for it; throws like get if that is not enough.
+  void make_room(const Problem& p);
+  bool holds(const Problem& p) const;
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.
   void forget(const Problem& p);

@@ -78,6 +78,12 @@ const Row& Results::reported(const std::string& name, std::int64_t repetition,
   return rows.at(rows.size() - static_cast<std::size_t>(repetitions - repetition));
 }
 
+bool Results::all_timed(const std::string& name, std::int64_t repetitions) const {
+  for (std::int64_t i = 0; i < repetitions; ++i)
+    if (!reported(name, i, repetitions).timed()) return false;
+  return true;
+}
+
 std::optional<Baseline> Results::baseline(const Problem& p) const {
   std::optional<Baseline> best;
   for (const auto& [name, rows] : rows_) {
@@ -199,20 +205,43 @@ std::string record_name(const DeviceInfo& device) {
 }
 
 void write_atomically(const std::filesystem::path& path, const std::string& text) {
-  const std::filesystem::path folder = path.parent_path();
-  std::error_code ignored;  // the file that cannot be opened then says enough
-  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-  std::filesystem::path temporary = path;
+  const auto failed = [&] {
+    return std::runtime_error("cannot write '" + path.string() +
+                              "': check that its folder exists and is writable");
+  };
+  std::error_code error;
+  std::filesystem::path target = path;
+  for (int links = 0; std::filesystem::is_symlink(target, error) && links < 40; ++links)
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+  if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error)) {
+    std::ofstream device(target, std::ios::binary);  // a pipe or a terminal is not replaced
+    if (!(device << text << std::flush)) throw failed();
+    return;
+  }
+  std::filesystem::create_directories(target.parent_path(), error);
+  std::filesystem::path temporary = target;
   temporary += ".part" + std::to_string(getpid());
   std::ofstream file(temporary, std::ios::binary);
   file << text;
   file.close();
-  if (file) std::filesystem::rename(temporary, path, ignored);
-  if (!file || ignored) {
-    std::filesystem::remove(temporary, ignored);
+  if (file) std::filesystem::rename(temporary, target, error);
+  if (!file || error) {
+    std::filesystem::remove(temporary, error);
+    throw failed();
+  }
+}
+
+void require_writable(const std::filesystem::path& path) {
+  std::filesystem::path probe = path;
+  probe += ".probe";
+  try {
+    write_atomically(probe, "");
+  } catch (const std::runtime_error&) {
     throw std::runtime_error("cannot write '" + path.string() +
                              "': check that its folder exists and is writable");
   }
+  std::error_code ignored;
+  std::filesystem::remove(probe, ignored);
 }
 
 }  // namespace gemm::bench

@@ -53,6 +53,7 @@ class Results {
   // call of each of `repetitions`: this finds the row of one of them.
   const Row& reported(const std::string& name, std::int64_t repetition,
                       std::int64_t repetitions) const;
+  bool all_timed(const std::string& name, std::int64_t repetitions) const;
   // The fastest library row of the problem, else its stand-in.
   std::optional<Baseline> baseline(const Problem& p) const;
   std::optional<double> of_roof(const Row& row) const;
@@ -75,8 +76,11 @@ nlohmann::ordered_json run_to_json(const DeviceInfo& device, const std::vector<C
 // "nvidia-h200/20261121T020000Z-0123456789ab.json"
 std::string record_name(const DeviceInfo& device);
 
-// Replaces the file in one step and makes missing folders. Throws std::runtime_error naming the
-// path.
+// Replaces the file in one step and makes missing folders; what is no regular file is written to.
+// Throws std::runtime_error naming the path.
 void write_atomically(const std::filesystem::path& path, const std::string& text);
+
+// The same error before anything is measured, and without touching the file.
+void require_writable(const std::filesystem::path& path);
 
 }  // namespace gemm::bench

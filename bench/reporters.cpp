@@ -1,9 +1,12 @@
 #include "bench/reporters.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <iostream>
 
 namespace gemm::bench {
 namespace {
@@ -16,15 +19,15 @@ bool is_row(const Run& run) { return run.run_type == Run::RT_Iteration; }
 // The name of our case, without what Google Benchmark appends ("/manual_time", "/repeats:3").
 std::string case_name(const Run& run) { return run.run_name.function_name; }
 
-// Calls f(run, row) for every row that was not cut short by Ctrl-C, and f(run, nullptr) for
-// aggregates.
+// Calls f(run, row) for every row that was not cut short by Ctrl-C and, where every repetition has
+// a time, f(run, nullptr) for the aggregates.
 template <typename F>
 void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
   const auto repetitions = std::ranges::count_if(runs, is_row);
   std::int64_t repetition = 0;
   for (const Run& run : runs) {
     if (!is_row(run)) {
-      f(run, nullptr);
+      if (results.all_timed(case_name(run), run.repetitions)) f(run, nullptr);
       continue;
     }
     const Row& row = results.reported(case_name(run), repetition++, repetitions);
@@ -57,7 +60,7 @@ std::string percent_text(const std::optional<double>& share) {
 
 std::string ceiling_text(const Ceiling& ceiling) {
   char text[96];
-  if (!ceiling.per_second) return ceiling.name + " unknown";
+  if (!ceiling.per_second) return ceiling.name + " unknown (" + ceiling.source + ")";
   if (ceiling.precision)
     std::snprintf(text, sizeof text, "%s %.1f TFLOP/s", ceiling.name.c_str(),
                   *ceiling.per_second * 1e-12);
@@ -138,6 +141,7 @@ void TableReporter::print_aggregate(const Run& run) {
 }
 
 void TableReporter::ReportRuns(const std::vector<Run>& runs) {
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
   if (!runs.empty()) done_.insert(case_name(runs[0]));
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
     if (row != nullptr)
@@ -146,6 +150,26 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
       print_aggregate(run);
   });
   GetOutputStream() << std::flush;
+}
+
+bool TimedRowsReporter::ReportContext(const Context& context) {
+  inner_->SetOutputStream(&GetOutputStream());
+  inner_->SetErrorStream(&GetErrorStream());
+  return inner_->ReportContext(context);
+}
+
+void TimedRowsReporter::ReportRuns(const std::vector<Run>& runs) {
+  std::vector<Run> timed;
+  for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
+    if (row == nullptr || row->timed())
+      timed.push_back(run);
+    else
+      GetErrorStream() << run.benchmark_name() << ": "
+                       << (row->failed.empty() ? "skipped: " + row->skipped
+                                               : "failed: " + row->failed)
+                       << "\n";
+  });
+  if (!timed.empty()) inner_->ReportRuns(timed);
 }
 
 bool RecordReporter::ReportContext(const Context& context) {
@@ -164,7 +188,6 @@ bool RecordReporter::ReportContext(const Context& context) {
                    {"num_cpus", context.cpu_info.num_cpus},
                    {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
                    {"caches", caches}});
-  each_(document(false));  // an unwritable output shows before anything is measured
   return true;
 }
 
@@ -199,10 +222,11 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
         timed ? number(percentage ? run.cpu_accumulated_time : run.GetAdjustedCPUTime())
               : json(0.0);
     entry["time_unit"] = benchmark::GetTimeUnitString(run.time_unit);
-    for (const auto& [name, counter] : run.counters) entry[name] = number(counter.value);
+    for (const auto& [name, counter] : run.counters)
+      if (std::isfinite(counter.value)) entry[name] = counter.value;
     entries_.push_back({std::move(entry), row != nullptr ? std::optional(*row) : std::nullopt});
   });
-  each_(document(false));
+  if (each_) each_(document(false));
 }
 
 void RecordReporter::Finalize() { last_(document(!interrupted())); }
@@ -218,6 +242,8 @@ std::string RecordReporter::document(bool complete) const {
       // As late as this, so that every row is held against the fastest library row of the whole
       // run.
       row["gemm"] = suite_.results().to_json(*entry.row);
+      if (const auto share = suite_.results().of_library(*entry.row))
+        row["%library"] = 100 * *share;
       const RegisteredKernel* kernel = entry.row->which.kernel;
       if (std::ranges::none_of(kernels,
                                [&](const auto* other) { return other->name == kernel->name; }))
@@ -234,7 +260,9 @@ std::string RecordReporter::document(bool complete) const {
                               {"source", kernel->source}});
   json context = context_;
   context["gemm"] = std::move(run);
-  return json{{"context", std::move(context)}, {"benchmarks", std::move(rows)}}.dump(1) + "\n";
+  return json{{"context", std::move(context)}, {"benchmarks", std::move(rows)}}.dump(
+             1, ' ', false, json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace gemm::bench

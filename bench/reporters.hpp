@@ -30,6 +30,19 @@ class TableReporter : public benchmark::BenchmarkReporter {
   int name_width_ = 40;
 };
 
+// Hands what has a time to the reporter that --benchmark_format names, and says the rest on stderr.
+class TimedRowsReporter : public benchmark::BenchmarkReporter {
+ public:
+  explicit TimedRowsReporter(Suite& suite) : suite_(suite) {}
+  bool ReportContext(const Context& context) override;
+  void ReportRuns(const std::vector<Run>& runs) override;
+  void Finalize() override { inner_->Finalize(); }
+
+ private:
+  Suite& suite_;
+  benchmark::BenchmarkReporter* inner_ = benchmark::CreateDefaultDisplayReporter();  // not ours
+};
+
 // The record, handed on whole after every case, so that a run that is killed loses at most the case
 // it was at.
 class RecordReporter : public benchmark::BenchmarkReporter {

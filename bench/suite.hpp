@@ -33,6 +33,7 @@ class Suite {
 
  private:
   double seconds_left() const;
+  void require_usable() const;  // throws Interrupted, or Skipped once the device is lost
 
   std::unique_ptr<Backend> backend_;
   Options options_;

@@ -37,6 +37,21 @@ const Registration writes_nan(
 const Registration writes_past(
     wrong<[](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }>("WrongPastTheEnd"),
     Device::Kind::cpu);
+// Leaves the right C of its first launches lying: only a later repetition meets it.
+Launch right_until_it_stops(const Problem& p, const Device& d, const Operands& o) {
+  const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
+  static int calls = 0;
+  return [right](Stream stream) {
+    if (calls++ < 20000) right(stream);
+  };
+}
+const Registration stops({.name = "WrongStops",
+                          .idea = "Wrong on purpose.",
+                          .source = "negative control",
+                          .rung = 99,
+                          .precisions = {Precision::f32},
+                          .prepare = right_until_it_stops},
+                         Device::Kind::cpu);
 // Right while it is looked at, wrong once it is timed.
 const Registration degrades(wrong<[](const Problem&, float* c, int call) {
                               if (call >= 3) c[1] += 1;

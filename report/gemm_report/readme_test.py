@@ -1,3 +1,4 @@
+import re
 import shutil
 from pathlib import Path
 
@@ -85,3 +86,17 @@ def test_a_readme_without_its_markers_is_refused(
     assert output.out == ""
     assert output.err.count("\n") == 1
     assert not (project / "results" / "readme").exists()
+
+
+def test_the_readme_of_the_project_is_what_its_record_gives() -> None:
+    root = Path(__file__).parents[2]
+    (record,) = set(
+        re.findall(r"\[record\]\((results/[^)]+\.json)\)", (root / "README.md").read_text("utf-8"))
+    )
+    arguments = [
+        "--readme",
+        str(root / "README.md"),
+        "--pictures",
+        str(root / "results" / "readme"),
+    ]
+    assert main(["readme", str(root / record), *arguments, "--check"]) == 0

@@ -148,7 +148,7 @@ def test_records_keep_no_folder(tmp_path: Path) -> None:
     assert str(tmp_path) not in out.read_text()
 
 
-def test_an_interrupted_run_leaves_an_old_record_alone_until_it_has_a_row(tmp_path: Path) -> None:
+def test_bad_input_leaves_an_old_record_alone(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     out.write_text("old")
     done = run("--gemm_device=cpu", "--benchmark_filter=Nonesuch", f"--benchmark_out={out}")

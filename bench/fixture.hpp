@@ -8,12 +8,6 @@
 
 namespace gemm::bench {
 
-// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
-template <typename State>
-inline constexpr bool kSinceOneEight = requires(State& state) {
-  state.SkipWithMessage(std::string());
-};
-
 class GemmFixture : public benchmark::Fixture {
  public:
   GemmFixture(Suite& suite, const Case& which) : suite_(suite), case_(which) {}

@@ -64,6 +64,12 @@ nlohmann::ordered_json custom_context(const std::string& flag) {
   return context;
 }
 
+// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
+template <typename State>
+constexpr bool kSinceOneEight = requires(State& state) {
+  state.SkipWithMessage(std::string());
+};
+
 // "0.5s" and "0.5" mean the same to us, but each to some versions of Google Benchmark only.
 void settle_min_time(std::vector<std::string>& arguments) {
   for (std::string& argument : arguments) {

@@ -232,6 +232,9 @@ void write_atomically(const std::filesystem::path& path, const std::string& text
 }
 
 void require_writable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    return;  // a pipe or a terminal takes no file beside it
   std::filesystem::path probe = path;
   probe += ".probe";
   try {
@@ -240,7 +243,6 @@ void require_writable(const std::filesystem::path& path) {
     throw std::runtime_error("cannot write '" + path.string() +
                              "': check that its folder exists and is writable");
   }
-  std::error_code ignored;
   std::filesystem::remove(probe, ignored);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 namespace gemm::bench {
+
 Suite::Suite(std::unique_ptr<Backend> backend, const Options& options)
     : backend_(std::move(backend)),
       options_(options),

@@ -348,6 +348,8 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.sm_count = properties.multiProcessorCount;
   info.last_level_cache_bytes = properties.l2CacheSize;
   info.uuid_hash = hash_of(properties.uuid);
+  char bus_id[32] = {};
+  if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess) info.pci_bus_id = bus_id;
   info.driver = "CUDA " + cuda_version(driver);
   info.runtime = cuda_version(runtime);
   info.clock_hz = kilohertz(cudaDevAttrClockRate, index);

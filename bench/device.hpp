@@ -11,7 +11,7 @@ namespace gemm::bench {
 
 // A value the driver does not report stays empty, never 0.
 struct DeviceInfo : Device {
-  std::optional<std::string> uuid_hash, driver, runtime;
+  std::optional<std::string> uuid_hash, pci_bus_id, driver, runtime;
   std::optional<double> clock_hz, memory_clock_hz;
   std::optional<std::int64_t> bus_width_bits, memory_bytes;
   bool integrated = false;  // shares the host's memory

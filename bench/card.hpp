@@ -1,0 +1,95 @@
+// The state of the card while it is timed: clocks, power, temperature, and what holds the clocks
+// down. Read through NVML, which is loaded at run time; never written to, and no root is needed.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace gemm::bench {
+
+// What the card says of itself at one moment; a value it does not report stays empty.
+struct CardReading {
+  double when = 0;  // now_seconds() halfway through the reading
+  std::optional<double> sm_hz, memory_hz, power_w, temperature_c;
+  std::optional<std::uint64_t> reasons;  // bits of nvmlClocksEventReasons
+};
+
+// What does not change during a run.
+struct CardFacts {
+  std::optional<std::string> driver;  // "580.95.05"
+  std::optional<double> power_limit_w, sm_hz_max, memory_hz_max;
+  // Application clocks that somebody set below the default ones.
+  bool application_clocks_set = false;
+};
+
+class Card {
+ public:
+  virtual ~Card() = default;
+  virtual CardFacts facts() = 0;
+  virtual CardReading read() = 0;
+};
+
+// The card with this PCI bus id ("0000:3b:00.0"), never by index: CUDA_VISIBLE_DEVICES renumbers
+// them. Null where NVML or the card is not to be had, with why in `why_not`.
+std::unique_ptr<Card> open_nvml(const std::string& pci_bus_id, std::string& why_not,
+                                const char* library = "libnvidia-ml.so.1");
+
+// Reasons that make a card slower than its clocks would be: power cap, thermal and hardware
+// slowdown.
+constexpr std::uint64_t kThrottled = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
+
+// Clocks that somebody fixed (application or locked clocks).
+constexpr std::uint64_t kClocksSet = 0x2;
+
+struct Range {
+  double min, median, max;
+};
+std::optional<Range> range_of(std::vector<double> values);
+
+// Readings of an interval in short.
+struct CardState {
+  std::int64_t readings = 0;
+  std::optional<Range> sm_hz, memory_hz, power_w, temperature_c;
+  std::optional<double> throttled_share;                // of the readings that say
+  std::vector<std::pair<std::string, double>> reasons;  // "power cap", with its share; not idle
+};
+CardState summarize(std::span<const CardReading> readings);
+
+// Reads the card at an interval in a thread of its own, for as long as it lives.
+class CardWatch {
+ public:
+  CardWatch(std::unique_ptr<Card> card, double interval_seconds);
+  ~CardWatch();
+
+  const CardFacts& facts() const { return facts_; }
+  double interval_seconds() const { return interval_seconds_; }
+  // Readings with from <= when <= to.
+  std::vector<CardReading> between(double from, double to) const;
+  // How long one reading takes: the median so far.
+  std::optional<double> read_seconds() const;
+  // Stops and resumes reading, to see what reading costs.
+  void pause(bool paused);
+
+ private:
+  void run();
+
+  std::unique_ptr<Card> card_;
+  CardFacts facts_;
+  double interval_seconds_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false, paused_ = false;
+  std::vector<CardReading> readings_;
+  std::vector<double> durations_;
+  std::thread thread_;
+};
+
+}  // namespace gemm::bench

@@ -18,6 +18,8 @@ namespace gemm::bench {
 // What the card says of itself at one moment; a value it does not report stays empty.
 struct CardReading {
   double when = 0;  // now_seconds() halfway through the reading
+  // Power of the moment where the driver has it, else what nvmlDeviceGetPowerUsage gives: the mean
+  // of the last second on most cards since Ampere.
   std::optional<double> sm_hz, memory_hz, power_w, temperature_c;
   std::optional<std::uint64_t> reasons;  // bits of nvmlClocksEventReasons
 };
@@ -26,10 +28,12 @@ struct CardReading {
 struct CardFacts {
   std::optional<std::string> driver;  // "580.95.05"
   std::optional<double> power_limit_w, sm_hz_max, memory_hz_max;
-  // Application clocks that somebody set below the default ones.
+  // Application clocks that somebody set below the default ones; false too where NVML no longer
+  // tells (from version 14 on).
   bool application_clocks_set = false;
 };
 
+// Neither function throws: a card that stops answering leaves values empty.
 class Card {
  public:
   virtual ~Card() = default;
@@ -38,7 +42,8 @@ class Card {
 };
 
 // The card with this PCI bus id ("0000:3b:00.0"), never by index: CUDA_VISIBLE_DEVICES renumbers
-// them. Null where NVML or the card is not to be had, with why in `why_not`.
+// them. Null where NVML or the card is not to be had, with why in `why_not`: "NVML is not installed
+// (libnvidia-ml.so.1)", "NVML: no permission", "NVML does not know the card 0000:3b:00.0".
 std::unique_ptr<Card> open_nvml(const std::string& pci_bus_id, std::string& why_not,
                                 const char* library = "libnvidia-ml.so.1");
 
@@ -52,20 +57,24 @@ constexpr std::uint64_t kClocksSet = 0x2;
 struct Range {
   double min, median, max;
 };
-std::optional<Range> range_of(std::vector<double> values);
+std::optional<Range> range_of(std::vector<double> values);  // none without values
 
 // Readings of an interval in short.
 struct CardState {
   std::int64_t readings = 0;
   std::optional<Range> sm_hz, memory_hz, power_w, temperature_c;
-  std::optional<double> throttled_share;                // of the readings that say
-  std::vector<std::pair<std::string, double>> reasons;  // "power cap", with its share; not idle
+  std::optional<double> throttled_share;  // of the readings that say
+  // "power cap" with its share of the readings that say, largest first; without idle. Shares add up
+  // to more than 1 where reasons come together.
+  std::vector<std::pair<std::string, double>> reasons;
 };
 CardState summarize(std::span<const CardReading> readings);
 
-// Reads the card at an interval in a thread of its own, for as long as it lives.
+// Reads the card at an interval in a thread of its own, for as long as it lives. Keeps the last
+// half million readings or more: about three hours at 20 ms.
 class CardWatch {
  public:
+  // Throws std::invalid_argument for an interval below a microsecond.
   CardWatch(std::unique_ptr<Card> card, double interval_seconds);
   ~CardWatch();
 
@@ -73,9 +82,10 @@ class CardWatch {
   double interval_seconds() const { return interval_seconds_; }
   // Readings with from <= when <= to.
   std::vector<CardReading> between(double from, double to) const;
-  // How long one reading takes: the median so far.
+  // How long one reading takes: the median of the last thousand.
   std::optional<double> read_seconds() const;
-  // Stops and resumes reading, to see what reading costs.
+  // Stops and resumes reading, to see what reading costs. No reading is under way once
+  // pause(true) returns.
   void pause(bool paused);
 
  private:
@@ -86,9 +96,9 @@ class CardWatch {
   double interval_seconds_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  bool stop_ = false, paused_ = false;
-  std::vector<CardReading> readings_;
-  std::vector<double> durations_;
+  bool stop_ = false, paused_ = false, reading_ = false;
+  std::vector<CardReading> readings_;  // in the order of time
+  std::vector<double> durations_;      // the last ones, as a ring
   std::thread thread_;
 };
 

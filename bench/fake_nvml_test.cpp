@@ -1,0 +1,163 @@
+// A library with the names and the binary interface of NVML, for card_test.cpp: the bus id chooses
+// how the card behaves. Structures are read and written byte by byte, at the offsets of the public
+// header, so that a wrong declaration in card.cpp is found. With FAKE_NVML_OLD it has only what a
+// driver of 2018 has. Ends the process if it is unloaded while initialised.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace {
+
+constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3,
+              kNoPermission = 4, kNotFound = 6, kInsufficientSize = 7, kGpuIsLost = 15,
+              kVersionMismatch = 25;
+
+struct FakeCard {
+  std::string_view bus_id;
+  int open_status = kSuccess;
+  bool instant_power = true;
+  int answers = -1;  // calls that are answered before the card is lost; -1: all
+  bool clocks_lowered = false;
+};
+
+FakeCard cards[] = {
+    {.bus_id = "0000:01:00.0"},
+    {.bus_id = "0000:02:00.0", .instant_power = false},
+    {.bus_id = "0000:03:00.0", .answers = 8},
+    {.bus_id = "0000:04:00.0", .open_status = kNoPermission},
+    {.bus_id = "0000:05:00.0", .clocks_lowered = true},
+    {.bus_id = "0000:06:00.0", .open_status = kGpuIsLost},
+};
+
+int users = 0;
+
+struct Guard {
+  ~Guard() {
+    if (users != 0) std::abort();
+  }
+} guard;
+
+// Every question to a card passes here.
+int answer(FakeCard* card) {
+  if (users == 0) return kUninitialized;
+  if (card->answers == 0) return kGpuIsLost;
+  if (card->answers > 0) --card->answers;
+  return kSuccess;
+}
+
+template <typename Value>
+int answer(FakeCard* card, Value* to, Value value) {
+  const int status = answer(card);
+  if (status == kSuccess) *to = value;
+  return status;
+}
+
+template <typename Value>
+void put(void* structure, std::size_t offset, Value value) {
+  std::memcpy(static_cast<char*>(structure) + offset, &value, sizeof value);
+}
+
+template <typename Value>
+Value get(const void* structure, std::size_t offset) {
+  Value value;
+  std::memcpy(&value, static_cast<const char*>(structure) + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  if (const char* status = std::getenv("FAKE_NVML_INIT")) return std::atoi(status);
+  ++users;
+  return kSuccess;
+}
+
+int nvmlShutdown() {
+  --users;
+  return kSuccess;
+}
+
+const char* nvmlErrorString(int status) {
+  return status == kGpuIsLost ? "GPU is lost" : "Unknown Error";
+}
+
+int nvmlSystemGetDriverVersion(char* to, unsigned size) {
+  constexpr char kVersion[] = "580.95.05";
+  if (size < sizeof kVersion) return kInsufficientSize;
+  std::memcpy(to, kVersion, sizeof kVersion);
+  return kSuccess;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeCard** to) {
+  for (FakeCard& card : cards)
+    if (card.bus_id == bus_id) {
+      *to = &card;
+      return card.open_status;
+    }
+  return kNotFound;
+}
+
+int nvmlDeviceGetClockInfo(FakeCard* card, int clock, unsigned* to) {
+  if (clock != 1 && clock != 2) return kInvalidArgument;
+  return answer(card, to, clock == 1 ? 1560U : 3201U);
+}
+
+int nvmlDeviceGetMaxClockInfo(FakeCard* card, int clock, unsigned* to) {
+  if (clock != 1 && clock != 2) return kInvalidArgument;
+  return answer(card, to, clock == 1 ? 1980U : 3201U);
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(FakeCard* card, unsigned* to) {
+  return answer(card, to, 700000U);
+}
+
+int nvmlDeviceGetPowerUsage(FakeCard* card, unsigned* to) { return answer(card, to, 412500U); }
+
+int nvmlDeviceGetTemperature(FakeCard* card, int sensor, unsigned* to) {
+  return sensor == 0 ? answer(card, to, 61U) : kInvalidArgument;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(FakeCard* card, unsigned long long* to) {
+  return answer(card, to, 0x8ULL);
+}
+
+#ifndef FAKE_NVML_OLD
+int nvmlDeviceGetCurrentClocksEventReasons(FakeCard* card, unsigned long long* to) {
+  return answer(card, to, 0x4ULL);
+}
+
+int nvmlDeviceGetApplicationsClock(FakeCard* card, int clock, unsigned* to) {
+  return answer(card, to, clock == 2 ? 3201U : card->clocks_lowered ? 1200U : 1980U);
+}
+
+int nvmlDeviceGetDefaultApplicationsClock(FakeCard* card, int clock, unsigned* to) {
+  return answer(card, to, clock == 2 ? 3201U : 1980U);
+}
+
+int nvmlDeviceGetTemperatureV(FakeCard* card, void* structure) {
+  if (get<std::uint32_t>(structure, 0) != 0x100000c) return kVersionMismatch;  // 1, of 12 bytes
+  if (get<std::int32_t>(structure, 4) != 0) return kInvalidArgument;
+  const int status = answer(card);
+  if (status == kSuccess) put(structure, 8, std::int32_t{63});
+  return status;
+}
+
+int nvmlDeviceGetFieldValues(FakeCard* card, int count, void* structures) {
+  constexpr std::size_t kBytes = 40, kType = 24, kStatus = 28, kValue = 32;
+  const int status = answer(card);
+  if (status != kSuccess) return status;
+  for (int i = 0; i < count; ++i) {
+    char* field = static_cast<char*>(structures) + i * kBytes;
+    const bool known = get<std::uint32_t>(field, 0) == 186 && card->instant_power;
+    put(field, kStatus, std::int32_t{known ? kSuccess : kNotSupported});
+    put(field, kType, std::int32_t{known ? 1 : 0});
+    put(field, kValue,
+        std::uint64_t{0xabcd} << 32 | (known ? 693250 : 0));  // only the low half counts
+  }
+  return kSuccess;
+}
+#endif
+}

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -30,13 +31,25 @@ struct DeviceLost : std::runtime_error {
 
 using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
+struct BatchTime {
+  double seconds;               // for the whole batch, which has finished
+  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the card
+};
+
 // A batch of launches that can be timed again and again.
 class Batch {
  public:
   virtual ~Batch() = default;
-  virtual double seconds() = 0;  // for the whole batch, which has finished on return
+  virtual BatchTime time() = 0;
   virtual std::string_view launch()
       const = 0;  // "stream", "graph" or "call": how it reaches the device
+};
+
+// What the method itself costs, in seconds.
+struct Overheads {
+  double event_pair;  // between two events with nothing between them
+  double graph_node;  // an empty kernel in a graph, from one to the next
+  double launch;      // the same launched by the host
 };
 
 class Backend {
@@ -44,6 +57,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual const DeviceInfo& device() const = 0;
   virtual std::string_view timer() const = 0;
+  virtual std::optional<Overheads> overheads() = 0;  // measured anew; none on a CPU
   virtual double free_bytes() const = 0;
 
   virtual Buffer allocate(std::size_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
@@ -74,6 +88,9 @@ std::unique_ptr<Backend> make_host_backend();
 
 // Null where there is no GPU or the build has no CUDA, with why in `reason`. Throws
 // std::runtime_error if there are GPUs but not this one, or the driver is older than the runtime.
-std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason);
+// A card that does not finish within `patience_seconds` counts as lost; what lies in its memory can
+// then not be freed, since freeing waits for the card.
+std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
+                                           double patience_seconds = 60);
 
 }  // namespace gemm::bench

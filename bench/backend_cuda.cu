@@ -4,7 +4,12 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
 #include <source_location>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -73,6 +78,8 @@ void with_type(ElementType type, F&& f) {
       return f(__half{});
   }
 }
+
+__global__ void empty_kernel() {}
 
 template <typename T>
 __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
@@ -144,20 +151,91 @@ __global__ void judge_kernel(std::int64_t count, const T* c, const double* expec
   if (threadIdx.x == 0) verdicts[blockIdx.x] = shared[0];
 }
 
+// Both clocks of one SM at the same moment: nanoseconds since some day, and cycles.
+struct Stamp {
+  unsigned long long nanoseconds;
+  long long cycles;
+};
+
+// Cycles are counted by each SM for itself, so that it is always SM 0 that writes: with two blocks
+// for each SM, one of them is there.
+__global__ void stamp_kernel(Stamp* stamp) {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  if (sm != 0) return;
+  unsigned long long nanoseconds;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+  *stamp = {nanoseconds, clock64()};
+}
+
+// A stream of the device with what is needed to stamp, wait and give up.
+class Timeline {
+ public:
+  Timeline(int sm_count, double patience_seconds)
+      : sm_count_(sm_count), patience_(patience_seconds), stream_(make_stream()) {
+    void* memory = nullptr;  // the kernel writes into the host's memory: nothing to copy
+    check(cudaHostAlloc(&memory, 2 * sizeof(Stamp), cudaHostAllocMapped));
+    stamps_ = {static_cast<Stamp*>(memory), [](Stamp* p) { cudaFreeHost(p); }};
+  }
+
+  operator cudaStream_t() const { return stream_; }
+
+  void stamp(int which) {
+    stamps_.get()[which] = {};
+    stamp_kernel<<<2 * sm_count_, 1, 0, stream_>>>(stamps_.get() + which);
+  }
+
+  // Of the SM between the two stamps. The nanoseconds advance in steps of up to a microsecond.
+  std::optional<double> sm_hz() const {
+    const Stamp &from = stamps_.get()[0], &to = stamps_.get()[1];
+    const auto nanoseconds = static_cast<double>(to.nanoseconds - from.nanoseconds);
+    const auto cycles = static_cast<double>(to.cycles - from.cycles);
+    const bool both = from.nanoseconds > 0 && to.nanoseconds > from.nanoseconds;
+    if (!both || nanoseconds < kShortestNanoseconds || !(cycles > 0)) return std::nullopt;
+    return 1e9 * cycles / nanoseconds;
+  }
+
+  // cudaStreamSynchronize, but for a card that never finishes.
+  void finish() const {
+    check(cudaGetLastError());
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+      const cudaError_t status = cudaStreamQuery(stream_);
+      if (status != cudaErrorNotReady) return check(status);
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+      if (waited.count() > patience_)
+        throw DeviceLost("the GPU did not finish within " +
+                         std::to_string(std::lround(std::ceil(patience_))) + " s");
+      if (waited.count() > 1e-3) std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr double kShortestNanoseconds = 200e3;
+
+  int sm_count_;
+  double patience_;
+  OwnedStream stream_;
+  std::unique_ptr<Stamp, void (*)(Stamp*)> stamps_{nullptr, [](Stamp*) {}};
+};
+
 // Rotated launches between two events.
 class StreamBatch : public Batch {
  public:
-  StreamBatch(cudaStream_t stream, std::span<const Launch> launches, std::int64_t count)
-      : stream_(stream), launches_(launches), count_(count) {}
+  StreamBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
+      : stream_(timeline), launches_(launches), count_(count) {}
 
-  double seconds() override {
+  // The stamps lie outside the events: nothing but the launches is timed.
+  BatchTime time() override {
+    stream_.stamp(0);
     check(cudaEventRecord(start_, stream_));
     enqueue();
     check(cudaEventRecord(stop_, stream_));
-    check(cudaEventSynchronize(stop_));
+    stream_.stamp(1);
+    stream_.finish();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start_, stop_));
-    return milliseconds * 1e-3;
+    return {milliseconds * 1e-3, stream_.sm_hz()};
   }
   std::string_view launch() const override { return "stream"; }
 
@@ -167,7 +245,7 @@ class StreamBatch : public Batch {
     check(cudaGetLastError());
   }
 
-  cudaStream_t stream_;
+  Timeline& stream_;
   std::span<const Launch> launches_;
   std::int64_t count_;
 
@@ -179,8 +257,8 @@ class StreamBatch : public Batch {
 // The same launches as one CUDA graph, so that the host does not set the rate of short kernels.
 class GraphBatch : public StreamBatch {
  public:
-  GraphBatch(cudaStream_t stream, std::span<const Launch> launches, std::int64_t count)
-      : StreamBatch(stream, launches, count), exec_(capture()) {}
+  GraphBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
+      : StreamBatch(timeline, launches, count), exec_(capture()) {}
   std::string_view launch() const override { return "graph"; }
 
  private:
@@ -209,13 +287,28 @@ class GraphBatch : public StreamBatch {
 
 class CudaBackend : public Backend {
  public:
-  explicit CudaBackend(DeviceInfo device)
+  CudaBackend(DeviceInfo device, double patience_seconds)
       : device_(std::move(device)),
-        stream_(make_stream()),
+        stream_(device_.sm_count, patience_seconds),
         verdicts_(allocate(sizeof(Verdict) * blocks())) {}
 
   const DeviceInfo& device() const override { return device_; }
   std::string_view timer() const override { return "CUDA events"; }
+
+  // The best of several: whatever delays one of them is not the method's.
+  std::optional<Overheads> overheads() override {
+    const std::vector<Launch> nothing{[](Stream) {}};
+    const std::vector<Launch> empty{[](Stream stream) { empty_kernel<<<1, 32, 0, stream>>>(); }};
+    constexpr std::int64_t kLaunches = 500;
+    const auto fastest = [&](const std::vector<Launch>& launches, std::int64_t count, bool graph) {
+      const std::unique_ptr<Batch> one = batch(launches, count, graph);
+      double best = one->time().seconds;
+      for (int i = 0; i < 20; ++i) best = std::min(best, one->time().seconds);
+      return best / static_cast<double>(count);
+    };
+    return Overheads{fastest(nothing, 1, false), fastest(empty, kLaunches, true),
+                     fastest(empty, kLaunches, false)};
+  }
 
   double free_bytes() const override {
     std::size_t free = 0, total = 0;
@@ -298,10 +391,7 @@ class CudaBackend : public Backend {
 
  private:
   unsigned blocks() const { return 4 * static_cast<unsigned>(device_.sm_count); }
-  void finish() {
-    check(cudaGetLastError());
-    check(cudaStreamSynchronize(stream_));
-  }
+  void finish() { stream_.finish(); }
   std::vector<unsigned char> fetch(const void* from, std::size_t bytes) {
     std::vector<unsigned char> host(bytes);
     copy(host.data(), from, bytes);
@@ -309,7 +399,7 @@ class CudaBackend : public Backend {
   }
 
   DeviceInfo device_;
-  OwnedStream stream_;
+  Timeline stream_;
   Buffer verdicts_;
 };
 
@@ -362,7 +452,8 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason) {
+std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
+                                           double patience_seconds) {
   int driver = 0, runtime = 0, count = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
@@ -378,7 +469,7 @@ std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason) {
                              std::to_string(count) + " GPU" + (count == 1 ? "" : "s") +
                              ", numbered from 0");
   check(cudaSetDevice(index));
-  return std::make_unique<CudaBackend>(query_gpu(index, driver, runtime));
+  return std::make_unique<CudaBackend>(query_gpu(index, driver, runtime), patience_seconds);
 }
 
 }  // namespace gemm::bench

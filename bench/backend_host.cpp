@@ -18,10 +18,10 @@ class HostBatch : public Batch {
  public:
   HostBatch(std::span<const Launch> launches, std::int64_t count)
       : launches_(launches), count_(count) {}
-  double seconds() override {
+  BatchTime time() override {
     const auto start = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](nullptr);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), {}};
   }
   std::string_view launch() const override { return "call"; }
 
@@ -35,6 +35,7 @@ class HostBackend : public Backend {
  public:
   const DeviceInfo& device() const override { return device_; }
   std::string_view timer() const override { return "steady clock"; }
+  std::optional<Overheads> overheads() override { return std::nullopt; }
 
   double free_bytes() const override {
     std::ifstream info("/proc/meminfo");

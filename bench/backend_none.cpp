@@ -3,7 +3,7 @@
 
 namespace gemm::bench {
 
-std::unique_ptr<Backend> make_cuda_backend(int, std::string& reason) {
+std::unique_ptr<Backend> make_cuda_backend(int, std::string& reason, double) {
   reason = "this program was built without the CUDA toolkit";
   return nullptr;
 }

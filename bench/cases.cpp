@@ -29,4 +29,8 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
   return cases;
 }
 
+bool is_versus(const std::string& text, const RegisteredKernel& kernel) {
+  return text == "library" ? kernel.is_library() : text == kernel.name || text == kernel.label();
+}
+
 }  // namespace gemm::bench

@@ -22,4 +22,7 @@ struct Case {
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,
                              const std::vector<Precision>& precisions, Device::Kind kind);
 
+// Does --gemm_versus=text mean this kernel? "library", "cuBLAS" or "cuBLAS/math:pedantic".
+bool is_versus(const std::string& text, const RegisteredKernel& kernel);
+
 }  // namespace gemm::bench

@@ -1,5 +1,6 @@
 // A kernel and a problem as a Google Benchmark fixture. One Google Benchmark iteration is one
-// launch; launches are timed in batches, so that an event pair spans milliseconds.
+// sample, a batch of launches, and its time that of one launch. How many there are is for the
+// timing plan to say, in one call of the benchmark.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -27,9 +28,9 @@ class GemmFixture : public benchmark::Fixture {
 
   Suite& suite_;
   Case case_;
-  Measurement* measurement_ = nullptr;  // of this call; null once something went wrong
   Row row_;
-  std::optional<BatchPlan> plan_;               // of the first call, kept for all repetitions
+  // Of the first call: Google Benchmark aborts when repetitions differ in it.
+  std::optional<std::int64_t> iterations_;
   std::string settled_skip_, settled_failure_;  // said once, true for every further call
 };
 

@@ -2,6 +2,8 @@
 // writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
 
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -70,13 +72,29 @@ constexpr bool kSinceOneEight = requires(State& state) {
   state.SkipWithMessage(std::string());
 };
 
-// "0.5s" and "0.5" mean the same to us, but each to some versions of Google Benchmark only.
-void settle_min_time(std::vector<std::string>& arguments) {
-  for (std::string& argument : arguments) {
-    if (!argument.starts_with("--benchmark_min_time=")) continue;
-    if (argument.ends_with('s')) argument.pop_back();
-    if (kSinceOneEight<benchmark::State> && !argument.ends_with('x')) argument += 's';
-  }
+// --benchmark_min_time says how long (0.5, 0.5s) or how often (100x) a row is sampled at least. To
+// Google Benchmark one call is always enough: it holds all the samples.
+void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
+  const std::string value = google_flag(arguments, "min_time");
+  std::erase_if(arguments, [](const std::string& argument) {
+    return argument.starts_with("--benchmark_min_time=");
+  });
+  arguments.emplace_back(kSinceOneEight<benchmark::State> ? "--benchmark_min_time=1e-12s"
+                                                          : "--benchmark_min_time=1e-12");
+  if (value.empty()) return;
+  const bool times = value.ends_with('x');
+  const std::string digits =
+      times || value.ends_with('s') ? value.substr(0, value.size() - 1) : value;
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number))
+    throw BadInput("--benchmark_min_time=" + value +
+                   " is neither seconds (0.5s) nor samples (100x)");
+  if (times)
+    plan.samples = std::max<std::int64_t>(1, std::llround(number));
+  else
+    plan.sampling_seconds = number;
 }
 
 void print_help(const char* program) {
@@ -94,13 +112,15 @@ void print_help(const char* program) {
 }
 
 // `why_no_gpu` tells a GPU kernel's user what is missing.
-std::unique_ptr<Backend> make_backend(const std::string& device, std::string& why_no_gpu) {
+std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu) {
+  const std::string& device = options.device;
   if (device == "cpu") {
     why_no_gpu = "--gemm_device=cpu was given";
     return make_host_backend();
   }
   std::unique_ptr<Backend> gpu =
-      make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu);
+      make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu,
+                        std::max(options.patience_seconds, options.timing.budget_seconds));
   if (gpu) return gpu;
   if (device != "auto") throw BadInput("--gemm_device=" + device + ": " + why_no_gpu);
   return make_host_backend();
@@ -142,6 +162,18 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
 }
 
+void require_rival(const Options& options, Device::Kind kind) {
+  if (!options.versus) return;
+  std::string known;
+  for (const RegisteredKernel& kernel : registry()) {
+    if (kernel.runs_on != kind) continue;
+    if (is_versus(*options.versus, kernel)) return;
+    known += ", " + kernel.label();
+  }
+  throw BadInput("--gemm_versus=" + *options.versus + " is no kernel of this device: library" +
+                 known);
+}
+
 // Google Benchmark answers some wrong values by exiting with 0, and some combinations lose rows.
 void check_google_flags(const std::vector<std::string>& arguments) {
   const std::string format = google_flag(arguments, "format");
@@ -163,7 +195,7 @@ void check_google_flags(const std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv) {
   const std::vector<std::string> command = publishable(argc, argv);
-  const Options options = parse_options(argc, argv);
+  Options options = parse_options(argc, argv);
   if (options.help) {
     print_help(command[0].c_str());
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
@@ -173,7 +205,7 @@ int run(int argc, char** argv) {
   unsetenv("NVIDIA_TF32_OVERRIDE");
 
   std::string why_no_gpu;
-  std::unique_ptr<Backend> backend = make_backend(options.device, why_no_gpu);
+  std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);
   const DeviceInfo device = backend->device();
   if (options.name_record) {
     std::cout << record_name(device) << "\n";
@@ -190,7 +222,7 @@ int run(int argc, char** argv) {
   // case.
   if (writes_record) google_arguments.emplace_back("--benchmark_out=/dev/null");
   const std::string format = google_flag(google_arguments, "format");
-  settle_min_time(google_arguments);
+  settle_min_time(google_arguments, options.timing);
 
   std::vector<char*> google_argv;
   for (std::string& argument : google_arguments) google_argv.push_back(argument.data());
@@ -202,6 +234,7 @@ int run(int argc, char** argv) {
     throw BadInput("unknown or malformed option " + std::string(google_argv[1]) +
                    ": --help lists them");
 
+  require_rival(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
   const std::size_t matches = count_matches(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
@@ -213,7 +246,9 @@ int run(int argc, char** argv) {
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 
-  Suite suite(std::move(backend), options);
+  if (writes_record && !list_only) require_writable(out);
+  watch_for_interrupt();
+  Suite suite(std::move(backend), options, command);
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
     fixtures.push_back(std::make_unique<GemmFixture>(suite, one));
@@ -225,11 +260,9 @@ int run(int argc, char** argv) {
 
   const auto write = [&](const std::string& document) { write_atomically(out, document); };
   const auto print = [](const std::string& document) { std::cout << document; };
-  const auto about =
-      run_to_json(device, suite.results().ceilings(), options, suite.backend().timer(), command);
   const auto extra = custom_context(google_flag(google_arguments, "context"));
-  RecordReporter record(suite, about, extra, write, write);
-  RecordReporter printed_record(suite, about, extra, nullptr, print);
+  RecordReporter record(suite, extra, write, write);
+  RecordReporter printed_record(suite, extra, nullptr, print);
   TableReporter table(suite, matches);
   // Google Benchmark's own CSV cannot have a row without counters.
   TimedRowsReporter csv(suite);
@@ -237,11 +270,14 @@ int run(int argc, char** argv) {
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
       : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
                         : &table;
-  if (writes_record && !list_only) require_writable(out);
-  watch_for_interrupt();
   benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr);
-  if (interrupted()) return kInterrupted;
-  return suite.results().any_failed() ? kFailedRow : 0;
+  const int code = interrupted() ? kInterrupted : suite.results().any_failed() ? kFailedRow : 0;
+  if (suite.lost()) {
+    // To free what lies on a card that hangs is to wait for it for ever.
+    std::cout << std::flush;
+    std::_Exit(code);
+  }
+  return code;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "bench/cases.hpp"
 #include "bench/options.hpp"
 #include "bench/problem_data.hpp"
+#include "bench/timing.hpp"
 
 namespace gemm::bench {
 
@@ -23,62 +24,53 @@ struct WrongResult : std::runtime_error {
   Verdict verdict;
 };
 
-// The user pressed Ctrl-C.
-struct Interrupted : std::runtime_error {
-  Interrupted() : std::runtime_error("interrupted") {}
-};
-
-// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the
-// process.
-void watch_for_interrupt();
-bool interrupted();
-
-// Of a steady clock.
-double now_seconds();
-
-// How launches are gathered into samples. Google Benchmark aborts when the repetitions of a case
-// differ in their number of iterations, so that a case keeps the plan of its first repetition.
-struct BatchPlan {
-  std::int64_t size;
-  bool graph;
-};
-
 class Measurement {
  public:
-  // Ready to be sampled: verified and warm. Throws Skipped, Interrupted, DeviceLost, WrongResult,
-  // or std::runtime_error with what the kernel ran into. `seconds_left` is what remains of the
-  // run's budget; without a plan one is made from the warm-up.
-  Measurement(Backend& backend, ProblemCache& cache, const Options& options, const Case& which,
-              double seconds_left, std::optional<BatchPlan> plan = std::nullopt);
+  Measurement(Backend& backend, const CardWatch* watch, ProblemCache& cache, const Options& options,
+              const Case& which)
+      : backend_(backend), watch_(watch), cache_(cache), options_(options), case_(which) {}
+
+  // Verifies. Throws Skipped, Interrupted, DeviceLost, WrongResult, or std::runtime_error with what
+  // the kernel ran into; so do the others below. `seconds_left` is what remains of the run's
+  // budget.
+  void prepare(double seconds_left);
 
   const Case& which() const { return case_; }
+  bool on(const Case& other) const {
+    return case_.kernel == other.kernel && case_.problem == other.problem;
+  }
+  // After time(), or after it was a rival.
   const BatchPlan& plan() const { return *plan_; }
   std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }
   std::string_view launch() const { return batch_->launch(); }
+  std::span<const Launch> launches() const { return launches_; }
 
-  // NaN into every C, so that what the following samples leave behind can be judged.
-  void begin();
+  // Warms up and samples. With a `rival` the samples of the two take turns, in one power state, and
+  // `rival_timing` gets the other's.
+  Timing time(const TimingPlan& plan, Measurement* rival = nullptr, Timing* rival_timing = nullptr);
 
-  // Times one batch: mean seconds of a launch. Throws like the constructor.
-  double sample();
-
-  // Judges what the launches so far left behind; throws WrongResult.
-  Verdict verify() const;
+  // Judges what the timed launches left behind; throws WrongResult. Where a rival wrote to the same
+  // matrices, what a further batch leaves behind.
+  Verdict verify();
 
  private:
-  void predict(const ProblemCache& cache, double seconds_left) const;
-  void prepare();
-  void warm_up();
-  BatchPlan plan_for(double seconds_per_launch) const;
+  void predict(double seconds_left);
+  void make_batch();
+  void begin();
+  Verdict judge(std::int64_t launched) const;
 
   Backend& backend_;
+  const CardWatch* watch_;
+  ProblemCache& cache_;
   const Options& options_;
   Case case_;
-  std::shared_ptr<ProblemData> data_;
-  std::vector<Launch> launches_;  // one for each operand set
-  std::unique_ptr<Batch> batch_;
+  // Members, even those needed for a moment only: on a card that hangs, freeing them would wait for
+  // ever, so that then the whole measurement is given up.
+  std::shared_ptr<ProblemData> data_, corner_data_;
+  std::vector<Launch> launches_, corner_launch_;  // one for each operand set
   std::optional<BatchPlan> plan_;
-  std::int64_t launched_ = 0;  // since C was poisoned
+  std::unique_ptr<Batch> batch_;
+  std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch anew
 };
 
 }  // namespace gemm::bench

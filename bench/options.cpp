@@ -30,6 +30,28 @@ double positive(const std::string& value) {
   return number;
 }
 
+double positive_or_zero(const std::string& value) { return value == "0" ? 0 : positive(value); }
+
+// "0.5%" or "0.005"
+double share(const std::string& value) {
+  const bool percent = value.ends_with('%');
+  const double number = positive(percent ? value.substr(0, value.size() - 1) : value);
+  const double share = percent ? number / 100 : number;
+  if (share >= 1) refuse("a share below 1, such as 0.005 or 0.5%", value);
+  return share;
+}
+
+// The one of `choices` that is meant.
+template <typename T>
+T choice(const std::string& value, std::initializer_list<std::pair<std::string_view, T>> choices) {
+  std::string known;
+  for (const auto& [name, meaning] : choices) {
+    if (value == name) return meaning;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  refuse("one of " + known, value);
+}
+
 std::uint64_t whole(const std::string& value) {
   std::uint64_t number = 0;
   const char* end = value.data() + value.size();
@@ -56,13 +78,6 @@ std::vector<Precision> precisions(const std::string& value) {
   return found;
 }
 
-Fill fill(const std::string& value) {
-  if (value == "uniform") return Fill::uniform;
-  if (value == "integers") return Fill::integers;
-  if (value == "zeros") return Fill::zeros;
-  refuse("one of uniform, integers, zeros", value);
-}
-
 std::string device(const std::string& value) {
   const bool index = !value.empty() && value.size() < 4 &&
                      std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
@@ -78,19 +93,61 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.shapes = v; }},
       {"precisions", "LIST", "of f32, tf32, bf16, f16; default: all that a kernel has",
        [](Options& o, const std::string& v) { o.precisions = precisions(v); }},
-      {"fill", "uniform|integers|zeros",
-       "operand values: uniform in [-1,1] (default); others mislead on power",
-       [](Options& o, const std::string& v) { o.fill = fill(v); }},
+      {"fill", "uniform|normal|integers|zeros",
+       "operand values: uniform in [-1,1] (default); integers and zeros mislead on power",
+       [](Options& o, const std::string& v) {
+         o.fill = choice<Fill>(v, {{"uniform", Fill::uniform},
+                                   {"normal", Fill::normal},
+                                   {"integers", Fill::integers},
+                                   {"zeros", Fill::zeros}});
+       }},
       {"seed", "N", "of the operand values (default 1)",
        [](Options& o, const std::string& v) { o.seed = whole(v); }},
-      {"warmup", "SECONDS", "of launches before a case is timed (default 0.25)",
-       [](Options& o, const std::string& v) { o.warmup_seconds = positive(v); }},
+      {"cache", "rotate|hot", "operand sets that take turns past the cache (default), or one set",
+       [](Options& o, const std::string& v) {
+         o.rotate = choice<bool>(v, {{"rotate", true}, {"hot", false}});
+       }},
+      {"state", "settled|burst",
+       "time a card under steady load (default), or from idle, the first launches",
+       [](Options& o, const std::string& v) {
+         o.timing.state = choice<State>(v, {{"settled", State::settled}, {"burst", State::burst}});
+       }},
+      {"warmup", "SECONDS", "longest warm-up until clock and power are flat (default 4)",
+       [](Options& o, const std::string& v) { o.timing.warmup_seconds = positive(v); }},
+      {"flat", "SHARE", "flat: the halves of the last half second agree this well (default 2%)",
+       [](Options& o, const std::string& v) { o.timing.flat = share(v); }},
       {"sample", "SECONDS", "shortest batch of launches that makes one sample (default 0.005)",
-       [](Options& o, const std::string& v) { o.sample_seconds = positive(v); }},
-      {"row_budget", "SECONDS", "a row predicted to take longer is skipped (default 10)",
-       [](Options& o, const std::string& v) { o.row_budget_seconds = positive(v); }},
+       [](Options& o, const std::string& v) { o.timing.sample_seconds = positive(v); }},
+      {"target", "SHARE",
+       "samples until the quartile interval of the median is below (default 0.5%)",
+       [](Options& o, const std::string& v) { o.timing.target = share(v); }},
+      {"cooldown", "SECONDS", "idle before each row (default 0), or before each burst (default 1)",
+       [](Options& o, const std::string& v) { o.cooldown_seconds = positive_or_zero(v); }},
+      {"burst", "N", "launches of one burst (default 10)",
+       [](Options& o, const std::string& v) {
+         const std::uint64_t launches = whole(v);
+         if (launches < 1 || launches > 1000) refuse("a number from 1 to 1000", v);
+         o.timing.burst_launches = static_cast<std::int64_t>(launches);
+       }},
+      {"versus", "KERNEL|library",
+       "alternate each case with this kernel, sample by sample, and give the ratio",
+       [](Options& o, const std::string& v) { o.versus = v; }},
+      {"row_budget", "SECONDS",
+       "longest time of a row; one predicted to take longer is skipped (default 10)",
+       [](Options& o, const std::string& v) { o.timing.budget_seconds = positive(v); }},
       {"run_budget", "SECONDS", "rows that would end after it are skipped (default: none)",
        [](Options& o, const std::string& v) { o.run_budget_seconds = positive(v); }},
+      {"watch", "SECONDS", "between readings of clocks and power, 0 for none (default 0.02)",
+       [](Options& o, const std::string& v) { o.watch_seconds = positive_or_zero(v); }},
+      {"patience", "SECONDS", "a GPU that does not finish for so long is given up (default 60)",
+       [](Options& o, const std::string& v) { o.patience_seconds = positive(v); }},
+      {"ceilings", "measure|cached|queried",
+       "measured ceilings: anew, once per device and driver (default), or none",
+       [](Options& o, const std::string& v) {
+         o.ceilings = choice<CeilingsFrom>(v, {{"measure", CeilingsFrom::measure},
+                                               {"cached", CeilingsFrom::cached},
+                                               {"queried", CeilingsFrom::queried}});
+       }},
       {"peak_flops", "FLOP/S", "compute roof to use instead of the table's, for every precision",
        [](Options& o, const std::string& v) { o.peaks.flop_per_second = positive(v); }},
       {"peak_bandwidth", "BYTES/S", "memory roof to use instead of the queried one",
@@ -105,6 +162,11 @@ const std::vector<Option>& table() {
 }
 
 }  // namespace
+
+std::string_view name_of(CeilingsFrom from) {
+  constexpr std::string_view kNames[] = {"measure", "cached", "queried"};
+  return kNames[static_cast<int>(from)];
+}
 
 Options parse_options(int& argc, char** argv) {
   constexpr std::string_view kPrefix = "--gemm_";
@@ -136,6 +198,8 @@ Options parse_options(int& argc, char** argv) {
   }
   argc = kept;
   argv[argc] = nullptr;
+  const bool burst = options.timing.state == State::burst;
+  options.timing.cooldown_seconds = options.cooldown_seconds.value_or(burst ? 1 : 0);
   return options;
 }
 

@@ -4,13 +4,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/fill.hpp"
 #include "bench/peaks.hpp"
+#include "bench/timing.hpp"
 #include "kernels/precision.hpp"
 
 namespace gemm::bench {
+
+// Where measured ceilings come from: taken anew, kept from an earlier run on this device and driver
+// (and taken once if there is none), or not at all.
+enum class CeilingsFrom { measure, cached, queried };
+std::string_view name_of(CeilingsFrom from);
 
 struct Options {
   std::string device = "auto";  // auto, cpu, or the index of a GPU
@@ -18,10 +25,14 @@ struct Options {
   std::vector<Precision> precisions;  // empty: all
   Fill fill = Fill::uniform;
   std::uint64_t seed = 1;
-  double warmup_seconds = 0.25;
-  double sample_seconds = 0.005;
-  double row_budget_seconds = 10;
+  bool rotate = true;  // operand sets take turns
+  TimingPlan timing;
+  std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
   std::optional<double> run_budget_seconds;
+  std::optional<std::string> versus;  // a kernel, or "library"
+  double watch_seconds = 0.02;        // between two readings of the card; 0: not watched
+  double patience_seconds = 60;
+  CeilingsFrom ceilings = CeilingsFrom::cached;
   GivenPeaks peaks;
   bool allow_debug = false;
   bool name_record = false;

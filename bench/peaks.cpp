@@ -54,7 +54,7 @@ Ceiling unknown(std::string name, std::optional<Precision> precision, std::strin
   return {std::move(name), precision, std::nullopt, Ceiling::Origin::unknown, std::move(why)};
 }
 
-Ceiling compute_ceiling(const DeviceInfo& device, const PrecisionTraits& traits) {
+Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
   const auto none = [&](std::string why) {
     return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
   };
@@ -73,13 +73,16 @@ Ceiling compute_ceiling(const DeviceInfo& device, const PrecisionTraits& traits)
   const double clock =
       *device.clock_hz * (traits.unit == Unit::fp32_fma ? 1 : rates->tensor_clock_share);
   return {
-      std::string(traits.unit_name), traits.precision, *rate * device.sm_count * clock,
+      std::string(traits.unit_name),
+      traits.precision,
+      *rate * device.sm_count * clock,
       Ceiling::Origin::table,
       print("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
-            text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6)};
+            text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6),
+      clock};
 }
 
-Ceiling memory_ceiling(const DeviceInfo& device) {
+Ceiling nominal_memory(const DeviceInfo& device) {
   if (device.kind == Device::Kind::cpu)
     return unknown("DRAM", std::nullopt,
                    "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
@@ -90,17 +93,19 @@ Ceiling memory_ceiling(const DeviceInfo& device) {
     return unknown(
         "DRAM", std::nullopt,
         "the device does not report its memory clock or bus width; give --gemm_peak_bandwidth");
-  return {"DRAM", std::nullopt,
+  return {"DRAM",
+          std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
           Ceiling::Origin::queried,
           print("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
-                static_cast<long long>(*device.bus_width_bits))};
+                static_cast<long long>(*device.bus_width_bits)),
+          device.memory_clock_hz};
 }
 
 }  // namespace
 
 std::string_view name_of(Ceiling::Origin origin) {
-  constexpr std::string_view kNames[] = {"queried", "table", "given", "unknown"};
+  constexpr std::string_view kNames[] = {"queried", "table", "given", "measured", "unknown"};
   return kNames[static_cast<int>(origin)];
 }
 
@@ -125,28 +130,45 @@ std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& giv
   std::vector<Ceiling> ceilings;
   for (const PrecisionTraits& traits : kPrecisions)
     if (device.kind == Device::Kind::gpu || traits.unit == Unit::fp32_fma)
-      ceilings.push_back(compute_ceiling(device, traits));
-  ceilings.push_back(memory_ceiling(device));
+      ceilings.push_back(nominal_compute(device, traits));
+  ceilings.push_back(nominal_memory(device));
   for (Ceiling& ceiling : ceilings) {
     const bool memory = !ceiling.precision;
     const std::optional<double>& figure = memory ? given.bytes_per_second : given.flop_per_second;
     if (!figure) continue;
     ceiling.per_second = figure;
+    ceiling.clock_hz.reset();
     ceiling.origin = Ceiling::Origin::given;
     ceiling.source = memory ? "--gemm_peak_bandwidth" : "--gemm_peak_flops";
   }
   return ceilings;
 }
 
+std::optional<double> Ceiling::at(std::optional<double> other_clock_hz) const {
+  if (!per_second || !clock_hz || !other_clock_hz) return per_second;
+  return *per_second * *other_clock_hz / *clock_hz;
+}
+
+const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision) {
+  const auto found = std::ranges::find(ceilings, std::optional(precision), &Ceiling::precision);
+  return found == ceilings.end() ? nullptr : &*found;
+}
+
+const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings) {
+  const auto found = std::ranges::find(ceilings, std::optional<Precision>(), &Ceiling::precision);
+  return found == ceilings.end() ? nullptr : &*found;
+}
+
 std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
-                            double flop_per_byte) {
-  const auto compute = std::ranges::find(ceilings, std::optional(precision), &Ceiling::precision);
-  const auto memory = std::ranges::find(ceilings, std::optional<Precision>(), &Ceiling::precision);
-  if (compute == ceilings.end() || memory == ceilings.end()) return std::nullopt;
+                            double flop_per_byte, const Clocks& clocks) {
+  const Ceiling* compute = compute_ceiling(ceilings, precision);
+  const Ceiling* memory = memory_ceiling(ceilings);
+  if (compute == nullptr || memory == nullptr) return std::nullopt;
   if (!compute->per_second || !memory->per_second) return std::nullopt;
-  const double memory_bound = flop_per_byte * *memory->per_second;
-  if (memory_bound < *compute->per_second) return Roof{memory->name, memory_bound};
-  return Roof{compute->name, *compute->per_second};
+  const double compute_bound = *compute->at(clocks.sm_hz);
+  const double memory_bound = flop_per_byte * *memory->at(clocks.memory_hz);
+  if (memory_bound < compute_bound) return Roof{memory->name, memory_bound};
+  return Roof{compute->name, compute_bound};
 }
 
 }  // namespace gemm::bench

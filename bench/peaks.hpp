@@ -12,12 +12,16 @@
 namespace gemm::bench {
 
 struct Ceiling {
-  enum class Origin { queried, table, given, unknown };
+  enum class Origin { queried, table, given, measured, unknown };
   std::string name;                    // "FP32 FMA", "DRAM"
   std::optional<Precision> precision;  // empty for a memory roof
   std::optional<double> per_second;    // FLOP, or bytes for a memory roof; empty if unknown
   Origin origin;
-  std::string source;  // the arithmetic behind the figure, or why there is none
+  std::string source;              // the arithmetic behind the figure, or why there is none
+  std::optional<double> clock_hz;  // it grows with: of the SMs, or of the memory
+
+  // At another clock; as it is where either clock is not known.
+  std::optional<double> at(std::optional<double> other_clock_hz) const;
 };
 
 std::string_view name_of(Ceiling::Origin origin);
@@ -40,8 +44,17 @@ struct Roof {
   double flop_per_second;
 };
 
+// Clocks at which a roof is asked for; where one is not known the nominal one counts.
+struct Clocks {
+  std::optional<double> sm_hz, memory_hz;
+};
+
 // Empty if either of the two is unknown.
 std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
-                            double flop_per_byte);
+                            double flop_per_byte, const Clocks& clocks = {});
+
+// The compute roof of a precision; null if there is none.
+const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision);
+const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings);
 
 }  // namespace gemm::bench

@@ -44,9 +44,9 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
   return std::clamp(static_cast<std::int64_t>(enough) + 1, std::int64_t{2}, kMostSets);
 }
 
-double ProblemData::bytes_needed(const Problem& p, const Device& device) {
+double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets) {
   const double each = bytes_minimum(p) + 4.0 * kGuardBytes + 3 * 256;
-  return each * static_cast<double>(set_count(p, device)) + 2.0 * sizeof(double) * p.m * p.n;
+  return each * static_cast<double>(count_of_sets) + 2.0 * sizeof(double) * p.m * p.n;
 }
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
@@ -106,6 +106,10 @@ bool ProblemData::serves(const Problem& p) const {
          mine.input == theirs.input && mine.output == theirs.output;
 }
 
+std::int64_t ProblemCache::set_count(const Problem& p) const {
+  return rotate_ ? ProblemData::set_count(p, backend_.device()) : 1;
+}
+
 std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
   const auto found =
       std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
@@ -114,14 +118,13 @@ std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
     return recent_.front();
   }
   make_room(p);
-  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_,
-                                                   ProblemData::set_count(p, backend_.device())));
+  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_, set_count(p)));
   return recent_.front();
 }
 
 void ProblemCache::make_room(const Problem& p) {
   if (holds(p)) return;
-  const double needed = ProblemData::bytes_needed(p, backend_.device()) + kReserveBytes;
+  const double needed = ProblemData::bytes_needed(p, set_count(p)) + kReserveBytes;
   const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
   while (!recent_.empty() && needed + half > backend_.free_bytes()) recent_.pop_back();
   if (const double free = backend_.free_bytes(); needed > free)

@@ -22,7 +22,7 @@ class ProblemData {
   // Sets that take turns: at least two, and enough that their inputs, or their outputs if those are
   // larger, exceed twice the last-level cache.
   static std::int64_t set_count(const Problem& p, const Device& device);
-  static double bytes_needed(const Problem& p, const Device& device);
+  static double bytes_needed(const Problem& p, std::int64_t count_of_sets);
 
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
@@ -45,8 +45,11 @@ class ProblemData {
 // Keeps the data of recent problems while half of the memory stays free.
 class ProblemCache {
  public:
-  ProblemCache(Backend& backend, Fill fill, std::uint64_t seed)
-      : backend_(backend), fill_(fill), seed_(seed) {}
+  // Without rotation each problem has one operand set, which stays in the cache if it fits.
+  ProblemCache(Backend& backend, Fill fill, std::uint64_t seed, bool rotate = true)
+      : backend_(backend), fill_(fill), seed_(seed), rotate_(rotate) {}
+
+  std::int64_t set_count(const Problem& p) const;
 
   // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
   // alone.
@@ -62,6 +65,7 @@ class ProblemCache {
   Backend& backend_;
   Fill fill_;
   std::uint64_t seed_;
+  bool rotate_;
   std::list<std::shared_ptr<ProblemData>> recent_;  // latest first
 };
 

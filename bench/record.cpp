@@ -31,6 +31,15 @@ json count_or_null(T count) {
   return count > 0 ? json(count) : json(nullptr);
 }
 
+json to_json(const std::optional<Range>& range) {
+  if (!range) return nullptr;
+  return {{"min", range->min}, {"median", range->median}, {"max", range->max}};
+}
+
+json to_json(const Roof& roof) {
+  return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};
+}
+
 json to_json(const Ceiling& ceiling) {
   const json figure = or_null(ceiling.per_second);
   return {
@@ -58,19 +67,29 @@ json to_json(const DeviceInfo& device) {
           {"memory_bytes", or_null(device.memory_bytes)},
           {"driver", or_null(device.driver)},
           {"runtime", or_null(device.runtime)},
-          {"power_limit_w", nullptr}};
+          {"power_limit_w", card ? or_null(card->power_limit_w) : json(nullptr)}};
+}
+
+json to_json(const Versus& versus) {
+  return {{"kernel", versus.kernel},  {"ratio", versus.ratio},     {"low", versus.low},
+          {"high", versus.high},      {"confidence", kConfidence}, {"seconds", versus.seconds},
+          {"samples", versus.samples}};
+}
+
+json clocks_to_json(const Timing& timing) {
+  json reasons = json::object();
+  for (const auto& [name, share] : timing.card.reasons) reasons[name] = share;
+  return {{"readings", timing.card.readings},
+          {"sm_hz", to_json(timing.card.sm_hz)},
+          {"sm_hz_by_timer", to_json(timing.sm_hz_by_timer())},
+          {"memory_hz", to_json(timing.card.memory_hz)},
+          {"power_w", to_json(timing.card.power_w)},
+          {"temperature_c", to_json(timing.card.temperature_c)},
+          {"throttled_share", or_null(timing.card.throttled_share)},
+          {"reasons", reasons}};
 }
 
 }  // namespace
-
-double Row::quantile_seconds(double share) const {
-  std::vector<double> sorted = samples_seconds;
-  std::ranges::sort(sorted);
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 const Row& Results::reported(const std::string& name, std::int64_t repetition,
                              std::int64_t repetitions) const {
@@ -100,12 +119,29 @@ std::optional<Baseline> Results::baseline(const Problem& p) const {
 
 std::optional<double> Results::of_roof(const Row& row) const {
   const Problem& p = row.which.problem;
-  const auto roof = roof_at(ceilings_, p.precision, flop(p) / bytes_minimum(p));
+  const auto roof = roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p));
   if (!roof || !row.timed()) return std::nullopt;
   return row.flop_per_second() / roof->flop_per_second;
 }
 
+// A memory clock that is not reported is taken for the nominal one: only the SMs are slowed down.
+std::optional<Clocks> Results::clocks_of(const Row& row) const {
+  const auto sm_hz = row.timing.median_sm_hz();
+  if (!row.timed() || !sm_hz) return std::nullopt;
+  const auto& memory = row.timing.card.memory_hz;
+  return Clocks{sm_hz, memory ? std::optional(memory->median) : std::nullopt};
+}
+
+std::optional<double> Results::of_roof_at_clock(const Row& row) const {
+  const Problem& p = row.which.problem;
+  const auto clocks = clocks_of(row);
+  if (!clocks) return std::nullopt;
+  const auto roof = roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p), *clocks);
+  return roof ? std::optional(row.flop_per_second() / roof->flop_per_second) : std::nullopt;
+}
+
 std::optional<double> Results::of_library(const Row& row) const {
+  if (row.timed() && row.versus && row.versus->library) return row.versus->ratio;
   const auto best = baseline(row.which.problem);
   if (!best || !row.timed()) return std::nullopt;
   return row.flop_per_second() / best->flop_per_second;
@@ -120,18 +156,28 @@ bool Results::any_failed() const {
 json Results::to_json(const Row& row) const {
   const Problem& p = row.which.problem;
   const RegisteredKernel& kernel = *row.which.kernel;
+  const Timing& timing = row.timing;
+  const bool timed = row.timed();
   json parameters = json::object();
   for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = parameter.value;
   const double intensity = flop(p) / bytes_minimum(p);
-  const auto roof = roof_at(ceilings_, p.precision, intensity);
-  const auto best = row.timed() ? baseline(p) : std::nullopt;
+  const auto roof = roof_at(run_.ceilings, p.precision, intensity);
+  const auto clocks = clocks_of(row);
+  const auto at_clock =
+      clocks ? roof_at(run_.ceilings, p.precision, intensity, *clocks) : std::nullopt;
+  const auto best = timed ? baseline(p) : std::nullopt;
+  const bool paired = timed && row.versus && row.versus->library;
 
-  json seconds, verification;
-  if (row.timed())
-    seconds = {{"median", row.quantile_seconds(0.5)},
-               {"q1", row.quantile_seconds(0.25)},
-               {"q3", row.quantile_seconds(0.75)},
-               {"min", row.quantile_seconds(0)}};
+  json seconds, verification, warmup;
+  if (timed) {
+    seconds = {{"median", timing.quantile_seconds(0.5)},
+               {"q1", timing.quantile_seconds(0.25)},
+               {"q3", timing.quantile_seconds(0.75)},
+               {"min", timing.quantile_seconds(0)}};
+    warmup = {{"seconds", timing.warmup.seconds},
+              {"settled", timing.warmup.settled},
+              {"watched", text_or_null(timing.warmup.watched)}};
+  }
   if (row.verdict)
     verification = {{"max_error", finite(row.verdict->max_error)},
                     {"bound", finite(row.verdict->bound_at_max)},
@@ -153,26 +199,48 @@ json Results::to_json(const Row& row) const {
           {"rotation_sets", count_or_null(row.rotation_sets)},
           {"batch", count_or_null(row.batch)},
           {"launch", text_or_null(row.launch)},
-          {"samples_seconds", row.timed() ? json(row.samples_seconds) : json::array()},
+          {"device_kernels", row.device_kernels},
+          {"warmup", warmup},
+          {"samples_seconds", timed ? json(timing.samples_seconds) : json::array()},
+          {"samples_sm_hz", timed ? json(timing.samples_sm_hz) : json::array()},
+          {"samples_throttled", timed ? json(timing.samples_throttled) : json::array()},
           {"seconds", seconds},
-          {"flop_per_second", row.timed() ? json(row.flop_per_second()) : json(nullptr)},
-          {"roof", roof ? json{{"name", roof->name}, {"flop_per_second", roof->flop_per_second}}
-                        : json(nullptr)},
+          {"median_interval", timed ? finite(timing.median_interval()) : json(nullptr)},
+          {"converged", timed ? json(timing.converged) : json(nullptr)},
+          {"flop_per_second", timed ? json(row.flop_per_second()) : json(nullptr)},
+          {"roof", roof ? bench::to_json(*roof) : json(nullptr)},
           {"of_roof_nominal", or_null(of_roof(row))},
-          {"of_roof_at_clock", nullptr},
+          {"roof_at_clock", at_clock ? bench::to_json(*at_clock) : json(nullptr)},
+          {"of_roof_at_clock", or_null(of_roof_at_clock(row))},
           {"of_library", or_null(of_library(row))},
-          {"library", best ? json(best->label) : json(nullptr)},
+          {"library", paired ? json(row.versus->kernel)
+                      : best ? json(best->label)
+                             : json(nullptr)},
+          {"versus", timed && row.versus ? bench::to_json(*row.versus) : json(nullptr)},
           {"verification", verification},
-          {"clocks", nullptr},
+          {"clocks", timed ? clocks_to_json(timing) : json(nullptr)},
+          {"conformance", timed ? json(conformance(row)) : json(nullptr)},
+          {"departures", timed ? json(departures(row)) : json::array()},
           {"skipped", text_or_null(row.skipped)},
           {"failed", text_or_null(row.failed)}};
 }
 
-json run_to_json(const DeviceInfo& device, const std::vector<Ceiling>& ceilings,
-                 const Options& options, std::string_view timer,
-                 const std::vector<std::string>& command) {
-  json roofs = json::array();
-  for (const Ceiling& ceiling : ceilings) roofs.push_back(to_json(ceiling));
+json Results::run_to_json() const {
+  const Options& options = run_.options;
+  const TimingPlan& plan = options.timing;
+  json roofs = json::array(), measured = json::array();
+  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(bench::to_json(ceiling));
+  for (const MeasuredCeiling& ceiling : run_.measured) measured.push_back(bench::to_json(ceiling));
+  json overheads;
+  if (run_.overheads)
+    overheads = {{"event_pair_seconds", run_.overheads->event_pair},
+                 {"graph_node_seconds", run_.overheads->graph_node},
+                 {"launch_seconds", run_.overheads->launch}};
+  const bool watched = run_.card.has_value();
+  const bool gpu = run_.device.kind == Device::Kind::gpu;
+  const bool burst = plan.state == State::burst;
+  const auto test_name = test();
+  const std::string line = conformance();
   return {{"schema", 1},
           {"complete", false},
           {"commit", build_info::kCommit},
@@ -181,27 +249,47 @@ json run_to_json(const DeviceInfo& device, const std::vector<Ceiling>& ceilings,
             {"compiler", build_info::kCompiler},
             {"cuda_compiler", text_or_null(build_info::kCudaCompiler)},
             {"cuda_architectures", text_or_null(build_info::kCudaArchitectures)}}},
-          {"command", command},
-          {"device", to_json(device)},
+          {"command", run_.command},
+          {"device", bench::to_json(run_.device, run_.card)},
           {"ceilings", roofs},
+          {"measured_ceilings", measured},
           {"kernels", json::array()},
+          {"conformance", text_or_null(line)},
           {"method",
-           {{"timer", timer},
+           {{"timer", run_.timer},
             {"fill", name_of(options.fill)},
             {"seed", options.seed},
-            {"warmup_seconds", options.warmup_seconds},
-            {"sample_seconds", options.sample_seconds},
-            {"row_budget_seconds", options.row_budget_seconds},
+            {"cache", options.rotate ? "rotate" : "hot"},
+            {"test", test_name ? json(*test_name) : json(nullptr)},
+            {"state", gpu ? json(burst ? "burst" : "settled") : json(nullptr)},
+            {"warmup_seconds", plan.warmup_seconds},
+            {"flat", plan.flat},
+            {"sample_seconds", plan.sample_seconds},
+            {"sampling_seconds", plan.sampling_seconds},
+            {"target", plan.target},
+            {"cooldown_seconds", plan.cooldown_seconds},
+            {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
+            {"row_budget_seconds", plan.budget_seconds},
             {"run_budget_seconds", or_null(options.run_budget_seconds)},
-            {"test", nullptr},
-            {"state", nullptr}}}};
+            {"versus", or_null(options.versus)},
+            {"ceilings", name_of(options.ceilings)},
+            {"watch",
+             {{"source", watched ? json("NVML") : json(nullptr)},
+              {"why_not", text_or_null(run_.why_not_watched)},
+              {"interval_seconds", watched ? json(options.watch_seconds) : json(nullptr)},
+              {"read_seconds", nullptr}}},
+            {"overheads", overheads}}}};
 }
 
-std::string record_name(const DeviceInfo& device) {
+std::string utc_now() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   char utc[32];
   std::strftime(utc, sizeof utc, "%Y%m%dT%H%M%SZ", std::gmtime(&now));
-  return slug(device.name) + "/" + utc + "-" + build_info::kCommit + ".json";
+  return utc;
+}
+
+std::string record_name(const DeviceInfo& device) {
+  return slug(device.name) + "/" + utc_now() + "-" + build_info::kCommit + ".json";
 }
 
 void write_atomically(const std::filesystem::path& path, const std::string& text) {

@@ -10,25 +10,45 @@
 #include <vector>
 
 #include "bench/cases.hpp"
+#include "bench/ceilings.hpp"
 #include "bench/device.hpp"
 #include "bench/options.hpp"
 #include "bench/peaks.hpp"
+#include "bench/timing.hpp"
 #include "bench/verdict.hpp"
+#include "bench/versus.hpp"
 
 namespace gemm::bench {
 
 // One kernel on one problem, one repetition.
 struct Row {
   Case which;
-  std::vector<double> samples_seconds;
+  Timing timing;
   std::int64_t rotation_sets = 0, batch = 0;  // 0: never got that far
   std::string launch;
+  std::vector<std::string> device_kernels;  // that one launch runs
   std::optional<Verdict> verdict;
+  std::optional<Versus> versus;
   std::string skipped, failed;  // why; at most one is not empty
 
-  bool timed() const { return skipped.empty() && failed.empty() && !samples_seconds.empty(); }
-  double quantile_seconds(double share) const;  // linear between the two nearest samples
-  double flop_per_second() const { return flop(which.problem) / quantile_seconds(0.5); }
+  bool timed() const {
+    return skipped.empty() && failed.empty() && !timing.samples_seconds.empty();
+  }
+  double seconds() const { return timing.quantile_seconds(0.5); }
+  double flop_per_second() const { return flop(which.problem) / seconds(); }
+};
+
+// What holds for every row of a run.
+struct Run {
+  Options options;
+  DeviceInfo device;
+  std::vector<Ceiling> ceilings;
+  std::vector<MeasuredCeiling> measured;
+  std::optional<Overheads> overheads;
+  std::string timer;
+  std::vector<std::string> command;
+  std::optional<CardFacts> card;  // empty: NVML could not be had,
+  std::string why_not_watched;    // for this reason
 };
 
 // Rate of a library on a problem.
@@ -40,9 +60,9 @@ struct Baseline {
 // All rows so far and what they are measured against.
 class Results {
  public:
-  explicit Results(std::vector<Ceiling> ceilings) : ceilings_(std::move(ceilings)) {}
+  explicit Results(Run run) : run_(std::move(run)) {}
 
-  const std::vector<Ceiling>& ceilings() const { return ceilings_; }
+  const Run& run() const { return run_; }
   void add(const std::string& name, Row row) { rows_[name].push_back(std::move(row)); }
   // Stands in for a library row where the filter left the library out.
   void set_baseline(const Problem& p, Baseline baseline) {
@@ -57,21 +77,34 @@ class Results {
   // The fastest library row of the problem, else its stand-in.
   std::optional<Baseline> baseline(const Problem& p) const;
   std::optional<double> of_roof(const Row& row) const;
+  // Of the roof at the clocks that were seen while the row was timed.
+  std::optional<double> of_roof_at_clock(const Row& row) const;
   std::optional<double> of_library(const Row& row) const;
   bool any_failed() const;
 
+  // "fixed power": clocks float under the power cap. "fixed frequency": somebody set them, which
+  // the card says or which shows in all rows. Empty where the card is not watched.
+  std::optional<std::string> test() const;
+  // In which points a row departs from the guideline that this program carries out.
+  std::vector<std::string> departures(const Row& row) const;
+  // How a row, or the run so far, was measured, in a line.
+  std::string conformance(const Row& row) const;
+  std::string conformance() const;
+
   nlohmann::ordered_json to_json(const Row& row) const;
+  // context.gemm, complete but for the kernels.
+  nlohmann::ordered_json run_to_json() const;
 
  private:
-  std::vector<Ceiling> ceilings_;
+  std::optional<Clocks> clocks_of(const Row& row) const;
+
+  Run run_;
   std::map<std::string, std::vector<Row>> rows_;
   std::vector<std::pair<Problem, Baseline>> baselines_;
 };
 
-// context.gemm, complete but for the kernels.
-nlohmann::ordered_json run_to_json(const DeviceInfo& device, const std::vector<Ceiling>& ceilings,
-                                   const Options& options, std::string_view timer,
-                                   const std::vector<std::string>& command);
+// "20261121T020000Z"
+std::string utc_now();
 
 // "nvidia-h200/20261121T020000Z-0123456789ab.json"
 std::string record_name(const DeviceInfo& device);

@@ -58,6 +58,10 @@ std::string percent_text(const std::optional<double>& share) {
   return text;
 }
 
+std::string whole_text(const std::optional<double>& value, double scale) {
+  return value ? std::to_string(std::llround(*value * scale)) : "-";
+}
+
 std::string ceiling_text(const Ceiling& ceiling) {
   char text[96];
   if (!ceiling.per_second) return ceiling.name + " unknown (" + ceiling.source + ")";
@@ -74,23 +78,24 @@ std::string ceiling_text(const Ceiling& ceiling) {
 
 bool TableReporter::ReportContext(const Context& context) {
   std::ostream& out = GetOutputStream();
-  const DeviceInfo& device = suite_.backend().device();
+  const DeviceInfo& device = suite_.device();
   out << device.name;
   if (device.sm_count > 0) out << ", " << device.sm_count << " SMs";
   if (device.cores > 0) out << ", " << device.cores << " cores";
   if (device.clock_hz) out << ", " << std::lround(*device.clock_hz * 1e-6) << " MHz";
   out << "\nRoofs: ";
   const char* separator = "";
-  for (const Ceiling& ceiling : suite_.results().ceilings()) {
+  for (const Ceiling& ceiling : suite_.results().run().ceilings) {
     out << separator << ceiling_text(ceiling);
     separator = ", ";
   }
   name_width_ = static_cast<int>(std::max<std::size_t>(context.name_field_width, 20));
   char header[256];
-  std::snprintf(header, sizeof header, "%-*s %11s %11s %7s %9s %8s\n", name_width_, "Benchmark",
-                "Time", "GFLOP/s", "% roof", "% library", "Samples");
+  std::snprintf(header, sizeof header, "%-*s %11s %10s %7s %8s %9s %8s %6s %8s\n", name_width_,
+                "Benchmark", "Time", "GFLOP/s", "% roof", "at clock", "% library", "SM MHz", "W",
+                "Samples");
   out << "\nTime is the median of the samples; every row was verified before and after it was "
-         "timed.\n\n"
+         "timed. A star: the row departs from NVIDIA's guideline; why is said once.\n\n"
       << header;
   out << std::string(std::string_view(header).size() - 1, '-') << "\n" << std::flush;
   return true;
@@ -107,12 +112,29 @@ std::string TableReporter::progress() const {
 void TableReporter::print(const Run& run, const Row& row) {
   char line[256];
   if (row.timed()) {
-    std::snprintf(line, sizeof line, "%-*s %11s %11.1f %7s %9s %8zu  ", name_width_,
-                  run.benchmark_name().c_str(), time_text(row.quantile_seconds(0.5)).c_str(),
-                  row.flop_per_second() * 1e-9, percent_text(suite_.results().of_roof(row)).c_str(),
-                  percent_text(suite_.results().of_library(row)).c_str(),
-                  row.samples_seconds.size());
+    const Results& results = suite_.results();
+    const Timing& timing = row.timing;
+    const auto power = timing.card.power_w;
+    std::snprintf(line, sizeof line, "%-*s %11s %10.1f %7s %8s %9s %8s %6s %8zu%c ", name_width_,
+                  run.benchmark_name().c_str(), time_text(row.seconds()).c_str(),
+                  row.flop_per_second() * 1e-9, percent_text(results.of_roof(row)).c_str(),
+                  percent_text(results.of_roof_at_clock(row)).c_str(),
+                  percent_text(results.of_library(row)).c_str(),
+                  whole_text(timing.median_sm_hz(), 1e-6).c_str(),
+                  whole_text(power ? std::optional(power->median) : std::nullopt, 1).c_str(),
+                  timing.samples_seconds.size(), results.departures(row).empty() ? ' ' : '*');
     GetOutputStream() << line << progress() << "\n";
+    if (row.versus) {
+      std::snprintf(line, sizeof line,
+                    "%-*s %.4f times as fast as %s, in turns (95 %%: %.4f to %.4f)\n", name_width_,
+                    "", row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
+                    row.versus->high);
+      GetOutputStream() << line;
+    }
+    for (const std::string& departure : results.departures(row))
+      if (departures_.insert(departure).second)
+        GetOutputStream() << std::string(static_cast<std::size_t>(name_width_), ' ') << " * "
+                          << departure << "\n";
     return;
   }
   std::snprintf(line, sizeof line, "%-*s ", name_width_, run.benchmark_name().c_str());
@@ -152,6 +174,11 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
   GetOutputStream() << std::flush;
 }
 
+void TableReporter::Finalize() {
+  const std::string line = suite_.results().conformance();
+  if (!line.empty()) GetOutputStream() << "\nMeasured: " << line << "\n" << std::flush;
+}
+
 bool TimedRowsReporter::ReportContext(const Context& context) {
   inner_->SetOutputStream(&GetOutputStream());
   inner_->SetErrorStream(&GetErrorStream());
@@ -184,7 +211,7 @@ bool RecordReporter::ReportContext(const Context& context) {
                       {"num_sharing", cache.num_sharing}});
   // Neither host_name nor the program's folder: a record is made to be published.
   context_.update({{"date", date},
-                   {"executable", run_["command"][0]},
+                   {"executable", suite_.results().run().command[0]},
                    {"num_cpus", context.cpu_info.num_cpus},
                    {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
                    {"caches", caches}});
@@ -232,7 +259,7 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
 void RecordReporter::Finalize() { last_(document(!interrupted())); }
 
 std::string RecordReporter::document(bool complete) const {
-  json run = run_;
+  json run = suite_.run_to_json();
   run["complete"] = complete;
   json rows = json::array();
   std::vector<const RegisteredKernel*> kernels;

@@ -18,6 +18,7 @@ class TableReporter : public benchmark::BenchmarkReporter {
   TableReporter(Suite& suite, std::size_t cases) : suite_(suite), cases_(cases) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
+  void Finalize() override;  // says how all of it was measured
 
  private:
   std::string progress() const;
@@ -27,6 +28,7 @@ class TableReporter : public benchmark::BenchmarkReporter {
   Suite& suite_;
   std::size_t cases_;
   std::set<std::string> done_;
+  std::set<std::string> departures_;  // already said
   int name_width_ = 40;
 };
 
@@ -49,14 +51,9 @@ class RecordReporter : public benchmark::BenchmarkReporter {
  public:
   using Sink = std::function<void(const std::string& document)>;
 
-  // `run` becomes context.gemm; the keys of `extra` join the context.
-  RecordReporter(Suite& suite, nlohmann::ordered_json run, nlohmann::ordered_json extra, Sink each,
-                 Sink last)
-      : suite_(suite),
-        run_(std::move(run)),
-        context_(std::move(extra)),
-        each_(std::move(each)),
-        last_(std::move(last)) {}
+  // The keys of `extra` join the context.
+  RecordReporter(Suite& suite, nlohmann::ordered_json extra, Sink each, Sink last)
+      : suite_(suite), context_(std::move(extra)), each_(std::move(each)), last_(std::move(last)) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;
@@ -65,7 +62,7 @@ class RecordReporter : public benchmark::BenchmarkReporter {
   std::string document(bool complete) const;
 
   Suite& suite_;
-  nlohmann::ordered_json run_, context_;
+  nlohmann::ordered_json context_;
   struct Entry {
     nlohmann::ordered_json benchmark;
     std::optional<Row> row;  // of an iteration row

@@ -1,17 +1,88 @@
 #include "bench/suite.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <limits>
 
-namespace gemm::bench {
+#include "bench/kernel_names.hpp"
 
-Suite::Suite(std::unique_ptr<Backend> backend, const Options& options)
+namespace gemm::bench {
+namespace {
+
+// A figure beside the row, not a row: enough to say "about so many percent".
+TimingPlan plan_for_baseline(TimingPlan plan) {
+  plan.state = State::settled;
+  plan.warmup_seconds = 0.25;
+  plan.cooldown_seconds = 0;
+  plan.samples = 9;
+  return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<CardWatch> watch_card(const DeviceInfo& device, double interval_seconds,
+                                      std::string& why_not) {
+  if (device.kind == Device::Kind::cpu) {
+    why_not = "a CPU is not watched";
+  } else if (!(interval_seconds > 0)) {
+    why_not = "--gemm_watch=0";
+  } else if (!device.pci_bus_id) {
+    why_not = "the CUDA runtime does not tell the card's PCI bus id";
+  } else if (auto card = open_nvml(*device.pci_bus_id, why_not)) {
+    return std::make_unique<CardWatch>(std::move(card), interval_seconds);
+  }
+  return nullptr;
+}
+
+Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
+             std::vector<std::string> command)
     : backend_(std::move(backend)),
       options_(options),
-      results_(ceilings_of(backend_->device(), options.peaks)),
-      cache_(*backend_, options.fill, options.seed),
-      started_(now_seconds()) {}
+      cache_(*backend_, options.fill, options.seed, options.rotate),
+      started_(now_seconds()) {
+  Run run{.options = options,
+          .device = backend_->device(),
+          .ceilings = ceilings_of(backend_->device(), options.peaks),
+          .timer = std::string(backend_->timer()),
+          .command = std::move(command)};
+  watch_ = watch_card(run.device, options.watch_seconds, run.why_not_watched);
+  if (watch_) {
+    run.card = watch_->facts();
+    if (run.card->driver) run.device.driver = run.card->driver;
+  }
+  run.overheads = backend_->overheads();
+  run.measured = measured_ceilings(run.device);
+  fill_in(run.ceilings, run.measured);
+
+  limits_ = {.ceilings = run.ceilings,
+             .last_level_cache_bytes = run.device.last_level_cache_bytes,
+             .dram_bytes_per_second = dram_bytes_per_second(run.measured),
+             .overheads = run.overheads};
+  results_ = std::make_unique<Results>(std::move(run));
+}
+
+// Measured once for each device and driver, since that takes as long as a dozen rows.
+std::vector<MeasuredCeiling> Suite::measured_ceilings(const DeviceInfo& device) {
+  if (options_.ceilings == CeilingsFrom::queried) return {};
+  const std::filesystem::path file = ceilings_file(device);
+  if (options_.ceilings == CeilingsFrom::cached)
+    if (auto kept = load_ceilings(file, device); !kept.empty()) return kept;
+
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  std::cerr << "Measuring the ceilings of this device, once ..." << std::flush;
+  auto measured = measure_all(*backend_, watch_.get(), plan_for_ceilings(options_.timing),
+                              [&](const std::string& what) {
+                                if (terminal)
+                                  std::cerr << "\r\033[KCeiling " << what << " ..." << std::flush;
+                              });
+  std::cerr << (terminal ? "\r\033[K" : "\n");
+  if (!measured.empty() && !save_ceilings(file, device, measured))
+    std::cerr << "The measured ceilings could not be kept in " << file.filename().string()
+              << ": the next run measures them again\n";
+  return measured;
+}
 
 double Suite::elapsed_seconds() const { return now_seconds() - started_; }
 
@@ -20,65 +91,147 @@ double Suite::seconds_left() const {
   return *options_.run_budget_seconds - elapsed_seconds();
 }
 
-Measurement& Suite::measurement(const Case& which, std::optional<BatchPlan> plan) {
-  require_usable();
-  const bool same = active_ && active_->which().kernel == which.kernel &&
-                    active_->which().problem == which.problem;
-  if (!same) {
-    active_.reset();  // its memory may be needed
-    active_ =
-        std::make_unique<Measurement>(*backend_, cache_, options_, which, seconds_left(), plan);
-  }
-  return *active_;
-}
-
 void Suite::require_usable() const {
   if (interrupted()) throw Interrupted();
   if (!lost_.empty()) throw Skipped(lost_);
 }
 
+// A rival that cannot race is no fault of the row.
+void Suite::without_fault_of(const Case& which, const Case& rival,
+                             const std::function<void()>& step) {
+  try {
+    step();
+    return;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    std::cerr << which.name() << " is not alternated with " << rival.kernel->label() << ": "
+              << error.what() << "\n";
+  }
+  rival_.reset();
+}
+
+void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
+  require_usable();
+  const std::optional<Case> other = rival_of(which);
+  if (!other) measure_baseline(which);
+
+  // Prepared once it is where a hanging card cannot hold up its destructor.
+  const auto prepare = [&](std::unique_ptr<Measurement>& place, const Case& one) {
+    if (place && place->on(one)) return;
+    place = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, one);
+    place->prepare(seconds_left());
+  };
+  if (active_ && !active_->on(which)) active_.reset();  // its memory may be needed
+  if (rival_ && !(other && rival_->on(*other))) rival_.reset();
+  prepare(active_, which);
+  if (other) without_fault_of(which, *other, [&] { prepare(rival_, *other); });
+
+  TimingPlan plan = options_.timing;
+  if (samples) plan.samples = samples;
+  Timing theirs;
+  row.rotation_sets = active_->rotation_sets();
+  row.timing = active_->time(plan, rival_.get(), &theirs);
+  row.batch = active_->plan().size;
+  row.launch = active_->launch();
+  kernel_seconds_ += row.timing.kernel_seconds;
+  row.verdict = active_->verify();
+  if (rival_) without_fault_of(which, *other, [&] { rival_->verify(); });
+  if (rival_) {
+    row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
+    row.versus->kernel = other->kernel->label();
+    row.versus->library = other->kernel->is_library();
+  }
+  if (device().kind == Device::Kind::gpu) {
+    if (const auto wrong = beats_physics(limits_, {.problem = which.problem,
+                                                   .seconds = row.seconds(),
+                                                   .operand_sets = row.rotation_sets,
+                                                   .highest_sm_hz = row.timing.highest_sm_hz()}))
+      throw std::runtime_error(*wrong);
+    row.device_kernels = kernel_names(active_->launches()[0]);
+  }
+}
+
 void Suite::discard(const Case& which) {
+  if (lost()) return;
   active_.reset();
+  rival_.reset();
   cache_.forget(which.problem);
 }
 
+// What lies on the card is given up with it: to free it would be to wait for the card.
 void Suite::lose_device(const std::string& error, const Case& during) {
   if (lost_.empty()) lost_ = "the device was lost in " + during.name() + ": " + error;
 }
 
-void Suite::measure_baseline(const Case& which) {
-  require_usable();
-  const Problem& p = which.problem;
-  if (which.kernel->is_library() || results_.baseline(p)) return;
-  if (std::ranges::find(without_library_, p) != without_library_.end()) return;
-  active_.reset();  // its memory may be needed
+std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
   std::optional<Baseline> best;
-  for (const Case& library :
-       make_cases({{p.m, p.n, p.k}}, {p.precision}, backend_->device().kind)) {
-    if (!library.kernel->is_library()) continue;
+  for (const Case& one : cases) {
     try {
-      Measurement measurement(*backend_, cache_, options_, library, seconds_left());
-      measurement.begin();
-      Row row{.which = library};
-      for (int i = 0; i < 9; ++i) row.samples_seconds.push_back(measurement.sample());
-      measurement.verify();
+      active_.reset();  // its memory may be needed
+      active_ = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, one);
+      active_->prepare(seconds_left());
+      Row row{.which = one};
+      row.timing = active_->time(plan_for_baseline(options_.timing));
+      kernel_seconds_ += row.timing.kernel_seconds;
+      active_->verify();
       if (!best || row.flop_per_second() > best->flop_per_second)
-        best = Baseline{library.kernel->label(), row.flop_per_second()};
+        best = Baseline{one.kernel->label(), row.flop_per_second()};
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost& error) {
-      lose_device(error.what(), library);
+      lose_device(error.what(), one);
       require_usable();
-    } catch (const Skipped&) {  // the next library, or none
+    } catch (const Skipped&) {  // the next one, or none
     } catch (const std::exception& error) {
-      std::cerr << library.name() << " is no baseline: " << error.what() << "\n";
-      discard(library);
+      std::cerr << one.name() << " is no baseline: " << error.what() << "\n";
+      discard(one);
     }
   }
-  if (best)
-    results_.set_baseline(p, *best);
+  return best;
+}
+
+void Suite::measure_baseline(const Case& which) {
+  const Problem& p = which.problem;
+  if (which.kernel->is_library() || results_->baseline(p)) return;
+  if (std::ranges::find(without_library_, p) != without_library_.end()) return;
+  std::vector<Case> libraries = make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind);
+  std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
+  if (const auto best = fastest(libraries))
+    results_->set_baseline(p, *best);
   else
     without_library_.push_back(p);
+}
+
+// The kernel that --gemm_versus names, on the same problem: of several variants the fastest.
+std::optional<Case> Suite::rival_of(const Case& which) {
+  if (!options_.versus) return std::nullopt;
+  const Problem& p = which.problem;
+  std::vector<Case> rivals = make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind);
+  std::erase_if(rivals, [&](const Case& one) { return !is_versus(*options_.versus, *one.kernel); });
+  if (std::ranges::any_of(rivals, [&](const Case& one) { return one.kernel == which.kernel; }))
+    return std::nullopt;  // it would race against itself
+  if (rivals.size() <= 1) return rivals.empty() ? std::nullopt : std::optional(rivals[0]);
+  const auto known = std::ranges::find(rivals_, p, &std::pair<Problem, std::string>::first);
+  std::string label = known != rivals_.end() ? known->second : "";
+  if (label.empty()) {
+    const auto best = fastest(rivals);
+    if (!best) return std::nullopt;
+    label = rivals_.emplace_back(p, best->label).second;
+  }
+  return *std::ranges::find_if(rivals,
+                               [&](const Case& one) { return one.kernel->label() == label; });
+}
+
+nlohmann::ordered_json Suite::run_to_json() const {
+  nlohmann::ordered_json run = results_->run_to_json();
+  run["time"] = {{"wall_seconds", elapsed_seconds()}, {"kernel_seconds", kernel_seconds_}};
+  if (watch_)
+    if (const auto seconds = watch_->read_seconds())
+      run["method"]["watch"]["read_seconds"] = *seconds;
+  return run;
 }
 
 }  // namespace gemm::bench

@@ -6,43 +6,62 @@
 #include <vector>
 
 #include "bench/measurement.hpp"
+#include "bench/physics.hpp"
 #include "bench/record.hpp"
 
 namespace gemm::bench {
 
+// The card of a GPU, watched; null where it cannot be, with why.
+std::unique_ptr<CardWatch> watch_card(const DeviceInfo& device, double interval_seconds,
+                                      std::string& why_not);
+
 class Suite {
  public:
-  Suite(std::unique_ptr<Backend> backend, const Options& options);
+  // Takes the ceilings that `options` ask for, which may need to be measured first. Throws
+  // Interrupted, DeviceLost.
+  Suite(std::unique_ptr<Backend> backend, const Options& options, std::vector<std::string> command);
 
-  Backend& backend() { return *backend_; }
+  const DeviceInfo& device() const { return backend_->device(); }
   const Options& options() const { return options_; }
-  Results& results() { return results_; }
+  Results& results() { return *results_; }
   double elapsed_seconds() const;
+  // How long the kernels under test ran.
+  double kernel_seconds() const { return kernel_seconds_; }
+  bool lost() const { return !lost_.empty(); }
 
-  // The measurement of a case, warm; made anew, to the plan if there is one, when the case is not
-  // the one measured last. Throws as Measurement does.
-  Measurement& measurement(const Case& which, std::optional<BatchPlan> plan);
+  // Fills the row: prepares the case, if it is not the one that was measured last, times it, beside
+  // its rival if there is one, and judges it. `samples` asks for exactly so many. Throws as
+  // Measurement does; std::runtime_error, too, for a time that beats physics.
+  void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
   // After `error` nothing can be measured any more.
   void lose_device(const std::string& error, const Case& during);
 
-  // Makes sure that there is a library figure to compare a row with, and costs nothing if there is
-  // one.
-  void measure_baseline(const Case& which);
+  // context.gemm as of now, but for the kernels.
+  nlohmann::ordered_json run_to_json() const;
 
  private:
   double seconds_left() const;
   void require_usable() const;  // throws Interrupted, or Skipped once the device is lost
+  std::vector<MeasuredCeiling> measured_ceilings(const DeviceInfo& device);
+  std::optional<Baseline> fastest(const std::vector<Case>& cases);
+  // Makes sure that there is a library figure to compare a row with.
+  void measure_baseline(const Case& which);
+  std::optional<Case> rival_of(const Case& which);
+  void without_fault_of(const Case& which, const Case& rival, const std::function<void()>& step);
 
   std::unique_ptr<Backend> backend_;
   Options options_;
-  Results results_;
+  std::unique_ptr<CardWatch> watch_;
+  std::unique_ptr<Results> results_;
+  Limits limits_;
   ProblemCache cache_;
-  std::unique_ptr<Measurement> active_;
-  std::vector<Problem> without_library_;  // where measuring it was tried in vain
+  std::unique_ptr<Measurement> active_, rival_;
+  std::vector<Problem> without_library_;                 // where measuring it was tried in vain
+  std::vector<std::pair<Problem, std::string>> rivals_;  // the fastest of those that versus names
   std::string lost_;
-  double started_;
+  double started_, kernel_seconds_ = 0;
 };
 
 }  // namespace gemm::bench

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,30 @@
 
 namespace gemm::bench {
 
+// The user pressed Ctrl-C.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the
+// process.
+void watch_for_interrupt();
+bool interrupted();
+
+// Of a steady clock.
+double now_seconds();
+
+enum class State { settled, burst };
+
 struct TimingPlan {
-  enum class State { settled, burst };
   State state = State::settled;
   double warmup_seconds = 4;      // longest warm-up
-  double flat = 0.01;             // the card is settled when a window's halves agree this well
+  double flat = 0.02;             // settled: the halves of the last half second agree this well
   double sample_seconds = 0.005;  // shortest batch that makes a sample
   double target = 0.005;          // quartile interval of the median, over the median
-  double sampling_seconds = 0.3;  // shortest time of samples
+  double sampling_seconds = 0.3;  // shortest time of sampling
   double budget_seconds = 10;     // longest time of a row
-  double cooldown_seconds = 0;    // the card idles before a row, or before each burst
+  double cooldown_seconds = 0;    // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
   std::optional<std::int64_t> samples;  // exactly so many
 };
@@ -33,11 +48,19 @@ struct BatchPlan {
   std::int64_t size;
   bool graph;
 };
+BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets);
+
+// The same after a few launches have shown how long they take.
+BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches);
+
+// Sleeps, but not through Ctrl-C.
+void idle(double seconds);
 
 struct Warmup {
   double seconds = 0;
   bool settled = false;
   std::string watched;  // "SM clock and power"; empty if nothing could be watched
+  double kernel_seconds = 0;
 };
 
 // What was timed, and the state of the card in exactly that time.
@@ -47,16 +70,50 @@ struct Timing {
   std::vector<double> samples_sm_hz;    // by the timers on the card; empty or as long
   std::vector<bool> samples_throttled;  // by the reading nearest in time; empty or as long
   CardState card;
-  double median_interval = 0;  // quartile interval of the median, over the median
-  bool converged = false;
+  double kernel_seconds = 0;  // how long the launches ran, all together
+  bool converged = false;     // the target was reached
+
+  double quantile_seconds(double share) const;  // linear between the two nearest samples
+  std::optional<Range> sm_hz_by_timer() const { return range_of(samples_sm_hz); }
+  // The highest that either watcher saw.
+  std::optional<double> highest_sm_hz() const;
+  // In the middle of the samples, by the timers on the card if they tell, else by NVML.
+  std::optional<double> median_sm_hz() const;
+  double median_interval() const;
 };
 
-// Half of the medians of repeated runs would fall into this interval, over the median: the width
-// between order statistics n/2 -+ 0.34 sqrt(n), which asks nothing of the distribution. Infinite
-// below 5 samples.
+// In half of all repetitions the median would fall into this interval; its width over the median.
+// Between the order statistics n/2 -+ 0.34 sqrt(n), which asks nothing of the distribution;
+// infinite below 5 samples.
 double median_interval(std::vector<double> samples);
 
-// Warms up and samples launches that take turns, as peaks_bench does. Throws what the backend does.
+// Runs batches, by turns if there are several, until the card is settled. Without anything to watch
+// (a CPU) it warms up for a quarter of a second.
+Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches);
+
+// Collects samples and knows when they are enough.
+class Sampling {
+ public:
+  // `deadline` is when the row's budget is spent.
+  Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline);
+
+  bool enough();
+  // Times one batch of `size` launches and keeps it.
+  void take(Batch& batch, std::int64_t size);
+  Timing finish() const;
+
+ private:
+  struct Span {
+    double from, to;
+  };
+  TimingPlan plan_;
+  const CardWatch* watch_;
+  double started_, deadline_;
+  Timing timing_;
+  std::vector<Span> spans_;  // when each sample was taken
+};
+
+// Warms up and samples launches that take turns. Throws what the backend does, and Interrupted.
 Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
                      std::span<const Launch> launches);
 

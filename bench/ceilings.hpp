@@ -1,0 +1,66 @@
+// Measured ceilings: what the device really reaches, kept for the next run on it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+#include "bench/peaks.hpp"
+#include "bench/probe.hpp"
+
+namespace gemm::bench {
+
+struct MeasuredCeiling {
+  std::string name, arithmetic, fill, what;  // as in Probe
+  std::string utc;                           // when: "20261121T020000Z"
+  Probe::Unit unit = Probe::Unit::flop;
+  double per_second = 0;
+  // The figure over SM clock and number of SMs: FLOP or bytes per clock of one SM.
+  std::optional<double> per_clock_per_sm;
+  std::optional<double> of_nominal;            // over the queried figure at the clock seen
+  double median = 0, q1 = 0, q3 = 0, min = 0;  // seconds of a launch
+  std::int64_t samples = 0;
+  bool settled = false;
+  std::optional<double> sm_hz, memory_hz, power_w, temperature_c, throttled_share;
+
+  std::string label() const { return fill.empty() ? name : name + "/" + fill; }
+};
+
+// What can be probed on the device of this backend, and what cannot, with why.
+std::vector<Probe> probes_of(const Backend& backend);
+
+// Short rows, as there are some thirty of them.
+TimingPlan plan_for_ceilings(const TimingPlan& plan);
+
+// Throws what the backend does, and Interrupted.
+MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+                        const Probe& probe);
+
+// Everything that can be probed; `said` is told of each and of what went wrong with it.
+std::vector<MeasuredCeiling> measure_all(Backend& backend, const CardWatch* watch,
+                                         const TimingPlan& plan,
+                                         const std::function<void(const std::string&)>& said);
+
+// What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
+// cache is $XDG_CACHE_HOME or ~/.cache. Nothing to be found, or a file that makes no sense, is
+// empty; saving replaces those of the same label and keeps the others, and tells nobody if it
+// cannot.
+std::filesystem::path ceilings_file(const DeviceInfo& device);
+std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
+                                           const DeviceInfo& device);
+bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
+                   const std::vector<MeasuredCeiling>& ceilings);
+
+// Roofs that nobody knows are the measured ones: those of a CPU, or of a card that is not in the
+// table.
+void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured);
+
+// The fastest way over the memory's pins.
+std::optional<double> dram_bytes_per_second(const std::vector<MeasuredCeiling>& measured);
+
+nlohmann::ordered_json to_json(const MeasuredCeiling& ceiling);
+
+}  // namespace gemm::bench

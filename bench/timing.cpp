@@ -1,0 +1,241 @@
+#include "bench/timing.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+namespace gemm::bench {
+namespace {
+
+// Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+constexpr double kGraphBelowSeconds = 50e-6;
+constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues about as many
+
+constexpr double kChunkSeconds = 0.02;  // of a warm-up
+constexpr double kWindowSeconds = 0.5;  // in which clock and power must be flat
+constexpr double kUnwatchedWarmupSeconds = 0.25;
+constexpr std::size_t kFewestSamples = 5;
+
+std::atomic<bool> interrupt_seen = false;
+
+// A value and when it was seen.
+struct Seen {
+  double when, value;
+};
+
+// Do the means of the halves of the last window agree? Nothing if the window is not filled yet.
+std::optional<bool> flat(const std::vector<Seen>& seen, double now, double tolerance) {
+  if (seen.empty() || seen.front().when > now - kWindowSeconds) return std::nullopt;
+  double sum[2] = {};
+  int count[2] = {};
+  for (const Seen& one : seen) {
+    if (one.when <= now - kWindowSeconds) continue;
+    const int half = one.when > now - kWindowSeconds / 2 ? 1 : 0;
+    sum[half] += one.value;
+    ++count[half];
+  }
+  if (count[0] == 0 || count[1] == 0) return std::nullopt;
+  const double before = sum[0] / count[0], after = sum[1] / count[1];
+  return std::fabs(after - before) <= tolerance * before;
+}
+
+double sorted_quantile(const std::vector<double>& sorted, double place) {
+  place = std::clamp(place, 0.0, static_cast<double>(sorted.size() - 1));
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+void watch_for_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupt_seen = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return interrupt_seen; }
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets) {
+  const bool graph = seconds_per_launch < kGraphBelowSeconds;
+  const double enough = std::ceil(plan.sample_seconds / std::max(seconds_per_launch, 1e-7));
+  const auto size = plan.state == State::burst ? plan.burst_launches
+                                               : std::clamp(static_cast<std::int64_t>(enough),
+                                                            std::int64_t{1}, kMostLaunches);
+  // A graph starts over at the first operand set, so that it holds whole rounds of them.
+  return {graph ? (size + sets - 1) / sets * sets : size, graph};
+}
+
+BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches) {
+  double per_launch = backend.batch(launches, 1, false)->time().seconds;
+  constexpr double kEnoughSeconds = 2e-3;
+  if (per_launch < kEnoughSeconds) {
+    const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(per_launch, 1e-5));
+    per_launch = backend.batch(launches, count, false)->time().seconds / static_cast<double>(count);
+  }
+  return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()));
+}
+
+void idle(double seconds) {
+  const double end = now_seconds() + seconds;
+  for (double left = seconds; left > 0 && !interrupted(); left = end - now_seconds())
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(0.05, left)));
+}
+
+double Timing::quantile_seconds(double share) const {
+  std::vector<double> sorted = samples_seconds;
+  std::ranges::sort(sorted);
+  return sorted_quantile(sorted, share * static_cast<double>(sorted.size() - 1));
+}
+
+std::optional<double> Timing::highest_sm_hz() const {
+  std::optional<double> highest;
+  for (const std::optional<Range>& seen : {sm_hz_by_timer(), card.sm_hz})
+    if (seen) highest = std::max(highest.value_or(0), seen->max);
+  return highest;
+}
+
+std::optional<double> Timing::median_sm_hz() const {
+  if (const auto seen = sm_hz_by_timer()) return seen->median;
+  return card.sm_hz ? std::optional(card.sm_hz->median) : std::nullopt;
+}
+
+double Timing::median_interval() const { return bench::median_interval(samples_seconds); }
+
+double median_interval(std::vector<double> samples) {
+  if (samples.size() < kFewestSamples) return std::numeric_limits<double>::infinity();
+  std::ranges::sort(samples);
+  const auto n = static_cast<double>(samples.size());
+  const double middle = (n - 1) / 2;
+  const double reach = 0.6745 * std::sqrt(n) / 2;  // quartile of the rank of the median
+  return (sorted_quantile(samples, middle + reach) - sorted_quantile(samples, middle - reach)) /
+         sorted_quantile(samples, middle);
+}
+
+Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches) {
+  Warmup warmup;
+  const double start = now_seconds();
+  std::vector<Seen> clocks;
+  for (;;) {
+    if (interrupted()) throw Interrupted();
+    double chunk_seconds = 0;
+    bool timers = false;
+    while (chunk_seconds < kChunkSeconds) {
+      for (Batch* batch : batches) {
+        const BatchTime time = batch->time();
+        chunk_seconds += time.seconds;
+        if (time.sm_hz) clocks.push_back({now_seconds(), *time.sm_hz});
+        timers = timers || time.sm_hz;
+      }
+      if (now_seconds() - start >= plan.warmup_seconds) break;
+    }
+    const double now = now_seconds();
+    warmup.kernel_seconds += chunk_seconds;
+    warmup.seconds = now - start;
+
+    std::vector<Seen> power;
+    if (watch != nullptr)
+      for (const CardReading& reading :
+           watch->between(std::max(start, now - 1.5 * kWindowSeconds), now)) {
+        if (reading.power_w) power.push_back({reading.when, *reading.power_w});
+        if (!timers && reading.sm_hz) clocks.push_back({reading.when, *reading.sm_hz});
+      }
+    const bool watched = !clocks.empty() || !power.empty();
+    const double longest =
+        watched ? plan.warmup_seconds : std::min(plan.warmup_seconds, kUnwatchedWarmupSeconds);
+    warmup.watched = !clocks.empty() && !power.empty() ? "SM clock and power"
+                     : !clocks.empty()                 ? "SM clock"
+                     : !power.empty()                  ? "power"
+                                                       : "";
+    const bool clock_flat = clocks.empty() || flat(clocks, now, plan.flat).value_or(false);
+    const bool power_flat = power.empty() || flat(power, now, plan.flat).value_or(false);
+    warmup.settled = watched && clock_flat && power_flat;
+    if (warmup.settled || warmup.seconds >= longest) return warmup;
+  }
+}
+
+Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline)
+    : plan_(plan), watch_(watch), started_(now_seconds()), deadline_(deadline) {}
+
+bool Sampling::enough() {
+  const std::size_t taken = spans_.size();
+  if (plan_.samples) return static_cast<std::int64_t>(taken) >= *plan_.samples;
+  const double now = now_seconds();
+  const bool long_enough = plan_.state == State::burst || now - started_ >= plan_.sampling_seconds;
+  if (taken >= kFewestSamples && long_enough && timing_.median_interval() <= plan_.target)
+    return true;
+  return taken > 0 && now >= deadline_;
+}
+
+void Sampling::take(Batch& batch, std::int64_t size) {
+  if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
+  if (interrupted()) throw Interrupted();
+  const double from = now_seconds();
+  const BatchTime time = batch.time();
+  spans_.push_back({from, now_seconds()});
+  const double seconds = time.seconds / static_cast<double>(size);
+  if (!(seconds > 0)) throw std::runtime_error("a batch of launches took no time: nothing ran");
+  timing_.kernel_seconds += time.seconds;
+  timing_.samples_seconds.push_back(seconds);
+  if (time.sm_hz) timing_.samples_sm_hz.push_back(*time.sm_hz);
+}
+
+Timing Sampling::finish() const {
+  Timing timing = timing_;
+  if (timing.samples_sm_hz.size() != spans_.size()) timing.samples_sm_hz.clear();
+  timing.converged = timing.median_interval() <= plan_.target;
+  if (watch_ == nullptr || spans_.empty()) return timing;
+
+  // While a burst waits for the card to cool down, nothing is timed.
+  std::vector<CardReading> readings;
+  for (const Span& span : spans_)
+    for (const CardReading& reading : watch_->between(span.from, span.to))
+      readings.push_back(reading);
+  timing.card = summarize(readings);
+
+  const std::vector<CardReading> all =
+      watch_->between(spans_.front().from - 1, spans_.back().to + 1);
+  for (const Span& span : spans_) {
+    const double middle = (span.from + span.to) / 2;
+    const auto nearest = std::ranges::min_element(all, {}, [&](const CardReading& reading) {
+      return reading.reasons ? std::fabs(reading.when - middle)
+                             : std::numeric_limits<double>::infinity();
+    });
+    if (nearest == all.end() || !nearest->reasons) {
+      timing.samples_throttled.clear();
+      break;
+    }
+    timing.samples_throttled.push_back((*nearest->reasons & kThrottled) != 0);
+  }
+  return timing;
+}
+
+Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+                     std::span<const Launch> launches) {
+  idle(plan.state == State::burst ? 0 : plan.cooldown_seconds);
+  const double deadline = now_seconds() + plan.budget_seconds;
+  const BatchPlan batch_plan = try_out(backend, plan, launches);
+  const std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
+  Warmup warmup;
+  Batch* const batches[] = {batch.get()};
+  if (plan.state == State::settled) warmup = warm_up(plan, watch, batches);
+  Sampling sampling(plan, watch, deadline);
+  while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
+  Timing timing = sampling.finish();
+  timing.warmup = warmup;
+  timing.kernel_seconds += warmup.kernel_seconds;
+  return timing;
+}
+
+}  // namespace gemm::bench

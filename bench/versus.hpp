@@ -1,0 +1,26 @@
+// Two kernels in one process and one power state, sample by sample in turns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gemm::bench {
+
+struct Versus {
+  std::string kernel;  // the other's label
+  bool library = false;
+  double ratio = 0;          // speed of this one over that of the other
+  double low = 0, high = 0;  // 95 % interval
+  double seconds = 0;        // median of the other
+  std::int64_t samples = 0;  // of each
+};
+
+constexpr double kConfidence = 0.95;
+
+// Ratio of the medians, with the percentile interval of a bootstrap over pairs (Efron 1979): what
+// the power state does to both samples of a pair cancels. `mine` and `theirs` are seconds, as long
+// as each other and not empty; the same input gives the same interval.
+Versus compare_pairs(const std::vector<double>& mine, const std::vector<double>& theirs);
+
+}  // namespace gemm::bench

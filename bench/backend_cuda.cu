@@ -175,7 +175,7 @@ class Timeline {
       : sm_count_(sm_count), patience_(patience_seconds), stream_(make_stream()) {
     void* memory = nullptr;  // the kernel writes into the host's memory: nothing to copy
     check(cudaHostAlloc(&memory, 2 * sizeof(Stamp), cudaHostAllocMapped));
-    stamps_ = {static_cast<Stamp*>(memory), [](Stamp* p) { cudaFreeHost(p); }};
+    stamps_.reset(static_cast<Stamp*>(memory));
   }
 
   operator cudaStream_t() const { return stream_; }
@@ -216,7 +216,10 @@ class Timeline {
   int sm_count_;
   double patience_;
   OwnedStream stream_;
-  std::unique_ptr<Stamp, void (*)(Stamp*)> stamps_{nullptr, [](Stamp*) {}};
+  struct FreeHost {
+    void operator()(Stamp* p) const { cudaFreeHost(p); }
+  };
+  std::unique_ptr<Stamp, FreeHost> stamps_;
 };
 
 // Rotated launches between two events.

@@ -2,37 +2,18 @@
 // writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
 
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <regex>
 #include <sstream>
 
+#include "bench/command_line.hpp"
 #include "bench/fixture.hpp"
 #include "bench/reporters.hpp"
-#include "build_info.hpp"
 
 namespace gemm::bench {
 namespace {
-
-constexpr int kFailedRow = 1, kBadInput = 2, kInterrupted = 130;
-
-struct BadInput : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// A Google Benchmark flag as it will see it: the command line, else the environment.
-std::string google_flag(const std::vector<std::string>& arguments, const std::string& name) {
-  const std::string prefix = "--benchmark_" + name + "=";
-  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
-    if (argument->starts_with(prefix)) return argument->substr(prefix.size());
-  std::string variable = "BENCHMARK_" + name;
-  for (char& ch : variable) ch = static_cast<char>(std::toupper(static_cast<unsigned char>(ch)));
-  const char* value = std::getenv(variable.c_str());
-  return value == nullptr ? "" : value;
-}
 
 // The command line for a record that is made to be published: files without their folders.
 std::vector<std::string> publishable(int argc, char** argv) {
@@ -66,37 +47,6 @@ nlohmann::ordered_json custom_context(const std::string& flag) {
   return context;
 }
 
-// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
-template <typename State>
-constexpr bool kSinceOneEight = requires(State& state) {
-  state.SkipWithMessage(std::string());
-};
-
-// --benchmark_min_time says how long (0.5, 0.5s) or how often (100x) a row is sampled at least. To
-// Google Benchmark one call is always enough: it holds all the samples.
-void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
-  const std::string value = google_flag(arguments, "min_time");
-  std::erase_if(arguments, [](const std::string& argument) {
-    return argument.starts_with("--benchmark_min_time=");
-  });
-  arguments.emplace_back(kSinceOneEight<benchmark::State> ? "--benchmark_min_time=1e-12s"
-                                                          : "--benchmark_min_time=1e-12");
-  if (value.empty()) return;
-  const bool times = value.ends_with('x');
-  const std::string digits =
-      times || value.ends_with('s') ? value.substr(0, value.size() - 1) : value;
-  double number = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number))
-    throw BadInput("--benchmark_min_time=" + value +
-                   " is neither seconds (0.5s) nor samples (100x)");
-  if (times)
-    plan.samples = std::max<std::int64_t>(1, std::llround(number));
-  else
-    plan.sampling_seconds = number;
-}
-
 void print_help(const char* program) {
   std::cout << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
                "against its roof.\n\n"
@@ -109,27 +59,6 @@ void print_help(const char* program) {
             << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
             << options_help() << "\nGoogle Benchmark's own options keep their meaning:\n"
             << std::flush;
-}
-
-// `why_no_gpu` tells a GPU kernel's user what is missing.
-std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu) {
-  const std::string& device = options.device;
-  if (device == "cpu") {
-    why_no_gpu = "--gemm_device=cpu was given";
-    return make_host_backend();
-  }
-  std::unique_ptr<Backend> gpu =
-      make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu,
-                        std::max(options.patience_seconds, options.timing.budget_seconds));
-  if (gpu) return gpu;
-  if (device != "auto") throw BadInput("--gemm_device=" + device + ": " + why_no_gpu);
-  return make_host_backend();
-}
-
-bool google_lists(const std::vector<std::string>& arguments) {
-  const std::string value = google_flag(arguments, "list_tests");
-  const bool bare = std::ranges::find(arguments, "--benchmark_list_tests") != arguments.end();
-  return bare || (!value.empty() && value != "false" && value != "0" && value != "no");
 }
 
 // As Google Benchmark matches: a search, with a leading '-' for the opposite.
@@ -224,25 +153,14 @@ int run(int argc, char** argv) {
   const std::string format = google_flag(google_arguments, "format");
   settle_min_time(google_arguments, options.timing);
 
-  std::vector<char*> google_argv;
-  for (std::string& argument : google_arguments) google_argv.push_back(argument.data());
-  google_argv.push_back(nullptr);
-  int google_argc = static_cast<int>(google_arguments.size());
-  benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);  // --benchmark_time_unit overrides it
-  benchmark::Initialize(&google_argc, google_argv.data());
-  if (google_argc > 1)
-    throw BadInput("unknown or malformed option " + std::string(google_argv[1]) +
-                   ": --help lists them");
+  initialize_google(google_arguments);
 
   require_rival(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
   const std::size_t matches = count_matches(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
   const bool list_only = google_lists(google_arguments);
-  if (std::string_view(build_info::kType) != "Release" && !options.allow_debug && !list_only)
-    throw BadInput("this is a " + std::string(build_info::kType) +
-                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add "
-                   "--gemm_allow_debug");
+  if (!list_only) require_release(options);
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 

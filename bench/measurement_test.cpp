@@ -56,7 +56,7 @@ TEST(Offsets, ReachBeyondTwoToThe31ElementsOnTheGpu) {
   SKIP_WITHOUT_GPU();
   for (const Shape& shape : {Shape{70000, 8, 32768}, Shape{46400, 46400, 8}})
     for (const Case& one : make_cases({shape}, {Precision::f32}, Device::Kind::gpu)) {
-      if (1.2 * ProblemData::bytes_needed(one.problem, cuda()->device()) > cuda()->free_bytes())
+      if (1.2 * ProblemData::bytes_needed(one.problem, 2) > cuda()->free_bytes())
         GTEST_SKIP() << "too little memory for " << one.name();
       EXPECT_EQ(first_complaint(*cuda(), *one.kernel, one.problem), "") << one.name();
     }
@@ -149,7 +149,7 @@ TEST(ProblemData, RotatesPastTwiceTheCacheAndKeepsAtLeastTwoSets) {
   EXPECT_GT(static_cast<double>(ProblemData::set_count(small, device)) * inputs, 2.0 * (60 << 20));
   EXPECT_EQ(ProblemData::set_count(large, device), 2);
   EXPECT_EQ(ProblemData::set_count({46400, 46400, 8, Precision::f32}, device), 2);  // C flushes
-  EXPECT_GT(ProblemData::bytes_needed(large, device), 2 * bytes_minimum(large));
+  EXPECT_GT(ProblemData::bytes_needed(large, 2), 2 * bytes_minimum(large));
 }
 
 TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFit) {
@@ -180,7 +180,8 @@ TEST(Measurement, TimesAVerifiedKernelInBatches) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
   Options options;
-  options.warmup_seconds = 0.01;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.sampling_seconds = 0.05;
   const RegisteredKernel kernel =
       sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
         return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
@@ -188,11 +189,13 @@ TEST(Measurement, TimesAVerifiedKernelInBatches) {
           right(stream);
         };
       });
-  Measurement measurement(*backend, cache, options, {&kernel, {4, 4, 4, Precision::f32}}, 1e9);
-  measurement.begin();
-  const double seconds = measurement.sample();
-  EXPECT_GT(seconds, 0.9e-3);
-  EXPECT_LT(seconds, 1);
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, {4, 4, 4, Precision::f32}});
+  measurement.prepare(1e9);
+  const Timing timing = measurement.time(options.timing);
+  EXPECT_GE(timing.samples_seconds.size(), 5U);
+  EXPECT_GT(timing.quantile_seconds(0), 0.9e-3);
+  EXPECT_LT(timing.quantile_seconds(0.5), 1);
+  EXPECT_GT(timing.kernel_seconds, 0.05);
   EXPECT_LE(measurement.plan().size, 5);  // of 5 ms
   EXPECT_TRUE(measurement.verify().passed());
 }
@@ -201,14 +204,14 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
   Options options;
-  options.row_budget_seconds = 1;
+  options.timing.budget_seconds = 1;
   const RegisteredKernel kernel =
       sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
         return [](Stream) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
       });
   const Case large{&kernel, {512, 512, 2048, Precision::f32}};
   try {
-    Measurement(*backend, cache, options, large, 1e9);
+    Measurement(*backend, nullptr, cache, options, large).prepare(1e9);
     FAIL() << "was run";
   } catch (const Skipped& skipped) {
     EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
@@ -223,8 +226,39 @@ TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
       sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
         return [](Stream) {};  // writes nothing
       });
-  EXPECT_THROW(Measurement(*backend, cache, {}, {&kernel, {4, 4, 4, Precision::f32}}, 1e9),
-               WrongResult);
+  const Options options;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, {4, 4, 4, Precision::f32}});
+  EXPECT_THROW(measurement.prepare(1e9), WrongResult);
+}
+
+// Two kernels that write to the same C: the right one must not cover for the one that stopped.
+TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.samples = 3;
+  const RegisteredKernel right =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return spoiled<[](float*, std::int64_t) {}>(p, d, o);
+      });
+  const RegisteredKernel stops =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return [left = 1, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream s) mutable {
+          if (left-- > 0) right(s);
+        };
+      });
+  const Problem p{16, 16, 16, Precision::f32};
+  Measurement mine(*backend, nullptr, cache, options, {&stops, p});
+  Measurement rival(*backend, nullptr, cache, options, {&right, p});
+  mine.prepare(1e9);
+  rival.prepare(1e9);
+  Timing theirs;
+  const Timing timing = mine.time(options.timing, &rival, &theirs);
+  EXPECT_EQ(timing.samples_seconds.size(), 3U);
+  EXPECT_EQ(theirs.samples_seconds.size(), 3U);
+  EXPECT_TRUE(rival.verify().passed());
+  EXPECT_THROW(mine.verify(), WrongResult);
 }
 
 TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
@@ -232,7 +266,7 @@ TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
   const auto host = make_host_backend();
   constexpr std::int64_t kCount = 100003;
   std::vector<float> expected(kCount), found(kCount);
-  for (const Fill fill : {Fill::uniform, Fill::integers, Fill::zeros}) {
+  for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers, Fill::zeros}) {
     host->fill(expected.data(), ElementType::f32, kCount, fill, 42);
     const Buffer memory = cuda()->allocate(kCount * sizeof(float));
     cuda()->fill(memory.get(), ElementType::f32, kCount, fill, 42);
@@ -302,11 +336,13 @@ TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {
   SKIP_WITHOUT_GPU();
   ProblemCache cache(*cuda(), Fill::uniform, 1);
   Options options;
-  options.warmup_seconds = 0.02;
+  options.timing.warmup_seconds = 0.02;
+  options.timing.sampling_seconds = 0.02;
   for (const Case& one : make_cases({{64, 64, 32}}, {}, Device::Kind::gpu)) {
-    Measurement measurement(*cuda(), cache, options, one, 1e9);
-    measurement.begin();
-    EXPECT_GT(measurement.sample(), 0) << one.name();
+    Measurement measurement(*cuda(), nullptr, cache, options, one);
+    measurement.prepare(1e9);
+    const Timing timing = measurement.time(options.timing);
+    EXPECT_GT(timing.quantile_seconds(0), 0) << one.name();
     EXPECT_EQ(measurement.launch(), "graph") << one.name();
     EXPECT_EQ(measurement.plan().size % measurement.rotation_sets(), 0) << one.name();
     EXPECT_TRUE(measurement.verify().passed()) << one.name();

@@ -88,8 +88,28 @@ TEST(Options, TakesOursAndLeavesGooglesAlone) {
   EXPECT_EQ(options.precisions, (std::vector{Precision::f32, Precision::bf16}));
   EXPECT_EQ(options.device, "1");
   EXPECT_EQ(options.fill, Fill::integers);
-  EXPECT_EQ(options.row_budget_seconds, 2.5);
+  EXPECT_EQ(options.timing.budget_seconds, 2.5);
   EXPECT_EQ(options.peaks.bytes_per_second, 4.8e12);
+}
+
+TEST(Options, OfTheTimingPlan) {
+  EXPECT_EQ(parse({}).timing.state, State::settled);
+  EXPECT_EQ(parse({}).timing.cooldown_seconds, 0);
+  const Options burst =
+      parse({"--gemm_state=burst", "--gemm_burst=4", "--gemm_cache=hot", "--gemm_target=1%",
+             "--gemm_flat=0.05", "--gemm_fill=normal", "--gemm_watch=0", "--gemm_versus=cuBLAS",
+             "--gemm_ceilings=queried"});
+  EXPECT_EQ(burst.timing.state, State::burst);
+  EXPECT_EQ(burst.timing.cooldown_seconds, 1);
+  EXPECT_EQ(burst.timing.burst_launches, 4);
+  EXPECT_FALSE(burst.rotate);
+  EXPECT_DOUBLE_EQ(burst.timing.target, 0.01);
+  EXPECT_DOUBLE_EQ(burst.timing.flat, 0.05);
+  EXPECT_EQ(burst.fill, Fill::normal);
+  EXPECT_EQ(burst.watch_seconds, 0);
+  EXPECT_EQ(burst.versus, "cuBLAS");
+  EXPECT_EQ(burst.ceilings, CeilingsFrom::queried);
+  EXPECT_EQ(parse({"--gemm_cooldown=0", "--gemm_state=burst"}).timing.cooldown_seconds, 0);
 }
 
 TEST(Options, EveryWrongOneIsNamedInOneLine) {
@@ -101,6 +121,10 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_device=",        "--gemm_row_budget=0",    "--gemm_row_budget=-3",
         "--gemm_row_budget=nan", "--gemm_run_budget=inf",  "--gemm_warmup=soon",
         "--gemm_sample=0",       "--gemm_peak_flops=fast", "--gemm_peak_bandwidth=-1",
+        "--gemm_state=warm",     "--gemm_cache=cold",      "--gemm_target=0",
+        "--gemm_target=150%",    "--gemm_flat=nan",        "--gemm_burst=0",
+        "--gemm_burst=1001",     "--gemm_cooldown=-1",     "--gemm_watch=often",
+        "--gemm_patience=0",     "--gemm_ceilings=guess",  "--gemm_versus",
         "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1"}) {
     const std::string message = refusal([&] { parse({bad}); });
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
@@ -112,8 +136,10 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
 
 TEST(Options, HelpListsEachOfThem) {
   for (const char* option :
-       {"device", "shapes", "precisions", "fill", "seed", "warmup", "sample", "row_budget",
-        "run_budget", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
+       {"device",   "shapes",     "precisions",     "fill",        "seed",       "cache",
+        "state",    "warmup",     "flat",           "sample",      "target",     "cooldown",
+        "burst",    "versus",     "row_budget",     "run_budget",  "watch",      "patience",
+        "ceilings", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
     EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
   EXPECT_TRUE(parse({"--help"}).help);
 }

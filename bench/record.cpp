@@ -31,27 +31,28 @@ json count_or_null(T count) {
   return count > 0 ? json(count) : json(nullptr);
 }
 
-json to_json(const std::optional<Range>& range) {
+json json_of(const std::optional<Range>& range) {
   if (!range) return nullptr;
   return {{"min", range->min}, {"median", range->median}, {"max", range->max}};
 }
 
-json to_json(const Roof& roof) {
+json json_of(const Roof& roof) {
   return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};
 }
 
-json to_json(const Ceiling& ceiling) {
+json json_of(const Ceiling& ceiling) {
   const json figure = or_null(ceiling.per_second);
   return {
       {"name", ceiling.name},
       {"precision", ceiling.precision ? json(traits_of(*ceiling.precision).name) : json(nullptr)},
       {"flop_per_second", ceiling.precision ? figure : json(nullptr)},
       {"bytes_per_second", ceiling.precision ? json(nullptr) : figure},
+      {"clock_hz", or_null(ceiling.clock_hz)},
       {"origin", name_of(ceiling.origin)},
       {"source", ceiling.source}};
 }
 
-json to_json(const DeviceInfo& device) {
+json json_of(const DeviceInfo& device, const std::optional<CardFacts>& card) {
   const int cc = device.compute_capability;
   return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
           {"name", device.name},
@@ -70,7 +71,7 @@ json to_json(const DeviceInfo& device) {
           {"power_limit_w", card ? or_null(card->power_limit_w) : json(nullptr)}};
 }
 
-json to_json(const Versus& versus) {
+json json_of(const Versus& versus) {
   return {{"kernel", versus.kernel},  {"ratio", versus.ratio},     {"low", versus.low},
           {"high", versus.high},      {"confidence", kConfidence}, {"seconds", versus.seconds},
           {"samples", versus.samples}};
@@ -80,11 +81,11 @@ json clocks_to_json(const Timing& timing) {
   json reasons = json::object();
   for (const auto& [name, share] : timing.card.reasons) reasons[name] = share;
   return {{"readings", timing.card.readings},
-          {"sm_hz", to_json(timing.card.sm_hz)},
-          {"sm_hz_by_timer", to_json(timing.sm_hz_by_timer())},
-          {"memory_hz", to_json(timing.card.memory_hz)},
-          {"power_w", to_json(timing.card.power_w)},
-          {"temperature_c", to_json(timing.card.temperature_c)},
+          {"sm_hz", json_of(timing.card.sm_hz)},
+          {"sm_hz_by_timer", json_of(timing.sm_hz_by_timer())},
+          {"memory_hz", json_of(timing.card.memory_hz)},
+          {"power_w", json_of(timing.card.power_w)},
+          {"temperature_c", json_of(timing.card.temperature_c)},
           {"throttled_share", or_null(timing.card.throttled_share)},
           {"reasons", reasons}};
 }
@@ -208,15 +209,15 @@ json Results::to_json(const Row& row) const {
           {"median_interval", timed ? finite(timing.median_interval()) : json(nullptr)},
           {"converged", timed ? json(timing.converged) : json(nullptr)},
           {"flop_per_second", timed ? json(row.flop_per_second()) : json(nullptr)},
-          {"roof", roof ? bench::to_json(*roof) : json(nullptr)},
+          {"roof", roof ? json_of(*roof) : json(nullptr)},
           {"of_roof_nominal", or_null(of_roof(row))},
-          {"roof_at_clock", at_clock ? bench::to_json(*at_clock) : json(nullptr)},
+          {"roof_at_clock", at_clock ? json_of(*at_clock) : json(nullptr)},
           {"of_roof_at_clock", or_null(of_roof_at_clock(row))},
           {"of_library", or_null(of_library(row))},
           {"library", paired ? json(row.versus->kernel)
                       : best ? json(best->label)
                              : json(nullptr)},
-          {"versus", timed && row.versus ? bench::to_json(*row.versus) : json(nullptr)},
+          {"versus", timed && row.versus ? json_of(*row.versus) : json(nullptr)},
           {"verification", verification},
           {"clocks", timed ? clocks_to_json(timing) : json(nullptr)},
           {"conformance", timed ? json(conformance(row)) : json(nullptr)},
@@ -229,7 +230,7 @@ json Results::run_to_json() const {
   const Options& options = run_.options;
   const TimingPlan& plan = options.timing;
   json roofs = json::array(), measured = json::array();
-  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(bench::to_json(ceiling));
+  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(json_of(ceiling));
   for (const MeasuredCeiling& ceiling : run_.measured) measured.push_back(bench::to_json(ceiling));
   json overheads;
   if (run_.overheads)
@@ -250,7 +251,7 @@ json Results::run_to_json() const {
             {"cuda_compiler", text_or_null(build_info::kCudaCompiler)},
             {"cuda_architectures", text_or_null(build_info::kCudaArchitectures)}}},
           {"command", run_.command},
-          {"device", bench::to_json(run_.device, run_.card)},
+          {"device", json_of(run_.device, run_.card)},
           {"ceilings", roofs},
           {"measured_ceilings", measured},
           {"kernels", json::array()},
@@ -266,6 +267,7 @@ json Results::run_to_json() const {
             {"flat", plan.flat},
             {"sample_seconds", plan.sample_seconds},
             {"sampling_seconds", plan.sampling_seconds},
+            {"longest_sampling_seconds", plan.longest_sampling_seconds},
             {"target", plan.target},
             {"cooldown_seconds", plan.cooldown_seconds},
             {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},

@@ -166,7 +166,10 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
 }
 
 Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline)
-    : plan_(plan), watch_(watch), started_(now_seconds()), deadline_(deadline) {}
+    : plan_(plan), watch_(watch), started_(now_seconds()), deadline_(deadline) {
+  if (plan_.state == State::settled)
+    deadline_ = std::min(deadline_, started_ + plan_.longest_sampling_seconds);
+}
 
 bool Sampling::enough() {
   const std::size_t taken = spans_.size();

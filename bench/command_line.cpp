@@ -1,0 +1,94 @@
+#include "bench/command_line.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "build_info.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
+template <typename State>
+constexpr bool kSinceOneEight = requires(State& state) {
+  state.SkipWithMessage(std::string());
+};
+
+}  // namespace
+
+std::string google_flag(const std::vector<std::string>& arguments, const std::string& name) {
+  const std::string prefix = "--benchmark_" + name + "=";
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
+    if (argument->starts_with(prefix)) return argument->substr(prefix.size());
+  std::string variable = "BENCHMARK_" + name;
+  for (char& ch : variable) ch = static_cast<char>(std::toupper(static_cast<unsigned char>(ch)));
+  const char* value = std::getenv(variable.c_str());
+  return value == nullptr ? "" : value;
+}
+
+bool google_lists(const std::vector<std::string>& arguments) {
+  const std::string value = google_flag(arguments, "list_tests");
+  const bool bare = std::ranges::find(arguments, "--benchmark_list_tests") != arguments.end();
+  return bare || (!value.empty() && value != "false" && value != "0" && value != "no");
+}
+
+void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
+  const std::string value = google_flag(arguments, "min_time");
+  std::erase_if(arguments, [](const std::string& argument) {
+    return argument.starts_with("--benchmark_min_time=");
+  });
+  arguments.emplace_back(kSinceOneEight<benchmark::State> ? "--benchmark_min_time=1e-12s"
+                                                          : "--benchmark_min_time=1e-12");
+  if (value.empty()) return;
+  const bool times = value.ends_with('x');
+  const std::string digits =
+      times || value.ends_with('s') ? value.substr(0, value.size() - 1) : value;
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number))
+    throw BadInput("--benchmark_min_time=" + value +
+                   " is neither seconds (0.5s) nor samples (100x)");
+  if (times)
+    plan.samples = std::max<std::int64_t>(1, std::llround(number));
+  else
+    plan.sampling_seconds = number;
+}
+
+void initialize_google(std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(arguments.size());
+  benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);  // --benchmark_time_unit overrides it
+  benchmark::Initialize(&argc, argv.data());
+  if (argc > 1)
+    throw BadInput("unknown or malformed option " + std::string(argv[1]) + ": --help lists them");
+}
+
+void require_release(const Options& options) {
+  if (std::string_view(build_info::kType) != "Release" && !options.allow_debug)
+    throw BadInput("this is a " + std::string(build_info::kType) +
+                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add "
+                   "--gemm_allow_debug");
+}
+
+std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu) {
+  const std::string& device = options.device;
+  if (device == "cpu") {
+    why_no_gpu = "--gemm_device=cpu was given";
+    return make_host_backend();
+  }
+  std::unique_ptr<Backend> gpu =
+      make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu,
+                        std::max(options.patience_seconds, options.timing.budget_seconds));
+  if (gpu) return gpu;
+  if (device != "auto") throw BadInput("--gemm_device=" + device + ": " + why_no_gpu);
+  return make_host_backend();
+}
+
+}  // namespace gemm::bench

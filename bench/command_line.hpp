@@ -1,0 +1,40 @@
+// What the programs here share: Google Benchmark's flags as it will see them, the device, exit
+// codes.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/backend.hpp"
+#include "bench/options.hpp"
+
+namespace gemm::bench {
+
+constexpr int kFailedRow = 1, kBadInput = 2, kInterrupted = 130;
+
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A Google Benchmark flag, from the command line or else the environment; empty if not given.
+std::string google_flag(const std::vector<std::string>& arguments, const std::string& name);
+
+// Is --benchmark_list_tests on?
+bool google_lists(const std::vector<std::string>& arguments);
+
+// --benchmark_min_time says how long (0.5, 0.5s) or how often (100x) a row is sampled at least. To
+// Google Benchmark one call is always enough: it holds all the samples.
+void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan);
+
+// Hands the arguments to benchmark::Initialize; throws BadInput for what it leaves.
+void initialize_google(std::vector<std::string>& arguments);
+
+// Throws BadInput for a build whose times mean nothing.
+void require_release(const Options& options);
+
+// `why_no_gpu` tells a GPU kernel's user what is missing.
+std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu);
+
+}  // namespace gemm::bench

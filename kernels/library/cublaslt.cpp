@@ -137,7 +137,7 @@ class Trial {
     }
     if (candidates.empty()) throw std::runtime_error("none of cublasLt's algorithms runs");
     if (candidates.size() == 1) return candidates.front().algorithm;
-    for (int round = 0; round <= 9 && (round < 2 || spent_ < kTrialMilliseconds); ++round)
+    for (int round = 0; round <= 5 && (round < 2 || spent_ < kTrialMilliseconds); ++round)
       for (Candidate& candidate : candidates) {
         const float batch = time([&] { check(cudaGraphLaunch(candidate.batch.get(), on())); });
         if (round > 0)

@@ -78,6 +78,8 @@ class Backend {
 
   // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
   virtual void run(const Launch& launch) = 0;
+  // The GPU kernels that a launch runs, as far as that can be known (bench/kernel_names.hpp).
+  virtual std::vector<std::string> kernel_names(const Launch& launch) = 0;
   // `count` launches that take turns among `launches`, going on where the last time ended; as one
   // CUDA graph, which always begins with the first, if asked. The launches must outlive the batch.
   virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bench/backend.hpp"
+#include "bench/kernel_names.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -384,6 +385,10 @@ class CudaBackend : public Backend {
   void run(const Launch& launch) override {
     launch(stream_);
     finish();
+  }
+
+  std::vector<std::string> kernel_names(const Launch& launch) override {
+    return bench::kernel_names(launch, stream_);
   }
 
   std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,

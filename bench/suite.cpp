@@ -6,8 +6,6 @@
 #include <iostream>
 #include <limits>
 
-#include "bench/kernel_names.hpp"
-
 namespace gemm::bench {
 namespace {
 
@@ -150,7 +148,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
                                                    .operand_sets = row.rotation_sets,
                                                    .highest_sm_hz = row.timing.highest_sm_hz()}))
       throw std::runtime_error(*wrong);
-    row.device_kernels = kernel_names(active_->launches()[0]);
+    row.device_kernels = backend_->kernel_names(active_->launches()[0]);
   }
 }
 

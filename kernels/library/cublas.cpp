@@ -1,28 +1,16 @@
 // cuBLAS: the baseline that every other row is compared with. FP32 in both of its modes, because
 // the default may choose algorithms that PEDANTIC forbids, and either can be the faster one.
-#include <cublas_v2.h>
+#include "kernels/library/cublas.hpp"
 
-#include <climits>
 #include <memory>
-#include <source_location>
-#include <stdexcept>
 
 #include "kernels/registry.hpp"
 
 namespace gemm {
 namespace {
 
-void check(cublasStatus_t status, std::source_location where = std::source_location::current()) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
-                             ": " + cublasGetStatusString(status));
-}
-
-void check(cudaError_t status, std::source_location where = std::source_location::current()) {
-  if (status != cudaSuccess)
-    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
-                             ": " + cudaGetErrorString(status));
-}
+using cublas::check;
+using cublas::Mode;
 
 // A handle and a workspace of its own: with cuBLAS's default one a captured graph would allocate.
 class Library {
@@ -69,24 +57,6 @@ class Library {
   void* workspace_ = nullptr;
 };
 
-struct Mode {
-  cudaDataType_t type;
-  cublasComputeType_t compute;
-};
-
-Mode mode_of(Precision precision) {
-  switch (precision) {
-    case Precision::tf32:
-      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case Precision::bf16:
-      return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
-    case Precision::f16:
-      return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
-    default:
-      return {CUDA_R_32F, CUBLAS_COMPUTE_32F};
-  }
-}
-
 Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   return [=, library = Library::shared()](Stream stream) {
@@ -98,14 +68,6 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   };
 }
 
-std::optional<std::string> unsupported(const Problem& p, const Device& device) {
-  if (std::max({p.m, p.n, p.k}) > INT_MAX) return "cublasGemmEx takes 32-bit sizes";
-  const bool ampere = device.compute_capability >= 80;
-  if (!ampere && (p.precision == Precision::tf32 || p.precision == Precision::bf16))
-    return "no " + std::string(traits_of(p.precision).unit_name) + " below compute capability 8.0";
-  return std::nullopt;
-}
-
 Kernel variant(std::string_view math, std::vector<Precision> precisions,
                Launch (*prepare)(const Problem&, const Device&, const Operands&)) {
   return {
@@ -114,7 +76,7 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
       .idea = "NVIDIA's library: the reference for every GPU kernel.",
       .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace",
       .precisions = std::move(precisions),
-      .unsupported = unsupported,
+      .unsupported = cublas::unsupported,
       .prepare = prepare,
   };
 }
@@ -122,7 +84,7 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
 const Registration with_default(
     variant("default", {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
             [](const Problem& p, const Device&, const Operands& o) {
-              return prepare(p, o, mode_of(p.precision));
+              return prepare(p, o, cublas::mode_of(p.precision));
             }));
 const Registration with_pedantic(
     variant("pedantic", {Precision::f32}, [](const Problem& p, const Device&, const Operands& o) {

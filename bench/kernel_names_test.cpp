@@ -1,0 +1,96 @@
+// Names as the driver gives them are made readable, and (label gpu) found for kernels of our own
+// and of the library.
+#include "bench/kernel_names.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bench/backend.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// The mangled name of `outer::inner<1, 1, ...>(int)`, with so many template arguments.
+std::string mangled(int arguments) {
+  std::string name = "_ZN5outer5innerI";
+  for (int i = 0; i < arguments; ++i) name += "Li1E";
+  return name + "EEvi";
+}
+
+TEST(KernelName, IsDemangled) {
+  EXPECT_EQ(readable_kernel_name("_ZN4gemm4simt5naiveEPKfPf"),
+            "gemm::simt::naive(float const*, float*)");
+  EXPECT_EQ(readable_kernel_name(mangled(2).c_str()), "void outer::inner<1, 1>(int)");
+  EXPECT_EQ(readable_kernel_name("nvjet_hsh_128x256_64x4"), "nvjet_hsh_128x256_64x4");
+}
+
+TEST(KernelName, LosesItsArgumentsWhenItIsLong) {
+  std::string many_arguments = "_ZN12_GLOBAL__N_14longIfEEv";
+  for (int i = 0; i < 60; ++i) many_arguments += "PKf";
+  EXPECT_EQ(readable_kernel_name(many_arguments.c_str()), "(anonymous namespace)::long<float>");
+
+  EXPECT_EQ(readable_kernel_name(mangled(100).c_str()), "outer::inner<...>");
+  const std::string plain(300, 'x');
+  EXPECT_EQ(readable_kernel_name(plain.c_str()), plain.substr(0, 197) + "...");
+}
+
+class KernelNamesOnTheGpu : public testing::Test {
+ protected:
+  static constexpr Problem kProblem{256, 256, 256, Precision::f32};
+
+  void SetUp() override {
+    std::string reason;
+    backend_ = make_cuda_backend(0, reason);
+    if (backend_ == nullptr) GTEST_SKIP() << reason;
+    for (Buffer& matrix : matrices_) {
+      matrix = backend_->allocate(256 * 256 * sizeof(float));
+      backend_->poison(matrix.get(), 256 * 256 * sizeof(float));
+    }
+  }
+
+  Launch launch_of(std::string_view name) const {
+    const auto found = std::ranges::find(registry(), name, &RegisteredKernel::name);
+    if (found == registry().end()) throw std::runtime_error("no such kernel");
+    return found->prepare(kProblem, backend_->device(),
+                          {matrices_[0].get(), matrices_[1].get(), matrices_[2].get()});
+  }
+
+  std::vector<std::string> names_of(const Launch& launch) const {
+    std::vector<std::string> names;
+    backend_->run([&](Stream stream) { names = kernel_names(launch, stream); });
+    return names;
+  }
+
+  std::unique_ptr<Backend> backend_;
+  Buffer matrices_[3];
+};
+
+TEST_F(KernelNamesOnTheGpu, FindsKernelsOfOurOwnOnTheGpu) {
+  const auto names = names_of(launch_of("Naive"));
+  ASSERT_EQ(names.size(), 1U);
+  EXPECT_NE(names[0].find("naive"), std::string::npos) << names[0];
+}
+
+TEST_F(KernelNamesOnTheGpu, FindsThoseOfTheLibraryOnTheGpu) {
+  for (const char* name : {"cuBLAS", "cuBLASLt"}) {
+    const auto names = names_of(launch_of(name));
+    ASSERT_FALSE(names.empty()) << name;
+    for (const std::string& one : names) EXPECT_FALSE(one.empty()) << name;
+  }
+}
+
+TEST_F(KernelNamesOnTheGpu, LeavesTheStreamUsableWhateverTheLaunchDoesOnTheGpu) {
+  EXPECT_TRUE(names_of([](Stream) { throw std::runtime_error("no"); }).empty());
+  EXPECT_TRUE(names_of([](Stream) {}).empty());
+  // Waiting for a stream that is being captured is refused.
+  const Launch naive = launch_of("Naive");
+  EXPECT_TRUE(names_of([&](Stream) { backend_->run(naive); }).empty());
+  backend_->run(naive);
+  EXPECT_EQ(names_of(naive).size(), 1U);
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,276 @@
+// cublasLt: NVIDIA's library with the choice of the algorithm in the open. Its heuristic names
+// several, best guess first; the guess is one row, the fastest of all when tried is the other.
+#include <cublasLt.h>
+
+#include <cmath>
+#include <memory>
+#include <type_traits>
+
+#include "kernels/library/cublas.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm {
+namespace {
+
+using cublas::check;
+
+constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+constexpr int kMostAlgorithms = 32;
+// About so much of the card's time goes into finding the fastest, a third of it into the first
+// launches: where one takes longer than that, only the first algorithm is tried.
+constexpr float kTrialMilliseconds = 300;
+constexpr float kBatchMilliseconds = 2;  // a single launch, which tells how many, seems longer
+
+template <auto kDestroy>
+struct Destroy {
+  template <typename Handle>
+  void operator()(Handle* handle) const {
+    kDestroy(handle);
+  }
+};
+template <typename Handle, auto kDestroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
+
+using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
+using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Workspace = Owned<void*, cudaFree>;
+using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
+using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+template <typename Owner, typename Create, typename... Arguments>
+Owner make(Create create, Arguments... arguments) {
+  typename Owner::pointer handle = nullptr;
+  check(create(&handle, arguments...));
+  return Owner(handle);
+}
+
+// In bytes; algorithms with wide loads ask for it.
+struct Alignment {
+  std::uint32_t a = 256, b = 256, c = 256;
+  bool operator==(const Alignment&) const = default;
+
+  static Alignment of(const Operands& o) {
+    const auto bytes = [](const void* pointer) {
+      const auto address = reinterpret_cast<std::uintptr_t>(pointer) | 256;
+      return static_cast<std::uint32_t>(address & -address);
+    };
+    return {bytes(o.a), bytes(o.b), bytes(o.c)};
+  }
+};
+
+// One problem as cublasLt sees it. Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
+class Matmul {
+ public:
+  explicit Matmul(const Problem& p) : problem_(p), mode_(cublas::mode_of(p.precision)) {}
+
+  const Problem& problem() const { return problem_; }
+
+  // What the heuristic suggests, best guess first; nothing if it has no algorithm.
+  std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment) const {
+    const auto preference = make<Preference>(cublasLtMatmulPreferenceCreate);
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
+      check(cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value, sizeof value));
+    };
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.a);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment.c);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment.c);
+    // Partial sums of split-K stay FP32. The two other schemes keep them in the type of C, which is
+    // as good where that is FP32.
+    if (mode_.type != CUDA_R_32F)
+      set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+          std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+
+    std::vector<cublasLtMatmulHeuristicResult_t> results(kMostAlgorithms);
+    int found = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        library_.get(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
+        kMostAlgorithms, results.data(), &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+    check(status);
+    results.resize(found);
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    for (const cublasLtMatmulHeuristicResult_t& result : results)
+      if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+    return algorithms;
+  }
+
+  cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
+                         Stream stream) const {
+    const float one = 1, zero = 0;
+    return cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a, a_.get(),
+                          &zero, o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
+                          kWorkspaceBytes, stream);
+  }
+
+ private:
+  Layout layout(std::int64_t rows, std::int64_t columns) const {
+    return make<Layout>(cublasLtMatrixLayoutCreate, mode_.type, rows, columns, rows);
+  }
+
+  Problem problem_;
+  cublas::Mode mode_;
+  Library library_ = make<Library>(cublasLtCreate);
+  Operation operation_ = make<Operation>(cublasLtMatmulDescCreate, mode_.compute, CUDA_R_32F);
+  Layout a_ = layout(problem_.k, problem_.m), b_ = layout(problem_.n, problem_.k),
+         c_ = layout(problem_.n, problem_.m);
+};
+
+// Times algorithms on one operand set, which stays in the L2 if it fits.
+class Trial {
+ public:
+  Trial(const Matmul& matmul, const Operands& operands, void* workspace)
+      : matmul_(matmul), operands_(operands), workspace_(workspace) {}
+
+  // The least median of a few rounds, each with a batch of every algorithm, so that a clock that
+  // drifts meets all of them; the first round warms up. What does not run is left out.
+  cublasLtMatmulAlgo_t fastest(const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+    std::vector<Candidate> candidates;
+    for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
+      if (!candidates.empty() && spent_ > kTrialMilliseconds / 3) break;
+      if (auto candidate = candidate_of(algorithm)) candidates.push_back(std::move(*candidate));
+    }
+    if (candidates.empty()) throw std::runtime_error("none of cublasLt's algorithms runs");
+    if (candidates.size() == 1) return candidates.front().algorithm;
+    for (int round = 0; round <= 5 && (round < 2 || spent_ < kTrialMilliseconds); ++round)
+      for (Candidate& candidate : candidates) {
+        const float batch = time([&] { check(cudaGraphLaunch(candidate.batch.get(), on())); });
+        if (round > 0)
+          candidate.milliseconds.push_back(batch / static_cast<float>(candidate.launches));
+      }
+    return std::ranges::min_element(candidates, {}, &Candidate::median)->algorithm;
+  }
+
+ private:
+  // A graph, as the rows of short kernels are, because the host's rate would hide the difference.
+  struct Candidate {
+    cublasLtMatmulAlgo_t algorithm;
+    GraphExec batch;
+    int launches;
+    std::vector<float> milliseconds;  // of one launch
+
+    float median() const {
+      std::vector<float> sorted = milliseconds;
+      std::ranges::sort(sorted);
+      return sorted[sorted.size() / 2];
+    }
+  };
+
+  std::optional<Candidate> candidate_of(const cublasLtMatmulAlgo_t& algorithm) {
+    if (!enqueue(algorithm)) return std::nullopt;  // loads its code
+    const float once = time([&] { enqueue(algorithm); });
+    const float wanted = kBatchMilliseconds / std::max(once, 1e-3F);
+    const int launches = std::clamp(static_cast<int>(wanted), 1, 1000);
+    check(cudaStreamBeginCapture(on(), cudaStreamCaptureModeRelaxed));
+    bool captured = true;
+    for (int i = 0; i < launches && captured; ++i) captured = enqueue(algorithm);
+    cudaGraph_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(on(), &graph);
+    const Graph owned(graph);
+    if (!captured || ended != cudaSuccess) {
+      cudaGetLastError();
+      return std::nullopt;
+    }
+    return Candidate{algorithm, make<GraphExec>(cudaGraphInstantiateWithFlags, graph, 0), launches};
+  }
+
+  bool enqueue(const cublasLtMatmulAlgo_t& algorithm) {
+    if (matmul_.enqueue(operands_, algorithm, workspace_, on()) == CUBLAS_STATUS_SUCCESS)
+      return true;
+    cudaGetLastError();
+    return false;
+  }
+
+  // In milliseconds.
+  template <typename Work>
+  float time(Work work) {
+    check(cudaEventRecord(start_.get(), on()));
+    work();
+    check(cudaEventRecord(stop_.get(), on()));
+    check(cudaEventSynchronize(stop_.get()));
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()));
+    spent_ += milliseconds;
+    return milliseconds;
+  }
+
+  Stream on() const { return stream_.get(); }
+
+  const Matmul& matmul_;
+  Operands operands_;
+  void* workspace_;
+  float spent_ = 0;
+  OwnedStream stream_ = make<OwnedStream>(cudaStreamCreateWithFlags, cudaStreamNonBlocking);
+  Event start_ = make<Event>(cudaEventCreateWithFlags, cudaEventDefault),
+        stop_ = make<Event>(cudaEventCreateWithFlags, cudaEventDefault);
+};
+
+enum class Choice { first, best };
+
+// What the operand sets of a case share. It lives as long as one of their launches.
+class Plan {
+ public:
+  Plan(const Problem& p, const Operands& o, Choice choice)
+      : matmul_(p), alignment_(Alignment::of(o)) {
+    const auto algorithms = matmul_.algorithms(alignment_);
+    if (algorithms.empty()) throw std::runtime_error(kNoAlgorithm);
+    algorithm_ = choice == Choice::first ? algorithms.front()
+                                         : Trial(matmul_, o, workspace_.get()).fastest(algorithms);
+  }
+
+  void enqueue(const Operands& o, Stream stream) const {
+    check(matmul_.enqueue(o, algorithm_, workspace_.get(), stream));
+  }
+
+  template <Choice kChoice>
+  static std::shared_ptr<const Plan> shared(const Problem& p, const Operands& o) {
+    static std::weak_ptr<const Plan> living;
+    auto plan = living.lock();
+    if (plan && plan->matmul_.problem() == p && plan->alignment_ == Alignment::of(o)) return plan;
+    living = plan = std::make_shared<const Plan>(p, o, kChoice);
+    return plan;
+  }
+
+  static constexpr char kNoAlgorithm[] = "cublasLt has no algorithm for this problem";
+
+ private:
+  Matmul matmul_;
+  Alignment alignment_;
+  Workspace workspace_ =
+      make<Workspace>([](void** memory) { return cudaMalloc(memory, kWorkspaceBytes); });
+  cublasLtMatmulAlgo_t algorithm_;
+};
+
+std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if (const auto why = cublas::unsupported(p, device)) return why;
+  if (Matmul(p).algorithms({}).empty()) return Plan::kNoAlgorithm;
+  return std::nullopt;
+}
+
+template <Choice kChoice>
+Kernel variant(std::string_view name, std::string_view idea) {
+  return {
+      .name = "cuBLASLt",
+      .parameters = {{"algo", std::string(name)}},
+      .idea = idea,
+      .source = "cuBLAS, cublasLtMatmul with a 64 MiB workspace",
+      .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
+      .unsupported = unsupported,
+      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        return [o, plan = Plan::shared<kChoice>(p, o)](Stream stream) { plan->enqueue(o, stream); };
+      },
+  };
+}
+
+const Registration first(variant<Choice::first>(
+    "first", "NVIDIA's library, with the algorithm that it expects to win."));
+const Registration best(variant<Choice::best>(
+    "best", "NVIDIA's library, with the algorithm that won when all were tried."));
+
+}  // namespace
+}  // namespace gemm

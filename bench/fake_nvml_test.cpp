@@ -1,7 +1,8 @@
 // A library with the names and the binary interface of NVML, for card_test.cpp: the bus id chooses
 // how the card behaves. Structures are read and written byte by byte, at the offsets of the public
 // header, so that a wrong declaration in card.cpp is found. With FAKE_NVML_OLD it has only what a
-// driver of 2018 has. Ends the process if it is unloaded while initialised.
+// driver of 2018 has. Ends the process if it is unloaded while initialised, or if a card is asked
+// again that has said that it is lost.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@ struct FakeCard {
   bool instant_power = true;
   int answers = -1;  // calls that are answered before the card is lost; -1: all
   bool clocks_lowered = false;
+  bool lost = false;
 };
 
 FakeCard cards[] = {
@@ -41,7 +43,11 @@ struct Guard {
 // Every question to a card passes here.
 int answer(FakeCard* card) {
   if (users == 0) return kUninitialized;
-  if (card->answers == 0) return kGpuIsLost;
+  if (card->answers == 0) {
+    if (card->lost) std::abort();
+    card->lost = true;
+    return kGpuIsLost;
+  }
   if (card->answers > 0) --card->answers;
   return kSuccess;
 }

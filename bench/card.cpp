@@ -8,7 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "bench/measurement.hpp"
+#include "bench/timing.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "bench/backend.hpp"
-#include "bench/measurement.hpp"
+#include "bench/timing.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <thread>
@@ -330,6 +331,22 @@ TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {
   EXPECT_EQ(data.judge(p, 1).outside_bytes, 1);
   cuda()->copy(c - 2, &zero, sizeof zero);
   EXPECT_LT(data.judge(p, 1).outside_bytes, 0);
+}
+
+// A card that hangs: the wait ends, and says so. The kernel ends by itself, after the patience.
+TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  std::string reason;
+  const auto impatient = make_cuda_backend(0, reason, 0.2);
+  const Problem p{8192, 8192, 8192, Precision::f32};
+  ProblemData data(*cuda(), p, Fill::zeros, 1, 1);
+  const auto cases = make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu);
+  const auto slow = std::ranges::find_if(
+      cases, [](const Case& one) { return one.kernel->name == "NaiveUncoalesced"; });
+  ASSERT_NE(slow, cases.end());
+  const Launch launch = slow->kernel->prepare(p, cuda()->device(), data.sets()[0]);
+  EXPECT_THROW(impatient->run(launch), DeviceLost);
+  cuda()->run([](Stream) {});
 }
 
 TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {

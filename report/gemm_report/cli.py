@@ -5,10 +5,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gemm_report.document import RecordError
 from gemm_report.figures import write_figure, write_figures
 from gemm_report.palette import looks
 from gemm_report.readme import PICTURES, ReadmeError, filled
-from gemm_report.record import Record, RecordError, read_record
+from gemm_report.record import Record, read_record
 from gemm_report.summary import summary
 
 CHECK_FAILED = 1

@@ -70,7 +70,7 @@ def test_figure_names_kernels_roofs_and_conditions(
     for label in {row.label for row in gpu.rows_with("timed")}:
         assert label in svg
     for fact in (
-        *("Test GPU", "driver 550.0", "0123456789ab", "2025-01-31"),
+        *("Test GPU", "driver 550.54.15", "0123456789ab", "2025-01-31"),
         *("uniform[-1,1]", "CUDA events", "fixed power, settled"),
         *("FP32 FMA: 66.9 TFLOP/s (queried)", "BF16 tensor core: 989 TFLOP/s (table)"),
         "Not drawn: 1 skipped, 1 failed",

@@ -13,8 +13,12 @@ from typing import Any, NoReturn
 _LARGEST = sys.float_info.max
 
 
-class RecordError(Exception):
+class InputError(Exception):
     """What is wrong with which file, and what to do about it: one line."""
+
+
+class RecordError(InputError):
+    """The file is a record or a calibration, or should be."""
 
 
 @dataclass(frozen=True)

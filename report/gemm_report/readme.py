@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from gemm_report.document import InputError
 from gemm_report.ladder import drawn_rows, headlines
 from gemm_report.marks import mark, notes
 from gemm_report.page import method_line, missing_rows, run_line
@@ -13,7 +14,7 @@ from gemm_report.summary import markdown_table
 PICTURES = ("roofline", "throughput")
 
 
-class ReadmeError(Exception):
+class ReadmeError(InputError):
     """What is wrong with the README, in one line."""
 
 

@@ -4,6 +4,7 @@ The format is that of results/schema.json. What is checked here is what the repo
 schema has the whole of it, and the tests hold every stored record against it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -179,9 +180,8 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Names the variant as its benchmark is named: Tiled/tile:16."""
-        parts = [self.kernel, *(f"{name}:{value}" for name, value in self.parameters)]
-        return "/".join(parts if self.layout == "nn" else [*parts, self.layout])
+        """Names the variant."""
+        return variant(self.kernel, self.parameters, self.layout)
 
     @property
     def shape(self) -> str:
@@ -281,6 +281,12 @@ class Record:
     def unknown_roofs(self) -> list[Ceiling]:
         """The roofs of which only the reason is known why they are not."""
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
+
+
+def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
+    """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
+    parts = [kernel, *(f"{name}:{value}" for name, value in parameters)]
+    return "/".join(parts if layout == "nn" else [*parts, layout])
 
 
 def read_record(path: Path) -> Record:
@@ -404,7 +410,7 @@ def _row(benchmark: Object) -> Row:
         else 0,
         flop_per_byte=row.positive("flop_per_byte"),
         samples_seconds=row.positives("samples_seconds"),
-        seconds=seconds and Seconds(*(seconds.positive(q) for q in ("median", "q1", "q3", "min"))),
+        seconds=seconds and _seconds(seconds),
         flop_per_second=row.positive_or_none("flop_per_second"),
         roof=roof and Roof(roof.take("name", str), roof.positive("flop_per_second")),
         of_roof_nominal=row.positive_or_none("of_roof_nominal"),
@@ -429,6 +435,13 @@ def _row(benchmark: Object) -> Row:
         ),
         departures=row.texts("departures"),
     )
+
+
+def _seconds(seconds: Object) -> Seconds:
+    found = Seconds(*(seconds.positive(key) for key in ("median", "q1", "q3", "min")))
+    if not found.min <= found.q1 <= found.median <= found.q3:
+        seconds.complain("median", "is not between the quartiles, or they are below the minimum")
+    return found
 
 
 def _clocks(clocks: Object) -> Clocks:

@@ -220,11 +220,10 @@ def _label_memory(axes: Axes, roofs: Sequence[Ceiling], thin: Sequence[Ceiling])
     )
     start = 1.15 * axes.get_xlim()[0]
     for i, roof in enumerate(named):
-        above = 4 + i * 10
         axes.annotate(
             roof_text([roof]),
             (start, start * max(_memory(named))),
-            xytext=(-above * math.sin(angle), above * math.cos(angle)),
+            xytext=(0, (4 + 10 * i) / math.cos(angle)),
             textcoords="offset points",
             rotation=math.degrees(angle),
             rotation_mode="anchor",

@@ -15,19 +15,15 @@ def summary(record: Record) -> str:
     parts = [f"# GEMM benchmark: {record.device.name}"]
     if not record.complete:
         parts.append("**This record is incomplete:** the run was interrupted or still goes on.")
+    conditions = [
+        run_line(record),
+        method_line(record),
+        record.conformance,
+        record.time and _time(record.time),
+        f"record `{record.path.name}`",
+    ]
     parts += [
-        "  \n".join(
-            filter(
-                None,
-                [
-                    run_line(record),
-                    method_line(record),
-                    record.conformance,
-                    record.time and _time(record.time),
-                    f"record `{record.path.name}`",
-                ],
-            )
-        ),
+        "  \n".join(filter(None, conditions)),
         "## Roofs",
         markdown_table(
             ["roof", "precision", "value", "origin", "source"],

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gemm_report.cli import BAD_INPUT, main
-from gemm_report.record import RecordError, read_record
+from gemm_report.document import RecordError
+from gemm_report.record import read_record
 
 
 def without_gemm(text: str) -> str:
@@ -30,6 +31,18 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "NaN": (lambda text: text.replace('"k": 256', '"k": NaN', 1), "has NaN, which is not JSON"),
     "Infinity": (lambda text: text.replace('"k": 256', '"k": -Infinity', 1), "has -Infinity"),
     "overflow": (lambda text: text.replace('"k": 256', '"k": 1e999', 1), "not a positive number"),
+    "overflow of a sample": (
+        lambda text: text.replace('"samples_seconds": [', '"samples_seconds": [1e999, ', 1),
+        "something other than positive numbers",
+    ),
+    "an integer beyond all doubles": (
+        lambda text: text.replace('"k": 256', f'"k": 1{"0" * 400}', 1),
+        "not a positive number",
+    ),
+    "an endless integer": (
+        lambda text: text.replace('"k": 256', f'"k": 1{"0" * 5000}', 1),
+        "thousands of digits",
+    ),
     "a list": (lambda text: "[]", "other JSON"),
     "plain Google Benchmark": (without_gemm, "plain Google Benchmark output"),
     "newer": (
@@ -92,7 +105,9 @@ def damaged(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_no_damage_reaches_the_user_as_a_python_error(gpu_path: Path, tmp_path: Path) -> None:
     document = json.loads(gpu_path.read_text(encoding="utf-8"))
-    document["benchmarks"] = document["benchmarks"][:1]
+    document["benchmarks"] = [
+        next(b for b in document["benchmarks"] if b.get("gemm", {}).get("versus"))
+    ]
     path = tmp_path / "record.json"
     refused = set()
     for what, changed in damaged(document):
@@ -107,3 +122,7 @@ def test_no_damage_reaches_the_user_as_a_python_error(gpu_path: Path, tmp_path: 
     assert "('benchmarks', 0, 'gemm', 'kernel') missing" in refused
     assert "('benchmarks', 0, 'gemm', 'seconds', 'median') -1" in refused
     assert "('context', 'gemm', 'schema') True" in refused
+    assert "('benchmarks', 0, 'gemm', 'samples_seconds') [None]" in refused
+    assert "('benchmarks', 0, 'gemm', 'clocks', 'sm_hz_by_timer', 'median') -1" in refused
+    assert "('context', 'gemm', 'time', 'wall_seconds') text" in refused
+    assert "('benchmarks', 0, 'gemm', 'departures') missing" not in refused, "earlier records"

@@ -5,21 +5,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gemm_report.figures import write_figure, write_figures
-from gemm_report.palette import looks
-from gemm_report.readme import PICTURES, ReadmeError, filled
-from gemm_report.record import Record, RecordError, read_record
-from gemm_report.summary import summary
+from gemm_report import calibrate
+from gemm_report.document import InputError, RecordError
+from gemm_report.record import Record, read_record
+
+# What draws is imported where something is drawn: a calibration is made without matplotlib.
 
 CHECK_FAILED = 1
 BAD_INPUT = 3
 
 _EPILOG = """\
 examples:
-  gemm-report figures results/h200/2025-01-31T120000Z-0123abc.json
+  gemm-report figures results/h200/20250131T120000Z-0123abc.json
   gemm-report figures before.json after.json -o comparison
-  gemm-report readme results/h200/2025-01-31T120000Z-0123abc.json
-  gemm-report readme results/h200/2025-01-31T120000Z-0123abc.json --check
+  gemm-report readme results/h200/20250131T120000Z-0123abc.json
+  gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
+  gemm-report calibrate 1.json 2.json 3.json -o noise.json
 
 exit codes:
   0  done
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
-    except (RecordError, ReadmeError) as error:
+    except InputError as error:
         message = str(error)
     except OSError as error:
         message = f"{error.filename or 'output'}: {error.strerror or error}"
@@ -43,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _figures(options: argparse.Namespace) -> int:
+    from gemm_report.figures import write_figures
+    from gemm_report.palette import looks
+    from gemm_report.summary import summary
+
     records = [read_record(path) for path in options.records]
     folders = [_folder(record, records, options.output) for record in records]
     looks_of_all = looks(records)
@@ -66,6 +71,10 @@ def _folder(record: Record, records: Sequence[Record], output: Path | None) -> P
 
 
 def _readme(options: argparse.Namespace) -> int:
+    from gemm_report.figures import write_figure
+    from gemm_report.palette import looks
+    from gemm_report.readme import PICTURES, filled
+
     record = read_record(options.record)
     text = filled(options.readme, record, options.pictures)
     if options.check:
@@ -84,10 +93,19 @@ def _readme(options: argparse.Namespace) -> int:
     return 0
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    calibrate.check_free(options.output)
+    document = calibrate.calibration([read_record(path) for path in options.records])
+    calibrate.write(document, options.output)
+    print(calibrate.table(document))
+    print(options.output)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gemm-report",
-        description="Figures and tables from the records of gemm_bench.",
+        description="Figures, tables and noise from the records of gemm_bench.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -115,4 +133,13 @@ def _parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="change nothing; exit 1 if the text would change"
     )
     readme.set_defaults(run=_readme)
+
+    noise = commands.add_parser(
+        "calibrate", help="write how far medians of equal runs are apart, and show it"
+    )
+    noise.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="of fresh processes, two or more"
+    )
+    noise.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    noise.set_defaults(run=_calibrate)
     return parser

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 
 from gemm_report.placement import spread
-from gemm_report.quantity import quantity
+from gemm_report.quantity import megahertz, quantity
 from gemm_report.record import Ceiling, Record
 
 POINTS = 72  # in an inch
@@ -41,6 +41,7 @@ class Label:
     y: float
     color: str = ROOF_COLOR
     marker: str | None = None
+    thin: bool = False
 
 
 class Page:
@@ -55,7 +56,7 @@ class Page:
         head = _wrapped([run_line(record), method_line(record)], width)
         if missing := missing_rows(record):
             notes = [*notes, f"Not drawn: {missing}; the record has the reasons."]
-        notes = _wrapped(notes, width)
+        notes = _wrapped([*filter(None, [record.conformance]), *notes], width)
         self._above = _MARGIN + _TITLE + len(head) * _SMALL_PITCH / POINTS + 0.1
         below = _MARGIN + len(notes) * _SMALL_PITCH / POINTS
         self._size = width + 2 * _MARGIN, self._above + height + below
@@ -98,10 +99,13 @@ def run_line(record: Record) -> str:
 
 
 def method_line(record: Record) -> str:
-    """Under which conditions the numbers hold."""
+    """Under which conditions the numbers hold, as far as the conformance line does not say it."""
     method = record.method
+    timer = f"timed with {method.timer}"
+    if record.conformance:
+        return timer
     clocks = ", ".join(filter(None, (method.test, method.state))) or "clock policy not known"
-    return f"fill {method.fill} · timed with {method.timer} · {clocks}"
+    return f"fill {method.fill} · {timer} · {clocks}"
 
 
 def missing_rows(record: Record) -> str | None:
@@ -113,14 +117,20 @@ def missing_rows(record: Record) -> str | None:
 
 
 def roof_text(ceilings: Sequence[Ceiling]) -> str:
-    """Names roofs of one value: name, value, origin."""
+    """Names roofs of one value: name, value, origin, and the clock that a measured one had."""
     first = ceilings[0]
     value = (
         quantity(first.flop_per_second, "FLOP/s")
         if first.flop_per_second
         else quantity(first.bytes_per_second or 0, "B/s")
     )
-    return f"{', '.join(c.name for c in ceilings)}: {value} ({first.origin})"
+    at_clock = f" at {megahertz(first.clock_hz)}" if is_measured(first) and first.clock_hz else ""
+    return f"{', '.join(c.name for c in ceilings)}: {value} ({first.origin}{at_clock})"
+
+
+def is_measured(ceiling: Ceiling) -> bool:
+    """Whether a roof was seen, not computed."""
+    return ceiling.origin == "measured"
 
 
 def unknown_roof_text(ceiling: Ceiling) -> str:
@@ -179,7 +189,7 @@ def size_in_points(axes: Axes) -> tuple[float, float]:
 
 
 def _weight(label: Label) -> str:
-    return "normal" if label.marker else "bold"
+    return "normal" if label.marker or label.thin else "bold"
 
 
 def _text_width(text: str, size: float, weight: str) -> float:

@@ -29,6 +29,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{significant(scaled(value, prefix))} {prefix}{unit}"
 
 
+def megahertz(value: float) -> str:
+    """For example 1980 MHz: nobody says 1.98 GHz of a clock that moves in steps of 15 MHz."""
+    return f"{value / 1e6:.0f} MHz"
+
+
 def percent(fraction: float | None) -> str:
     """For example 73.1 %, and a dash where nothing is known."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"

@@ -1,6 +1,6 @@
 import pytest
 
-from gemm_report.quantity import percent, prefix_for, quantity, significant
+from gemm_report.quantity import megahertz, percent, prefix_for, quantity, significant
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,4 @@ def test_significant_and_percent() -> None:
         *("0.00", "0.0619", "7.36", "51.3", "681", "1234")
     ]
     assert [percent(v) for v in (None, 0.7304, 1.003)] == ["-", "73.0 %", "100.3 %"]
+    assert megahertz(1.755e9) == "1755 MHz"

@@ -3,7 +3,9 @@
 import os
 from pathlib import Path
 
+from gemm_report.document import InputError
 from gemm_report.ladder import drawn_rows, headlines
+from gemm_report.marks import mark, notes
 from gemm_report.page import method_line, missing_rows, run_line
 from gemm_report.quantity import percent, prefix_for, scaled, significant
 from gemm_report.record import Record, Row
@@ -12,7 +14,7 @@ from gemm_report.summary import markdown_table
 PICTURES = ("roofline", "throughput")
 
 
-class ReadmeError(Exception):
+class ReadmeError(InputError):
     """What is wrong with the README, in one line."""
 
 
@@ -31,26 +33,31 @@ def table(record: Record, link: str) -> str:
     rows = _best_variants(headlines(drawn_rows(record)))
     prefix = prefix_for(row.flop_per_second or 0 for row in rows)
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
-    head = ["kernel", "idea", "precision", "size", f"{prefix}FLOP/s", "of roof", "of library"]
+    has_clocks = any(row.of_roof_at_clock for row in rows)
+    at_clock = ["of roof at clock"] if has_clocks else []
+    head = ["kernel", "idea", "precision", "size", f"{prefix}FLOP/s", "of roof", *at_clock]
     cells = [
         [
             row.label,
             ideas.get(row.kernel, ""),
             row.precision,
             row.size,
-            significant(scaled(row.flop_per_second or 0, prefix)),
+            _as_text(significant(scaled(row.flop_per_second or 0, prefix)) + mark(row)),
             percent(row.of_roof_nominal),
+            *([percent(row.of_roof_at_clock)] if has_clocks else []),
             percent(row.of_library),
         ]
         for row in rows
     ]
     missing = missing_rows(record)
+    caption = [record.device.name, run_line(record), method_line(record), record.conformance]
     remarks = [
-        f"{record.device.name} · {run_line(record)} · {method_line(record)} · [record]({link})",
+        " · ".join([*filter(None, caption), f"[record]({link})"]),
+        *map(_as_text, notes(rows)),
         *([] if record.complete else ["The run was not completed."]),
         *([f"Rows of the record without a time: {missing}."] if missing else []),
     ]
-    return "\n\n".join([markdown_table(head, cells), *remarks])
+    return "\n\n".join([markdown_table([*head, "of library"], cells), *remarks])
 
 
 def picture(record: Record, folder: str) -> str:
@@ -78,6 +85,10 @@ def _between_markers(readme: Path, text: str, part: str, content: str) -> str:
         raise ReadmeError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
     before, _, rest = text.partition(begin)
     return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+
+
+def _as_text(text: str) -> str:
+    return text.replace("*", "\\*")
 
 
 def _link(readme: Path, target: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gemm_report.cli import BAD_INPUT, CHECK_FAILED, main
+from gemm_report.record import Record
 
 README = """# gemm_bench
 <!-- gemm_report:begin picture -->
@@ -50,6 +51,27 @@ def test_a_kernel_stands_by_its_fastest_variant_at_its_largest_cube(project: Pat
     assert "Tiled/tile:8" not in text
     assert "Rows of the record without a time: 1 skipped, 1 failed." in text
     assert text.count("| cuBLAS/math:default |") == 3
+
+
+def test_the_table_has_clocks_and_conditions_where_the_record_has_them(
+    project: Path, gpu: Record
+) -> None:
+    main(["readme", "results/test/run.json"])
+    text = (project / "README.md").read_text(encoding="utf-8")
+    assert "| of roof | of roof at clock | of library |" in text
+    assert "| tf32 | 4096 | 302 \\* | 61.0 % | 71.5 % | 100.0 % |" in text
+    assert "\n\\* Something held the clocks down: power cap.\n" in text
+    assert "| 0.623 † |" in text
+    assert "\n† Departs from the measurement guideline: the median is" in text
+    assert f" · timed with CUDA events · {gpu.conformance} · [record]" in text
+
+    earlier = gpu.path.with_name("cpu.json").read_text(encoding="utf-8")
+    Path("results/test/run.json").write_text(earlier, encoding="utf-8")
+    main(["readme", "results/test/run.json"])
+    text = (project / "README.md").read_text(encoding="utf-8")
+    assert "| of roof | of library |" in text
+    assert "clock policy not known" in text
+    assert "†" not in text
 
 
 def test_check_tells_a_stale_readme_and_changes_nothing(project: Path) -> None:

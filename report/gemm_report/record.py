@@ -4,21 +4,17 @@ The format is that of results/schema.json. What is checked here is what the repo
 schema has the whole of it, and the tests hold every stored record against it.
 """
 
-import json
-import math
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any
 
+from gemm_report.document import Kind, Object, RecordError, read_json
+
+RECORD = Kind("record", "gemm_bench")
 SCHEMA = 1
 PRECISIONS = ("f32", "tf32", "bf16", "f16")
-
-
-class RecordError(Exception):
-    """What is wrong with which file, and what to do about it: one line."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +23,8 @@ class Device:
 
     kind: str
     name: str
+    uuid_hash: str | None
+    clock_hz: float | None
     driver: str | None
     runtime: str | None
     power_limit_w: float | None
@@ -42,6 +40,36 @@ class Ceiling:
     bytes_per_second: float | None
     origin: str
     source: str
+    clock_hz: float | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredCeiling:
+    """What a probe reached that does one thing only, and at which clock and power."""
+
+    name: str
+    arithmetic: str | None
+    fill: str | None
+    what: str
+    flop_per_second: float | None
+    bytes_per_second: float | None
+    of_nominal: float | None
+    sm_hz: float | None
+    power_w: float | None
+    throttled_share: float | None
+
+    @property
+    def roof(self) -> Ceiling:
+        """As a roof to draw."""
+        return Ceiling(
+            name=self.name,
+            precision=self.arithmetic if self.arithmetic in PRECISIONS else None,
+            flop_per_second=self.flop_per_second,
+            bytes_per_second=self.bytes_per_second,
+            origin="measured",
+            source=self.what,
+            clock_hz=self.sm_hz if self.flop_per_second else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -62,6 +90,36 @@ class Method:
     fill: str
     test: str | None
     state: str | None
+    cache: str | None
+    target: float | None
+
+
+@dataclass(frozen=True)
+class RunTime:
+    """How long a run took, and how much of that the device ran kernels under test."""
+
+    wall_seconds: float
+    kernel_seconds: float
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Medians of what the card said while it was timed, and what held it down."""
+
+    sm_hz: float | None
+    power_w: float | None
+    throttled_share: float | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Versus:
+    """Speed over that of another kernel that took turns with this one, with its interval."""
+
+    kernel: str
+    ratio: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -116,12 +174,14 @@ class Row:
     verification: Verification | None
     skipped: str | None
     failed: str | None
+    clocks: Clocks | None
+    versus: Versus | None
+    departures: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """Names the variant as its benchmark is named: Tiled/tile:16."""
-        parts = [self.kernel, *(f"{name}:{value}" for name, value in self.parameters)]
-        return "/".join(parts if self.layout == "nn" else [*parts, self.layout])
+        """Names the variant."""
+        return variant(self.kernel, self.parameters, self.layout)
 
     @property
     def shape(self) -> str:
@@ -144,6 +204,11 @@ class Row:
         return self.m == self.n == self.k
 
     @property
+    def throttled(self) -> bool:
+        """Whether something held the clocks down while it was timed."""
+        return bool(self.clocks and self.clocks.throttled_share)
+
+    @property
     def status(self) -> str:
         """timed, failed, skipped or untimed; a wrong result has no speed, whatever was written."""
         if self.failed is not None:
@@ -162,8 +227,12 @@ class Record:
     complete: bool
     commit: str
     build_type: str
+    command: tuple[str, ...]
+    conformance: str | None
+    time: RunTime | None
     device: Device
     ceilings: tuple[Ceiling, ...]
+    measured_ceilings: tuple[MeasuredCeiling, ...]
     kernels: tuple[Kernel, ...]
     method: Method
     rows: tuple[Row, ...]
@@ -179,6 +248,32 @@ class Record:
         known = [c for c in self.ceilings if c.bytes_per_second]
         return sorted(known, key=lambda c: -(c.bytes_per_second or 0))
 
+    def measured_compute_roof(self, precision: str) -> Ceiling | None:
+        """The highest that was measured on values like those of the kernels."""
+        measured = [
+            ceiling
+            for ceiling in self.measured_ceilings
+            if ceiling.arithmetic == precision and ceiling.flop_per_second
+            # Zeros need less power: no kernel that is timed here could have that clock.
+            if ceiling.fill != "zeros"
+        ]
+        best = max(measured, key=lambda c: c.flop_per_second or 0, default=None)
+        return best and best.roof
+
+    def measured_memory_roof(self) -> Ceiling | None:
+        """What reading the DRAM was seen to reach; where it was not read, the best of the rest."""
+        measured = [
+            ceiling
+            for ceiling in self.measured_ceilings
+            if ceiling.name.startswith("DRAM") and ceiling.bytes_per_second
+        ]
+
+        def merit(ceiling: MeasuredCeiling) -> tuple[bool, float]:
+            return ceiling.name == "DRAM_read", ceiling.bytes_per_second or 0
+
+        best = max(measured, key=merit, default=None)
+        return best and best.roof
+
     def rows_with(self, status: str) -> list[Row]:
         """Those that are timed, failed, skipped or untimed."""
         return [row for row in self.rows if row.status == status]
@@ -188,13 +283,21 @@ class Record:
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
 
 
+def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
+    """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
+    parts = [kernel, *(f"{name}:{value}" for name, value in parameters)]
+    return "/".join(parts if layout == "nn" else [*parts, layout])
+
+
 def read_record(path: Path) -> Record:
     """The record in `path`; RecordError where there is none that this version understands."""
-    context, benchmarks = _outer_objects(path, _parse(path, _text(path)))
-    run = context.child("gemm")
-    _check_schema(path, run.take("schema", int))
+    context, benchmarks = _outer_objects(path, read_json(path, RECORD))
+    # Earlier records lack what is given here.
+    run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
+    run.check_schema(SCHEMA)
     device = run.child("device")
-    method = run.child("method")
+    method = run.child("method").or_else(cache=None, target=None)
+    time = run.child_or_none("time")
     rows = [b for b in benchmarks if b.take("run_type", str) != "aggregate"]
     return Record(
         path=path,
@@ -202,149 +305,80 @@ def read_record(path: Path) -> Record:
         complete=run.take("complete", bool),
         commit=run.take("commit", str),
         build_type=run.child("build").take("type", str),
+        command=run.texts("command"),
+        conformance=run.take("conformance", str, NoneType),
+        time=time and RunTime(time.positive("wall_seconds"), time.nonnegative("kernel_seconds")),
         device=Device(
             kind=device.take("kind", str),
             name=device.take("name", str),
+            uuid_hash=device.take("uuid_hash", str, NoneType),
+            clock_hz=device.positive_or_none("clock_hz"),
             driver=device.take("driver", str, NoneType),
             runtime=device.take("runtime", str, NoneType),
             power_limit_w=device.positive_or_none("power_limit_w"),
         ),
         ceilings=tuple(_ceiling(ceiling) for ceiling in run.children("ceilings")),
+        measured_ceilings=tuple(_measured(each) for each in run.children("measured_ceilings")),
         kernels=tuple(_kernel(kernel) for kernel in run.children("kernels")),
         method=Method(
             timer=method.take("timer", str),
             fill=method.take("fill", str),
             test=method.take("test", str, NoneType),
             state=method.take("state", str, NoneType),
+            cache=method.take("cache", str, NoneType),
+            target=method.nonnegative_or_none("target"),
         ),
         rows=tuple(_row(row) for row in rows),
         aggregates=len(benchmarks) - len(rows),
     )
 
 
-@dataclass(frozen=True)
-class _Object:
-    """A JSON object that knows its place in the file, so that a complaint can name it."""
-
-    path: Path
-    place: str
-    values: Mapping[str, Any]
-
-    def take(self, key: str, *kinds: type) -> Any:
-        if key not in self.values:
-            self.complain(key, "is missing")
-        value = self.values[key]
-        # In Python True is an int; in a record it is not a number.
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            self.complain(key, f"has the wrong type ({type(value).__name__})")
-        return value
-
-    def positive(self, key: str) -> float:
-        value = self.take(key, int, float)
-        if not (0 < value < math.inf):
-            self.complain(key, f"is {value}, not a positive number")
-        return value
-
-    def positive_or_none(self, key: str) -> float | None:
-        return None if self.take(key, int, float, NoneType) is None else self.positive(key)
-
-    def precision_or_none(self) -> str | None:
-        value = self.take("precision", str, NoneType)
-        if value is not None and value not in PRECISIONS:
-            self.complain("precision", f"is {value!r}, not one of {', '.join(PRECISIONS)}")
-        return value
-
-    def child(self, key: str) -> "_Object":
-        return _Object(self.path, f"{self.place}.{key}", self.take(key, dict))
-
-    def child_or_none(self, key: str) -> "_Object | None":
-        return None if self.take(key, dict, NoneType) is None else self.child(key)
-
-    def children(self, key: str) -> list["_Object"]:
-        places = [(f"{self.place}.{key}[{i}]", v) for i, v in enumerate(self.take(key, list))]
-        for place, value in places:
-            if not isinstance(value, dict):
-                raise RecordError(f"{self.path}: {place} is not an object: {_ADVICE}")
-        return [_Object(self.path, place, value) for place, value in places]
-
-    def complain(self, key: str, what: str) -> NoReturn:
-        raise RecordError(f"{self.path}: {self.place}.{key} {what}: {_ADVICE}")
-
-
-_ADVICE = "the record is damaged, take another copy or run gemm_bench again"
-_FOREIGN = "is not a record of gemm_bench"
-
-
-def _text(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RecordError(f"{path}: no such file: give the path of a record") from None
-    except IsADirectoryError:
-        raise RecordError(f"{path}: is a folder: give the path of a record in it") from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
-    except UnicodeDecodeError:
-        raise RecordError(f"{path}: {_FOREIGN} (not UTF-8 text): give a record") from None
-    if not text.strip():
-        raise RecordError(f"{path}: the file is empty: run gemm_bench again")
-    return text
-
-
-def _parse(path: Path, text: str) -> Any:
-    def refuse(constant: str) -> NoReturn:
-        place = re.search(rf"[:\[,]\s*{re.escape(constant)}", text)
-        line = text.count("\n", 0, place.end()) + 1 if place else "?"
-        raise RecordError(
-            f"{path}: line {line} has {constant}, which is not JSON and never in a record: "
-            "run gemm_bench again"
-        )
-
-    try:
-        return json.loads(text, parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
-        what = "the file ends too early" if at_end else f"is not JSON ({error.msg})"
-        raise RecordError(f"{path}: {what}, line {error.lineno}: {_ADVICE}") from None
-    except RecursionError:
-        raise RecordError(f"{path}: {_FOREIGN} (nested too deeply): give a record") from None
-
-
-def _outer_objects(path: Path, document: Any) -> tuple[_Object, list[_Object]]:
+def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
     context = document.get("context") if isinstance(document, dict) else None
     if not isinstance(context, dict) or "gemm" not in context:
         kind = "plain Google Benchmark output" if isinstance(context, dict) else "other JSON"
         raise RecordError(
-            f"{path}: {_FOREIGN} but {kind} (context.gemm is missing): "
+            f"{path}: is not a record of gemm_bench but {kind} (context.gemm is missing): "
             "give a file that gemm_bench wrote with --benchmark_out"
         )
-    outer = _Object(path, "record", document)
-    return _Object(path, "context", context), outer.children("benchmarks")
+    outer = Object(path, RECORD, "record", document)
+    return Object(path, RECORD, "context", context), outer.children("benchmarks")
 
 
-def _check_schema(path: Path, schema: int) -> None:
-    if schema > SCHEMA:
-        raise RecordError(
-            f"{path}: record has schema {schema}, this gemm_report knows up to {SCHEMA}: "
-            "update gemm_report"
-        )
-    if schema < 1:
-        raise RecordError(f"{path}: record has schema {schema}, the first is 1: {_ADVICE}")
-
-
-def _ceiling(ceiling: _Object) -> Ceiling:
+def _ceiling(ceiling: Object) -> Ceiling:
     return Ceiling(
         name=ceiling.take("name", str),
-        precision=ceiling.precision_or_none(),
+        precision=_precision_or_none(ceiling),
         flop_per_second=ceiling.positive_or_none("flop_per_second"),
         bytes_per_second=ceiling.positive_or_none("bytes_per_second"),
         origin=ceiling.take("origin", str),
         source=ceiling.take("source", str),
+        clock_hz=ceiling.or_else(clock_hz=None).positive_or_none("clock_hz"),
     )
 
 
-def _kernel(kernel: _Object) -> Kernel:
+def _measured(ceiling: Object) -> MeasuredCeiling:
+    return MeasuredCeiling(
+        name=ceiling.take("name", str),
+        arithmetic=ceiling.take("arithmetic", str, NoneType),
+        fill=ceiling.take("fill", str, NoneType),
+        what=ceiling.take("what", str),
+        flop_per_second=ceiling.positive_or_none("flop_per_second"),
+        bytes_per_second=ceiling.positive_or_none("bytes_per_second"),
+        of_nominal=ceiling.positive_or_none("of_nominal"),
+        sm_hz=ceiling.positive_or_none("sm_hz"),
+        power_w=ceiling.positive_or_none("power_w"),
+        throttled_share=ceiling.nonnegative_or_none("throttled_share"),
+    )
+
+
+def _precision_or_none(holder: Object) -> str | None:
+    if holder.take("precision", str, NoneType) is None:
+        return None
+    return holder.one_of("precision", PRECISIONS)
+
+
+def _kernel(kernel: Object) -> Kernel:
     return Kernel(
         name=kernel.take("name", str),
         family=kernel.take("family", str),
@@ -353,23 +387,20 @@ def _kernel(kernel: _Object) -> Kernel:
     )
 
 
-def _row(benchmark: _Object) -> Row:
-    row = benchmark.child("gemm")
-    precision = row.precision_or_none()
-    if precision is None:
-        row.complain("precision", "is null")
+def _row(benchmark: Object) -> Row:
+    # Earlier records lack what is given here.
+    row = benchmark.child("gemm").or_else(versus=None, departures=[])
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
     roof = row.child_or_none("roof")
     verification = row.child_or_none("verification")
-    samples = row.take("samples_seconds", list)
-    if not all(isinstance(sample, int | float) for sample in samples):
-        row.complain("samples_seconds", "has something other than numbers")
+    clocks = row.child_or_none("clocks")
+    versus = row.child_or_none("versus")
     return Row(
         kernel=row.take("kernel", str),
         family=row.take("family", str),
         parameters=tuple((name, parameters.take(name, str)) for name in parameters.values),
-        precision=precision,
+        precision=row.one_of("precision", PRECISIONS),
         layout=row.take("layout", str),
         m=int(row.positive("m")),
         n=int(row.positive("n")),
@@ -378,8 +409,8 @@ def _row(benchmark: _Object) -> Row:
         if "repetition_index" in benchmark.values
         else 0,
         flop_per_byte=row.positive("flop_per_byte"),
-        samples_seconds=tuple(samples),
-        seconds=seconds and Seconds(*(seconds.positive(q) for q in ("median", "q1", "q3", "min"))),
+        samples_seconds=row.positives("samples_seconds"),
+        seconds=seconds and _seconds(seconds),
         flop_per_second=row.positive_or_none("flop_per_second"),
         roof=roof and Roof(roof.take("name", str), roof.positive("flop_per_second")),
         of_roof_nominal=row.positive_or_none("of_roof_nominal"),
@@ -394,4 +425,35 @@ def _row(benchmark: _Object) -> Row:
         ),
         skipped=row.take("skipped", str, NoneType),
         failed=row.take("failed", str, NoneType),
+        clocks=clocks and _clocks(clocks),
+        versus=versus
+        and Versus(
+            kernel=versus.take("kernel", str),
+            ratio=versus.positive("ratio"),
+            low=versus.positive("low"),
+            high=versus.positive("high"),
+        ),
+        departures=row.texts("departures"),
+    )
+
+
+def _seconds(seconds: Object) -> Seconds:
+    found = Seconds(*(seconds.positive(key) for key in ("median", "q1", "q3", "min")))
+    if not found.min <= found.q1 <= found.median <= found.q3:
+        seconds.complain("median", "is not between the quartiles, or they are below the minimum")
+    return found
+
+
+def _clocks(clocks: Object) -> Clocks:
+    def median(key: str) -> float | None:
+        values = clocks.child_or_none(key)
+        return values and values.positive("median")
+
+    reasons = clocks.child("reasons")
+    return Clocks(
+        # The timers saw every sample, the readings only what lay at their moments.
+        sm_hz=median("sm_hz_by_timer") or median("sm_hz"),
+        power_w=median("power_w"),
+        throttled_share=clocks.nonnegative_or_none("throttled_share"),
+        reasons=tuple(sorted(reasons.values, key=reasons.nonnegative, reverse=True)),
     )

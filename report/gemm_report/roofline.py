@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from gemm_report.ladder import drawn_rows, headlines, precisions
+from gemm_report.marks import mark, notes
 from gemm_report.page import (
     INK,
     ROOF_COLOR,
@@ -17,6 +18,7 @@ from gemm_report.page import (
     Page,
     column_height,
     column_width,
+    is_measured,
     label_column,
     roof_text,
     size_in_points,
@@ -60,7 +62,7 @@ def table(record: Record) -> list[dict[str, object]]:
             "bytes_per_second": ceiling.bytes_per_second,
             "origin": ceiling.origin,
         }
-        for ceiling in _roofs(record, rows)
+        for ceiling in _roofs(record, rows) + _measured_roofs(record, rows)
     ]
     return points + roofs
 
@@ -69,26 +71,30 @@ def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
     """Every kernel at its largest cube, named, and its other problems as faint dots."""
     rows = drawn_rows(record)
     roofs = _roofs(record, rows)
-    compute = [roof for roof in roofs if roof.flop_per_second]
-    memory = record.memory_roofs()
+    measured = _measured_roofs(record, rows)
     named = headlines(rows)
-    labels = [_kernel_label(row, named, looks) for row in named] + _roof_labels(compute)
+    labels = [_kernel_label(row, named, looks) for row in named]
+    labels += _roof_labels(roofs) + _roof_labels(measured, thin=True)
     height = max(_PLOT_HEIGHT, column_height(labels))
-    notes = [unknown_roof_text(c) for c in record.unknown_roofs()]
+    remarks = notes(named) + [unknown_roof_text(c) for c in record.unknown_roofs()]
     if any(row.of_roof_nominal for row in named):
-        notes.append(
+        remarks.append(
             "Percentages are of the roof over the point: the lower of arithmetic and memory."
         )
+    if measured and roofs:
+        remarks.append("Thin roofs were measured, thick ones are what percentages are of.")
     page = Page(
         record,
         "GEMM roofline",
-        [*notes, *([] if rows else ["No row of this record has a time."])],
+        [*remarks, *([] if rows else ["No row of this record has a time."])],
         width=_LEFT + _PLOT_WIDTH + column_width(labels),
         height=_ABOVE + height + _BELOW,
     )
     axes = page.axes(_LEFT, _ABOVE, _PLOT_WIDTH, height)
-    _set_axes(axes, rows, compute, memory)
-    _draw_roofs(axes, compute, memory)
+    _set_axes(axes, rows, roofs + measured)
+    _draw_roofs(axes, roofs, beside=measured)
+    _draw_roofs(axes, measured, beside=roofs, thin=True)
+    _label_memory(axes, roofs, thin=measured)
     for row in rows:
         look = looks[row.label]
         is_named = row in named
@@ -116,12 +122,33 @@ def _roofs(record: Record, rows: Sequence[Row]) -> list[Ceiling]:
     return [c for p in shown for c in record.compute_roofs(p)] + record.memory_roofs()
 
 
+def _measured_roofs(record: Record, rows: Sequence[Row]) -> list[Ceiling]:
+    """Beside those that are computed; a measured one needs no second of its kind."""
+    found = [
+        record.measured_compute_roof(p)
+        for p in precisions(rows) or PRECISIONS
+        if not any(is_measured(roof) for roof in record.compute_roofs(p))
+    ]
+    if not any(is_measured(roof) for roof in record.memory_roofs()):
+        found.append(record.measured_memory_roof())
+    return [roof for roof in found if roof]
+
+
+def _compute(roofs: Sequence[Ceiling]) -> list[float]:
+    return [roof.flop_per_second for roof in roofs if roof.flop_per_second]
+
+
+def _memory(roofs: Sequence[Ceiling]) -> list[float]:
+    return [roof.bytes_per_second for roof in roofs if roof.bytes_per_second]
+
+
 def _kernel_label(row: Row, named: Sequence[Row], looks: Mapping[str, Look]) -> Label:
     largest = max(other.volume for other in named)
     facts = [
         f"{row.label}  {row.precision}  {quantity(row.flop_per_second or 0, 'FLOP/s')}",
         "" if row.of_roof_nominal is None else f", {percent(row.of_roof_nominal)}",
         "" if row.volume == largest else f", at {row.size}",
+        mark(row),
     ]
     return Label(
         "".join(facts),
@@ -132,23 +159,20 @@ def _kernel_label(row: Row, named: Sequence[Row], looks: Mapping[str, Look]) -> 
     )
 
 
-def _roof_labels(compute: Sequence[Ceiling]) -> list[Label]:
+def _roof_labels(roofs: Sequence[Ceiling], thin: bool = False) -> list[Label]:
     def line(roof: Ceiling) -> tuple[float, str]:
         return roof.flop_per_second or 0, roof.origin
 
-    same = groupby(sorted(compute, key=line), key=line)
-    return [Label(roof_text(list(roofs)), None, key[0]) for key, roofs in same]
+    same = groupby(sorted((r for r in roofs if r.flop_per_second), key=line), key=line)
+    return [Label(roof_text(list(group)), None, key[0], thin=thin) for key, group in same]
 
 
-def _set_axes(
-    axes: Axes, rows: Sequence[Row], compute: Sequence[Ceiling], memory: Sequence[Ceiling]
-) -> None:
+def _set_axes(axes: Axes, rows: Sequence[Row], roofs: Sequence[Ceiling]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("arithmetic intensity [FLOP/byte], A and B read once and C written once")
     axes.set_ylabel("FLOP/s")
-    peaks = [roof.flop_per_second or 0 for roof in compute]
-    widths = [roof.bytes_per_second or 0 for roof in memory]
+    peaks, widths = _compute(roofs), _memory(roofs)
     ridges = [peak / width for peak in peaks for width in widths]
     rates = [row.flop_per_second or 0 for row in rows]
     xs = [row.flop_per_byte for row in rows] + ridges or [1.0, 100.0]
@@ -167,33 +191,46 @@ def _set_axes(
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: _tick(y)))
 
 
-def _draw_roofs(axes: Axes, compute: Sequence[Ceiling], memory: Sequence[Ceiling]) -> None:
+def _draw_roofs(
+    axes: Axes, roofs: Sequence[Ceiling], beside: Sequence[Ceiling], thin: bool = False
+) -> None:
+    """Thick or thin; where there is no roof of one kind, it ends at those `beside`."""
     low, high = axes.get_xlim()
-    looks = {"color": ROOF_COLOR, "linewidth": 1.8, "zorder": 1, "solid_capstyle": "butt"}
-    fastest = max((roof.bytes_per_second or 0 for roof in memory), default=0)
-    for roof in compute:
-        peak = roof.flop_per_second or 0
-        axes.plot([peak / fastest if fastest else low, high], [peak, peak], **looks)
-    top = max((roof.flop_per_second or 0 for roof in compute), default=axes.get_ylim()[1])
-    for roof in memory:
-        width = roof.bytes_per_second or 1
+    looks = {"color": ROOF_COLOR, "linewidth": 0.8 if thin else 1.8, "zorder": 1}
+    looks["solid_capstyle"] = "butt"
+    peaks, widths = _compute(roofs), _memory(roofs)
+    widest = max(widths or _memory(beside), default=0)
+    for peak in peaks:
+        axes.plot([peak / widest if widest else low, high], [peak, peak], **looks)
+    top = max(peaks or _compute(beside), default=axes.get_ylim()[1])
+    for width in widths:
         axes.plot([low, top / width], [low * width, top], **looks)
-    if memory:
-        width, height = size_in_points(axes)
-        slope = height / _decades(axes.get_ylim()) / (width / _decades(axes.get_xlim()))
-        start = 1.15 * low
+
+
+def _label_memory(axes: Axes, roofs: Sequence[Ceiling], thin: Sequence[Ceiling]) -> None:
+    """Names of the memory roofs along the highest of them, in the order of the lines."""
+    named = sorted(
+        (roof for roof in [*roofs, *thin] if roof.bytes_per_second),
+        key=lambda roof: roof.bytes_per_second or 0,
+    )
+    width, height = size_in_points(axes)
+    angle = math.atan2(
+        height / _decades(axes.get_ylim()),
+        width / _decades(axes.get_xlim()),
+    )
+    start = 1.15 * axes.get_xlim()[0]
+    for i, roof in enumerate(named):
         axes.annotate(
-            # One text for all of them, highest first, as the lines lie.
-            "\n".join(roof_text([roof]) for roof in memory),
-            (start, start * fastest),
-            xytext=(-3, 4),
+            roof_text([roof]),
+            (start, start * max(_memory(named))),
+            xytext=(0, (4 + 10 * i) / math.cos(angle)),
             textcoords="offset points",
-            rotation=math.degrees(math.atan(slope)),
+            rotation=math.degrees(angle),
             rotation_mode="anchor",
             ha="left",
             va="bottom",
             size=7.5,
-            weight="bold",
+            weight="normal" if roof in thin else "bold",
             color=INK,
         )
 

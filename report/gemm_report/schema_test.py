@@ -15,6 +15,8 @@ jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
 STORED = sorted(RESULTS.glob("*/*.json"))
+# Of the rows of gpu.json, a large one: it has every key.
+LARGE = 19
 NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ holds no record yet"))
 
 
@@ -56,7 +58,72 @@ def test_record_is_valid_and_consistent(path: Path, validator: Any) -> None:
             rate = row["flop"] / seconds["median"]
             assert math.isclose(row["flop_per_second"], rate, rel_tol=1e-3)
             assert row["verification"]["passed"]
+            if at_clock := row.get("roof_at_clock"):
+                of_roof = row["flop_per_second"] / at_clock["flop_per_second"]
+                assert math.isclose(row["of_roof_at_clock"], of_roof, rel_tol=1e-3)
+        for of_sample in (row.get("samples_sm_hz"), row.get("samples_throttled")):
+            assert not of_sample or len(of_sample) == len(row["samples_seconds"])
+        if clocks := row["clocks"]:
+            for each in (value for value in clocks.values() if isinstance(value, dict)):
+                assert "min" not in each or each["min"] <= each["median"] <= each["max"]
+        if versus := row.get("versus"):
+            assert versus["low"] <= versus["ratio"] <= versus["high"]
     assert read_record(path).date
+
+
+def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> None:
+    run, row = ("context", "gemm"), ("benchmarks", LARGE, "gemm")
+    probe = (*run, "measured_ceilings", 0)
+    for place, value in (
+        ((*run, "surplus"), 1),
+        ((*run, "conformance"), ""),
+        ((*run, "time", "surplus"), 1),
+        ((*run, "time", "wall_seconds"), 0),
+        ((*run, "ceilings", 0, "clock_hz"), 0),
+        ((*run, "method", "cache"), "cold"),
+        ((*run, "method", "watch", "source"), "guess"),
+        ((*run, "method", "watch", "surplus"), 1),
+        ((*run, "method", "overheads", "launch_seconds"), -1),
+        ((*probe, "surplus"), 1),
+        ((*probe, "arithmetic"), "f8"),
+        ((*probe, "fill"), "ones"),
+        ((*probe, "throttled_share"), 1.5),
+        ((*row, "surplus"), 1),
+        ((*row, "samples_sm_hz"), [0]),
+        ((*row, "samples_throttled"), [0]),
+        ((*row, "warmup", "surplus"), 1),
+        ((*row, "median_interval"), -1),
+        ((*row, "clocks", "sm_hz", "median"), 0),
+        ((*row, "clocks", "sm_hz", "surplus"), 1),
+        ((*row, "clocks", "reasons", "power cap"), 2),
+        ((*row, "roof_at_clock", "surplus"), 1),
+        ((*row, "versus", "confidence"), 0.9),
+        ((*row, "versus", "surplus"), 1),
+        ((*row, "departures"), [""]),
+    ):
+        document = load(gpu_path)
+        assert document["benchmarks"][LARGE]["gemm"]["versus"], "LARGE has every key"
+        validator.validate(document)
+        *path, key = place
+        parent = document
+        for step in path:
+            parent = parent[step]
+        parent[key] = value
+        assert not validator.is_valid(document), place
+
+
+def test_schema_takes_what_earlier_programs_wrote(gpu_path: Path, validator: Any) -> None:
+    document = load(gpu_path)
+    schema = load(RESULTS / "schema.json")["$defs"]
+    run = document["context"]["gemm"]
+    for holder, name in ((run, "run"), (run["method"], "method")):
+        for key in holder.keys() - set(schema[name]["required"]):
+            del holder[key]
+    for row in rows(document):
+        for key in row.keys() - set(schema["row"]["required"]):
+            del row[key]
+    assert "conformance" not in run
+    validator.validate(document)
 
 
 @pytest.mark.parametrize("path", STORED or [NONE_STORED], ids=lambda p: p and p.stem)

@@ -1,11 +1,11 @@
 """A record as a page of Markdown: every row is on it, with its time or with its reason."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gemm_report.ladder import ordered_rows, precisions
 from gemm_report.page import method_line, run_line
-from gemm_report.quantity import percent, prefix_for, quantity, scaled, significant
-from gemm_report.record import Ceiling, Record, Row
+from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
+from gemm_report.record import Ceiling, MeasuredCeiling, Record, Row, RunTime, Versus
 
 
 def summary(record: Record) -> str:
@@ -15,8 +15,15 @@ def summary(record: Record) -> str:
     parts = [f"# GEMM benchmark: {record.device.name}"]
     if not record.complete:
         parts.append("**This record is incomplete:** the run was interrupted or still goes on.")
+    conditions = [
+        run_line(record),
+        method_line(record),
+        record.conformance,
+        record.time and _time(record.time),
+        f"record `{record.path.name}`",
+    ]
     parts += [
-        f"{run_line(record)}  \n{method_line(record)}  \nrecord `{record.path.name}`",
+        "  \n".join(filter(None, conditions)),
         "## Roofs",
         markdown_table(
             ["roof", "precision", "value", "origin", "source"],
@@ -25,9 +32,12 @@ def summary(record: Record) -> str:
                 for c in record.ceilings
             ],
         ),
+        *_measured(record.measured_ceilings),
         "## Results",
         "Time is the median of the samples, spread their interquartile range over it. Error is the "
-        "largest difference to the reference, bound what rounding allows where it came closest.",
+        "largest difference to the reference, bound what rounding allows where it came closest. "
+        "Clock and power are medians of the timed interval; throttled is the share of it in which "
+        "something held the clocks down.",
     ]
     for precision in precisions(timed):
         parts += [
@@ -41,8 +51,11 @@ def summary(record: Record) -> str:
             f"Google Benchmark's {record.aggregates} aggregate rows are left out: "
             "the repetitions that they aggregate are above."
         )
+    departing = [row for row in timed if row.departures]
+    parts += _list("Departures from the measurement guideline", departing, _departures)
     for status in ("skipped", "failed", "untimed"):
-        parts += _reasons(status, [row for row in rows if row.status == status])
+        its_rows = [row for row in rows if row.status == status]
+        parts += _list(status.capitalize(), its_rows, _reason)
     return "\n\n".join(parts) + "\n"
 
 
@@ -58,14 +71,15 @@ def _results(rows: Sequence[Row]) -> str:
     by_shape = sorted(rows, key=lambda row: (row.volume, row.m, row.n, row.k))
     head = [
         *("shape", "kernel", "time", f"{prefix}FLOP/s", "of roof", "roof", "of roof at clock"),
-        *("of library", "error / bound", "samples", "spread"),
+        *("of library", "error / bound", "samples", "spread", "SM clock", "power", "throttled"),
+        "versus",
     ]
     return markdown_table(head, [_result(row, prefix) for row in by_shape])
 
 
 def _result(row: Row, prefix: str) -> list[str]:
     repetition = f" (repetition {row.repetition + 1})" if row.repetition else ""
-    seconds = row.seconds
+    seconds, clocks = row.seconds, row.clocks
     return [
         row.shape,
         row.label + repetition,
@@ -78,7 +92,44 @@ def _result(row: Row, prefix: str) -> list[str]:
         _error(row),
         str(len(row.samples_seconds)),
         percent((seconds.q3 - seconds.q1) / seconds.median) if seconds else "-",
+        megahertz(clocks.sm_hz) if clocks and clocks.sm_hz else "-",
+        f"{clocks.power_w:.0f} W" if clocks and clocks.power_w else "-",
+        percent(clocks and clocks.throttled_share),
+        _versus(row.versus),
     ]
+
+
+def _versus(versus: Versus | None) -> str:
+    if versus is None:
+        return "-"
+    ratio, low, high = (100 * value for value in (versus.ratio, versus.low, versus.high))
+    return f"{ratio:.2f} % ({low:.2f} to {high:.2f}) of {versus.kernel}"
+
+
+def _time(time: RunTime) -> str:
+    share = percent(time.kernel_seconds / time.wall_seconds)
+    return f"{time.wall_seconds:.0f} s, {share} of them in kernels under test"
+
+
+def _measured(ceilings: Sequence[MeasuredCeiling]) -> list[str]:
+    if not ceilings:
+        return []
+    head = ["ceiling", "of", "fill", "value", "of nominal", "SM clock", "power", "throttled", "how"]
+    rows = [
+        [
+            ceiling.name,
+            ceiling.arithmetic or "memory",
+            ceiling.fill or "",
+            _roof_value(ceiling),
+            percent(ceiling.of_nominal),
+            megahertz(ceiling.sm_hz) if ceiling.sm_hz else "-",
+            f"{ceiling.power_w:.0f} W" if ceiling.power_w else "-",
+            percent(ceiling.throttled_share),
+            ceiling.what,
+        ]
+        for ceiling in ceilings
+    ]
+    return ["## Measured ceilings", markdown_table(head, rows)]
 
 
 def _error(row: Row) -> str:
@@ -88,18 +139,22 @@ def _error(row: Row) -> str:
     return " / ".join("-" if value is None else f"{value:.1e}" for value in values)
 
 
-def _reasons(status: str, rows: Sequence[Row]) -> list[str]:
+def _list(title: str, rows: Sequence[Row], say: Callable[[Row], str]) -> list[str]:
     if not rows:
         return []
-    items = [
-        f"- {row.label}, {row.precision}, {row.shape}: "
-        f"{row.failed or row.skipped or 'the record says neither a time nor a reason'}"
-        for row in rows
-    ]
-    return [f"## {status.capitalize()} ({len(rows)})", "\n".join(items)]
+    items = [f"- {row.label}, {row.precision}, {row.shape}: {say(row)}" for row in rows]
+    return [f"## {title} ({len(rows)})", "\n".join(items)]
 
 
-def _roof_value(ceiling: Ceiling) -> str:
+def _departures(row: Row) -> str:
+    return "; ".join(row.departures)
+
+
+def _reason(row: Row) -> str:
+    return row.failed or row.skipped or "the record says neither a time nor a reason"
+
+
+def _roof_value(ceiling: Ceiling | MeasuredCeiling) -> str:
     if ceiling.flop_per_second:
         return quantity(ceiling.flop_per_second, "FLOP/s")
     return quantity(ceiling.bytes_per_second, "B/s") if ceiling.bytes_per_second else "not known"

@@ -23,6 +23,34 @@ def test_a_row_says_how_fast_how_near_and_how_right(gpu: Record) -> None:
     assert all(cell for cell in cells)
 
 
+def test_a_row_says_what_the_card_did_meanwhile(gpu: Record) -> None:
+    lines = summary(gpu).splitlines()
+    (tf32,) = (line for line in lines if "4096 | cuBLAS" in line and "302" in line)
+    assert tf32.endswith("| 1560 MHz | 693 W | 87.5 % | - |")
+    (naive,) = (line for line in lines if "4096x4096x4096 | Naive |" in line)
+    assert "| 1980 MHz | 412 W | 0.0 % | 11.31 % (11.28 to 11.35) of cuBLAS/math:default |" in naive
+
+
+def test_departures_are_listed_by_row(gpu: Record) -> None:
+    page = summary(gpu)
+    assert "## Departures from the measurement guideline (1)" in page
+    assert "- NaiveUncoalesced, f32, 4096x4096x4096: the median is known to 0.8 %" in page
+    none = dataclasses.replace(gpu, rows=gpu.rows[:3])
+    assert "Departures" not in summary(none)
+
+
+def test_the_run_says_how_it_was_measured_and_where_the_time_went(gpu: Record) -> None:
+    page = summary(gpu)
+    assert gpu.conformance
+    assert f"timed with CUDA events  \n{gpu.conformance}  \n40 s, 73.0 % of them in" in page
+
+
+def test_measured_ceilings_have_their_clock(gpu: Record, cpu: Record) -> None:
+    wgmma = "| BF16_wgmma | bf16 | random | 700 TFLOP/s | 70.7 % | 1410 MHz | 698 W | 100.0 % |"
+    assert wgmma in summary(gpu)
+    assert "Measured ceilings" not in summary(cpu)
+
+
 def test_skipped_and_failed_rows_are_listed_with_their_reason(gpu: Record) -> None:
     page = summary(gpu)
     skipped, failed = page.index("## Skipped (1)"), page.index("## Failed (1)")

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from gemm_report.ladder import drawn_rows, headlines, ladder_sizes, natural, precisions
+from gemm_report.marks import mark, notes
 from gemm_report.page import (
     ROOF_COLOR,
     Label,
@@ -128,7 +129,8 @@ def _labels(
     kernels = [
         Label(
             f"{row.label}  {significant(scaled(row.flop_per_second or 0, prefix))}"
-            + ("" if row.volume == largest else f" at {row.size}"),
+            + ("" if row.volume == largest else f" at {row.size}")
+            + mark(row),
             _size(row),
             scaled(row.flop_per_second or 0, prefix),
             looks[row.label].color,
@@ -148,14 +150,14 @@ def _notes(record: Record, rows: Sequence[Row]) -> list[str]:
     others = sorted(
         {(row.m, row.n, row.k) for row in rows if not row.is_cube or row.m not in sizes}
     )
-    notes = []
+    remarks = notes(headlines(rows))
     if others:
         names = ", ".join("x".join(map(str, shape)) for shape in others)
-        notes.append(f"Hollow: {names}; what is not a cube stands at the cube root of m·n·k.")
+        remarks.append(f"Hollow: {names}; what is not a cube stands at the cube root of m·n·k.")
     if any(row.roof and row.roof.name in {c.name for c in record.memory_roofs()} for row in rows):
-        notes.append("Dotted grey: the roof at that size, where the memory's is the lower one.")
+        remarks.append("Dotted grey: the roof at that size, where the memory's is the lower one.")
     shown = {row.precision for row in rows} | {None}
-    return notes + [unknown_roof_text(c) for c in record.unknown_roofs() if c.precision in shown]
+    return remarks + [unknown_roof_text(c) for c in record.unknown_roofs() if c.precision in shown]
 
 
 def _rates(record: Record, rows: Sequence[Row], roofs: bool = True) -> list[float]:

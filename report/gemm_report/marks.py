@@ -1,0 +1,32 @@
+"""Marks beside the numbers of rows that need a word, and the words."""
+
+from collections.abc import Iterable
+
+from gemm_report.record import Row
+
+THROTTLED = "*"
+DEPARTS = "†"
+_LISTED = 3
+
+
+def mark(row: Row) -> str:
+    """What to write behind the numbers of a row: mostly nothing."""
+    marks = (THROTTLED if row.throttled else "") + (DEPARTS if row.departures else "")
+    return f" {marks}" if marks else ""
+
+
+def notes(rows: Iterable[Row]) -> list[str]:
+    """What the marks on `rows` mean, a sentence for each that occurs."""
+    rows = list(rows)
+    throttled = [row.clocks for row in rows if row.clocks and row.throttled]
+    reasons = dict.fromkeys(reason for clocks in throttled for reason in clocks.reasons)
+    departures = list(dict.fromkeys(d for row in rows for d in row.departures))
+    more = len(departures) - _LISTED
+    found = []
+    if throttled:
+        why = ", ".join(reasons) or "the record has no reason"
+        found.append(f"{THROTTLED} Something held the clocks down: {why}.")
+    if departures:
+        points = "; ".join(departures[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
+        found.append(f"{DEPARTS} Departs from the measurement guideline: {points}.")
+    return found

@@ -1,5 +1,6 @@
-// Stands in for backend_cuda.cu in a build without the CUDA toolkit.
+// Stands in for backend_cuda.cu and probes_cuda.cu in a build without the CUDA toolkit.
 #include "bench/backend.hpp"
+#include "bench/probe.hpp"
 
 namespace gemm::bench {
 
@@ -7,5 +8,7 @@ std::unique_ptr<Backend> make_cuda_backend(int, std::string& reason, double) {
   reason = "this program was built without the CUDA toolkit";
   return nullptr;
 }
+
+std::vector<Probe> cuda_probes(const DeviceInfo&) { return {}; }
 
 }  // namespace gemm::bench

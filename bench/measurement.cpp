@@ -100,7 +100,8 @@ Timing Measurement::time(const TimingPlan& plan, Measurement* rival, Timing* riv
 
   begin();
   if (rival != nullptr) rival->begin();
-  Sampling mine(plan, watch_, deadline), theirs(plan, watch_, deadline);
+  Sampling mine(plan, watch_, deadline, warmup.throttled);
+  Sampling theirs(plan, watch_, deadline, warmup.throttled);
   while (!mine.enough() || (rival != nullptr && !theirs.enough())) {
     mine.take(*batch_, plan_->size);
     if (rival != nullptr) theirs.take(*rival->batch_, rival->plan_->size);

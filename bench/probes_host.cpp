@@ -101,7 +101,7 @@ class MultiplyAdds {
     for (const Variant& variant : variants()) {
       const Launch one = launch(variant.walk, start(backend));
       backend.run(one);
-      const double seconds = backend.batch({&one, 1}, 1, false)->seconds();
+      const double seconds = backend.batch({&one, 1}, 1, false)->time().seconds;
       if (seconds < best_seconds) {
         best_seconds = seconds;
         best = one;

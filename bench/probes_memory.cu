@@ -130,7 +130,7 @@ class Dram {
     for (const Grid& grid : kGrids) {
       const Launch one = launch(memories, grid, 0);
       backend.run(one);
-      const double seconds = backend.batch({&one, 1}, 3, false)->seconds();
+      const double seconds = backend.batch({&one, 1}, 3, false)->time().seconds;
       if (seconds < best_seconds) {
         best_seconds = seconds;
         best = one;

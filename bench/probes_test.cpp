@@ -12,7 +12,7 @@ namespace {
 double rate_of(const Probe& probe, Backend& backend) {
   const Launch launch = probe.prepare(backend);
   backend.run(launch);
-  return probe.work / backend.batch({&launch, 1}, 1, false)->seconds();
+  return probe.work / backend.batch({&launch, 1}, 1, false)->time().seconds;
 }
 
 void expect_named(const std::vector<Probe>& probes) {

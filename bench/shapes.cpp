@@ -16,9 +16,9 @@ struct Set {
   std::string_view name, gpu, cpu;
 };
 
-// 4092 = 4 * 3 * 11 * 31 is an edge in every tile; 1024x1024x768 is not square.
+// 1020 = 4 * 3 * 5 * 17 is an edge in every tile; 1024x1024x768 is not square.
 constexpr Set kSets[] = {
-    {"default", "256,512,1024,1024x1024x768,2048,4092,4096,8192",
+    {"default", "256,512,1020,1024,1024x1024x768,2048,4096,8192",
      "128,256,512,1000,1024,1024x1024x768"},
     {"square", "256,512,1024,2048,3072,4096,5120,6144,8192,16384", "128,256,512,1024,2048"},
     {"quick", "512,2048", "128,256"},

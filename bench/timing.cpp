@@ -18,6 +18,8 @@ constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues a
 
 constexpr double kChunkSeconds = 0.02;  // of a warm-up
 constexpr double kWindowSeconds = 0.5;  // in which clock and power must be flat
+// In which clock and power of an H200 swing when it meets its power cap.
+constexpr double kSwingSeconds = 1.0;
 constexpr double kUnwatchedWarmupSeconds = 0.25;
 constexpr std::size_t kFewestSamples = 5;
 
@@ -29,13 +31,14 @@ struct Seen {
 };
 
 // Do the means of the halves of the last window agree? Nothing if the window is not filled yet.
-std::optional<bool> flat(const std::vector<Seen>& seen, double now, double tolerance) {
-  if (seen.empty() || seen.front().when > now - kWindowSeconds) return std::nullopt;
+std::optional<bool> flat(const std::vector<Seen>& seen, double now, double window,
+                         double tolerance) {
+  if (seen.empty() || seen.front().when > now - window) return std::nullopt;
   double sum[2] = {};
   int count[2] = {};
   for (const Seen& one : seen) {
-    if (one.when <= now - kWindowSeconds) continue;
-    const int half = one.when > now - kWindowSeconds / 2 ? 1 : 0;
+    if (one.when <= now - window) continue;
+    const int half = one.when > now - window / 2 ? 1 : 0;
     sum[half] += one.value;
     ++count[half];
   }
@@ -113,14 +116,35 @@ std::optional<double> Timing::median_sm_hz() const {
 
 double Timing::median_interval() const { return bench::median_interval(samples_seconds); }
 
-double median_interval(std::vector<double> samples) {
-  if (samples.size() < kFewestSamples) return std::numeric_limits<double>::infinity();
-  std::ranges::sort(samples);
+double effective_count(const std::vector<double>& samples) {
   const auto n = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / n;
+  const auto covariance = [&](std::size_t lag) {
+    double sum = 0;
+    for (std::size_t i = lag; i < samples.size(); ++i)
+      sum += (samples[i] - mean) * (samples[i - lag] - mean);
+    return sum;
+  };
+  const double variance = covariance(0);
+  if (!(variance > 0)) return n;
+  double time = 1;
+  for (std::size_t lag = 1; lag < samples.size() / 2; ++lag) {
+    const double correlation = covariance(lag) / variance;
+    if (!(correlation > 0)) break;
+    time += 2 * correlation;
+  }
+  return std::max(1.0, n / time);
+}
+
+double median_interval(const std::vector<double>& samples) {
+  if (samples.size() < kFewestSamples) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted = samples;
+  std::ranges::sort(sorted);
+  const auto n = static_cast<double>(sorted.size());
   const double middle = (n - 1) / 2;
-  const double reach = 0.6745 * std::sqrt(n) / 2;  // quartile of the rank of the median
-  return (sorted_quantile(samples, middle + reach) - sorted_quantile(samples, middle - reach)) /
-         sorted_quantile(samples, middle);
+  const double reach = 0.6745 / 2 * n / std::sqrt(effective_count(samples));  // of the rank
+  return (sorted_quantile(sorted, middle + reach) - sorted_quantile(sorted, middle - reach)) /
+         sorted_quantile(sorted, middle);
 }
 
 Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches) {
@@ -145,9 +169,12 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
     warmup.seconds = now - start;
 
     std::vector<Seen> power;
+    warmup.throttled = false;
     if (watch != nullptr)
       for (const CardReading& reading :
-           watch->between(std::max(start, now - 1.5 * kWindowSeconds), now)) {
+           watch->between(std::max(start, now - 3 * kSwingSeconds), now)) {
+        if (reading.when > now - kWindowSeconds && (reading.reasons.value_or(0) & kThrottled) != 0)
+          warmup.throttled = true;
         if (reading.power_w) power.push_back({reading.when, *reading.power_w});
         if (!timers && reading.sm_hz) clocks.push_back({reading.when, *reading.sm_hz});
       }
@@ -158,27 +185,38 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
                      : !clocks.empty()                 ? "SM clock"
                      : !power.empty()                  ? "power"
                                                        : "";
-    const bool clock_flat = clocks.empty() || flat(clocks, now, plan.flat).value_or(false);
-    const bool power_flat = power.empty() || flat(power, now, plan.flat).value_or(false);
+    const double window = warmup.throttled ? 2 * kSwingSeconds : kWindowSeconds;
+    const bool clock_flat = clocks.empty() || flat(clocks, now, window, plan.flat).value_or(false);
+    const bool power_flat = power.empty() || flat(power, now, window, plan.flat).value_or(false);
     warmup.settled = watched && clock_flat && power_flat;
     if (warmup.settled || warmup.seconds >= longest) return warmup;
   }
 }
 
-Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline)
-    : plan_(plan), watch_(watch), started_(now_seconds()), deadline_(deadline) {
-  if (plan_.state == State::settled)
-    deadline_ = std::min(deadline_, started_ + plan_.longest_sampling_seconds);
+Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline, bool throttled)
+    : plan_(plan),
+      watch_(watch),
+      started_(now_seconds()),
+      deadline_(deadline),
+      shortest_(plan.sampling_seconds) {
+  if (plan_.state == State::burst) {
+    shortest_ = 0;
+    return;
+  }
+  if (throttled) shortest_ = std::max(shortest_, 2 * kSwingSeconds);
+  deadline_ = std::min(deadline_, started_ + std::max(shortest_, plan_.longest_sampling_seconds));
 }
 
 bool Sampling::enough() {
+  constexpr double kLookSeconds = 0.05;  // not after every sample: it takes a while to tell
   const std::size_t taken = spans_.size();
   if (plan_.samples) return static_cast<std::int64_t>(taken) >= *plan_.samples;
   const double now = now_seconds();
-  const bool long_enough = plan_.state == State::burst || now - started_ >= plan_.sampling_seconds;
-  if (taken >= kFewestSamples && long_enough && timing_.median_interval() <= plan_.target)
-    return true;
-  return taken > 0 && now >= deadline_;
+  if (taken > 0 && now >= deadline_) return true;
+  if (taken < kFewestSamples || now - started_ < shortest_ || now - looked_ < kLookSeconds)
+    return false;
+  looked_ = now;
+  return timing_.median_interval() <= plan_.target;
 }
 
 void Sampling::take(Batch& batch, std::int64_t size) {
@@ -233,7 +271,7 @@ Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan&
   Warmup warmup;
   Batch* const batches[] = {batch.get()};
   if (plan.state == State::settled) warmup = warm_up(plan, watch, batches);
-  Sampling sampling(plan, watch, deadline);
+  Sampling sampling(plan, watch, deadline, warmup.throttled);
   while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
   Timing timing = sampling.finish();
   timing.warmup = warmup;

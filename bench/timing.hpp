@@ -33,7 +33,7 @@ enum class State { settled, burst };
 struct TimingPlan {
   State state = State::settled;
   double warmup_seconds = 4;      // longest warm-up
-  double flat = 0.02;             // settled: the halves of the last half second agree this well
+  double flat = 0.01;             // the card is settled when the halves of a window agree so well
   double sample_seconds = 0.005;  // shortest batch that makes a sample
   double target = 0.005;          // quartile interval of the median, over the median
   double sampling_seconds = 0.3;  // shortest time of sampling
@@ -60,7 +60,8 @@ void idle(double seconds);
 struct Warmup {
   double seconds = 0;
   bool settled = false;
-  std::string watched;  // "SM clock and power"; empty if nothing could be watched
+  std::string watched;     // "SM clock and power"; empty if nothing could be watched
+  bool throttled = false;  // when it ended
   double kernel_seconds = 0;
 };
 
@@ -83,20 +84,27 @@ struct Timing {
   double median_interval() const;
 };
 
-// In half of all repetitions the median would fall into this interval; its width over the median.
-// Between the order statistics n/2 -+ 0.34 sqrt(n), which asks nothing of the distribution;
-// infinite below 5 samples.
-double median_interval(std::vector<double> samples);
+// How many independent samples are worth as much as these: their number over the sum of their
+// autocorrelations (Sokal 1997), up to the first that is not positive.
+double effective_count(const std::vector<double>& samples);
 
-// Runs batches, by turns if there are several, until the card is settled. Without anything to watch
-// (a CPU) it warms up for a quarter of a second.
+// In half of all repetitions the median would fall into this interval; its width over the median.
+// Between the order statistics n/2 -+ 0.34 n/sqrt(effective count), which asks nothing of the
+// distribution; infinite below 5 samples.
+double median_interval(const std::vector<double>& samples);
+
+// Runs batches, by turns if there are several, until the card is settled: until the halves of a
+// window agree in SM clock and in power. The window is half a second, or two seconds at the power
+// cap, where clock and power swing with a period of a second for some seconds. Without anything to
+// watch (a CPU) it warms up for a quarter of a second.
 Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches);
 
 // Collects samples and knows when they are enough.
 class Sampling {
  public:
-  // `deadline` is when the row's budget is spent.
-  Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline);
+  // `deadline` is when the row's budget is spent. A throttled card is sampled for whole periods of
+  // its swings.
+  Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline, bool throttled = false);
 
   bool enough();
   // Times one batch of `size` launches and keeps it.
@@ -109,9 +117,10 @@ class Sampling {
   };
   TimingPlan plan_;
   const CardWatch* watch_;
-  double started_, deadline_;
+  double started_, deadline_, shortest_;
   Timing timing_;
   std::vector<Span> spans_;  // when each sample was taken
+  double looked_ = 0;        // at the interval of the median, last
 };
 
 // Warms up and samples launches that take turns. Throws what the backend does, and Interrupted.

@@ -68,6 +68,19 @@ TEST(MedianInterval, ShrinksWithTheSquareRootOfTheCount) {
   EXPECT_TRUE(std::isinf(median_interval({})));
 }
 
+// What swings slowly is sampled often without being known better.
+TEST(MedianInterval, IsNotFooledBySlowSwings) {
+  std::vector<double> quick, slow;
+  for (int i = 0; i < 400; ++i) {
+    quick.push_back(1 + 0.01 * static_cast<double>(fill_value(Fill::uniform, 3, i)));
+    slow.push_back(1 + 0.01 * std::sin(i * 2 * 3.14159265 / 200));
+  }
+  EXPECT_GT(effective_count(quick), 200);
+  EXPECT_LT(effective_count(slow), 20);
+  EXPECT_GT(median_interval(slow), 3 * median_interval(quick));
+  EXPECT_EQ(effective_count({1, 1, 1, 1}), 4);
+}
+
 TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
   const double start = now_seconds();
   const auto falling_until = [=](double seconds, double from, double to) {
@@ -103,6 +116,17 @@ TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
   EXPECT_FALSE(warmup.settled);
   EXPECT_EQ(warmup.watched, "");
   EXPECT_NEAR(warmup.seconds, 0.25, 0.1);
+}
+
+// At the power cap half a second is too short to tell a swing from a settled card.
+TEST(WarmUp, LooksLongerAtAThrottledCard) {
+  CardWatch watch(
+      std::make_unique<FakeCard>([] { return CardReading{.power_w = 700, .reasons = 0x4}; }), 0.01);
+  FakeBatch batch(0.005, [] { return 1.5e9; });
+  const Warmup warmup = warm_up_one({}, &watch, batch);
+  EXPECT_TRUE(warmup.settled);
+  EXPECT_TRUE(warmup.throttled);
+  EXPECT_GT(warmup.seconds, 2);
 }
 
 Timing sample(const TimingPlan& plan, FakeBatch& batch, const CardWatch* watch = nullptr) {

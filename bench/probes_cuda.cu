@@ -13,14 +13,14 @@ namespace gemm::bench {
 namespace {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr int kFeatures = 1;
+constexpr int kSm90a = 1;
 #else
-constexpr int kFeatures = 0;
+constexpr int kSm90a = 0;
 #endif
 
 __global__ void say_code([[maybe_unused]] int* code) {
 #ifdef __CUDA_ARCH__
-  *code = __CUDA_ARCH__ + kFeatures;
+  *code = __CUDA_ARCH__ + kSm90a;
 #endif
 }
 
@@ -36,7 +36,7 @@ DeviceCode query_code() {
   check(status);
   int code = 0;
   check(cudaMemcpy(&code, memory, sizeof code, cudaMemcpyDefault));
-  return {.capability = code / 10, .sm_90a = code % 10 == kFeatures && code % 10 == 1};
+  return {.capability = code / 10, .sm_90a = code % 10 == 1};
 }
 
 template <typename T, typename Make>

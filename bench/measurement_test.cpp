@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <thread>
+
+#include "bench/versus.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -347,6 +350,43 @@ TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
   const Launch launch = slow->kernel->prepare(p, cuda()->device(), data.sets()[0]);
   EXPECT_THROW(impatient->run(launch), DeviceLost);
   cuda()->run([](Stream) {});
+}
+
+// In turns with and without the watch, so that neither clock nor temperature tells them apart.
+TEST(CardWatch, CostsNoTimeOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  std::string why;
+  auto card = open_nvml(cuda()->device().pci_bus_id.value_or(""), why);
+  if (!card) GTEST_SKIP() << why;
+  CardWatch watch(std::move(card), 0.02);
+  for (const std::int64_t size : {512, 2048}) {
+    const auto cases = make_cases({{size, size, size}}, {Precision::f32}, Device::Kind::gpu);
+    const auto found =
+        std::ranges::find_if(cases, [](const Case& one) { return one.kernel->name == "cuBLAS"; });
+    ASSERT_NE(found, cases.end());
+    ProblemData data(*cuda(), found->problem, Fill::uniform, 1, 2);
+    std::vector<Launch> launches;
+    for (const Operands& set : data.sets())
+      launches.push_back(found->kernel->prepare(found->problem, cuda()->device(), set));
+    // Each sample longer than the interval: there is a reading in it.
+    const auto batch = cuda()->batch(launches, size == 512 ? 2000 : 100, size == 512);
+    std::vector<double> with, without;
+    for (int i = -20; i < 80; ++i) {
+      watch.pause(false);
+      const double on = batch->time().seconds;
+      watch.pause(true);
+      const double off = batch->time().seconds;
+      if (i < 0) continue;  // warms up
+      with.push_back(on);
+      without.push_back(off);
+    }
+    const Versus versus = compare_pairs(with, without);
+    std::printf("%lld: %.4f %% (95 %%: %.4f to %.4f), a reading takes %.1f us\n",
+                static_cast<long long>(size), 100 * (1 / versus.ratio - 1),
+                100 * (1 / versus.high - 1), 100 * (1 / versus.low - 1),
+                1e6 * watch.read_seconds().value_or(0));
+    EXPECT_NEAR(versus.ratio, 1, 0.002);
+  }
 }
 
 TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,5 +41,18 @@ std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
 // Memory that is shared by the copies of a launch.
 std::shared_ptr<std::byte> shared_memory(Backend& backend, std::size_t bytes);
 std::shared_ptr<std::byte> shared_memory(Backend& backend, std::span<const std::byte> contents);
+
+// What is wrong with the results of all threads, each of which should be `expected`.
+template <typename T>
+std::optional<std::string> wrong_result(Backend& backend, const std::byte* results,
+                                        std::size_t bytes, T expected) {
+  std::vector<T> found(bytes / sizeof(T));
+  backend.copy(found.data(), results, bytes);
+  for (std::size_t thread = 0; thread < found.size(); ++thread)
+    if (!(found[thread] == expected))
+      return "thread " + std::to_string(thread) + " ends with " + std::to_string(found[thread]) +
+             ", expected " + std::to_string(expected);
+  return std::nullopt;
+}
 
 }  // namespace gemm::bench

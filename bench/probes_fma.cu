@@ -103,6 +103,7 @@ struct Walk {
 
   std::optional<std::string> complaint(Backend& backend) const {
     const auto results = shared_memory(backend, result_bytes());
+    backend.poison(results.get(), result_bytes());
     backend.run(launch(results));
     constexpr int kChecked = 16;
     for (int i = 0; i < kChecked; ++i) {

@@ -15,6 +15,54 @@ double rate_of(const Probe& probe, Backend& backend) {
   return probe.work / backend.batch({&launch, 1}, 1, false)->time().seconds;
 }
 
+// A device that does nothing that it is told to run.
+class IdleBackend : public Backend {
+ public:
+  explicit IdleBackend(Backend& real) : real_(real) {}
+  const DeviceInfo& device() const override { return real_.device(); }
+  std::string_view timer() const override { return real_.timer(); }
+  double free_bytes() const override { return real_.free_bytes(); }
+  Buffer allocate(std::size_t bytes) override { return real_.allocate(bytes); }
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
+    real_.fill(to, type, count, fill, seed);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override { real_.copy(to, from, bytes); }
+  void poison(void* to, std::size_t bytes) override { real_.poison(to, bytes); }
+  std::int64_t first_changed(const void* from, std::size_t bytes) override {
+    return real_.first_changed(from, bytes);
+  }
+  std::int64_t last_changed(const void* from, std::size_t bytes) override {
+    return real_.last_changed(from, bytes);
+  }
+  void reference(const Problem& p, const void* a, const void* b, double* expected,
+                 double* magnitude) override {
+    real_.reference(p, a, b, expected, magnitude);
+  }
+  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
+                const Bound& bound) override {
+    return real_.judge(p, c, expected, magnitude, bound);
+  }
+  void run(const Launch&) override {}
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
+    return real_.batch(launches, count, graph);
+  }
+
+ private:
+  Backend& real_;
+};
+
+// Each probe is found to do its work, and a device that does none is found out.
+void expect_work(const std::vector<Probe>& probes, Backend& backend) {
+  IdleBackend idle(backend);
+  for (const Probe& probe : probes) {
+    if (probe.unsupported) continue;
+    EXPECT_EQ(probe.complaint(backend), std::nullopt) << probe.label();
+    EXPECT_NE(probe.complaint(idle), std::nullopt) << probe.label();
+  }
+}
+
 void expect_named(const std::vector<Probe>& probes) {
   std::set<std::string> labels;
   for (const Probe& probe : probes) {
@@ -29,10 +77,8 @@ TEST(HostProbes, DoTheirWork) {
   const auto probes = host_probes(backend->device());
   expect_named(probes);
   EXPECT_EQ(probes.size(), 4U);
-  for (const Probe& probe : probes) {
-    EXPECT_EQ(probe.unsupported, std::nullopt) << probe.label();
-    EXPECT_EQ(probe.complaint(*backend), std::nullopt) << probe.label();
-  }
+  for (const Probe& probe : probes) EXPECT_EQ(probe.unsupported, std::nullopt) << probe.label();
+  expect_work(probes, *backend);
 }
 
 TEST(HostProbes, HaveFinitePositiveRates) {
@@ -59,12 +105,12 @@ Backend* cuda() {
 // FLOP (bytes) per clock per SM, dense, as peaks.cpp has them and for the units that it leaves out;
 // from NVIDIA's whitepapers and the throughput table of the CUDA C++ Best Practices Guide. 0: not
 // known. The name of a probe up to its last underscore, or all of it.
-struct Bound {
+struct Rate {
   int capability;
   const char* name;
   double per_clock_per_sm;
 };
-constexpr Bound kBounds[] = {
+constexpr Rate kRates[] = {
     {75, "FP32_FMA", 128},    {75, "FP64_FMA", 4},       {75, "INT32_FMA", 128},
     {75, "FP16", 1024},       {75, "INT8", 2048},        {75, "Shared_read", 64},
     {80, "FP32_FMA", 128},    {80, "FP64_FMA", 64},      {80, "FP16x2_FMA", 512},
@@ -98,10 +144,10 @@ std::optional<double> bound_of(const Probe& probe, const DeviceInfo& device) {
   const double clock =
       device.clock_hz.value_or(0) * (device.name.starts_with("NVIDIA GeForce") ? 1.3 : 1);
   const std::string unit = probe.name.substr(0, probe.name.rfind('_'));
-  for (const Bound& bound : kBounds)
-    if (bound.capability == device.compute_capability && clock > 0 &&
-        (probe.name == bound.name || (unit == bound.name && !probe.name.ends_with("_FMA"))))
-      return bound.per_clock_per_sm * clock * device.sm_count;
+  for (const Rate& rate : kRates)
+    if (rate.capability == device.compute_capability && clock > 0 &&
+        (probe.name == rate.name || (unit == rate.name && !probe.name.ends_with("_FMA"))))
+      return rate.per_clock_per_sm * clock * device.sm_count;
   return std::nullopt;
 }
 
@@ -124,9 +170,7 @@ TEST(CudaProbes, AreNamedOnceAndSayWhyNotOnTheGpu) {
 
 TEST(CudaProbes, DoTheirWorkOnTheGpu) {
   SKIP_WITHOUT_GPU();
-  for (const Probe& probe : cuda_probes(cuda()->device()))
-    EXPECT_EQ(probe.unsupported ? std::nullopt : probe.complaint(*cuda()), std::nullopt)
-        << probe.label();
+  expect_work(cuda_probes(cuda()->device()), *cuda());
 }
 
 TEST(CudaProbes, StayBelowThePeakOnTheGpu) {
@@ -136,7 +180,7 @@ TEST(CudaProbes, StayBelowThePeakOnTheGpu) {
     const double rate = rate_of(probe, *cuda());
     EXPECT_GT(rate, 1e8) << probe.label();
     EXPECT_TRUE(std::isfinite(rate)) << probe.label();
-    EXPECT_LT(probe.work / rate, 0.05) << probe.label() << ": seconds a launch";
+    EXPECT_LT(probe.work / rate, 0.1) << probe.label() << ": seconds a launch";
     const auto bound = bound_of(probe, cuda()->device());
     EXPECT_LT(rate, 1.03 * bound.value_or(HUGE_VAL)) << probe.label();
   }

@@ -12,25 +12,28 @@ namespace {
 
 // An A or B of 128 bytes a row, in the 128-byte swizzle, is a block; a wgmma takes a slice of 32
 // bytes of each row.
-constexpr int kM = 64, kN = 256, kSums = kM * kN / 128;
+constexpr int kM = 64, kN = 256;
 constexpr int kGroups = 2, kThreads = 128 * kGroups;
 constexpr int kBlocks = 4, kSlices = 4 * kBlocks;
-constexpr int kSteps = 16;  // of all slices, at most, before the sums begin anew
 constexpr int kABytes = kM * 128, kBBytes = kN * 128;
 constexpr int kOperandBytes = kBlocks * (kGroups * kABytes + kBBytes);
 constexpr int kAlignment = 1024;  // of the swizzle
-
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr bool kCompiled = true;
-#else
-constexpr bool kCompiled = false;
-#endif
 
 template <typename SumOf, int kKOf>
 struct Instruction {
   using Sum = SumOf;
   static constexpr int kK = kKOf;
 };
+struct Tf32 : Instruction<float, 8> {};
+struct Bf16 : Instruction<float, 16> {};
+struct Fp16 : Instruction<float, 16> {};
+struct Fp8 : Instruction<float, 32> {};
+struct Int8 : Instruction<std::int32_t, 32> {};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+constexpr int kSums = kM * kN / 128;  // of a thread
+constexpr int kSteps = 16;            // of all slices, at most, before the sums begin anew
 
 #define FOUR(sum, i) "+" sum(d[i]), "+" sum(d[i + 1]), "+" sum(d[i + 2]), "+" sum(d[i + 3])
 #define SIXTEEN(sum, i) FOUR(sum, i), FOUR(sum, i + 4), FOUR(sum, i + 8), FOUR(sum, i + 12)
@@ -54,32 +57,24 @@ struct Instruction {
       : "l"(a), "l"(b), "r"(keep))
 
 using Descriptor = std::uint64_t;
+using Floats = float (&)[kSums];
+using Integers = std::int32_t (&)[kSums];
 
-struct Tf32 : Instruction<float, 8> {
-  static __device__ void multiply(float (&d)[kSums], Descriptor a, Descriptor b, int keep) {
-    WGMMA("m64n256k8.f32.tf32.tf32", "f", ", 1, 1");
-  }
-};
-struct Bf16 : Instruction<float, 16> {
-  static __device__ void multiply(float (&d)[kSums], Descriptor a, Descriptor b, int keep) {
-    WGMMA("m64n256k16.f32.bf16.bf16", "f", ", 1, 1, 0, 0");
-  }
-};
-struct Fp16 : Instruction<float, 16> {
-  static __device__ void multiply(float (&d)[kSums], Descriptor a, Descriptor b, int keep) {
-    WGMMA("m64n256k16.f32.f16.f16", "f", ", 1, 1, 0, 0");
-  }
-};
-struct Fp8 : Instruction<float, 32> {
-  static __device__ void multiply(float (&d)[kSums], Descriptor a, Descriptor b, int keep) {
-    WGMMA("m64n256k32.f32.e4m3.e4m3", "f", ", 1, 1");
-  }
-};
-struct Int8 : Instruction<std::int32_t, 32> {
-  static __device__ void multiply(std::int32_t (&d)[kSums], Descriptor a, Descriptor b, int keep) {
-    WGMMA("m64n256k32.s32.s8.s8", "r", "");
-  }
-};
+__device__ void multiply(Tf32, Floats d, Descriptor a, Descriptor b, int keep) {
+  WGMMA("m64n256k8.f32.tf32.tf32", "f", ", 1, 1");
+}
+__device__ void multiply(Bf16, Floats d, Descriptor a, Descriptor b, int keep) {
+  WGMMA("m64n256k16.f32.bf16.bf16", "f", ", 1, 1, 0, 0");
+}
+__device__ void multiply(Fp16, Floats d, Descriptor a, Descriptor b, int keep) {
+  WGMMA("m64n256k16.f32.f16.f16", "f", ", 1, 1, 0, 0");
+}
+__device__ void multiply(Fp8, Floats d, Descriptor a, Descriptor b, int keep) {
+  WGMMA("m64n256k32.f32.e4m3.e4m3", "f", ", 1, 1");
+}
+__device__ void multiply(Int8, Integers d, Descriptor a, Descriptor b, int keep) {
+  WGMMA("m64n256k32.s32.s8.s8", "r", "");
+}
 
 // A K-major matrix in the 128-byte swizzle: address, leading offset (not used), 1024 bytes from
 // eight rows to the next eight, swizzle; lengths in units of 16 bytes.
@@ -88,44 +83,46 @@ __device__ Descriptor descriptor_of(std::uint32_t address) {
          Descriptor{1} << 62;
 }
 
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
 template <typename I, typename Sum = typename I::Sum>
 __global__ void __launch_bounds__(kThreads, 1)
     multiply_tiles([[maybe_unused]] const uint4* operands, [[maybe_unused]] int steps,
                    [[maybe_unused]] Sum* results) {
-  if constexpr (kCompiled) {
-    extern __shared__ uint4 shared[];
-    const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-    const std::uint32_t base = (unaligned + kAlignment - 1) / kAlignment * kAlignment;
-    uint4* tiles = shared + (base - unaligned) / sizeof(uint4);
-    for (int i = threadIdx.x; i < kOperandBytes / static_cast<int>(sizeof(uint4)); i += kThreads)
-      tiles[i] = operands[i];
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ uint4 shared[];
+  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const std::uint32_t base = (unaligned + kAlignment - 1) / kAlignment * kAlignment;
+  uint4* tiles = shared + (base - unaligned) / sizeof(uint4);
+  for (int i = threadIdx.x; i < kOperandBytes / static_cast<int>(sizeof(uint4)); i += kThreads)
+    tiles[i] = operands[i];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
 
-    const int group = static_cast<int>(threadIdx.x) / 128;
-    const Descriptor b = descriptor_of(base);
-    const Descriptor a = descriptor_of(base + kBlocks * (kBBytes + group * kABytes));
-    Sum d[kSums] = {}, totals[4] = {};
-    // The groups' first sums differ in length, so that one multiplies while the other adds up.
-    for (int step = 0, until = kSteps / (1 + group); step < steps; until += kSteps) {
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  const Descriptor b = descriptor_of(base);
+  const Descriptor a = descriptor_of(base + kBlocks * (kBBytes + group * kABytes));
+  Sum d[kSums] = {}, totals[4] = {};
+  // The groups' first sums differ in length, so that one multiplies while the other adds up.
+  for (int step = 0, until = kSteps / (1 + group); step < steps; until += kSteps) {
 #pragma unroll 1
-      for (int keep = 0; step < min(until, steps); ++step, keep = 1) {
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    for (int keep = 0; step < min(until, steps); ++step, keep = 1) {
+      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int slice = 0; slice < kSlices; ++slice) {
-          const int block = slice / 4, offset = slice % 4 * 32;
-          I::multiply(d, a + (block * kABytes + offset) / 16, b + (block * kBBytes + offset) / 16,
-                      slice > 0 || keep);
-        }
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+      for (int slice = 0; slice < kSlices; ++slice) {
+        const int block = slice / 4, offset = slice % 4 * 32;
+        multiply(I{}, d, a + (block * kABytes + offset) / 16, b + (block * kBBytes + offset) / 16,
+                 slice > 0 || keep);
       }
-      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) totals[i % 4] += d[i];
+      asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+      asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
-    results[blockIdx.x * kThreads + threadIdx.x] = totals[0] + totals[1] + totals[2] + totals[3];
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) totals[i % 4] += d[i];
   }
+  results[blockIdx.x * kThreads + threadIdx.x] = totals[0] + totals[1] + totals[2] + totals[3];
+#endif
 }
 
 template <typename I>
@@ -157,15 +154,9 @@ struct Products {
     backend.poison(results.get(), result_bytes());
     const bool zeros = values == Values::zeros;
     backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
-    std::vector<Sum> found(result_bytes() / sizeof(Sum));
-    backend.copy(found.data(), results.get(), result_bytes());
-    const double products = work() / 2 / static_cast<double>(found.size());
-    const Sum expected = zeros ? Sum{} : static_cast<Sum>(products);
-    for (std::size_t thread = 0; thread < found.size(); ++thread)
-      if (!(found[thread] == expected))
-        return "thread " + std::to_string(thread) + " sums up to " + std::to_string(found[thread]) +
-               ", expected " + std::to_string(expected);
-    return std::nullopt;
+    const double products = work() / 2 / (1.0 * blocks * kThreads);
+    return wrong_result(backend, results.get(), result_bytes(),
+                        zeros ? Sum{} : static_cast<Sum>(products));
   }
 };
 

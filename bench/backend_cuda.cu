@@ -8,29 +8,16 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <source_location>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "bench/backend.hpp"
+#include "bench/cuda_check.hpp"
 #include "bench/kernel_names.hpp"
 
 namespace gemm::bench {
 namespace {
-
-// After some errors the context answers every call with the same error: then nothing more can be
-// measured.
-void check(cudaError_t status, std::source_location where = std::source_location::current()) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();
-  const std::string text = std::string(cudaGetErrorString(status)) + " (" +
-                           cudaGetErrorName(status) + ", " + where.file_name() + ":" +
-                           std::to_string(where.line()) + ")";
-  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text);
-  if (cudaFree(nullptr) != cudaSuccess) throw DeviceLost(text);
-  throw std::runtime_error(text);
-}
 
 // A CUDA handle with its destroyer.
 template <typename Handle, auto kDestroy>

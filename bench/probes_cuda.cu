@@ -12,24 +12,12 @@
 namespace gemm::bench {
 namespace {
 
-<<<<<<< HEAD
 // The host's pass cannot know what the device's passes have.
 __global__ void say_code([[maybe_unused]] int* code) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   *code = __CUDA_ARCH__ + 1;
 #elif defined(__CUDA_ARCH__)
   *code = __CUDA_ARCH__;
-=======
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr int kSm90a = 1;
-#else
-constexpr int kSm90a = 0;
-#endif
-
-__global__ void say_code([[maybe_unused]] int* code) {
-#ifdef __CUDA_ARCH__
-  *code = __CUDA_ARCH__ + kSm90a;
->>>>>>> h1
 #endif
 }
 

@@ -21,6 +21,8 @@ class IdleBackend : public Backend {
   explicit IdleBackend(Backend& real) : real_(real) {}
   const DeviceInfo& device() const override { return real_.device(); }
   std::string_view timer() const override { return real_.timer(); }
+  std::optional<Overheads> overheads() override { return std::nullopt; }
+  std::vector<std::string> kernel_names(const Launch&) override { return {}; }
   double free_bytes() const override { return real_.free_bytes(); }
   Buffer allocate(std::size_t bytes) override { return real_.allocate(bytes); }
   void fill(void* to, ElementType type, std::int64_t count, Fill fill,

@@ -100,6 +100,7 @@ TimingPlan plan_for_ceilings(const TimingPlan& plan) {
   brief.state = State::settled;
   brief.warmup_seconds = 2;
   brief.sampling_seconds = 0.2;
+  brief.longest_sampling_seconds = 0.5;
   brief.budget_seconds = 3;
   brief.cooldown_seconds = 0;
   brief.samples.reset();

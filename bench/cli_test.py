@@ -19,11 +19,14 @@ jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 BENCH = BUILD / "gemm_bench"
+PEAKS = BUILD / "peaks_bench"
 WRONG = BUILD / "bench" / "gemm_bench_wrong"
 QUICK = [
     "--gemm_device=cpu",
     "--gemm_warmup=0.001",
     "--gemm_sample=0.0001",
+    "--gemm_sampling=0.05",
+    "--gemm_ceilings=queried",
     "--benchmark_min_time=0.001s",
 ]
 
@@ -250,6 +253,150 @@ def test_ctrl_c_keeps_what_is_complete(
     assert all(row["gemm"]["seconds"] for row in rows)
 
 
+def test_minimum_times_say_how_long_or_how_often_a_row_is_sampled(tmp_path: Path) -> None:
+    def samples(minimum: str) -> int:
+        out = tmp_path / "record.json"
+        few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=CpuBlocked"]
+        assert (
+            run(*few, f"--benchmark_min_time={minimum}", f"--benchmark_out={out}").returncode == 0
+        )
+        (row,) = record(out)["benchmarks"]
+        assert row["iterations"] == len(row["gemm"]["samples_seconds"])
+        return row["iterations"]
+
+    assert samples("7x") == 7
+    assert samples("0.5") > samples("0.001s")
+
+
+def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}")
+    document = record(out)
+    (row,) = document["benchmarks"]
+    assert row["gemm"]["conformance"].startswith("uniform[-1,1], ")
+    assert "clock and power not watched" in row["gemm"]["departures"]
+    assert "* clock and power not watched" in done.stdout
+    assert row["gemm"]["clocks"]["sm_hz"] is None
+    assert row["gemm"]["of_roof_at_clock"] is None
+    run_keys = document["context"]["gemm"]
+    assert f"Measured: {run_keys['conformance']}" in done.stdout
+    assert run_keys["method"]["test"] is None, "nobody knows whether the clocks float"
+    assert run_keys["method"]["watch"]["why_not"] == "a CPU is not watched"
+    assert 0 < run_keys["time"]["kernel_seconds"] < run_keys["time"]["wall_seconds"]
+
+
+def test_what_departs_from_the_guideline_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", "--benchmark_min_time=5x"]
+    run(*few, "--gemm_fill=zeros", "--gemm_cache=hot", f"--benchmark_out={out}")
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["rotation_sets"] == 1
+    assert "zeros draw less power than real data" in row["gemm"]["departures"]
+    assert "one operand set, which the cache may hold" in row["gemm"]["departures"]
+    done = run(*few, "--gemm_fill=normal", "--gemm_state=burst", "--gemm_cooldown=0.01")
+    assert "normal, " in done.stdout
+    assert "burst: the card was not settled" in done.stdout
+
+
+def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Cpu", "--benchmark_min_time=20x"]
+    done = run(*few, "--gemm_versus=CpuNaive", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    naive, blocked = (row["gemm"] for row in record(out)["benchmarks"])
+    assert naive["versus"] is None, "nobody races against himself"
+    versus = blocked["versus"]
+    assert versus["kernel"] == "CpuNaive"
+    assert versus["low"] <= versus["ratio"] <= versus["high"]
+    assert versus["samples"] == len(blocked["samples_seconds"]) == 20
+    assert versus["ratio"] == pytest.approx(versus["seconds"] / blocked["seconds"]["median"])
+    assert "times as fast as CpuNaive" in done.stdout
+
+
+def test_a_row_that_beats_its_roof_is_an_error_without_a_time(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked"]
+    done = run(*few, "--gemm_peak_flops=1e6", f"--benchmark_out={out}")
+    assert done.returncode == 1
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["failed"].startswith("impossible: ")
+    assert "is --gemm_peak_flops right?" in row["gemm"]["failed"]
+    assert row["gemm"]["samples_seconds"] == []
+    assert row["gemm"]["flop_per_second"] is None
+    assert "FAILED: impossible" in done.stdout
+
+
+def test_ceilings_are_measured_once_and_kept(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    few = [
+        "--gemm_device=cpu",
+        "--gemm_shapes=64",
+        "--gemm_warmup=0.001",
+        "--benchmark_filter=Blocked",
+        "--benchmark_min_time=5x",
+    ]
+
+    def ceilings(*more: str) -> tuple[bool, list[dict[str, Any]], str]:
+        done = run(*few, *more, f"--benchmark_out={out}", env=environment)
+        assert done.returncode == 0, done.stderr
+        measured = record(out)["context"]["gemm"]["measured_ceilings"]
+        return "Measuring the ceilings" in done.stderr, measured, done.stdout
+
+    anew, first, table = ceilings()
+    assert anew
+    assert {one["name"] for one in first} >= {"FP32_FMA", "DRAM_read", "DRAM_triad"}
+    assert all((one["flop_per_second"] or one["bytes_per_second"]) > 0 for one in first)
+    assert "(measured)" in table, "a CPU has no other roof"
+    assert ceilings()[:2] == (False, first)
+    anew, again, _ = ceilings("--gemm_ceilings=measure")
+    assert anew
+    assert again != first
+    assert ceilings("--gemm_ceilings=queried")[:2] == (False, [])
+    (kept,) = (tmp_path / "cache" / "gemm_bench").iterdir()
+    kept.write_text(kept.read_text().replace('"probes": ', '"probes": 1'))
+    assert ceilings()[0], "of other probes"
+    kept.write_text("{")
+    assert ceilings()[0], "a file that makes no sense"
+
+
+def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
+    few = [
+        "--gemm_device=cpu",
+        "--gemm_shapes=64",
+        "--gemm_warmup=0.001",
+        "--benchmark_min_time=5x",
+    ]
+    done = run(*few, "--benchmark_filter=Blocked", env=environment)
+    assert done.returncode == 0
+    assert "could not be kept" in done.stderr
+
+
+def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    few = ["--gemm_device=cpu", "--gemm_warmup=0.001", "--benchmark_filter=FMA"]
+    done = run(*few, program=PEAKS, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "TFLOP/s" in done.stdout
+    assert "DRAM" not in done.stdout
+    (kept,) = (tmp_path / "gemm_bench").iterdir()
+    assert {one["name"] for one in json.loads(kept.read_text())["ceilings"]} == {
+        "FP32_FMA",
+        "FP64_FMA",
+    }
+    done = run(*few, "--benchmark_format=json", program=PEAKS, env=environment)
+    rows = json.loads(done.stdout)["benchmarks"]
+    assert all(row["FLOP/s"] > 0 for row in rows)
+    listed = run("--gemm_device=cpu", "--benchmark_list_tests", program=PEAKS, env=environment)
+    assert "DRAM_triad" in listed.stdout
+    for bad in ("--gemm_bogus=1", "--bogus", "--gemm_device=99"):
+        done = run(bad, program=PEAKS, env=environment)
+        assert done.returncode == 2
+        assert done.stderr.startswith("peaks_bench: ")
+
+
 def test_names_its_record_after_device_time_and_commit() -> None:
     done = run("--gemm_name_record", "--gemm_device=cpu")
     assert done.returncode == 0
@@ -271,6 +418,9 @@ def test_help_lists_our_options_and_googles() -> None:
     ("arguments", "says"),
     [
         (["--gemm_bogus=1"], "--gemm_bogus"),
+        (["--gemm_device=cpu", "--gemm_versus=Nonesuch"], "Nonesuch"),
+        (["--gemm_device=cpu", "--benchmark_min_time=soon"], "soon"),
+        (["--gemm_device=cpu", "--benchmark_min_time=0"], "--benchmark_min_time=0"),
         (["--bogus"], "--bogus"),
         (["--gemm_precisions=f33"], "f33"),
         (["--gemm_shapes=0x4x4"], "0x4x4"),

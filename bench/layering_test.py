@@ -13,7 +13,13 @@ SOURCES = [
     if path.suffix in {".cpp", ".hpp", ".cu", ".cuh"}
 ]
 # Who registers cases or speaks to Google Benchmark.
-BENCHMARK_SPEAKERS = {"main.cpp", "peaks_main.cpp", "command_line.cpp", "fixture.hpp", "reporters.hpp"}
+BENCHMARK_SPEAKERS = {
+    "main.cpp",
+    "peaks_main.cpp",
+    "command_line.cpp",
+    "fixture.hpp",
+    "reporters.hpp",
+}
 # What a kernel may know: the CUDA toolkit and the BLAS it wraps.
 KERNEL_LIBRARIES = re.compile(r"cuda|cublas|cooperative_groups|mma\.h|cblas\.h|omp\.h|gtest/")
 STANDARD = re.compile(r"[a-z_0-9]+$")

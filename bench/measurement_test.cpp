@@ -10,7 +10,7 @@
 #include <limits>
 #include <thread>
 
-#include "bench/versus.hpp"
+#include "bench/suite.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -263,6 +263,91 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
   EXPECT_EQ(theirs.samples_seconds.size(), 3U);
   EXPECT_TRUE(rival.verify().passed());
   EXPECT_THROW(mine.verify(), WrongResult);
+}
+
+// The CPU until it stops answering.
+class Mortal : public Backend {
+ public:
+  explicit Mortal(int launches) : left_(launches) {}
+  const DeviceInfo& device() const override { return host_->device(); }
+  std::string_view timer() const override { return host_->timer(); }
+  std::optional<Overheads> overheads() override { return std::nullopt; }
+  double free_bytes() const override { return host_->free_bytes(); }
+  Buffer allocate(std::size_t bytes) override { return host_->allocate(bytes); }
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
+    host_->fill(to, type, count, fill, seed);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    host_->copy(to, from, bytes);
+  }
+  void poison(void* to, std::size_t bytes) override { host_->poison(to, bytes); }
+  std::int64_t first_changed(const void* from, std::size_t bytes) override {
+    return host_->first_changed(from, bytes);
+  }
+  std::int64_t last_changed(const void* from, std::size_t bytes) override {
+    return host_->last_changed(from, bytes);
+  }
+  void reference(const Problem& p, const void* a, const void* b, double* expected,
+                 double* magnitude) override {
+    host_->reference(p, a, b, expected, magnitude);
+  }
+  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
+                const Bound& bound) override {
+    return host_->judge(p, c, expected, magnitude, bound);
+  }
+  void run(const Launch& launch) override {
+    if (left_-- <= 0) throw DeviceLost("the GPU did not finish within 60 s");
+    host_->run(launch);
+  }
+  std::vector<std::string> kernel_names(const Launch&) override { return {}; }
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
+    return host_->batch(launches, count, graph);
+  }
+
+ private:
+  std::unique_ptr<Backend> host_ = make_host_backend();
+  int left_;
+};
+
+TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
+  Options options;
+  options.ceilings = CeilingsFrom::queried;
+  options.rotate = false;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.samples = 3;
+  const RegisteredKernel kernel =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return spoiled<[](float*, std::int64_t) {}>(p, d, o);
+      });
+  RegisteredKernel library = kernel;  // is compared with nothing
+  library.family = "library";
+  const Case first{&library, {8, 8, 8, Precision::f32}},
+      second{&library, {9, 9, 9, Precision::f32}};
+  Suite suite(std::make_unique<Mortal>(1), options, {"gemm_bench"});
+  Row row{.which = first};
+  suite.measure(first, std::nullopt, row);
+  EXPECT_EQ(row.timing.samples_seconds.size(), 3U);
+  suite.results().add(first.name(), row);
+
+  Row lost{.which = second};
+  try {
+    suite.measure(second, std::nullopt, lost);
+    FAIL() << "was measured";
+  } catch (const DeviceLost& error) {
+    suite.lose_device(error.what(), second);
+    suite.discard(second);
+  }
+  EXPECT_TRUE(suite.lost());
+  try {
+    suite.measure(first, std::nullopt, row);
+    FAIL() << "was measured";
+  } catch (const Skipped& skipped) {
+    EXPECT_NE(std::string(skipped.what()).find(second.name()), std::string::npos) << skipped.what();
+    EXPECT_NE(std::string(skipped.what()).find("did not finish"), std::string::npos);
+  }
+  EXPECT_NE(suite.run_to_json()["conformance"], nullptr);
 }
 
 TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {

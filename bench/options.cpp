@@ -122,7 +122,7 @@ const std::vector<Option>& table() {
       {"target", "SHARE",
        "samples until the quartile interval of the median is below (default 0.5%)",
        [](Options& o, const std::string& v) { o.timing.target = share(v); }},
-      {"sampling", "SECONDS", "or until this long was sampled (default 2)",
+      {"sampling", "SECONDS", "or until this long was sampled (default 3)",
        [](Options& o, const std::string& v) { o.timing.longest_sampling_seconds = positive(v); }},
       {"cooldown", "SECONDS", "idle before each row (default 0), or before each burst (default 1)",
        [](Options& o, const std::string& v) { o.cooldown_seconds = positive_or_zero(v); }},

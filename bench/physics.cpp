@@ -55,12 +55,16 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
              (seen.highest_sm_hz
                   ? print(" at %.0f MHz, the highest clock seen", *seen.highest_sm_hz * 1e-6)
                   : "") +
-             "; " + cause_of_too_many_flops(limits, seen, rate);
+             "; " +
+             (compute->origin == Ceiling::Origin::given
+                  ? "is --gemm_peak_flops right?"
+                  : cause_of_too_many_flops(limits, seen, rate));
   }
 
   const Ceiling* memory = memory_ceiling(limits.ceilings);
   std::optional<double> bandwidth = limits.dram_bytes_per_second;
-  if (!bandwidth && memory != nullptr) bandwidth = memory->per_second;
+  if (!bandwidth && memory != nullptr && memory->origin != Ceiling::Origin::measured)
+    bandwidth = memory->per_second;
   if (!bandwidth || seen.operand_sets < 2) return std::nullopt;
   // Of all that a round over the operand sets touches, no more than the cache holds can be there
   // when it is touched again.

@@ -111,6 +111,17 @@ TEST(Physics, WithoutAClockItAllowsForCardsThatRunAboveTheOneTheyReport) {
   EXPECT_NE(complaint_about(at(kLarge, 100e12, 2, std::nullopt)), "");
 }
 
+TEST(Physics, AsksWhetherAGivenRoofIsRight) {
+  Limits limits = h200();
+  for (Ceiling& ceiling : limits.ceilings) {
+    ceiling.origin = Ceiling::Origin::given;
+    ceiling.per_second = 1e12;
+    ceiling.clock_hz.reset();
+  }
+  EXPECT_NE(complaint_about(at(kLarge, 2e12), limits).find("--gemm_peak_flops right?"),
+            std::string::npos);
+}
+
 TEST(Physics, SaysNothingWhereNoLimitIsKnown) {
   EXPECT_EQ(complaint_about(at(kLarge, 1e18), {}), "");
   // What was measured is no law.

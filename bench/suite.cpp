@@ -12,7 +12,7 @@ namespace {
 // A figure beside the row, not a row: enough to say "about so many percent".
 TimingPlan plan_for_baseline(TimingPlan plan) {
   plan.state = State::settled;
-  plan.warmup_seconds = 0.25;
+  plan.warmup_seconds = std::min(plan.warmup_seconds, 0.25);
   plan.cooldown_seconds = 0;
   plan.samples = 9;
   return plan;
@@ -56,7 +56,10 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
 
   limits_ = {.ceilings = run.ceilings,
              .last_level_cache_bytes = run.device.last_level_cache_bytes,
-             .dram_bytes_per_second = dram_bytes_per_second(run.measured),
+             // On a CPU others take their share of it: no limit.
+             .dram_bytes_per_second = run.device.kind == Device::Kind::gpu
+                                          ? dram_bytes_per_second(run.measured)
+                                          : std::nullopt,
              .overheads = run.overheads};
   results_ = std::make_unique<Results>(std::move(run));
 }
@@ -142,14 +145,12 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
     row.versus->kernel = other->kernel->label();
     row.versus->library = other->kernel->is_library();
   }
-  if (device().kind == Device::Kind::gpu) {
-    if (const auto wrong = beats_physics(limits_, {.problem = which.problem,
-                                                   .seconds = row.seconds(),
-                                                   .operand_sets = row.rotation_sets,
-                                                   .highest_sm_hz = row.timing.highest_sm_hz()}))
-      throw std::runtime_error(*wrong);
-    row.device_kernels = backend_->kernel_names(active_->launches()[0]);
-  }
+  if (const auto wrong = beats_physics(limits_, {.problem = which.problem,
+                                                 .seconds = row.seconds(),
+                                                 .operand_sets = row.rotation_sets,
+                                                 .highest_sm_hz = row.timing.highest_sm_hz()}))
+    throw std::runtime_error(*wrong);
+  row.device_kernels = backend_->kernel_names(active_->launches()[0]);
 }
 
 void Suite::discard(const Case& which) {

@@ -37,7 +37,7 @@ struct TimingPlan {
   double sample_seconds = 0.005;  // shortest batch that makes a sample
   double target = 0.005;          // quartile interval of the median, over the median
   double sampling_seconds = 0.3;  // shortest time of sampling
-  double longest_sampling_seconds = 2;
+  double longest_sampling_seconds = 3;
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;

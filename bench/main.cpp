@@ -160,7 +160,10 @@ int run(int argc, char** argv) {
   const std::size_t matches = count_matches(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
   const bool list_only = google_lists(google_arguments);
-  if (!list_only) require_release(options);
+  if (list_only)
+    options.ceilings = CeilingsFrom::queried;  // nothing is measured for a list
+  else
+    require_release(options);
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 

@@ -98,9 +98,9 @@ std::vector<Probe> probes_of(const Backend& backend) {
 TimingPlan plan_for_ceilings(const TimingPlan& plan) {
   TimingPlan brief = plan;
   brief.state = State::settled;
-  brief.warmup_seconds = 2;
+  brief.warmup_seconds = std::min(plan.warmup_seconds, 2.2);
   brief.sampling_seconds = 0.2;
-  brief.longest_sampling_seconds = 0.5;
+  brief.longest_sampling_seconds = 1;
   brief.budget_seconds = 3;
   brief.cooldown_seconds = 0;
   brief.samples.reset();

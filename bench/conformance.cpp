@@ -177,7 +177,7 @@ std::string Results::conformance() const {
   if (const auto departing =
           std::ranges::count_if(rows, [&](const Row* row) { return !departures(*row).empty(); }))
     line += "; " + count(departing, "row") + " of " + thousands(std::ssize(rows)) +
-            " depart from the guideline";
+            (departing == 1 ? " departs" : " depart") + " from the guideline";
   return line;
 }
 

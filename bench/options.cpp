@@ -115,7 +115,7 @@ const std::vector<Option>& table() {
       {"warmup", "SECONDS", "longest warm-up until clock and power are flat (default 4)",
        [](Options& o, const std::string& v) { o.timing.warmup_seconds = positive(v); }},
       {"flat", "SHARE",
-       "flat: the halves of the last half second, or of two at the power cap, agree so well (1%)",
+       "flat: the halves of the last 0.4 s, or of 2 s at the power cap, agree so well (default 1%)",
        [](Options& o, const std::string& v) { o.timing.flat = share(v); }},
       {"sample", "SECONDS", "shortest batch of launches that makes one sample (default 0.005)",
        [](Options& o, const std::string& v) { o.timing.sample_seconds = positive(v); }},

@@ -39,7 +39,7 @@ struct Row {
 };
 
 // What holds for every row of a run.
-struct Run {
+struct Conditions {
   Options options;
   DeviceInfo device;
   std::vector<Ceiling> ceilings;
@@ -60,9 +60,9 @@ struct Baseline {
 // All rows so far and what they are measured against.
 class Results {
  public:
-  explicit Results(Run run) : run_(std::move(run)) {}
+  explicit Results(Conditions run) : run_(std::move(run)) {}
 
-  const Run& run() const { return run_; }
+  const Conditions& run() const { return run_; }
   void add(const std::string& name, Row row) { rows_[name].push_back(std::move(row)); }
   // Stands in for a library row where the filter left the library out.
   void set_baseline(const Problem& p, Baseline baseline) {
@@ -98,7 +98,7 @@ class Results {
  private:
   std::optional<Clocks> clocks_of(const Row& row) const;
 
-  Run run_;
+  Conditions run_;
   std::map<std::string, std::vector<Row>> rows_;
   std::vector<std::pair<Problem, Baseline>> baselines_;
 };

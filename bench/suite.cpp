@@ -40,11 +40,11 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
       options_(options),
       cache_(*backend_, options.fill, options.seed, options.rotate),
       started_(now_seconds()) {
-  Run run{.options = options,
-          .device = backend_->device(),
-          .ceilings = ceilings_of(backend_->device(), options.peaks),
-          .timer = std::string(backend_->timer()),
-          .command = std::move(command)};
+  Conditions run{.options = options,
+                 .device = backend_->device(),
+                 .ceilings = ceilings_of(backend_->device(), options.peaks),
+                 .timer = std::string(backend_->timer()),
+                 .command = std::move(command)};
   watch_ = watch_card(run.device, options.watch_seconds, run.why_not_watched);
   if (watch_) {
     run.card = watch_->facts();

@@ -17,7 +17,7 @@ constexpr double kGraphBelowSeconds = 50e-6;
 constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues about as many
 
 constexpr double kChunkSeconds = 0.02;  // of a warm-up
-constexpr double kWindowSeconds = 0.5;  // in which clock and power must be flat
+constexpr double kWindowSeconds = 0.4;  // in which clock and power must be flat
 // In which clock and power of an H200 swing when it meets its power cap.
 constexpr double kSwingSeconds = 1.0;
 constexpr double kUnwatchedWarmupSeconds = 0.25;
@@ -203,8 +203,9 @@ Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadli
     shortest_ = 0;
     return;
   }
-  if (throttled) shortest_ = std::max(shortest_, 2 * kSwingSeconds);
-  deadline_ = std::min(deadline_, started_ + std::max(shortest_, plan_.longest_sampling_seconds));
+  const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
+  if (throttled) shortest_ = std::clamp(2 * kSwingSeconds, shortest_, longest);
+  deadline_ = std::min(deadline_, started_ + longest);
 }
 
 bool Sampling::enough() {

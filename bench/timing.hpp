@@ -32,11 +32,11 @@ enum class State { settled, burst };
 
 struct TimingPlan {
   State state = State::settled;
-  double warmup_seconds = 4;      // longest warm-up
-  double flat = 0.01;             // the card is settled when the halves of a window agree so well
-  double sample_seconds = 0.005;  // shortest batch that makes a sample
-  double target = 0.005;          // quartile interval of the median, over the median
-  double sampling_seconds = 0.3;  // shortest time of sampling
+  double warmup_seconds = 4;       // longest warm-up
+  double flat = 0.01;              // the card is settled when the halves of a window agree so well
+  double sample_seconds = 0.005;   // shortest batch that makes a sample
+  double target = 0.005;           // quartile interval of the median, over the median
+  double sampling_seconds = 0.25;  // shortest time of sampling
   double longest_sampling_seconds = 3;
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
@@ -94,7 +94,7 @@ double effective_count(const std::vector<double>& samples);
 double median_interval(const std::vector<double>& samples);
 
 // Runs batches, by turns if there are several, until the card is settled: until the halves of a
-// window agree in SM clock and in power. The window is half a second, or two seconds at the power
+// window agree in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
 // watch (a CPU) it warms up for a quarter of a second.
 Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches);

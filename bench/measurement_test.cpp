@@ -31,7 +31,7 @@ std::string first_complaint(Backend& backend, const Kernel& kernel, const Proble
   return complaint(p, data.judge(p, static_cast<std::int64_t>(data.sets().size()))).value_or("");
 }
 
-void expect_all_right(Backend& backend) {
+void expect_all_right(Backend& backend, bool libraries) {
   constexpr Shape kShapes[] = {{1, 1, 1},      {1, 300, 5},      {300, 1, 5},    {5, 7, 300},
                                {33, 65, 17},   {64, 64, 64},     {31, 32, 33},   {129, 1, 128},
                                {257, 129, 31}, {128, 256, 1},    {96, 40, 8},    {255, 257, 9},
@@ -40,6 +40,7 @@ void expect_all_right(Backend& backend) {
   for (const Shape& shape : kShapes)
     for (const Case& one : make_cases({shape}, {}, backend.device().kind)) {
       const Kernel& kernel = *one.kernel;
+      if (one.kernel->is_library() != libraries) continue;
       if (kernel.unsupported != nullptr && kernel.unsupported(one.problem, backend.device()))
         continue;
       EXPECT_EQ(first_complaint(backend, kernel, one.problem), "") << one.name();
@@ -48,11 +49,17 @@ void expect_all_right(Backend& backend) {
   EXPECT_GT(checked, 0);
 }
 
-TEST(Kernels, AreRightAtAwkwardSizesOnTheCpu) { expect_all_right(*make_host_backend()); }
+TEST(Kernels, AreRightAtAwkwardSizesOnTheCpu) { expect_all_right(*make_host_backend(), false); }
 
 TEST(Kernels, AreRightAtAwkwardSizesOnTheGpu) {
   SKIP_WITHOUT_GPU();
-  expect_all_right(*cuda());
+  expect_all_right(*cuda(), false);
+}
+
+// Apart, because tools/sanitize need not look into them.
+TEST(Libraries, AreRightAtAwkwardSizesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_all_right(*cuda(), true);
 }
 
 // A and then C with more than 2^31 elements.

@@ -138,12 +138,14 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
   return one;
 }
 
-std::vector<MeasuredCeiling> measure_all(Backend& backend, const CardWatch* watch,
-                                         const TimingPlan& plan,
-                                         const std::function<void(const std::string&)>& said) {
+std::vector<MeasuredCeiling> measure_others(Backend& backend, const CardWatch* watch,
+                                            const TimingPlan& plan,
+                                            const std::vector<MeasuredCeiling>& kept,
+                                            const std::function<void(const std::string&)>& said) {
   std::vector<MeasuredCeiling> measured;
   for (const Probe& probe : probes_of(backend)) {
     if (probe.unsupported) continue;
+    if (std::ranges::find(kept, probe.label(), &MeasuredCeiling::label) != kept.end()) continue;
     said(probe.label());
     try {
       measured.push_back(measure(backend, watch, plan, probe));

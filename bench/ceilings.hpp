@@ -39,10 +39,12 @@ TimingPlan plan_for_ceilings(const TimingPlan& plan);
 MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
                         const Probe& probe);
 
-// Everything that can be probed; `said` is told of each and of what went wrong with it.
-std::vector<MeasuredCeiling> measure_all(Backend& backend, const CardWatch* watch,
-                                         const TimingPlan& plan,
-                                         const std::function<void(const std::string&)>& said);
+// Everything that can be probed and is not among those `kept`; `said` is told of each and of what
+// went wrong with it.
+std::vector<MeasuredCeiling> measure_others(Backend& backend, const CardWatch* watch,
+                                            const TimingPlan& plan,
+                                            const std::vector<MeasuredCeiling>& kept,
+                                            const std::function<void(const std::string&)>& said);
 
 // What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
 // cache is $XDG_CACHE_HOME or ~/.cache. Nothing to be found, or a file that makes no sense, is

@@ -358,6 +358,14 @@ def test_ceilings_are_measured_once_and_kept(tmp_path: Path) -> None:
     assert ceilings()[0], "of other probes"
     kept.write_text("{")
     assert ceilings()[0], "a file that makes no sense"
+    some = json.loads(kept.read_text())
+    missing = some["ceilings"].pop()
+    kept.write_text(json.dumps(some))
+    anew, all_of_them, _ = ceilings()
+    assert anew, "what peaks_bench left out"
+    assert [one["name"] for one in all_of_them] == [one["name"] for one in first]
+    assert all_of_them[:-1] == some["ceilings"]
+    assert missing not in all_of_them
 
 
 def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:

@@ -68,21 +68,24 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
 std::vector<MeasuredCeiling> Suite::measured_ceilings(const DeviceInfo& device) {
   if (options_.ceilings == CeilingsFrom::queried) return {};
   const std::filesystem::path file = ceilings_file(device);
-  if (options_.ceilings == CeilingsFrom::cached)
-    if (auto kept = load_ceilings(file, device); !kept.empty()) return kept;
+  std::vector<MeasuredCeiling> all;
+  if (options_.ceilings == CeilingsFrom::cached) all = load_ceilings(file, device);
 
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  std::cerr << "Measuring the ceilings of this device, once ..." << std::flush;
-  auto measured = measure_all(*backend_, watch_.get(), plan_for_ceilings(options_.timing),
-                              [&](const std::string& what) {
-                                if (terminal)
-                                  std::cerr << "\r\033[KCeiling " << what << " ..." << std::flush;
-                              });
-  std::cerr << (terminal ? "\r\033[K" : "\n");
+  bool first = true;
+  const auto say = [&](const std::string& what) {
+    if (first) std::cerr << "Measuring the ceilings of this device, once ...\n";
+    first = false;
+    if (terminal) std::cerr << "\r\033[K" << what << " ..." << std::flush;
+  };
+  const auto measured =
+      measure_others(*backend_, watch_.get(), plan_for_ceilings(options_.timing), all, say);
+  if (terminal && !first) std::cerr << "\r\033[K" << std::flush;
   if (!measured.empty() && !save_ceilings(file, device, measured))
     std::cerr << "The measured ceilings could not be kept in " << file.filename().string()
               << ": the next run measures them again\n";
-  return measured;
+  all.insert(all.end(), measured.begin(), measured.end());
+  return all;
 }
 
 double Suite::elapsed_seconds() const { return now_seconds() - started_; }

@@ -41,6 +41,7 @@ class Batch {
  public:
   virtual ~Batch() = default;
   virtual BatchTime time() = 0;
+  virtual void rewind() = 0;  // the next time begins with the first launch again
   virtual std::string_view launch()
       const = 0;  // "stream", "graph" or "call": how it reaches the device
 };
@@ -80,8 +81,8 @@ class Backend {
   virtual void run(const Launch& launch) = 0;
   // The GPU kernels that a launch runs, as far as that can be known (bench/kernel_names.hpp).
   virtual std::vector<std::string> kernel_names(const Launch& launch) = 0;
-  // `count` launches that take turns among `launches`, going on where the last time ended; as one
-  // CUDA graph, which always begins with the first, if asked. The launches must outlive the batch.
+  // `count` launches that take turns among `launches`, going on where the last time ended; as CUDA
+  // graphs if asked. The launches must outlive the batch.
   virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
                                        bool graph) = 0;
 };

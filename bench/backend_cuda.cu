@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -147,13 +148,18 @@ struct Stamp {
 
 // Cycles are counted by each SM for itself, so that it is always SM 0 that writes: with two blocks
 // for each SM, one of them is there.
-__global__ void stamp_kernel(Stamp* stamp) {
+__global__ void stamp_kernel(Stamp* stamp, unsigned wait_nanoseconds) {
   unsigned sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   if (sm != 0) return;
-  unsigned long long nanoseconds;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
-  *stamp = {nanoseconds, clock64()};
+  const auto now = [] {
+    unsigned long long nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds;
+  };
+  for (const unsigned long long start = now(); now() - start < wait_nanoseconds;) {
+  }
+  *stamp = {now(), clock64()};
 }
 
 // A stream of the device with what is needed to stamp, wait and give up.
@@ -168,9 +174,11 @@ class Timeline {
 
   operator cudaStream_t() const { return stream_; }
 
-  void stamp(int which) {
+  // The stamp after a wait, in which the host enqueues what follows: so that what is timed begins
+  // without waiting for the host.
+  void stamp(int which, unsigned wait_nanoseconds) {
     stamps_.get()[which] = {};
-    stamp_kernel<<<2 * sm_count_, 1, 0, stream_>>>(stamps_.get() + which);
+    stamp_kernel<<<2 * sm_count_, 1, 0, stream_>>>(stamps_.get() + which, wait_nanoseconds);
   }
 
   // Of the SM between the two stamps. The nanoseconds advance in steps of up to a microsecond.
@@ -218,16 +226,17 @@ class StreamBatch : public Batch {
 
   // The stamps lie outside the events: nothing but the launches is timed.
   BatchTime time() override {
-    stream_.stamp(0);
+    stream_.stamp(0, kHostNanoseconds);
     check(cudaEventRecord(start_, stream_));
     enqueue();
     check(cudaEventRecord(stop_, stream_));
-    stream_.stamp(1);
+    stream_.stamp(1, 0);
     stream_.finish();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start_, stop_));
     return {milliseconds * 1e-3, stream_.sm_hz()};
   }
+  void rewind() override { next_ = 0; }
   std::string_view launch() const override { return "stream"; }
 
  protected:
@@ -241,15 +250,22 @@ class StreamBatch : public Batch {
   std::int64_t count_;
 
  private:
+  static constexpr unsigned kHostNanoseconds = 20'000;  // to enqueue an event and a graph
+
   std::size_t next_ = 0;
   OwnedEvent start_ = make_event(), stop_ = make_event();
 };
 
-// The same launches as one CUDA graph, so that the host does not set the rate of short kernels.
+// The same launches as CUDA graphs, so that the host does not set the rate of short kernels: as
+// many as it takes until one begins with the first launch again.
 class GraphBatch : public StreamBatch {
  public:
   GraphBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
-      : StreamBatch(timeline, launches, count), exec_(capture()) {}
+      : StreamBatch(timeline, launches, count) {
+    const auto sets = static_cast<std::int64_t>(launches.size());
+    for (std::int64_t i = 0; i < sets / std::gcd(sets, count); ++i) graphs_.push_back(capture());
+  }
+  void rewind() override { turn_ = 0; }
   std::string_view launch() const override { return "graph"; }
 
  private:
@@ -271,9 +287,10 @@ class GraphBatch : public StreamBatch {
     check(cudaGraphUpload(exec, stream_));
     return owned_exec;
   }
-  void enqueue() override { check(cudaGraphLaunch(exec_, stream_)); }
+  void enqueue() override { check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()], stream_)); }
 
-  OwnedGraphExec exec_;
+  std::vector<OwnedGraphExec> graphs_;
+  std::size_t turn_ = 0;
 };
 
 class CudaBackend : public Backend {

@@ -23,6 +23,7 @@ class HostBatch : public Batch {
     for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](nullptr);
     return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), {}};
   }
+  void rewind() override { next_ = 0; }
   std::string_view launch() const override { return "call"; }
 
  private:

@@ -15,6 +15,8 @@ using json = nlohmann::ordered_json;
 // Changes when a probe does, so that nobody is held against the figures of an older one.
 constexpr int kProbesVersion = 1;
 
+constexpr double kMostOfNominal = 1.02, kLeastOfNominal = 0.8;
+
 template <typename T>
 json or_null(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
@@ -95,23 +97,29 @@ std::vector<Probe> probes_of(const Backend& backend) {
   return device.kind == Device::Kind::gpu ? cuda_probes(device) : host_probes(device);
 }
 
-TimingPlan plan_for_ceilings(const TimingPlan& plan) {
-  TimingPlan brief = plan;
-  brief.state = State::settled;
-  brief.warmup_seconds = std::min(plan.warmup_seconds, 2.2);
-  brief.sampling_seconds = 0.2;
-  brief.longest_sampling_seconds = 1;
-  brief.budget_seconds = 3;
-  brief.cooldown_seconds = 0;
-  brief.samples.reset();
-  return brief;
+TimingPlan plan_for_ceilings() {
+  TimingPlan plan;
+  plan.warmup_seconds = 2.2;
+  plan.sampling_seconds = 0.2;
+  plan.longest_sampling_seconds = 1;
+  plan.budget_seconds = 5;
+  return plan;
 }
 
 MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
                         const Probe& probe) {
-  const std::vector<Launch> launch{probe.prepare(backend)};
-  backend.run(launch[0]);  // loads the code
-  const Timing timing = time_launches(backend, watch, plan, launch);
+  if (probe.complaint)
+    if (const auto wrong = probe.complaint(backend)) throw std::runtime_error(*wrong);
+  auto launch = std::make_unique<std::vector<Launch>>();
+  Timing timing;
+  try {
+    launch->push_back(probe.prepare(backend));
+    backend.run(launch->front());  // loads the code
+    timing = time_launches(backend, watch, plan, *launch);
+  } catch (const DeviceLost&) {
+    (void)launch.release();  // to free what it has on the card would be to wait for the card
+    throw;
+  }
   MeasuredCeiling one{.name = probe.name,
                       .arithmetic = probe.arithmetic,
                       .fill = probe.fill,
@@ -135,29 +143,29 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
     one.per_clock_per_sm = one.per_second / *one.sm_hz / device.sm_count;
   if (const auto known = nominal(device, probe, {one.sm_hz, one.memory_hz}))
     one.of_nominal = one.per_second / *known;
+  if (one.of_nominal && !(*one.of_nominal <= kMostOfNominal))
+    throw std::runtime_error("measured " + std::to_string(*one.of_nominal) +
+                             " times what the device can do");
   return one;
 }
 
-std::vector<MeasuredCeiling> measure_others(Backend& backend, const CardWatch* watch,
-                                            const TimingPlan& plan,
-                                            const std::vector<MeasuredCeiling>& kept,
-                                            const std::function<void(const std::string&)>& said) {
-  std::vector<MeasuredCeiling> measured;
+void measure_others(Backend& backend, const CardWatch* watch,
+                    const std::vector<MeasuredCeiling>& kept, const CeilingsListener& listener) {
   for (const Probe& probe : probes_of(backend)) {
+    const std::string label = probe.label();
     if (probe.unsupported) continue;
-    if (std::ranges::find(kept, probe.label(), &MeasuredCeiling::label) != kept.end()) continue;
-    said(probe.label());
+    if (std::ranges::find(kept, label, &MeasuredCeiling::label) != kept.end()) continue;
+    listener.begins(label);
     try {
-      measured.push_back(measure(backend, watch, plan, probe));
+      listener.measured(measure(backend, watch, plan_for_ceilings(), probe));
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost&) {
       throw;
     } catch (const std::exception& error) {  // no memory for it: the others may fit
-      said(probe.label() + ": " + error.what());
+      listener.failed(label, error.what());
     }
   }
-  return measured;
 }
 
 std::filesystem::path ceilings_file(const DeviceInfo& device) {
@@ -166,7 +174,10 @@ std::filesystem::path ceilings_file(const DeviceInfo& device) {
     return std::filesystem::path(value == nullptr ? "" : value);
   };
   std::filesystem::path cache = variable("XDG_CACHE_HOME");
-  if (!cache.is_absolute()) cache = variable("HOME") / ".cache";  // as its specification asks
+  if (!cache.is_absolute()) {  // as its specification asks
+    if (variable("HOME").empty()) return {};
+    cache = variable("HOME") / ".cache";
+  }
   return cache / "gemm_bench" /
          (slug(device.name) + (device.uuid_hash ? "-" + *device.uuid_hash : "") + ".json");
 }
@@ -188,6 +199,7 @@ std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
 
 bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
                    const std::vector<MeasuredCeiling>& ceilings) {
+  if (file.empty()) return false;
   std::vector<MeasuredCeiling> all = load_ceilings(file, device);
   for (const MeasuredCeiling& one : ceilings) {
     const auto old = std::ranges::find(all, one.label(), &MeasuredCeiling::label);
@@ -228,7 +240,8 @@ void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& me
 std::optional<double> dram_bytes_per_second(const std::vector<MeasuredCeiling>& measured) {
   std::optional<double> best;
   for (const MeasuredCeiling& one : measured)
-    if (one.name.starts_with("DRAM_")) best = std::max(best.value_or(0), one.per_second);
+    if (one.name.starts_with("DRAM_") && one.of_nominal.value_or(1) >= kLeastOfNominal)
+      best = std::max(best.value_or(0), one.per_second);
   return best;
 }
 

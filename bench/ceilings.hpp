@@ -32,24 +32,28 @@ struct MeasuredCeiling {
 // What can be probed on the device of this backend, and what cannot, with why.
 std::vector<Probe> probes_of(const Backend& backend);
 
-// Short rows, as there are some thirty of them.
-TimingPlan plan_for_ceilings(const TimingPlan& plan);
+// Short rows, as there are some thirty of them, and the same whatever the options: they are kept.
+TimingPlan plan_for_ceilings();
 
-// Throws what the backend does, and Interrupted.
+// First makes sure that the probe does its work. Throws what the backend does, Interrupted, and
+// std::runtime_error for a probe that is wrong or a figure above the nominal one.
 MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
                         const Probe& probe);
 
-// Everything that can be probed and is not among those `kept`; `said` is told of each and of what
-// went wrong with it.
-std::vector<MeasuredCeiling> measure_others(Backend& backend, const CardWatch* watch,
-                                            const TimingPlan& plan,
-                                            const std::vector<MeasuredCeiling>& kept,
-                                            const std::function<void(const std::string&)>& said);
+// Everything that can be probed and is not among those `kept`: each is announced by its label, and
+// handed on once it is measured, or with why it could not be.
+struct CeilingsListener {
+  std::function<void(const std::string& label)> begins;
+  std::function<void(const MeasuredCeiling&)> measured;
+  std::function<void(const std::string& label, const std::string& why)> failed;
+};
+void measure_others(Backend& backend, const CardWatch* watch,
+                    const std::vector<MeasuredCeiling>& kept, const CeilingsListener& listener);
 
 // What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
-// cache is $XDG_CACHE_HOME or ~/.cache. Nothing to be found, or a file that makes no sense, is
-// empty; saving replaces those of the same label and keeps the others, and tells nobody if it
-// cannot.
+// cache is $XDG_CACHE_HOME or ~/.cache; an empty path without either. Nothing to be found, or a
+// file that makes no sense, is empty; saving replaces those of the same label, keeps the others,
+// and returns false if it cannot.
 std::filesystem::path ceilings_file(const DeviceInfo& device);
 std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
                                            const DeviceInfo& device);
@@ -60,7 +64,8 @@ bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
 // table.
 void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured);
 
-// The fastest way over the memory's pins.
+// The fastest way over the memory's pins; nothing if it was too far from the queried figure to be
+// a limit for others: something else was running on the card.
 std::optional<double> dram_bytes_per_second(const std::vector<MeasuredCeiling>& measured);
 
 nlohmann::ordered_json to_json(const MeasuredCeiling& ceiling);

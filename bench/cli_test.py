@@ -61,8 +61,7 @@ def test_writes_a_valid_record_and_a_table(tmp_path: Path) -> None:
         gemm = row["gemm"]
         assert gemm["verification"]["passed"]
         assert 0 <= gemm["verification"]["of_bound"] <= 1
-        mean = sum(gemm["samples_seconds"]) / len(gemm["samples_seconds"])
-        assert row["real_time"] == pytest.approx(mean * 1e6, rel=0.01)
+        assert row["real_time"] == pytest.approx(gemm["seconds"]["median"] * 1e6)
         assert row["GFLOP/s"] == pytest.approx(gemm["flop_per_second"] * 1e-9)
     assert "[1/" in done.stdout
     assert "of about" in done.stdout
@@ -99,8 +98,8 @@ def test_repetitions_interleaving_and_aggregates_keep_their_meaning(tmp_path: Pa
     iterations = [row for row in rows if row["run_type"] == "iteration"]
     assert sorted(row["repetition_index"] for row in iterations) == [0, 0, 1, 1, 2, 2]
     for row in iterations:
-        mean = sum(row["gemm"]["samples_seconds"]) / len(row["gemm"]["samples_seconds"])
-        assert row["real_time"] == pytest.approx(mean * 1e9, rel=0.01), "another repetition's row"
+        median = row["gemm"]["seconds"]["median"]
+        assert row["real_time"] == pytest.approx(median * 1e9), "another repetition's row"
     assert {row["aggregate_name"] for row in rows if row["run_type"] == "aggregate"} == {
         "mean",
         "median",
@@ -384,7 +383,7 @@ def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> Non
 
 def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    few = ["--gemm_device=cpu", "--gemm_warmup=0.001", "--benchmark_filter=FMA"]
+    few = ["--gemm_device=cpu", "--benchmark_filter=FMA"]
     done = run(*few, program=PEAKS, env=environment)
     assert done.returncode == 0, done.stderr
     assert "TFLOP/s" in done.stdout
@@ -399,10 +398,76 @@ def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
     assert all(row["FLOP/s"] > 0 for row in rows)
     listed = run("--gemm_device=cpu", "--benchmark_list_tests", program=PEAKS, env=environment)
     assert "DRAM_triad" in listed.stdout
-    for bad in ("--gemm_bogus=1", "--bogus", "--gemm_device=99"):
-        done = run(bad, program=PEAKS, env=environment)
-        assert done.returncode == 2
-        assert done.stderr.startswith("peaks_bench: ")
+    for bad in (
+        "--gemm_bogus=1",
+        "--gemm_shapes=64",
+        "--bogus",
+        "--gemm_device=99",
+        "--benchmark_filter=zzz",
+        "--benchmark_filter=((",
+        "--benchmark_format=xml",
+    ):
+        done = run("--gemm_device=cpu", bad, program=PEAKS, env=environment)
+        assert done.returncode == 2, bad
+        (line,) = done.stderr.strip().splitlines()
+        assert line.startswith("peaks_bench: ")
+
+
+def test_peaks_bench_keeps_what_ctrl_c_leaves(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [PEAKS, "--gemm_device=cpu", "--benchmark_repetitions=4"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("*/*.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    (kept,) = tmp_path.glob("*/*.json")
+    assert json.loads(kept.read_text())["ceilings"]
+
+
+def test_ctrl_c_during_the_ceilings_is_an_interruption(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [BENCH, "--gemm_device=cpu", "--gemm_shapes=64"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("*/*.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("rival", ["WrongNaN", "WrongPastTheEnd", "WrongThrows"])
+def test_a_wrong_rival_is_no_fault_of_the_row(rival: str, tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    names = run("--gemm_device=cpu", "--benchmark_list_tests", program=WRONG).stdout
+    if rival not in names:
+        pytest.fail(f"{rival} is not among {names}")
+    done = run(
+        *QUICK,
+        "--gemm_shapes=16",
+        "--benchmark_filter=CpuNaive|CpuBlocked",
+        "--benchmark_repetitions=2",
+        f"--gemm_versus={rival}",
+        f"--benchmark_out={out}",
+        program=WRONG,
+    )
+    assert done.returncode == 0, done.stdout
+    rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    assert all(row["gemm"]["versus"] is None and row["gemm"]["seconds"] for row in rows)
+    assert done.stderr.count("is not raced against") == 1
 
 
 def test_names_its_record_after_device_time_and_commit() -> None:
@@ -429,6 +494,9 @@ def test_help_lists_our_options_and_googles() -> None:
         (["--gemm_device=cpu", "--gemm_versus=Nonesuch"], "Nonesuch"),
         (["--gemm_device=cpu", "--benchmark_min_time=soon"], "soon"),
         (["--gemm_device=cpu", "--benchmark_min_time=0"], "--benchmark_min_time=0"),
+        (["--gemm_device=cpu", "--benchmark_min_time=1e30x"], "1e30x"),
+        (["--gemm_device=cpu", "--benchmark_min_time=2.5x"], "2.5x"),
+        (["--gemm_watch=1e10"], "--gemm_watch"),
         (["--bogus"], "--bogus"),
         (["--gemm_precisions=f33"], "f33"),
         (["--gemm_shapes=0x4x4"], "0x4x4"),

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
+#include <regex>
 
 #include "build_info.hpp"
 
@@ -33,7 +35,9 @@ std::string google_flag(const std::vector<std::string>& arguments, const std::st
 bool google_lists(const std::vector<std::string>& arguments) {
   const std::string value = google_flag(arguments, "list_tests");
   const bool bare = std::ranges::find(arguments, "--benchmark_list_tests") != arguments.end();
-  return bare || (!value.empty() && value != "false" && value != "0" && value != "no");
+  // As Google Benchmark reads a flag: what begins like "no", "false", "0", or is "off", is not on.
+  return bare || (!value.empty() && std::string_view("0fFnN").find(value[0]) == std::string::npos &&
+                  value != "off" && value != "Off" && value != "OFF");
 }
 
 void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
@@ -43,6 +47,7 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
   });
   arguments.emplace_back(kSinceOneEight<benchmark::State> ? "--benchmark_min_time=1e-12s"
                                                           : "--benchmark_min_time=1e-12");
+  plan.sampling_seconds = std::min(plan.sampling_seconds, plan.longest_sampling_seconds);
   if (value.empty()) return;
   const bool times = value.ends_with('x');
   const std::string digits =
@@ -50,13 +55,61 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
   double number = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number))
+  const bool whole = number == std::floor(number) && number < 1e9;
+  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number) ||
+      (times && !whole))
     throw BadInput("--benchmark_min_time=" + value +
                    " is neither seconds (0.5s) nor samples (100x)");
   if (times)
-    plan.samples = std::max<std::int64_t>(1, std::llround(number));
+    plan.samples = std::llround(number);
   else
     plan.sampling_seconds = number;
+}
+
+void check_google_flags(const std::vector<std::string>& arguments) {
+  const std::string format = google_flag(arguments, "format");
+  if (!format.empty() && format != "console" && format != "json" && format != "csv")
+    throw BadInput("--benchmark_format=" + format + " is not one of console, json, csv");
+  const std::string out_format = google_flag(arguments, "out_format");
+  if (!out_format.empty() && out_format != "json")
+    throw BadInput("--benchmark_out_format=" + out_format +
+                   ": a file gets the record, which is json; use --benchmark_format=csv > FILE");
+  const std::string aggregates = google_flag(arguments, "report_aggregates_only");
+  const bool bare =
+      std::ranges::find(arguments, "--benchmark_report_aggregates_only") != arguments.end();
+  if ((bare || (!aggregates.empty() && aggregates != "false")) &&
+      !google_flag(arguments, "out").empty())
+    throw BadInput(
+        "--benchmark_report_aggregates_only would leave the samples out of the record: "
+        "use --benchmark_display_aggregates_only");
+}
+
+std::size_t count_matches(const std::vector<std::string>& names, std::string filter) {
+  if (filter.empty() || filter == "all") return names.size();
+  const bool negative = filter[0] == '-';
+  if (negative) filter.erase(0, 1);
+  try {
+    const std::regex pattern(filter, std::regex::extended);
+    return static_cast<std::size_t>(std::ranges::count_if(names, [&](const std::string& name) {
+      return std::regex_search(name + "/manual_time", pattern) != negative;
+    }));
+  } catch (const std::regex_error&) {
+    throw BadInput("--benchmark_filter=" + filter + " is not a regular expression");
+  }
+}
+
+int guarded_main(const char* program, const std::function<int()>& run) {
+  try {
+    return run();
+  } catch (const Interrupted&) {
+    return kInterrupted;
+  } catch (const DeviceLost& error) {
+    std::cerr << program << ": " << error.what() << std::endl;
+    std::_Exit(kFailedRow);  // what is left on the card could not be freed
+  } catch (const std::exception& error) {
+    std::cerr << program << ": " << error.what() << "\n";
+    return kBadInput;
+  }
 }
 
 void initialize_google(std::vector<std::string>& arguments) {

@@ -2,6 +2,7 @@
 // codes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,6 +22,14 @@ struct BadInput : std::runtime_error {
 // A Google Benchmark flag, from the command line or else the environment; empty if not given.
 std::string google_flag(const std::vector<std::string>& arguments, const std::string& name);
 
+// Google Benchmark answers some wrong values by exiting with 0, and some combinations lose rows:
+// throws BadInput for both.
+void check_google_flags(const std::vector<std::string>& arguments);
+
+// How many of the names --benchmark_filter selects, as Google Benchmark matches: a search, with a
+// leading '-' for the opposite. Throws BadInput for what is no regular expression.
+std::size_t count_matches(const std::vector<std::string>& names, std::string filter);
+
 // Is --benchmark_list_tests on?
 bool google_lists(const std::vector<std::string>& arguments);
 
@@ -33,6 +42,9 @@ void initialize_google(std::vector<std::string>& arguments);
 
 // Throws BadInput for a build whose times mean nothing.
 void require_release(const Options& options);
+
+// Runs a program to its exit code, and says in one line what ended it.
+int guarded_main(const char* program, const std::function<int()>& run);
 
 // `why_no_gpu` tells a GPU kernel's user what is missing.
 std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <regex>
 #include <sstream>
 
 #include "bench/command_line.hpp"
@@ -61,19 +60,10 @@ void print_help(const char* program) {
             << std::flush;
 }
 
-// As Google Benchmark matches: a search, with a leading '-' for the opposite.
-std::size_t count_matches(const std::vector<Case>& cases, std::string filter) {
-  if (filter.empty() || filter == "all") return cases.size();
-  const bool negative = filter[0] == '-';
-  if (negative) filter.erase(0, 1);
-  try {
-    const std::regex pattern(filter, std::regex::extended);
-    return static_cast<std::size_t>(std::ranges::count_if(cases, [&](const Case& one) {
-      return std::regex_search(one.name() + "/manual_time", pattern) != negative;
-    }));
-  } catch (const std::regex_error&) {
-    throw BadInput("--benchmark_filter=" + filter + " is not a regular expression");
-  }
+std::size_t count_cases(const std::vector<Case>& cases, const std::string& filter) {
+  std::vector<std::string> names;
+  for (const Case& one : cases) names.push_back(one.name());
+  return count_matches(names, filter);
 }
 
 void require_matches(std::size_t matches, const std::string& filter, const Options& options,
@@ -85,7 +75,7 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
     throw BadInput("--benchmark_filter=" + filter +
                    " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
   const auto cpu_shapes = parse_shapes(options.shapes, Device::Kind::cpu);
-  if (count_matches(make_cases(cpu_shapes, options.precisions, Device::Kind::cpu), filter) > 0)
+  if (count_cases(make_cases(cpu_shapes, options.precisions, Device::Kind::cpu), filter) > 0)
     throw BadInput("--benchmark_filter=" + filter +
                    " selects CPU kernels only: add --gemm_device=cpu");
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
@@ -101,25 +91,6 @@ void require_rival(const Options& options, Device::Kind kind) {
   }
   throw BadInput("--gemm_versus=" + *options.versus + " is no kernel of this device: library" +
                  known);
-}
-
-// Google Benchmark answers some wrong values by exiting with 0, and some combinations lose rows.
-void check_google_flags(const std::vector<std::string>& arguments) {
-  const std::string format = google_flag(arguments, "format");
-  if (!format.empty() && format != "console" && format != "json" && format != "csv")
-    throw BadInput("--benchmark_format=" + format + " is not one of console, json, csv");
-  const std::string out_format = google_flag(arguments, "out_format");
-  if (!out_format.empty() && out_format != "json")
-    throw BadInput("--benchmark_out_format=" + out_format +
-                   ": a file gets the record, which is json; use --benchmark_format=csv > FILE");
-  const std::string aggregates = google_flag(arguments, "report_aggregates_only");
-  const bool bare =
-      std::ranges::find(arguments, "--benchmark_report_aggregates_only") != arguments.end();
-  if ((bare || (!aggregates.empty() && aggregates != "false")) &&
-      !google_flag(arguments, "out").empty())
-    throw BadInput(
-        "--benchmark_report_aggregates_only would leave the samples out of the record: "
-        "use --benchmark_display_aggregates_only");
 }
 
 int run(int argc, char** argv) {
@@ -157,13 +128,15 @@ int run(int argc, char** argv) {
 
   require_rival(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
-  const std::size_t matches = count_matches(cases, filter);
+  const std::size_t matches = count_cases(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
   const bool list_only = google_lists(google_arguments);
-  if (list_only)
-    options.ceilings = CeilingsFrom::queried;  // nothing is measured for a list
-  else
+  if (list_only) {  // nothing is measured for it
+    options.ceilings = CeilingsFrom::queried;
+    options.watch_seconds = 0;
+  } else {
     require_release(options);
+  }
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 
@@ -192,7 +165,8 @@ int run(int argc, char** argv) {
       : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
                         : &table;
   benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr);
-  const int code = interrupted() ? kInterrupted : suite.results().any_failed() ? kFailedRow : 0;
+  const bool failed = suite.results().any_failed() || suite.lost();
+  const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;
   if (suite.lost()) {
     // To free what lies on a card that hangs is to wait for it for ever.
     std::cout << std::flush;
@@ -205,10 +179,5 @@ int run(int argc, char** argv) {
 }  // namespace gemm::bench
 
 int main(int argc, char** argv) {
-  try {
-    return gemm::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "gemm_bench: " << error.what() << "\n";
-    return gemm::bench::kBadInput;
-  }
+  return gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
 }

@@ -81,14 +81,15 @@ void Measurement::make_batch() {
 
 // NaN into every C, so that what the following samples leave behind can be judged.
 void Measurement::begin() {
-  make_batch();
+  batch_->rewind();
   data_->poison();
   launched_ = 0;
 }
 
-Timing Measurement::time(const TimingPlan& plan, Measurement* rival, Timing* rival_timing) {
-  const double deadline = now_seconds() + plan.budget_seconds;
+Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* rival,
+                         Timing* rival_timing) {
   if (plan.state == State::settled) idle(plan.cooldown_seconds);
+  const double deadline = now_seconds() + std::min(plan.budget_seconds, seconds_left);
   make_batch();
   std::vector<Batch*> batches{batch_.get()};
   if (rival != nullptr) {
@@ -96,7 +97,7 @@ Timing Measurement::time(const TimingPlan& plan, Measurement* rival, Timing* riv
     batches.push_back(rival->batch_.get());
   }
   Warmup warmup;
-  if (plan.state == State::settled) warmup = warm_up(plan, watch_, batches);
+  if (plan.state == State::settled) warmup = warm_up(plan, watch_, batches, deadline);
 
   begin();
   if (rival != nullptr) rival->begin();
@@ -112,7 +113,6 @@ Timing Measurement::time(const TimingPlan& plan, Measurement* rival, Timing* riv
   timing.kernel_seconds += warmup.kernel_seconds;
   if (rival != nullptr) {
     *rival_timing = theirs.finish();
-    timing.kernel_seconds += rival_timing->kernel_seconds;
     launched_ = 0;  // both wrote to the same C
   }
   return timing;

@@ -46,8 +46,9 @@ class Measurement {
   std::span<const Launch> launches() const { return launches_; }
 
   // Warms up and samples. With a `rival` the samples of the two take turns, in one power state, and
-  // `rival_timing` gets the other's.
-  Timing time(const TimingPlan& plan, Measurement* rival = nullptr, Timing* rival_timing = nullptr);
+  // `rival_timing` gets the other's. No longer than the plan's budget or `seconds_left`.
+  Timing time(const TimingPlan& plan, double seconds_left, Measurement* rival = nullptr,
+              Timing* rival_timing = nullptr);
 
   // Judges what the timed launches left behind; throws WrongResult. Where a rival wrote to the same
   // matrices, what a further batch leaves behind.

@@ -202,7 +202,7 @@ TEST(Measurement, TimesAVerifiedKernelInBatches) {
       });
   Measurement measurement(*backend, nullptr, cache, options, {&kernel, {4, 4, 4, Precision::f32}});
   measurement.prepare(1e9);
-  const Timing timing = measurement.time(options.timing);
+  const Timing timing = measurement.time(options.timing, 1e9);
   EXPECT_GE(timing.samples_seconds.size(), 5U);
   EXPECT_GT(timing.quantile_seconds(0), 0.9e-3);
   EXPECT_LT(timing.quantile_seconds(0.5), 1);
@@ -265,7 +265,7 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
   mine.prepare(1e9);
   rival.prepare(1e9);
   Timing theirs;
-  const Timing timing = mine.time(options.timing, &rival, &theirs);
+  const Timing timing = mine.time(options.timing, 1e9, &rival, &theirs);
   EXPECT_EQ(timing.samples_seconds.size(), 3U);
   EXPECT_EQ(theirs.samples_seconds.size(), 3U);
   EXPECT_TRUE(rival.verify().passed());
@@ -355,6 +355,20 @@ TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
     EXPECT_NE(std::string(skipped.what()).find("did not finish"), std::string::npos);
   }
   EXPECT_NE(suite.run_to_json()["conformance"], nullptr);
+}
+
+// Also while the library is measured on the side: the row is the one that fails.
+TEST(Suite, ADeviceLostInTheBaselineIsLost) {
+  Options options;
+  options.ceilings = CeilingsFrom::queried;
+  options.timing.samples = 3;
+  const auto cases = make_cases({{8, 8, 8}}, {Precision::f32}, Device::Kind::cpu);
+  const auto naive =
+      std::ranges::find_if(cases, [](const Case& one) { return one.kernel->name == "CpuNaive"; });
+  ASSERT_NE(naive, cases.end());
+  Suite suite(std::make_unique<Mortal>(0), options, {"gemm_bench"});
+  Row row{.which = *naive};
+  EXPECT_THROW(suite.measure(*naive, std::nullopt, row), DeviceLost);
 }
 
 TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
@@ -490,7 +504,7 @@ TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {
   for (const Case& one : make_cases({{64, 64, 32}}, {}, Device::Kind::gpu)) {
     Measurement measurement(*cuda(), nullptr, cache, options, one);
     measurement.prepare(1e9);
-    const Timing timing = measurement.time(options.timing);
+    const Timing timing = measurement.time(options.timing, 1e9);
     EXPECT_GT(timing.quantile_seconds(0), 0) << one.name();
     EXPECT_EQ(measurement.launch(), "graph") << one.name();
     EXPECT_EQ(measurement.plan().size % measurement.rotation_sets(), 0) << one.name();

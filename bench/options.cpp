@@ -141,7 +141,11 @@ const std::vector<Option>& table() {
       {"run_budget", "SECONDS", "rows that would end after it are skipped (default: none)",
        [](Options& o, const std::string& v) { o.run_budget_seconds = positive(v); }},
       {"watch", "SECONDS", "between readings of clocks and power, 0 for none (default 0.02)",
-       [](Options& o, const std::string& v) { o.watch_seconds = positive_or_zero(v); }},
+       [](Options& o, const std::string& v) {
+         o.watch_seconds = positive_or_zero(v);
+         if (o.watch_seconds != 0 && !(o.watch_seconds >= 1e-3 && o.watch_seconds <= 10))
+           refuse("0 or from 0.001 to 10 seconds", v);
+       }},
       {"patience", "SECONDS", "a GPU that does not finish for so long is given up (default 60)",
        [](Options& o, const std::string& v) { o.patience_seconds = positive(v); }},
       {"ceilings", "measure|cached|queried",
@@ -164,6 +168,10 @@ const std::vector<Option>& table() {
   return options;
 }
 
+bool is_among(std::span<const std::string_view> only, std::string_view name) {
+  return only.empty() || std::ranges::find(only, name) != only.end();
+}
+
 }  // namespace
 
 std::string_view name_of(CeilingsFrom from) {
@@ -171,7 +179,7 @@ std::string_view name_of(CeilingsFrom from) {
   return kNames[static_cast<int>(from)];
 }
 
-Options parse_options(int& argc, char** argv) {
+Options parse_options(int& argc, char** argv, std::span<const std::string_view> only) {
   constexpr std::string_view kPrefix = "--gemm_";
   Options options;
   int kept = 1;
@@ -185,7 +193,7 @@ Options parse_options(int& argc, char** argv) {
     const auto equals = argument.find('=');
     const std::string_view name = argument.substr(0, equals).substr(kPrefix.size());
     const auto option = std::ranges::find(table(), name, &Option::name);
-    if (option == table().end())
+    if (option == table().end() || !is_among(only, name))
       throw std::invalid_argument("unknown option " + std::string(argument.substr(0, equals)) +
                                   ": --help lists them");
     const bool has_value = equals != std::string_view::npos;
@@ -206,9 +214,10 @@ Options parse_options(int& argc, char** argv) {
   return options;
 }
 
-std::string options_help() {
+std::string options_help(std::span<const std::string_view> only) {
   std::string help;
   for (const Option& option : table()) {
+    if (!is_among(only, option.name)) continue;
     std::string usage = "  --gemm_" + std::string(option.name);
     if (!option.takes.empty()) usage += "=" + std::string(option.takes);
     usage.resize(std::max<std::size_t>(usage.size() + 2, 40), ' ');

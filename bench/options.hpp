@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,10 +41,11 @@ struct Options {
 };
 
 // Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws
-// std::invalid_argument with one line that names the option, what is wrong and what it takes.
-Options parse_options(int& argc, char** argv);
+// std::invalid_argument with one line that names the option, what is wrong and what it takes; also
+// for one that is not among `only`, if that is not empty.
+Options parse_options(int& argc, char** argv, std::span<const std::string_view> only = {});
 
 // What --help says of them.
-std::string options_help();
+std::string options_help(std::span<const std::string_view> only = {});
 
 }  // namespace gemm::bench

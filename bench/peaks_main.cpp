@@ -3,6 +3,7 @@
 // interrupted.
 #include <benchmark/benchmark.h>
 
+#include <cstdlib>
 #include <iostream>
 
 #include "bench/command_line.hpp"
@@ -33,20 +34,27 @@ std::string figure_text(const MeasuredCeiling& one) {
   return line;
 }
 
+constexpr std::string_view kOptions[] = {"device", "watch", "patience", "allow_debug"};
+
 struct Probing {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<CardWatch> watch;
   TimingPlan plan;
-  std::vector<MeasuredCeiling> measured;
-  bool failed = false;
+  std::filesystem::path file;  // empty: not kept
+  DeviceInfo device;
+  std::string lost;
+  bool failed = false, not_kept = false;
 };
 
+// What goes wrong is told in the label and not by SkipWithError: Google Benchmark aborts when one
+// repetition has an error and another has not.
 void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
-  if (probe.unsupported) return state.SkipWithError(probe.unsupported->c_str());
+  double seconds = 1;
   try {
     if (interrupted()) throw Interrupted();
+    if (!probing.lost.empty()) throw std::runtime_error(probing.lost);
     const MeasuredCeiling one = measure(*probing.backend, probing.watch.get(), probing.plan, probe);
-    for ([[maybe_unused]] auto _ : state) state.SetIterationTime(one.median);
+    seconds = one.median;
     state.counters[one.unit == Probe::Unit::flop ? "FLOP/s" : "B/s"] = one.per_second;
     const auto count = [&](const char* name, std::optional<double> value) {
       if (value) state.counters[name] = *value;
@@ -57,13 +65,16 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
     count("memory_Hz", one.memory_hz);
     count("W", one.power_w);
     state.SetLabel(figure_text(one));
-    probing.measured.push_back(one);
+    if (!probing.file.empty() && !save_ceilings(probing.file, probing.device, {one}))
+      probing.not_kept = true;
   } catch (const Interrupted& error) {
-    state.SkipWithError(error.what());
+    state.SetLabel(probe.label() + " SKIPPED: " + error.what());
   } catch (const std::exception& error) {
     probing.failed = true;
-    state.SkipWithError(error.what());
+    if (dynamic_cast<const DeviceLost*>(&error) != nullptr) probing.lost = error.what();
+    state.SetLabel(probe.label() + " FAILED: " + error.what());
   }
+  for ([[maybe_unused]] auto _ : state) state.SetIterationTime(seconds);
 }
 
 // One line a ceiling; Google Benchmark's own table has no room for it.
@@ -71,24 +82,9 @@ class Lines : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
-      if (run.run_type != Run::RT_Iteration) continue;
-      if (run.report_label.empty())
-        GetOutputStream() << run.run_name.function_name << " SKIPPED: " << message_of(run) << "\n";
-      else
-        GetOutputStream() << run.report_label << "\n";
-    }
+    for (const Run& run : runs)
+      if (run.run_type == Run::RT_Iteration) GetOutputStream() << run.report_label << "\n";
     GetOutputStream() << std::flush;
-  }
-
- private:
-  // Google Benchmark 1.8 renamed it.
-  template <typename R>
-  static std::string message_of(const R& run) {
-    if constexpr (requires { run.skip_message; })
-      return run.skip_message;
-    else
-      return run.error_message;
   }
 };
 
@@ -98,37 +94,50 @@ void print_help() {
                "  peaks_bench --benchmark_filter=DRAM           the memory\n"
                "  peaks_bench --benchmark_format=json           as Google Benchmark's JSON\n\n"
                "The figures are kept for each device and driver; gemm_bench puts them into its "
-               "records.\nOf the --gemm_* options, these count here: device, warmup, flat, sample, "
-               "target, watch,\npatience, allow_debug.\nExit codes: 0 all measured, 1 one could "
-               "not be, 2 bad input, 130 interrupted.\n\nGoogle Benchmark's own options keep their "
-               "meaning:\n"
+               "records.\nExit codes: 0 all measured, 1 one could not be, 2 bad input, 130 "
+               "interrupted.\n\n"
+            << options_help(kOptions) << "\nGoogle Benchmark's own options keep their meaning:\n"
             << std::flush;
 }
 
 int run(int argc, char** argv) {
-  Options options = parse_options(argc, argv);
+  const Options options = parse_options(argc, argv, kOptions);
   if (options.help) {
     print_help();
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }
-  options.timing = plan_for_ceilings(options.timing);
   std::vector<std::string> arguments(argv, argv + argc);
+  check_google_flags(arguments);
   const std::string format = google_flag(arguments, "format");
   const bool list_only = google_lists(arguments);
-  settle_min_time(arguments, options.timing);
+  const bool other_plan = !google_flag(arguments, "min_time").empty();
+  Probing probing{.plan = plan_for_ceilings()};
+  settle_min_time(arguments, probing.plan);
   initialize_google(arguments);
   if (!list_only) require_release(options);
 
   std::string why_no_gpu, why_not_watched;
-  Probing probing{.backend = make_backend(options, why_no_gpu), .plan = options.timing};
-  DeviceInfo device = probing.backend->device();
+  probing.backend = make_backend(options, why_no_gpu);
+  DeviceInfo& device = probing.device = probing.backend->device();
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Probing the CPU.\n";
-  probing.watch = watch_card(device, options.watch_seconds, why_not_watched);
+  probing.watch = watch_card(device, list_only ? 0 : options.watch_seconds, why_not_watched);
   if (probing.watch && probing.watch->facts().driver) device.driver = probing.watch->facts().driver;
+  if (!other_plan) probing.file = ceilings_file(device);
 
-  const std::vector<Probe> probes = probes_of(*probing.backend);
+  std::vector<Probe> probes = probes_of(*probing.backend);
+  if (format.empty() || format == "console")
+    for (const Probe& probe : probes)
+      if (probe.unsupported && !list_only)
+        std::cout << probe.label() << " is left out: " << *probe.unsupported << "\n";
+  std::erase_if(probes, [](const Probe& probe) { return probe.unsupported.has_value(); });
+  std::vector<std::string> names;
+  for (const Probe& probe : probes) names.push_back(probe.label());
+  const std::string filter = benchmark::GetBenchmarkFilter();
+  if (count_matches(names, filter) == 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " matches nothing: --benchmark_list_tests shows what there is");
   for (const Probe& probe : probes)
     benchmark::RegisterBenchmark(probe.label().c_str(), [&probing,
                                                          &probe](benchmark::State& state) {
@@ -137,28 +146,29 @@ int run(int argc, char** argv) {
   watch_for_interrupt();
   Lines lines;
   if (format.empty() || format == "console") {
-    std::cout << device.name << (why_not_watched.empty() ? "" : "; not watched: ")
-              << why_not_watched << "\n";
+    if (!list_only)
+      std::cout << device.name << (why_not_watched.empty() ? "" : "; not watched: ")
+                << why_not_watched << "\n";
     benchmark::RunSpecifiedBenchmarks(&lines);
   } else {
     benchmark::RunSpecifiedBenchmarks();
   }
-  const std::filesystem::path file = ceilings_file(device);
-  if (!probing.measured.empty() && !save_ceilings(file, device, probing.measured))
-    std::cerr << "peaks_bench: cannot keep the figures in '" << file.string()
+  if (probing.not_kept)
+    std::cerr << "peaks_bench: cannot keep the figures in '" << probing.file.string()
               << "': check that its folder is writable\n";
-  if (interrupted()) return kInterrupted;
-  return probing.failed ? kFailedRow : 0;
+  if (other_plan && !list_only)
+    std::cerr << "peaks_bench: the figures are not kept, as --benchmark_min_time was given\n";
+  const int code = interrupted() ? kInterrupted : probing.failed ? kFailedRow : 0;
+  if (!probing.lost.empty()) {
+    std::cout << std::flush;
+    std::_Exit(code);  // what is left on the card could not be freed
+  }
+  return code;
 }
 
 }  // namespace
 }  // namespace gemm::bench
 
 int main(int argc, char** argv) {
-  try {
-    return gemm::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "peaks_bench: " << error.what() << "\n";
-    return gemm::bench::kBadInput;
-  }
+  return gemm::bench::guarded_main("peaks_bench", [&] { return gemm::bench::run(argc, argv); });
 }

@@ -262,7 +262,9 @@ json Results::run_to_json() const {
             {"seed", options.seed},
             {"cache", options.rotate ? "rotate" : "hot"},
             {"test", test_name ? json(*test_name) : json(nullptr)},
-            {"state", gpu ? json(burst ? "burst" : "settled") : json(nullptr)},
+            {"state", burst ? json("burst")
+                      : gpu ? json("settled")
+                            : json(nullptr)},
             {"warmup_seconds", plan.warmup_seconds},
             {"flat", plan.flat},
             {"sample_seconds", plan.sample_seconds},

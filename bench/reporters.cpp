@@ -89,6 +89,14 @@ bool TableReporter::ReportContext(const Context& context) {
     out << separator << ceiling_text(ceiling);
     separator = ", ";
   }
+  if (const auto& overheads = suite_.results().run().overheads) {
+    char line[128];
+    std::snprintf(line, sizeof line,
+                  "\nOverheads: a graph node %.2f us, a launch %.2f us, a pair of events %.2f us",
+                  1e6 * overheads->graph_node, 1e6 * overheads->launch,
+                  1e6 * overheads->event_pair);
+    out << line;
+  }
   name_width_ = static_cast<int>(std::max<std::size_t>(context.name_field_width, 20));
   char header[256];
   std::snprintf(header, sizeof header, "%-*s %11s %10s %7s %8s %9s %8s %6s %8s\n", name_width_,
@@ -256,7 +264,7 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
   if (each_) each_(document(false));
 }
 
-void RecordReporter::Finalize() { last_(document(!interrupted())); }
+void RecordReporter::Finalize() { last_(document(!interrupted() && !suite_.lost())); }
 
 std::string RecordReporter::document(bool complete) const {
   json run = suite_.run_to_json();

@@ -9,12 +9,9 @@
 namespace gemm::bench {
 namespace {
 
-// A figure beside the row, not a row: enough to say "about so many percent".
+// In the state of the rows: burst and settled differ by 15 % on one card.
 TimingPlan plan_for_baseline(TimingPlan plan) {
-  plan.state = State::settled;
-  plan.warmup_seconds = std::min(plan.warmup_seconds, 0.25);
-  plan.cooldown_seconds = 0;
-  plan.samples = 9;
+  plan.samples.reset();
   return plan;
 }
 
@@ -38,8 +35,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
              std::vector<std::string> command)
     : backend_(std::move(backend)),
       options_(options),
-      cache_(*backend_, options.fill, options.seed, options.rotate),
-      started_(now_seconds()) {
+      cache_(*backend_, options.fill, options.seed, options.rotate) {
   Conditions run{.options = options,
                  .device = backend_->device(),
                  .ceilings = ceilings_of(backend_->device(), options.peaks),
@@ -50,8 +46,13 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
     run.card = watch_->facts();
     if (run.card->driver) run.device.driver = run.card->driver;
   }
-  run.overheads = backend_->overheads();
-  run.measured = measured_ceilings(run.device);
+  try {
+    run.overheads = backend_->overheads();
+    run.measured = measured_ceilings(run.device);
+  } catch (const DeviceLost&) {
+    (void)backend_.release();  // to free what it has on the card would be to wait for the card
+    throw;
+  }
   fill_in(run.ceilings, run.measured);
 
   limits_ = {.ceilings = run.ceilings,
@@ -62,6 +63,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
                                           : std::nullopt,
              .overheads = run.overheads};
   results_ = std::make_unique<Results>(std::move(run));
+  started_ = now_seconds();
 }
 
 // Measured once for each device and driver, since that takes as long as a dozen rows.
@@ -71,20 +73,30 @@ std::vector<MeasuredCeiling> Suite::measured_ceilings(const DeviceInfo& device) 
   std::vector<MeasuredCeiling> all;
   if (options_.ceilings == CeilingsFrom::cached) all = load_ceilings(file, device);
 
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  bool first = true;
-  const auto say = [&](const std::string& what) {
-    if (first) std::cerr << "Measuring the ceilings of this device, once ...\n";
-    first = false;
-    if (terminal) std::cerr << "\r\033[K" << what << " ..." << std::flush;
-  };
-  const auto measured =
-      measure_others(*backend_, watch_.get(), plan_for_ceilings(options_.timing), all, say);
-  if (terminal && !first) std::cerr << "\r\033[K" << std::flush;
-  if (!measured.empty() && !save_ceilings(file, device, measured))
-    std::cerr << "The measured ceilings could not be kept in " << file.filename().string()
-              << ": the next run measures them again\n";
-  all.insert(all.end(), measured.begin(), measured.end());
+  // Each is kept at once, so that Ctrl-C loses one.
+  const char* clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : nullptr;
+  bool first = true, kept = true;
+  measure_others(*backend_, watch_.get(), std::vector(all),
+                 {.begins =
+                      [&](const std::string& label) {
+                        if (first) std::cerr << "Measuring the ceilings of this device, once ...\n";
+                        first = false;
+                        if (clear != nullptr) std::cerr << clear << label << " ..." << std::flush;
+                      },
+                  .measured =
+                      [&](const MeasuredCeiling& one) {
+                        all.push_back(one);
+                        kept = save_ceilings(file, device, {one}) && kept;
+                      },
+                  .failed =
+                      [&](const std::string& label, const std::string& why) {
+                        std::cerr << (clear != nullptr ? clear : "") << label
+                                  << " could not be measured: " << why << "\n";
+                      }});
+  if (clear != nullptr && !first) std::cerr << clear << std::flush;
+  if (!kept)
+    std::cerr << "The measured ceilings could not be kept in '" << file.string()
+              << "': the next run measures them again\n";
   return all;
 }
 
@@ -100,60 +112,73 @@ void Suite::require_usable() const {
   if (!lost_.empty()) throw Skipped(lost_);
 }
 
+// Prepared once it is where a hanging card cannot hold up its destructor.
+void Suite::prepare(std::unique_ptr<Measurement>& place, const Case& which) {
+  if (place && place->on(which)) return;
+  place = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, which);
+  place->prepare(seconds_left());
+}
+
 // A rival that cannot race is no fault of the row.
-void Suite::without_fault_of(const Case& which, const Case& rival,
-                             const std::function<void()>& step) {
+bool Suite::rival_can(const Case& rival, const std::function<void()>& step) {
   try {
     step();
-    return;
+    return true;
   } catch (const Interrupted&) {
     throw;
   } catch (const DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    std::cerr << which.name() << " is not alternated with " << rival.kernel->label() << ": "
-              << error.what() << "\n";
+    std::cerr << rival.name() << " is not raced against: " << error.what() << "\n";
   }
-  rival_.reset();
+  unfit_.push_back(rival);
+  discard(rival);  // it may have written anywhere
+  return false;
+}
+
+std::optional<std::string> Suite::impossible(const Case& which, const Timing& timing,
+                                             std::int64_t operand_sets) const {
+  return beats_physics(limits_, {.problem = which.problem,
+                                 .seconds = timing.quantile_seconds(0.5),
+                                 .operand_sets = operand_sets,
+                                 .highest_sm_hz = timing.highest_sm_hz()});
 }
 
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
   require_usable();
-  const std::optional<Case> other = rival_of(which);
-  if (!other) measure_baseline(which);
+  std::optional<Case> other = rival_of(which);
+  if (!other || !other->kernel->is_library()) measure_baseline(which);
 
-  // Prepared once it is where a hanging card cannot hold up its destructor.
-  const auto prepare = [&](std::unique_ptr<Measurement>& place, const Case& one) {
-    if (place && place->on(one)) return;
-    place = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, one);
-    place->prepare(seconds_left());
-  };
   if (active_ && !active_->on(which)) active_.reset();  // its memory may be needed
   if (rival_ && !(other && rival_->on(*other))) rival_.reset();
+  if (other && !rival_can(*other, [&] { prepare(rival_, *other); })) other.reset();
   prepare(active_, which);
-  if (other) without_fault_of(which, *other, [&] { prepare(rival_, *other); });
 
   TimingPlan plan = options_.timing;
-  if (samples) plan.samples = samples;
+  if (samples) {
+    plan.samples = samples;
+    plan.exactly = true;
+  }
   Timing theirs;
   row.rotation_sets = active_->rotation_sets();
-  row.timing = active_->time(plan, rival_.get(), &theirs);
+  row.timing = active_->time(plan, seconds_left(), rival_.get(), &theirs);
   row.batch = active_->plan().size;
   row.launch = active_->launch();
   kernel_seconds_ += row.timing.kernel_seconds;
   row.verdict = active_->verify();
-  if (rival_) without_fault_of(which, *other, [&] { rival_->verify(); });
-  if (rival_) {
-    row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
-    row.versus->kernel = other->kernel->label();
-    row.versus->library = other->kernel->is_library();
-  }
-  if (const auto wrong = beats_physics(limits_, {.problem = which.problem,
-                                                 .seconds = row.seconds(),
-                                                 .operand_sets = row.rotation_sets,
-                                                 .highest_sm_hz = row.timing.highest_sm_hz()}))
+  if (const auto wrong = impossible(which, row.timing, row.rotation_sets))
     throw std::runtime_error(*wrong);
   row.device_kernels = backend_->kernel_names(active_->launches()[0]);
+  if (!other) return;
+  const bool raced = rival_can(*other, [&] {
+    rival_->verify();
+    if (const auto wrong = impossible(*other, theirs, row.rotation_sets))
+      throw std::runtime_error(*wrong);
+  });
+  if (!raced) return;
+  row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
+  row.versus->kernel = other->kernel->label();
+  row.versus->library = other->kernel->is_library();
 }
 
 void Suite::discard(const Case& which) {
@@ -176,16 +201,16 @@ std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
       active_ = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, one);
       active_->prepare(seconds_left());
       Row row{.which = one};
-      row.timing = active_->time(plan_for_baseline(options_.timing));
-      kernel_seconds_ += row.timing.kernel_seconds;
+      row.timing = active_->time(plan_for_baseline(options_.timing), seconds_left());
       active_->verify();
+      if (const auto wrong = impossible(one, row.timing, active_->rotation_sets()))
+        throw std::runtime_error(*wrong);
       if (!best || row.flop_per_second() > best->flop_per_second)
         best = Baseline{one.kernel->label(), row.flop_per_second()};
     } catch (const Interrupted&) {
       throw;
-    } catch (const DeviceLost& error) {
-      lose_device(error.what(), one);
-      require_usable();
+    } catch (const DeviceLost&) {
+      throw;
     } catch (const Skipped&) {  // the next one, or none
     } catch (const std::exception& error) {
       std::cerr << one.name() << " is no baseline: " << error.what() << "\n";
@@ -215,6 +240,11 @@ std::optional<Case> Suite::rival_of(const Case& which) {
   std::erase_if(rivals, [&](const Case& one) { return !is_versus(*options_.versus, *one.kernel); });
   if (std::ranges::any_of(rivals, [&](const Case& one) { return one.kernel == which.kernel; }))
     return std::nullopt;  // it would race against itself
+  std::erase_if(rivals, [&](const Case& one) {
+    return std::ranges::any_of(unfit_, [&](const Case& other) {
+      return other.kernel == one.kernel && other.problem == one.problem;
+    });
+  });
   if (rivals.size() <= 1) return rivals.empty() ? std::nullopt : std::optional(rivals[0]);
   const auto known = std::ranges::find(rivals_, p, &std::pair<Problem, std::string>::first);
   std::string label = known != rivals_.end() ? known->second : "";

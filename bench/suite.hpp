@@ -49,7 +49,11 @@ class Suite {
   // Makes sure that there is a library figure to compare a row with.
   void measure_baseline(const Case& which);
   std::optional<Case> rival_of(const Case& which);
-  void without_fault_of(const Case& which, const Case& rival, const std::function<void()>& step);
+  void prepare(std::unique_ptr<Measurement>& place, const Case& which);
+  // Runs a step of the rival; false if it failed, which is said once.
+  bool rival_can(const Case& rival, const std::function<void()>& step);
+  std::optional<std::string> impossible(const Case& which, const Timing& timing,
+                                        std::int64_t operand_sets) const;
 
   std::unique_ptr<Backend> backend_;
   Options options_;
@@ -61,7 +65,8 @@ class Suite {
   std::vector<Problem> without_library_;                 // where measuring it was tried in vain
   std::vector<std::pair<Problem, std::string>> rivals_;  // the fastest of those that versus names
   std::string lost_;
-  double started_, kernel_seconds_ = 0;
+  std::vector<Case> unfit_;  // to race: they failed
+  double started_ = 0, kernel_seconds_ = 0;
 };
 
 }  // namespace gemm::bench

@@ -30,10 +30,9 @@ struct Seen {
   double when, value;
 };
 
-// Do the means of the halves of the last window agree? Nothing if the window is not filled yet.
+// Do the means of the halves of the last window agree? Nothing if one of them is empty.
 std::optional<bool> flat(const std::vector<Seen>& seen, double now, double window,
                          double tolerance) {
-  if (seen.empty() || seen.front().when > now - window) return std::nullopt;
   double sum[2] = {};
   int count[2] = {};
   for (const Seen& one : seen) {
@@ -72,11 +71,11 @@ double now_seconds() {
 
 BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets) {
   const bool graph = seconds_per_launch < kGraphBelowSeconds;
+  if (plan.state == State::burst) return {plan.burst_launches, graph};
   const double enough = std::ceil(plan.sample_seconds / std::max(seconds_per_launch, 1e-7));
-  const auto size = plan.state == State::burst ? plan.burst_launches
-                                               : std::clamp(static_cast<std::int64_t>(enough),
-                                                            std::int64_t{1}, kMostLaunches);
-  // A graph starts over at the first operand set, so that it holds whole rounds of them.
+  const auto size =
+      static_cast<std::int64_t>(std::clamp(enough, 1.0, static_cast<double>(kMostLaunches)));
+  // Whole rounds of the operand sets are one graph.
   return {graph ? (size + sets - 1) / sets * sets : size, graph};
 }
 
@@ -126,9 +125,10 @@ double effective_count(const std::vector<double>& samples) {
     return sum;
   };
   const double variance = covariance(0);
-  if (!(variance > 0)) return n;
+  if (!(variance > 1e-20 * n * mean * mean)) return n;  // they differ by rounding at most
   double time = 1;
-  for (std::size_t lag = 1; lag < samples.size() / 2; ++lag) {
+  constexpr std::size_t kMostLags = 1000;
+  for (std::size_t lag = 1; lag < std::min(samples.size() / 2, kMostLags); ++lag) {
     const double correlation = covariance(lag) / variance;
     if (!(correlation > 0)) break;
     time += 2 * correlation;
@@ -142,15 +142,20 @@ double median_interval(const std::vector<double>& samples) {
   std::ranges::sort(sorted);
   const auto n = static_cast<double>(sorted.size());
   const double middle = (n - 1) / 2;
-  const double reach = 0.6745 / 2 * n / std::sqrt(effective_count(samples));  // of the rank
+  const double independent = effective_count(samples) - 2;
+  if (independent < 1) return std::numeric_limits<double>::infinity();
+  const double reach = 0.6745 / 2 * n / std::sqrt(independent);  // of the rank
   return (sorted_quantile(sorted, middle + reach) - sorted_quantile(sorted, middle - reach)) /
          sorted_quantile(sorted, middle);
 }
 
-Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches) {
+Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
+               double deadline) {
   Warmup warmup;
   const double start = now_seconds();
+  const double cap = std::min(plan.warmup_seconds, deadline - start);
   std::vector<Seen> clocks;
+  double longest_batch = 0;
   for (;;) {
     if (interrupted()) throw Interrupted();
     double chunk_seconds = 0;
@@ -159,16 +164,17 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
       for (Batch* batch : batches) {
         const BatchTime time = batch->time();
         chunk_seconds += time.seconds;
+        longest_batch = std::max(longest_batch, time.seconds);
         if (time.sm_hz) clocks.push_back({now_seconds(), *time.sm_hz});
         timers = timers || time.sm_hz;
       }
-      if (now_seconds() - start >= plan.warmup_seconds) break;
+      if (now_seconds() - start >= cap) break;
     }
     const double now = now_seconds();
     warmup.kernel_seconds += chunk_seconds;
     warmup.seconds = now - start;
 
-    std::vector<Seen> power;
+    std::vector<Seen> power, reported;
     warmup.throttled = false;
     if (watch != nullptr)
       for (const CardReading& reading :
@@ -176,19 +182,22 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
         if (reading.when > now - kWindowSeconds && (reading.reasons.value_or(0) & kThrottled) != 0)
           warmup.throttled = true;
         if (reading.power_w) power.push_back({reading.when, *reading.power_w});
-        if (!timers && reading.sm_hz) clocks.push_back({reading.when, *reading.sm_hz});
+        if (!timers && reading.sm_hz) reported.push_back({reading.when, *reading.sm_hz});
       }
-    const bool watched = !clocks.empty() || !power.empty();
-    const double longest =
-        watched ? plan.warmup_seconds : std::min(plan.warmup_seconds, kUnwatchedWarmupSeconds);
-    warmup.watched = !clocks.empty() && !power.empty() ? "SM clock and power"
-                     : !clocks.empty()                 ? "SM clock"
-                     : !power.empty()                  ? "power"
-                                                       : "";
-    const double window = warmup.throttled ? 2 * kSwingSeconds : kWindowSeconds;
-    const bool clock_flat = clocks.empty() || flat(clocks, now, window, plan.flat).value_or(false);
+    const std::vector<Seen>& clock = clocks.empty() ? reported : clocks;
+    const bool watched = !clock.empty() || !power.empty();
+    const double longest = watched ? cap : std::min(cap, kUnwatchedWarmupSeconds);
+    warmup.watched = !clock.empty() && !power.empty() ? "SM clock and power"
+                     : !clock.empty()                 ? "SM clock"
+                     : !power.empty()                 ? "power"
+                                                      : "";
+    // Each half has a batch and a reading in it.
+    const double window =
+        std::max({warmup.throttled ? 2 * kSwingSeconds : kWindowSeconds, 2.2 * longest_batch,
+                  watch != nullptr ? 2.2 * watch->interval_seconds() : 0.0});
+    const bool clock_flat = clock.empty() || flat(clock, now, window, plan.flat).value_or(false);
     const bool power_flat = power.empty() || flat(power, now, window, plan.flat).value_or(false);
-    warmup.settled = watched && clock_flat && power_flat;
+    warmup.settled = warmup.seconds >= window && watched && clock_flat && power_flat;
     if (warmup.settled || warmup.seconds >= longest) return warmup;
   }
 }
@@ -204,6 +213,7 @@ Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadli
     return;
   }
   const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
+  if (plan_.samples) return;
   if (throttled) shortest_ = std::clamp(2 * kSwingSeconds, shortest_, longest);
   deadline_ = std::min(deadline_, started_ + longest);
 }
@@ -211,9 +221,11 @@ Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadli
 bool Sampling::enough() {
   constexpr double kLookSeconds = 0.05;  // not after every sample: it takes a while to tell
   const std::size_t taken = spans_.size();
-  if (plan_.samples) return static_cast<std::int64_t>(taken) >= *plan_.samples;
+  if (plan_.samples && static_cast<std::int64_t>(taken) >= *plan_.samples) return true;
+  if (plan_.samples && plan_.exactly) return false;
   const double now = now_seconds();
   if (taken > 0 && now >= deadline_) return true;
+  if (plan_.samples) return false;
   if (taken < kFewestSamples || now - started_ < shortest_ || now - looked_ < kLookSeconds)
     return false;
   looked_ = now;
@@ -221,7 +233,10 @@ bool Sampling::enough() {
 }
 
 void Sampling::take(Batch& batch, std::int64_t size) {
-  if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
+  if (plan_.state == State::burst) {
+    idle(plan_.cooldown_seconds);
+    deadline_ += plan_.cooldown_seconds;  // rest is not of the budget
+  }
   if (interrupted()) throw Interrupted();
   const double from = now_seconds();
   const BatchTime time = batch.time();
@@ -268,16 +283,21 @@ Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan&
   idle(plan.state == State::burst ? 0 : plan.cooldown_seconds);
   const double deadline = now_seconds() + plan.budget_seconds;
   const BatchPlan batch_plan = try_out(backend, plan, launches);
-  const std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
-  Warmup warmup;
-  Batch* const batches[] = {batch.get()};
-  if (plan.state == State::settled) warmup = warm_up(plan, watch, batches);
-  Sampling sampling(plan, watch, deadline, warmup.throttled);
-  while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
-  Timing timing = sampling.finish();
-  timing.warmup = warmup;
-  timing.kernel_seconds += warmup.kernel_seconds;
-  return timing;
+  std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
+  try {
+    Warmup warmup;
+    Batch* const batches[] = {batch.get()};
+    if (plan.state == State::settled) warmup = warm_up(plan, watch, batches, deadline);
+    Sampling sampling(plan, watch, deadline, warmup.throttled);
+    while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
+    Timing timing = sampling.finish();
+    timing.warmup = warmup;
+    timing.kernel_seconds += warmup.kernel_seconds;
+    return timing;
+  } catch (const DeviceLost&) {
+    (void)batch.release();  // to destroy it would be to wait for the card
+    throw;
+  }
 }
 
 }  // namespace gemm::bench

@@ -41,7 +41,8 @@ struct TimingPlan {
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
-  std::optional<std::int64_t> samples;  // exactly so many
+  std::optional<std::int64_t> samples;  // so many, unless the budget ends them
+  bool exactly = false;                 // the budget does not end them
 };
 
 // How launches are gathered into samples.
@@ -89,15 +90,17 @@ struct Timing {
 double effective_count(const std::vector<double>& samples);
 
 // In half of all repetitions the median would fall into this interval; its width over the median.
-// Between the order statistics n/2 -+ 0.34 n/sqrt(effective count), which asks nothing of the
-// distribution; infinite below 5 samples.
+// Between the order statistics n/2 -+ 0.34 n/sqrt(effective count - 2), which asks nothing of the
+// distribution; less 2, because the effective count is itself estimated. Infinite below 5 samples
+// or an effective count of 3.
 double median_interval(const std::vector<double>& samples);
 
 // Runs batches, by turns if there are several, until the card is settled: until the halves of a
 // window agree in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
-// watch (a CPU) it warms up for a quarter of a second.
-Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches);
+// watch (a CPU) it warms up for a quarter of a second. It ends with the row's deadline in any case.
+Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
+               double deadline);
 
 // Collects samples and knows when they are enough.
 class Sampling {

@@ -22,6 +22,7 @@ class FakeBatch : public Batch {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
     return {seconds_, sm_hz_()};
   }
+  void rewind() override {}
   std::string_view launch() const override { return "call"; }
 
   int times = 0;
@@ -48,7 +49,7 @@ class FakeCard : public Card {
 
 Warmup warm_up_one(const TimingPlan& plan, const CardWatch* watch, FakeBatch& batch) {
   Batch* const batches[] = {&batch};
-  return warm_up(plan, watch, batches);
+  return warm_up(plan, watch, batches, now_seconds() + plan.budget_seconds);
 }
 
 TEST(MedianInterval, ShrinksWithTheSquareRootOfTheCount) {
@@ -110,6 +111,21 @@ TEST(WarmUp, GivesUpAtItsCapAndSaysSo) {
   EXPECT_NEAR(warmup.seconds, 0.7, 0.1);
 }
 
+TEST(WarmUp, SettlesWithLaunchesLongerThanTheWindow) {
+  FakeBatch batch(0.5, [] { return 1.5e9; });
+  const Warmup warmup = warm_up_one({}, nullptr, batch);
+  EXPECT_TRUE(warmup.settled);
+  EXPECT_LT(warmup.seconds, 2.1);
+}
+
+TEST(WarmUp, EndsWithTheDeadline) {
+  double clock = 1e9;
+  FakeBatch batch(0.005, [&] { return clock *= 1.01; });
+  TimingPlan plan;
+  plan.budget_seconds = 0.3;
+  EXPECT_NEAR(warm_up_one(plan, nullptr, batch).seconds, 0.3, 0.1);
+}
+
 TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
   FakeBatch batch(0.005, [] { return std::nullopt; });
   const Warmup warmup = warm_up_one({}, nullptr, batch);
@@ -159,11 +175,27 @@ TEST(Sampling, EndsWithTheBudgetAndSaysThatTheMedianIsNotKnown) {
   EXPECT_TRUE(timing.samples_sm_hz.empty());
 }
 
-TEST(Sampling, TakesExactlyAsManyAsAsked) {
+TEST(Sampling, TakesAsManyAsAskedUnlessTheBudgetEndsThem) {
   FakeBatch batch(0.001, [] { return std::nullopt; });
   TimingPlan plan;
   plan.samples = 7;
   EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 7U);
+  plan.samples = 100;
+  plan.budget_seconds = 0.02;
+  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 30U);
+  plan.exactly = true;  // a repetition, which must not differ from the first
+  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 100U);
+}
+
+// Its rest is not of the budget.
+TEST(Sampling, BurstsRestAsOftenAsTheyMust) {
+  FakeBatch batch(0.001, [] { return std::nullopt; });
+  TimingPlan plan;
+  plan.state = State::burst;
+  plan.cooldown_seconds = 0.05;
+  plan.budget_seconds = 0.1;
+  plan.target = 0.9;
+  EXPECT_GE(sample(plan, batch).samples_seconds.size(), 5U);
 }
 
 TEST(Sampling, RestsBeforeEachBurst) {
@@ -176,6 +208,8 @@ TEST(Sampling, RestsBeforeEachBurst) {
   EXPECT_GE(timing.samples_seconds.size(), 5U);
   EXPECT_GE(now_seconds() - start, 0.05 * static_cast<double>(timing.samples_seconds.size()));
   EXPECT_EQ(plan_batch(plan, 1e-3, 2).size, plan.burst_launches);
+  EXPECT_EQ(plan_batch(plan, 1e-5, 31).size, plan.burst_launches);
+  EXPECT_EQ(plan_batch({}, 1e-5, 31).size % 31, 0);
 }
 
 TEST(Sampling, LabelsThrottledSamplesAndKeepsThem) {

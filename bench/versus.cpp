@@ -1,8 +1,10 @@
 #include "bench/versus.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "bench/fill.hpp"
+#include "bench/timing.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -29,10 +31,17 @@ Versus compare_pairs(const std::vector<double>& mine, const std::vector<double>&
   versus.seconds = median(b);
   versus.ratio = versus.seconds / median(a);
   versus.samples = static_cast<std::int64_t>(n);
+  std::vector<double> pairs;
+  for (std::size_t i = 0; i < n; ++i) pairs.push_back(theirs[i] / mine[i]);
+  const auto block = static_cast<std::size_t>(
+      std::clamp(std::ceil(static_cast<double>(n) / effective_count(pairs)), 1.0,
+                 static_cast<double>(std::max<std::size_t>(1, n / 2))));
   std::vector<double> ratios;
   for (std::uint64_t resample = 0; resample < kResamples; ++resample) {
+    std::size_t start = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t pick = random_bits(kSeed, resample * n + i) % n;
+      if (i % block == 0) start = random_bits(kSeed, resample * n + i) % n;
+      const std::size_t pick = (start + i % block) % n;
       a[i] = mine[pick];
       b[i] = theirs[pick];
     }

@@ -18,9 +18,10 @@ struct Versus {
 
 constexpr double kConfidence = 0.95;
 
-// Ratio of the medians, with the percentile interval of a bootstrap over pairs (Efron 1979): what
-// the power state does to both samples of a pair cancels. `mine` and `theirs` are seconds, as long
-// as each other and not empty; the same input gives the same interval.
+// Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power
+// state does to both samples of a pair cancels. Neighbours are drawn together, in circular blocks
+// (Politis and Romano 1992) as long as the ratios of the pairs hang together. `mine` and `theirs`
+// are seconds, as long as each other and not empty; the same input gives the same interval.
 Versus compare_pairs(const std::vector<double>& mine, const std::vector<double>& theirs);
 
 }  // namespace gemm::bench

@@ -367,6 +367,29 @@ def test_ceilings_are_measured_once_and_kept(tmp_path: Path) -> None:
     assert missing not in all_of_them
 
 
+def test_a_row_above_a_measured_roof_has_the_ceilings_measured_again(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    few = [
+        "--gemm_device=cpu",
+        "--gemm_shapes=64",
+        "--gemm_warmup=0.001",
+        "--benchmark_min_time=5x",
+    ]
+    assert run(*few, "--benchmark_filter=Blocked", env=environment).returncode == 0
+    (kept,) = (tmp_path / "gemm_bench").iterdir()
+    low = json.loads(kept.read_text())
+    for one in low["ceilings"]:
+        for figure in ("flop_per_second", "bytes_per_second"):
+            one[figure] = one[figure] and 1e6
+    kept.write_text(json.dumps(low))
+    done = run(*few, "--benchmark_filter=Blocked", env=environment)
+    assert done.returncode == 0, "what was measured is no law"
+    assert done.stderr.count("faster than its measured roof") == 1
+    assert (
+        "Measuring the ceilings" in run(*few, "--benchmark_filter=Blocked", env=environment).stderr
+    )
+
+
 def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}

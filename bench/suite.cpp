@@ -168,6 +168,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   row.verdict = active_->verify();
   if (const auto wrong = impossible(which, row.timing, row.rotation_sets))
     throw std::runtime_error(*wrong);
+  doubt_ceilings(row);
   row.device_kernels = backend_->kernel_names(active_->launches()[0]);
   if (!other) return;
   const bool raced = rival_can(*other, [&] {
@@ -179,6 +180,19 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
   row.versus->kernel = other->kernel->label();
   row.versus->library = other->kernel->is_library();
+}
+
+void Suite::doubt_ceilings(const Row& row) {
+  constexpr double kBeyondDoubt = 1.05;
+  const std::vector<Ceiling>& roofs = results_->run().ceilings;
+  const bool measured = std::ranges::any_of(
+      roofs, [](const Ceiling& roof) { return roof.origin == Ceiling::Origin::measured; });
+  if (doubted_ || !measured || !(results_->of_roof(row).value_or(0) > kBeyondDoubt)) return;
+  doubted_ = true;
+  std::error_code ignored;
+  std::filesystem::remove(ceilings_file(results_->run().device), ignored);
+  std::cerr << row.which.name() << " is faster than its measured roof: something else ran when "
+            << "that was measured. The next run measures the ceilings again\n";
 }
 
 void Suite::discard(const Case& which) {

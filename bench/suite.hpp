@@ -43,6 +43,8 @@ class Suite {
 
  private:
   double seconds_left() const;
+  // A row that beats a measured roof shows that something else ran while that was measured.
+  void doubt_ceilings(const Row& row);
   void require_usable() const;  // throws Interrupted, or Skipped once the device is lost
   std::vector<MeasuredCeiling> measured_ceilings(const DeviceInfo& device);
   std::optional<Baseline> fastest(const std::vector<Case>& cases);
@@ -67,6 +69,7 @@ class Suite {
   std::string lost_;
   std::vector<Case> unfit_;  // to race: they failed
   double started_ = 0, kernel_seconds_ = 0;
+  bool doubted_ = false;
 };
 
 }  // namespace gemm::bench

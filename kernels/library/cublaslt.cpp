@@ -268,7 +268,8 @@ Kernel variant(std::string_view name, std::string_view idea) {
 }
 
 const Registration first(variant<Choice::first>(
-    "first", "NVIDIA's library, with the algorithm that it expects to win."));
+    "first",
+    "NVIDIA's library by algorithm: the one that it expects to win, or the fastest when tried."));
 const Registration best(variant<Choice::best>(
     "best", "NVIDIA's library, with the algorithm that won when all were tried."));
 

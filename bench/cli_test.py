@@ -436,14 +436,18 @@ def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
         assert line.startswith("peaks_bench: ")
 
 
-def test_peaks_bench_keeps_what_ctrl_c_leaves(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+@pytest.mark.parametrize(
+    "command",
+    [[PEAKS, "--benchmark_repetitions=4"], [BENCH, "--gemm_shapes=64"]],
+    ids=lambda command: command[0].name,
+)
+def test_ctrl_c_keeps_the_ceilings_so_far(command: list[Path | str], tmp_path: Path) -> None:
     with subprocess.Popen(
-        [PEAKS, "--gemm_device=cpu", "--benchmark_repetitions=4"],
+        [*command, "--gemm_device=cpu"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
     ) as process:
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("*/*.json")) and time.monotonic() < deadline:
@@ -453,23 +457,6 @@ def test_peaks_bench_keeps_what_ctrl_c_leaves(tmp_path: Path) -> None:
     assert process.returncode == 130, errors
     (kept,) = tmp_path.glob("*/*.json")
     assert json.loads(kept.read_text())["ceilings"]
-
-
-def test_ctrl_c_during_the_ceilings_is_an_interruption(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    with subprocess.Popen(
-        [BENCH, "--gemm_device=cpu", "--gemm_shapes=64"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("*/*.json")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("rival", ["WrongNaN", "WrongPastTheEnd", "WrongThrows"])

@@ -56,7 +56,9 @@ void print_help(const char* program) {
             << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A "
                "(m x k) * B (k x n).\n"
             << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
-            << options_help() << "\nGoogle Benchmark's own options keep their meaning:\n"
+            << options_help()
+            << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time says how "
+               "long (0.5s) or\nhow often (100x) a row is sampled at least:\n"
             << std::flush;
 }
 

@@ -224,7 +224,9 @@ bool Sampling::enough() {
   if (plan_.samples && static_cast<std::int64_t>(taken) >= *plan_.samples) return true;
   if (plan_.samples && plan_.exactly) return false;
   const double now = now_seconds();
-  if (taken > 0 && now >= deadline_) return true;
+  // However long they rest: fewer bursts say nothing.
+  const std::size_t fewest = plan_.state == State::burst && !plan_.samples ? kFewestSamples : 1;
+  if (taken >= fewest && now >= deadline_) return true;
   if (plan_.samples) return false;
   if (taken < kFewestSamples || now - started_ < shortest_ || now - looked_ < kLookSeconds)
     return false;
@@ -233,10 +235,7 @@ bool Sampling::enough() {
 }
 
 void Sampling::take(Batch& batch, std::int64_t size) {
-  if (plan_.state == State::burst) {
-    idle(plan_.cooldown_seconds);
-    deadline_ += plan_.cooldown_seconds;  // rest is not of the budget
-  }
+  if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
   if (interrupted()) throw Interrupted();
   const double from = now_seconds();
   const BatchTime time = batch.time();

@@ -187,15 +187,39 @@ TEST(Sampling, TakesAsManyAsAskedUnlessTheBudgetEndsThem) {
   EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 100U);
 }
 
-// Its rest is not of the budget.
-TEST(Sampling, BurstsRestAsOftenAsTheyMust) {
+// A budget that their rest exceeds leaves as few of them as say something.
+TEST(Sampling, BurstsEndWithTheBudgetButNotBeforeTheFifth) {
   FakeBatch batch(0.001, [] { return std::nullopt; });
   TimingPlan plan;
   plan.state = State::burst;
+  plan.target = 1e-300;  // never reached, but by equal samples
   plan.cooldown_seconds = 0.05;
   plan.budget_seconds = 0.1;
-  plan.target = 0.9;
-  EXPECT_GE(sample(plan, batch).samples_seconds.size(), 5U);
+  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 5U);
+  plan.samples = 100;
+  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 5U);
+}
+
+// A row that never converges is over when its budget is.
+TEST(Sampling, BurstsWithoutRestEndWithTheBudgetToo) {
+  class Restless : public FakeBatch {
+   public:
+    Restless() : FakeBatch(0, [] { return std::nullopt; }) {}
+    BatchTime time() override {
+      return {1e-3 * (2 + static_cast<double>(fill_value(Fill::uniform, 1, ++times))),
+              std::nullopt};
+    }
+  } batch;
+  TimingPlan plan;
+  plan.state = State::burst;
+  plan.target = 1e-300;
+  plan.cooldown_seconds = 1e-3;
+  plan.budget_seconds = 0.2;
+  const double start = now_seconds();
+  Sampling sampling(plan, nullptr, start + plan.budget_seconds);
+  while (!sampling.enough()) sampling.take(batch, 1);
+  EXPECT_LT(now_seconds() - start, 1);
+  EXPECT_FALSE(sampling.finish().converged);
 }
 
 TEST(Sampling, RestsBeforeEachBurst) {

@@ -292,7 +292,8 @@ def test_what_departs_from_the_guideline_says_so(tmp_path: Path) -> None:
     assert row["gemm"]["rotation_sets"] == 1
     assert "zeros draw less power than real data" in row["gemm"]["departures"]
     assert "one operand set, which the cache may hold" in row["gemm"]["departures"]
-    done = run(*few, "--gemm_fill=normal", "--gemm_state=burst", "--gemm_cooldown=0.01")
+    burst = ["--gemm_state=burst", "--gemm_cooldown=0.01", "--gemm_row_budget=1"]
+    done = run(*few, "--gemm_fill=normal", *burst)
     assert "normal, " in done.stdout
     assert "burst: the card was not settled" in done.stdout
 

@@ -127,7 +127,6 @@ class NvmlCard : public Card {
     CardFacts facts{
         .power_limit_w = times(ask(power_limit, 0U), kMilliwatt),
         .sm_hz_max = times(ask(clock_max, 0U, nvml::kSmClock), kMegahertz),
-        .memory_hz_max = times(ask(clock_max, 0U, nvml::kMemoryClock), kMegahertz),
         .application_clocks_set = application_clock_lowered(nvml::kGraphicsClock) ||
                                   application_clock_lowered(nvml::kMemoryClock),
     };

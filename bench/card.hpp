@@ -27,7 +27,7 @@ struct CardReading {
 // What does not change during a run.
 struct CardFacts {
   std::optional<std::string> driver;  // "580.95.05"
-  std::optional<double> power_limit_w, sm_hz_max, memory_hz_max;
+  std::optional<double> power_limit_w, sm_hz_max;
   // Application clocks that somebody set below the default ones; false too where NVML no longer
   // tells (from version 14 on).
   bool application_clocks_set = false;

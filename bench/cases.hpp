@@ -15,6 +15,7 @@ struct Case {
 
   // "Tiled/tile:16/f32/1024x1024x768"
   std::string name() const;
+  bool operator==(const Case&) const = default;
 };
 
 // Problem by problem, so that operands and reference are made once, and libraries before the

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "bench/json.hpp"
 #include "bench/record.hpp"
 
 namespace gemm::bench {
@@ -16,13 +17,6 @@ using json = nlohmann::ordered_json;
 constexpr int kProbesVersion = 1;
 
 constexpr double kMostOfNominal = 1.02, kLeastOfNominal = 0.8;
-
-template <typename T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 std::string text_at(const json& object, const char* key) {
   return object.at(key).is_null() ? "" : object.at(key).get<std::string>();

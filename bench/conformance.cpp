@@ -70,7 +70,7 @@ std::optional<double> watts(const Row& row) {
 
 std::optional<std::string> Results::test() const {
   if (!run_.card) return std::nullopt;
-  bool set = run_.card->application_clocks_set, seen = false, still = true, capped = false;
+  bool set = run_.card->application_clocks_set, seen = false, capped = false;
   double least = 0, most = 0;
   for (const auto& [name, rows] : rows_)
     for (const Row& row : rows) {
@@ -82,7 +82,7 @@ std::optional<std::string> Results::test() const {
       most = std::max(most, clock.max);
       seen = true;
     }
-  still = seen && most - least <= kStandsStill * most;
+  const bool still = seen && most - least <= kStandsStill * most;
   const bool below = run_.card->sm_hz_max && most < kBelowMaximum * *run_.card->sm_hz_max;
   return set || (still && below && !capped) ? "fixed frequency" : "fixed power";
 }

@@ -36,9 +36,6 @@ class Measurement {
   void prepare(double seconds_left);
 
   const Case& which() const { return case_; }
-  bool on(const Case& other) const {
-    return case_.kernel == other.kernel && case_.problem == other.problem;
-  }
   // After time(), or after it was a rival.
   const BatchPlan& plan() const { return *plan_; }
   std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }

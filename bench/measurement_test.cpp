@@ -11,18 +11,10 @@
 #include <thread>
 
 #include "bench/suite.hpp"
+#include "bench/test_backend.hpp"
 
 namespace gemm::bench {
 namespace {
-
-Backend* cuda() {
-  static std::string reason;
-  static const std::unique_ptr<Backend> backend = make_cuda_backend(0, reason);
-  return backend.get();
-}
-
-#define SKIP_WITHOUT_GPU() \
-  if (cuda() == nullptr) GTEST_SKIP() << "no GPU"
 
 std::string first_complaint(Backend& backend, const Kernel& kernel, const Problem& p) {
   ProblemData data(backend, p, Fill::uniform, 1, 2);
@@ -273,48 +265,19 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
 }
 
 // The CPU until it stops answering.
-class Mortal : public Backend {
+class Mortal : public ForwardingBackend {
  public:
-  explicit Mortal(int launches) : left_(launches) {}
-  const DeviceInfo& device() const override { return host_->device(); }
-  std::string_view timer() const override { return host_->timer(); }
-  std::optional<Overheads> overheads() override { return std::nullopt; }
-  double free_bytes() const override { return host_->free_bytes(); }
-  Buffer allocate(std::size_t bytes) override { return host_->allocate(bytes); }
-  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
-            std::uint64_t seed) override {
-    host_->fill(to, type, count, fill, seed);
-  }
-  void copy(void* to, const void* from, std::size_t bytes) override {
-    host_->copy(to, from, bytes);
-  }
-  void poison(void* to, std::size_t bytes) override { host_->poison(to, bytes); }
-  std::int64_t first_changed(const void* from, std::size_t bytes) override {
-    return host_->first_changed(from, bytes);
-  }
-  std::int64_t last_changed(const void* from, std::size_t bytes) override {
-    return host_->last_changed(from, bytes);
-  }
-  void reference(const Problem& p, const void* a, const void* b, double* expected,
-                 double* magnitude) override {
-    host_->reference(p, a, b, expected, magnitude);
-  }
-  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                const Bound& bound) override {
-    return host_->judge(p, c, expected, magnitude, bound);
-  }
+  explicit Mortal(int launches) : Mortal(make_host_backend(), launches) {}
   void run(const Launch& launch) override {
     if (left_-- <= 0) throw DeviceLost("the GPU did not finish within 60 s");
-    host_->run(launch);
-  }
-  std::vector<std::string> kernel_names(const Launch&) override { return {}; }
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
-                               bool graph) override {
-    return host_->batch(launches, count, graph);
+    ForwardingBackend::run(launch);
   }
 
  private:
-  std::unique_ptr<Backend> host_ = make_host_backend();
+  Mortal(std::unique_ptr<Backend> host, int launches)
+      : ForwardingBackend(*host), host_(std::move(host)), left_(launches) {}
+
+  std::unique_ptr<Backend> host_;
   int left_;
 };
 

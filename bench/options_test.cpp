@@ -136,10 +136,10 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
 
 TEST(Options, HelpListsEachOfThem) {
   for (const char* option :
-       {"device",   "shapes",     "precisions",     "fill",        "seed",       "cache",
-        "state",    "warmup",     "flat",           "sample",      "target",     "cooldown",
-        "burst",    "versus",     "row_budget",     "run_budget",  "watch",      "patience",
-        "ceilings", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
+       {"device",   "shapes",   "precisions", "fill",           "seed",        "cache",
+        "state",    "warmup",   "flat",       "sample",         "sampling",    "target",
+        "cooldown", "burst",    "versus",     "row_budget",     "run_budget",  "watch",
+        "patience", "ceilings", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
     EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
   EXPECT_TRUE(parse({"--help"}).help);
 }

@@ -123,7 +123,6 @@ int run(int argc, char** argv) {
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Probing the CPU.\n";
   probing.watch = watch_card(device, list_only ? 0 : options.watch_seconds, why_not_watched);
-  if (probing.watch && probing.watch->facts().driver) device.driver = probing.watch->facts().driver;
   if (!other_plan) probing.file = ceilings_file(device);
 
   std::vector<Probe> probes = probes_of(*probing.backend);

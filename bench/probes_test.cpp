@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bench/probe.hpp"
+#include "bench/test_backend.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -16,43 +17,10 @@ double rate_of(const Probe& probe, Backend& backend) {
 }
 
 // A device that does nothing that it is told to run.
-class IdleBackend : public Backend {
+class IdleBackend : public ForwardingBackend {
  public:
-  explicit IdleBackend(Backend& real) : real_(real) {}
-  const DeviceInfo& device() const override { return real_.device(); }
-  std::string_view timer() const override { return real_.timer(); }
-  std::optional<Overheads> overheads() override { return std::nullopt; }
-  std::vector<std::string> kernel_names(const Launch&) override { return {}; }
-  double free_bytes() const override { return real_.free_bytes(); }
-  Buffer allocate(std::size_t bytes) override { return real_.allocate(bytes); }
-  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
-            std::uint64_t seed) override {
-    real_.fill(to, type, count, fill, seed);
-  }
-  void copy(void* to, const void* from, std::size_t bytes) override { real_.copy(to, from, bytes); }
-  void poison(void* to, std::size_t bytes) override { real_.poison(to, bytes); }
-  std::int64_t first_changed(const void* from, std::size_t bytes) override {
-    return real_.first_changed(from, bytes);
-  }
-  std::int64_t last_changed(const void* from, std::size_t bytes) override {
-    return real_.last_changed(from, bytes);
-  }
-  void reference(const Problem& p, const void* a, const void* b, double* expected,
-                 double* magnitude) override {
-    real_.reference(p, a, b, expected, magnitude);
-  }
-  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                const Bound& bound) override {
-    return real_.judge(p, c, expected, magnitude, bound);
-  }
+  using ForwardingBackend::ForwardingBackend;
   void run(const Launch&) override {}
-  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
-                               bool graph) override {
-    return real_.batch(launches, count, graph);
-  }
-
- private:
-  Backend& real_;
 };
 
 // Each probe is found to do its work, and a device that does none is found out.
@@ -94,15 +62,6 @@ TEST(HostProbes, HaveFinitePositiveRates) {
 }
 
 // --- On the GPU ----------------------------------------------------------------------------------
-
-Backend* cuda() {
-  static std::string reason;
-  static const std::unique_ptr<Backend> backend = make_cuda_backend(0, reason);
-  return backend.get();
-}
-
-#define SKIP_WITHOUT_GPU() \
-  if (cuda() == nullptr) GTEST_SKIP() << "no GPU"
 
 // FLOP (bytes) per clock per SM, dense, as peaks.cpp has them and for the units that it leaves out;
 // from NVIDIA's whitepapers and the throughput table of the CUDA C++ Best Practices Guide. 0: not

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "bench/json.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
@@ -18,13 +19,6 @@ using json = nlohmann::ordered_json;
 
 // JSON knows neither NaN nor infinity.
 json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
-
-template <typename T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 template <typename T>
 json count_or_null(T count) {
@@ -107,8 +101,7 @@ bool Results::all_timed(const std::string& name, std::int64_t repetitions) const
 std::optional<Baseline> Results::baseline(const Problem& p) const {
   std::optional<Baseline> best;
   for (const auto& [name, rows] : rows_) {
-    const Row& row =
-        rows.back();  // the earlier ones were steps to find an iteration count, or repetitions
+    const Row& row = rows.back();  // the last repetition
     if (row.timed() && row.which.kernel->is_library() && row.which.problem == p &&
         (!best || row.flop_per_second() > best->flop_per_second))
       best = Baseline{row.which.kernel->label(), row.flop_per_second()};

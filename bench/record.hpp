@@ -69,8 +69,8 @@ class Results {
     baselines_.emplace_back(p, std::move(baseline));
   }
 
-  // Google Benchmark calls a case several times to find its iteration count and reports the last
-  // call of each of `repetitions`: this finds the row of one of them.
+  // Google Benchmark may call a case before the calls that it reports, to warm up; it reports the
+  // last `repetitions` of them: this finds the row of one.
   const Row& reported(const std::string& name, std::int64_t repetition,
                       std::int64_t repetitions) const;
   bool all_timed(const std::string& name, std::int64_t repetitions) const;
@@ -92,7 +92,7 @@ class Results {
   std::string conformance() const;
 
   nlohmann::ordered_json to_json(const Row& row) const;
-  // context.gemm, complete but for the kernels.
+  // context.gemm, but for the kernels and for the times of the run, which Suite knows.
   nlohmann::ordered_json run_to_json() const;
 
  private:

@@ -7,27 +7,19 @@
 #include <limits>
 
 namespace gemm::bench {
-namespace {
-
-// In the state of the rows: burst and settled differ by 15 % on one card.
-TimingPlan plan_for_baseline(TimingPlan plan) {
-  plan.samples.reset();
-  return plan;
-}
-
-}  // namespace
-
-std::unique_ptr<CardWatch> watch_card(const DeviceInfo& device, double interval_seconds,
+std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
                                       std::string& why_not) {
-  if (device.kind == Device::Kind::cpu) {
+  std::unique_ptr<Card> card;
+  if (device.kind == Device::Kind::cpu)
     why_not = "a CPU is not watched";
-  } else if (!(interval_seconds > 0)) {
-    why_not = "--gemm_watch=0";
-  } else if (!device.pci_bus_id) {
+  else if (!device.pci_bus_id)
     why_not = "the CUDA runtime does not tell the card's PCI bus id";
-  } else if (auto card = open_nvml(*device.pci_bus_id, why_not)) {
-    return std::make_unique<CardWatch>(std::move(card), interval_seconds);
-  }
+  else
+    card = open_nvml(*device.pci_bus_id, why_not);
+  if (!card) return nullptr;
+  if (const auto driver = card->facts().driver) device.driver = driver;
+  if (interval_seconds > 0) return std::make_unique<CardWatch>(std::move(card), interval_seconds);
+  why_not = "--gemm_watch=0";
   return nullptr;
 }
 
@@ -42,10 +34,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
                  .timer = std::string(backend_->timer()),
                  .command = std::move(command)};
   watch_ = watch_card(run.device, options.watch_seconds, run.why_not_watched);
-  if (watch_) {
-    run.card = watch_->facts();
-    if (run.card->driver) run.device.driver = run.card->driver;
-  }
+  if (watch_) run.card = watch_->facts();
   try {
     run.overheads = backend_->overheads();
     run.measured = measured_ceilings(run.device);
@@ -114,7 +103,7 @@ void Suite::require_usable() const {
 
 // Prepared once it is where a hanging card cannot hold up its destructor.
 void Suite::prepare(std::unique_ptr<Measurement>& place, const Case& which) {
-  if (place && place->on(which)) return;
+  if (place && place->which() == which) return;
   place = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, which);
   place->prepare(seconds_left());
 }
@@ -149,8 +138,8 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   std::optional<Case> other = rival_of(which);
   if (!other || !other->kernel->is_library()) measure_baseline(which);
 
-  if (active_ && !active_->on(which)) active_.reset();  // its memory may be needed
-  if (rival_ && !(other && rival_->on(*other))) rival_.reset();
+  if (active_ && active_->which() != which) active_.reset();  // its memory may be needed
+  if (rival_ && rival_->which() != other) rival_.reset();
   if (other && !rival_can(*other, [&] { prepare(rival_, *other); })) other.reset();
   prepare(active_, which);
 
@@ -184,10 +173,11 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
 
 void Suite::doubt_ceilings(const Row& row) {
   constexpr double kBeyondDoubt = 1.05;
-  const std::vector<Ceiling>& roofs = results_->run().ceilings;
-  const bool measured = std::ranges::any_of(
-      roofs, [](const Ceiling& roof) { return roof.origin == Ceiling::Origin::measured; });
-  if (doubted_ || !measured || !(results_->of_roof(row).value_or(0) > kBeyondDoubt)) return;
+  const Ceiling* roof =
+      compute_ceiling(results_->run().ceilings, row.which.problem.precision);  // caches beat DRAM's
+  if (doubted_ || roof == nullptr || roof->origin != Ceiling::Origin::measured ||
+      !(row.flop_per_second() > kBeyondDoubt * *roof->per_second))
+    return;
   doubted_ = true;
   std::error_code ignored;
   std::filesystem::remove(ceilings_file(results_->run().device), ignored);
@@ -212,10 +202,12 @@ std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
   for (const Case& one : cases) {
     try {
       active_.reset();  // its memory may be needed
-      active_ = std::make_unique<Measurement>(*backend_, watch_.get(), cache_, options_, one);
-      active_->prepare(seconds_left());
+      prepare(active_, one);
+      // In the state of the rows: burst and settled differ by 15 % on one card.
+      TimingPlan plan = options_.timing;
+      plan.samples.reset();
       Row row{.which = one};
-      row.timing = active_->time(plan_for_baseline(options_.timing), seconds_left());
+      row.timing = active_->time(plan, seconds_left());
       active_->verify();
       if (const auto wrong = impossible(one, row.timing, active_->rotation_sets()))
         throw std::runtime_error(*wrong);
@@ -254,11 +246,8 @@ std::optional<Case> Suite::rival_of(const Case& which) {
   std::erase_if(rivals, [&](const Case& one) { return !is_versus(*options_.versus, *one.kernel); });
   if (std::ranges::any_of(rivals, [&](const Case& one) { return one.kernel == which.kernel; }))
     return std::nullopt;  // it would race against itself
-  std::erase_if(rivals, [&](const Case& one) {
-    return std::ranges::any_of(unfit_, [&](const Case& other) {
-      return other.kernel == one.kernel && other.problem == one.problem;
-    });
-  });
+  std::erase_if(rivals,
+                [&](const Case& one) { return std::ranges::find(unfit_, one) != unfit_.end(); });
   if (rivals.size() <= 1) return rivals.empty() ? std::nullopt : std::optional(rivals[0]);
   const auto known = std::ranges::find(rivals_, p, &std::pair<Problem, std::string>::first);
   std::string label = known != rivals_.end() ? known->second : "";

@@ -11,8 +11,9 @@
 
 namespace gemm::bench {
 
-// The card of a GPU, watched; null where it cannot be, with why.
-std::unique_ptr<CardWatch> watch_card(const DeviceInfo& device, double interval_seconds,
+// The card of a GPU, watched; null where it cannot be, with why. Either way `device` gets the
+// version of its driver if NVML tells it, since measured ceilings are kept by it.
+std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
                                       std::string& why_not);
 
 class Suite {
@@ -22,11 +23,8 @@ class Suite {
   Suite(std::unique_ptr<Backend> backend, const Options& options, std::vector<std::string> command);
 
   const DeviceInfo& device() const { return backend_->device(); }
-  const Options& options() const { return options_; }
   Results& results() { return *results_; }
   double elapsed_seconds() const;
-  // How long the kernels under test ran.
-  double kernel_seconds() const { return kernel_seconds_; }
   bool lost() const { return !lost_.empty(); }
 
   // Fills the row: prepares the case, if it is not the one that was measured last, times it, beside
@@ -43,7 +41,7 @@ class Suite {
 
  private:
   double seconds_left() const;
-  // A row that beats a measured roof shows that something else ran while that was measured.
+  // A row that beats a measured compute roof shows that something else ran when that was measured.
   void doubt_ceilings(const Row& row);
   void require_usable() const;  // throws Interrupted, or Skipped once the device is lost
   std::vector<MeasuredCeiling> measured_ceilings(const DeviceInfo& device);
@@ -67,8 +65,8 @@ class Suite {
   std::vector<Problem> without_library_;                 // where measuring it was tried in vain
   std::vector<std::pair<Problem, std::string>> rivals_;  // the fastest of those that versus names
   std::string lost_;
-  std::vector<Case> unfit_;  // to race: they failed
-  double started_ = 0, kernel_seconds_ = 0;
+  std::vector<Case> unfit_;                  // to race: they failed
+  double started_ = 0, kernel_seconds_ = 0;  // the latter: of kernels under test
   bool doubted_ = false;
 };
 

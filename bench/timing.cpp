@@ -212,8 +212,8 @@ Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadli
     shortest_ = 0;
     return;
   }
-  const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
   if (plan_.samples) return;
+  const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
   if (throttled) shortest_ = std::clamp(2 * kSwingSeconds, shortest_, longest);
   deadline_ = std::min(deadline_, started_ + longest);
 }
@@ -279,14 +279,12 @@ Timing Sampling::finish() const {
 
 Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
                      std::span<const Launch> launches) {
-  idle(plan.state == State::burst ? 0 : plan.cooldown_seconds);
   const double deadline = now_seconds() + plan.budget_seconds;
   const BatchPlan batch_plan = try_out(backend, plan, launches);
   std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
   try {
-    Warmup warmup;
     Batch* const batches[] = {batch.get()};
-    if (plan.state == State::settled) warmup = warm_up(plan, watch, batches, deadline);
+    const Warmup warmup = warm_up(plan, watch, batches, deadline);
     Sampling sampling(plan, watch, deadline, warmup.throttled);
     while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
     Timing timing = sampling.finish();

@@ -126,7 +126,8 @@ class Sampling {
   double looked_ = 0;        // at the interval of the median, last
 };
 
-// Warms up and samples launches that take turns. Throws what the backend does, and Interrupted.
+// Warms up and samples launches that take turns, settled and without a cool-down. Throws what the
+// backend does, and Interrupted.
 Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
                      std::span<const Launch> launches);
 

@@ -201,10 +201,10 @@ TEST(Sampling, BurstsEndWithTheBudgetButNotBeforeTheFifth) {
 }
 
 // A row that never converges is over when its budget is.
-TEST(Sampling, BurstsWithoutRestEndWithTheBudgetToo) {
-  class Restless : public FakeBatch {
+TEST(Sampling, BurstsThatNeverConvergeEndWithTheBudget) {
+  class Random : public FakeBatch {
    public:
-    Restless() : FakeBatch(0, [] { return std::nullopt; }) {}
+    Random() : FakeBatch(0, [] { return std::nullopt; }) {}
     BatchTime time() override {
       return {1e-3 * (2 + static_cast<double>(fill_value(Fill::uniform, 1, ++times))),
               std::nullopt};

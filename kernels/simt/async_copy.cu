@@ -59,14 +59,13 @@ Kernel point() {
 }
 
 const TunableRegistration registration({
-    point<128, 256, 16, 64, 64, 4, 1, Rows::aligned>(),
-    point<256, 128, 16, 64, 64, 4, 1, Rows::aligned>(),
-    point<192, 128, 16, 48, 64, 4, 1, Rows::aligned>(),
-    point<128, 128, 16, 64, 64, 4, 2, Rows::any>(),
-    point<128, 128, 32, 64, 64, 3, 2, Rows::aligned>(),
-    point<128, 256, 8, 64, 64, 4, 1, Rows::aligned>(),
-    point<64, 128, 16, 32, 64, 4, 3, Rows::aligned>(),
+    point<64, 128, 16, 32, 64, 4, 3, Rows::any>(),
+    point<64, 128, 16, 32, 64, 3, 3, Rows::aligned>(),
     point<64, 64, 16, 32, 32, 4, 4, Rows::any>(),
+    point<128, 128, 16, 64, 64, 4, 2, Rows::aligned>(),
+    point<192, 128, 16, 48, 64, 4, 1, Rows::aligned>(),
+    point<192, 192, 16, 48, 64, 4, 1, Rows::aligned>(),
+    point<128, 256, 16, 64, 64, 4, 1, Rows::aligned>(),
 });
 
 }  // namespace

@@ -45,9 +45,9 @@ Launch prepare(const Problem& p, const Operands& o) {
                 o);
 }
 
-// The best tile of AsyncCopy on large problems, and one that takes rows of any length.
-using Aligned = AsyncTile<128, 256, 16, 64, 64, 4, 1, 4>;
-using Any = AsyncTile<128, 128, 16, 64, 64, 4, 2, 1>;
+// The first tile of AsyncCopy, for rows that begin at multiples of 16 bytes and for any.
+using Aligned = AsyncTile<64, 128, 16, 32, 64, 4, 3, 4>;
+using Any = AsyncTile<64, 128, 16, 32, 64, 4, 3, 1>;
 
 template <int kGroup>
 Kernel point() {
@@ -62,10 +62,7 @@ Kernel point() {
                         const Device& device) { return async_tile_unsupported<Aligned>(device); },
       .traffic =
           [](const Problem& p, const Device&) {
-            return rows_of_16_bytes(p)
-                       ? tile_traffic(p, Aligned::kBM, Aligned::kBN, Aligned::kBK,
-                                      Aligned::kWavefronts)
-                       : tile_traffic(p, Any::kBM, Any::kBN, Any::kBK, Any::kWavefronts);
+            return tile_traffic(p, Aligned::kBM, Aligned::kBN, Aligned::kBK, Aligned::kWavefronts);
           },
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {

@@ -7,10 +7,10 @@
 namespace gemm::simt {
 namespace {
 
-using Tiling = WarpTiling<128, 128, 16, 64, 32>;
+using Tiling = WarpTiling<64, 128, 16, 32, 64>;
 
 template <bool kAligned>
-__global__ void __launch_bounds__(Tiling::kThreads, kAligned ? 2 : 1)
+__global__ void __launch_bounds__(Tiling::kThreads, 3)
     register_double_buffer(Problem p, Tiling::Grid grid, const float* __restrict__ a,
                            const float* __restrict__ b, float* __restrict__ c) {
   __shared__ Tiling::Slice slice;
@@ -39,7 +39,7 @@ const Registration registration{{
     .name = "RegisterDoubleBuffer",
     .idea =
         "The factors of the next step along k are loaded while those of this one are multiplied.",
-    .source = "CUTLASS, Efficient GEMM: pipelining; 128 x 128 x 16, warps of 64 x 32",
+    .source = "CUTLASS, Efficient GEMM: pipelining; 64 x 128 x 16, warps of 32 x 64",
     .rung = 27,
     .precisions = {Precision::f32},
     .traffic = Tiling::traffic,

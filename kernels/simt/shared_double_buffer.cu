@@ -8,20 +8,21 @@
 namespace gemm::simt {
 namespace {
 
-using Tiling = WarpTiling<128, 128, 8, 64, 32>;
+using Tiling = WarpTiling<64, 128, 16, 32, 64>;
 
 template <bool kAligned>
-__global__ void __launch_bounds__(Tiling::kThreads, kAligned ? 2 : 1)
+__global__ void __launch_bounds__(Tiling::kThreads, 3)
     shared_double_buffer(Problem p, Tiling::Grid grid, const float* __restrict__ a,
                          const float* __restrict__ b, float* __restrict__ c) {
   __shared__ Tiling::Slice slices[2];
   Tiling::Carried<kAligned> carried(p, grid.first_row(), grid.first_column(), a, b);
-  Tiling::Factors factors;
+  Tiling::Factors factors[2];
   float sum[Tiling::kTM][Tiling::kTN] = {};
 
   carried.load();
   carried.store(slices[0]);
   __syncthreads();
+  factors[0].load(&slices[0].a[0][Tiling::row()], &slices[0].b[0][Tiling::column()]);
   int current = 0;
 #pragma unroll 1
   for (bool more = true; more; current = 1 - current) {
@@ -29,11 +30,17 @@ __global__ void __launch_bounds__(Tiling::kThreads, kAligned ? 2 : 1)
     if (more) carried.load();
 #pragma unroll
     for (int k = 0; k < Tiling::kBK; ++k) {
-      factors.load(&slices[current].a[k][Tiling::row()], &slices[current].b[k][Tiling::column()]);
-      factors.multiply(sum);
+      if (k + 1 < Tiling::kBK) {
+        factors[(k + 1) % 2].load(&slices[current].a[k + 1][Tiling::row()],
+                                  &slices[current].b[k + 1][Tiling::column()]);
+      } else if (more) {  // the next slice, and its first factors
+        const int next = 1 - current;
+        carried.store(slices[next]);
+        __syncthreads();
+        factors[0].load(&slices[next].a[0][Tiling::row()], &slices[next].b[0][Tiling::column()]);
+      }
+      factors[k % 2].multiply(sum);
     }
-    if (more) carried.store(slices[1 - current]);
-    __syncthreads();
   }
   Tiling::store<kAligned>(p, grid, sum, c);
 }

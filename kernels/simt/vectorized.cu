@@ -77,8 +77,8 @@ Kernel point() {
 }
 
 const TunableRegistration registration({
-    point<128, 128, 8, 8, 8>(),
     point<128, 128, 16, 8, 8>(),
+    point<128, 128, 8, 8, 8>(),
     point<64, 128, 8, 8, 8>(),
     point<64, 64, 16, 4, 8>(),
 });

@@ -54,11 +54,11 @@ Kernel point() {
 }
 
 const TunableRegistration registration({
+    point<WarpTiling<64, 128, 16, 32, 64>>(),
     point<WarpTiling<128, 128, 8, 64, 32>>(),
     point<WarpTiling<128, 128, 8, 32, 64>>(),
     point<WarpTiling<128, 128, 16, 64, 32>>(),
     point<WarpTiling<128, 128, 16, 32, 64>>(),
-    point<WarpTiling<64, 128, 16, 32, 64>>(),
     point<WarpTiling<64, 64, 16, 32, 64>>(),
 });
 

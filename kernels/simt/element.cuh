@@ -50,6 +50,17 @@ inline std::vector<Precision> element_precisions() {
   return {Precision::f32, Precision::bf16, Precision::f16, Precision::f64, Precision::s32};
 }
 
+template <typename T>
+constexpr Precision precision_of = Precision::f32;
+template <>
+inline constexpr Precision precision_of<__nv_bfloat16> = Precision::bf16;
+template <>
+inline constexpr Precision precision_of<__half> = Precision::f16;
+template <>
+inline constexpr Precision precision_of<double> = Precision::f64;
+template <>
+inline constexpr Precision precision_of<std::int32_t> = Precision::s32;
+
 // Calls f with a value of the type whose products are those of the precision. Throws
 // std::invalid_argument for TF32, which only tensor cores have.
 template <typename F>

@@ -22,6 +22,18 @@ inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
           .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * pieces(p.k, depth)};
 }
 
+// How many neighbours of a row in shared memory the compiler reads with one instruction.
+constexpr int read_at_once(Precision precision) {
+  switch (precision) {
+    case Precision::f64:
+      return 2;
+    case Precision::bf16:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
 // Wavefronts in which a warp of kTile x kTile threads reads shared memory in one step, where each
 // thread multiplies a row of A's tile, `at_once` elements of it in one instruction, with a column
 // of B's: lanes of one row want the same of A and neighbours of B.

@@ -40,23 +40,11 @@ __global__ void __launch_bounds__(kThreads<kTile>)
   if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum);
 }
 
-// How many neighbours in a row of A's tile the compiler reads in one instruction.
-constexpr int at_once(Precision precision) {
-  switch (precision) {
-    case Precision::f64:
-      return 2;
-    case Precision::bf16:
-      return 1;
-    default:
-      return 4;
-  }
-}
-
 template <int kTile>
 Traffic traffic(const Problem& p, const Device&) {
   const int bytes = traits_of(p.precision).input_bytes;
   const int store = wavefronts(bytes, [](int lane) { return lane; });
-  const int of_warp = 2 * store + tiled_reads<kTile>(bytes, at_once(p.precision));
+  const int of_warp = 2 * store + tiled_reads<kTile>(bytes, read_at_once(p.precision));
   return tile_traffic(p, kTile, kTile, kTile, kThreads<kTile> / kLanes * of_warp);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kernels/precision.hpp"
 
@@ -36,6 +37,29 @@ template <typename T>
 __device__ T narrow(Sum<T> sum) {
   return static_cast<T>(sum);
 }
+
+// Beyond the edges of a row-major matrix lie zeros, which add nothing to a sum.
+template <typename T>
+__device__ T element_or_zero(const T* matrix, std::int64_t rows, std::int64_t columns,
+                             std::int64_t row, std::int64_t column) {
+  return row < rows && column < columns ? matrix[row * columns + column] : T{};
+}
+
+// Those that with_element knows.
+inline std::vector<Precision> element_precisions() {
+  return {Precision::f32, Precision::bf16, Precision::f16, Precision::f64, Precision::s32};
+}
+
+template <typename T>
+constexpr Precision precision_of = Precision::f32;
+template <>
+inline constexpr Precision precision_of<__nv_bfloat16> = Precision::bf16;
+template <>
+inline constexpr Precision precision_of<__half> = Precision::f16;
+template <>
+inline constexpr Precision precision_of<double> = Precision::f64;
+template <>
+inline constexpr Precision precision_of<std::int32_t> = Precision::s32;
 
 // Calls f with a value of the type whose products are those of the precision. Throws
 // std::invalid_argument for TF32, which only tensor cores have.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/gemm.hpp"
+#include "kernels/simt/warp_access.hpp"
 
 namespace gemm::simt {
 
@@ -19,6 +20,29 @@ inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
   return {.dram = bytes_minimum(p),
           .l2 = a * tile_columns + b * tile_rows + traits.output_bytes * 1.0 * p.m * p.n,
           .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * pieces(p.k, depth)};
+}
+
+// How many neighbours of a row in shared memory the compiler reads with one instruction.
+constexpr int read_at_once(Precision precision) {
+  switch (precision) {
+    case Precision::f64:
+      return 2;
+    case Precision::bf16:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+// Wavefronts in which a warp of kTile x kTile threads reads shared memory in one step, where each
+// thread multiplies a row of A's tile, `at_once` elements of it in one instruction, with a column
+// of B's: lanes of one row want the same of A and neighbours of B.
+template <int kTile>
+constexpr int tiled_reads(int element_bytes, int at_once) {
+  const auto a = [](int lane) { return lane / kTile * kTile; };
+  const auto b = [](int lane) { return lane % kTile; };
+  return kTile / at_once * wavefronts(element_bytes, a, at_once) +
+         kTile * wavefronts(element_bytes, b);
 }
 
 }  // namespace gemm::simt

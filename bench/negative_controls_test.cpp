@@ -3,7 +3,6 @@
 #include "bench/negative_controls.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -12,9 +12,10 @@ LAUNCH_ONCE = """#!/usr/bin/env bash
 # Finds something where CULPRIT is among the kernels, or more than one are.
 SANITIZER = """#!/usr/bin/env bash
 echo "$*" >>"$CALLS"
+[[ "$*" == *BlockTile* && $TOOL == none ]] && echo "BlockTile runs at none of the sizes here"
 [[ $2 != "$TOOL" ]] && exit 0
 [[ " $* " == *" $CULPRIT "* ]] && { echo "found in $CULPRIT"; exit 9; }
-[[ $CULPRIT == company && $# -gt 7 ]] && { echo "found in company"; exit 9; }
+[[ $CULPRIT == company && $* == *Naive*Tiled* ]] && { echo "found in company"; exit 9; }
 exit 0
 """
 
@@ -87,6 +88,11 @@ def test_tools_and_kernels_can_be_chosen(tmp_path: Path) -> None:
     assert list(table(done.stdout)) == ["kernel", "Naive", "BlockTile"]
     calls = (tmp_path / "calls").read_text()
     assert "Tiled" not in calls and "--tool synccheck" in calls and "racecheck" not in calls
+
+
+def test_what_does_not_run_is_not_called_clean(tmp_path: Path) -> None:
+    rows = table(sanitize(tmp_path, "initcheck", tool="none").stdout)
+    assert rows["BlockTile"] == ["-"] and rows["Tiled"] == ["ok"]
 
 
 def test_bad_input_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from gemm_report.document import RecordError
 from gemm_report.ladder import drawn_rows
 from gemm_report.noise import SCHEMA
-from gemm_report.record import Record, Row, variant
+from gemm_report.record import Part, Record, Row, variant
 
 # In what records have to be equal.
 _SAME: Mapping[str, Callable[[Record], object]] = {
@@ -152,7 +152,8 @@ def _by_problem(records: Sequence[Record]) -> list[list[Row]]:
     """The rows of every kernel and problem, one of each process that has a time for it."""
     problems: dict[tuple[object, ...], list[Row]] = {}
     for record in records:
-        for row in drawn_rows(record):
+        # Transfers have no part in a calibration: their noise is that of the host.
+        for row in drawn_rows(record) + drawn_rows(record, Part.TUNING):
             key = (row.precision, row.label, row.m, row.n, row.k)
             problems.setdefault(key, []).append(row)
     return list(problems.values())

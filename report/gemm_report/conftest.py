@@ -23,6 +23,18 @@ def gpu(gpu_path: Path) -> Record:
 
 
 @pytest.fixture(scope="session")
+def ladder_path() -> Path:
+    """A made-up GPU: seven rungs with modelled bytes, a grid of one of them, and transfers."""
+    return TESTDATA / "ladder.json"
+
+
+@pytest.fixture(scope="session")
+def ladder(ladder_path: Path) -> Record:
+    """The record in ladder_path."""
+    return read_record(ladder_path)
+
+
+@pytest.fixture(scope="session")
 def cpu() -> Record:
     """A made-up CPU: no roof known, interrupted."""
     return read_record(TESTDATA / "cpu.json")

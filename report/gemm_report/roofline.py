@@ -28,7 +28,7 @@ from gemm_report.palette import Look
 from gemm_report.quantity import percent, quantity
 from gemm_report.record import PRECISIONS, Ceiling, Record, Row
 
-_MARKERS = dict(zip(PRECISIONS, ("o", "s", "D", "^"), strict=True))
+_MARKERS = dict(zip(PRECISIONS, ("o", "s", "D", "^", "P", "v"), strict=True))
 _PLOT_WIDTH = 6.2
 _PLOT_HEIGHT = 4.6
 _LEFT = 0.75

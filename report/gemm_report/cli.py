@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     figures = commands.add_parser(
-        "figures", help="write throughput and roofline (PNG, SVG, CSV) and summary.md"
+        "figures", help="write the figures of records (PNG, SVG, CSV) and summary.md"
     )
     figures.add_argument("records", type=Path, nargs="+", metavar="RECORD")
     figures.add_argument(

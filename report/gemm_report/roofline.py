@@ -257,8 +257,8 @@ def _draw_legend(axes: Axes, rows: Sequence[Row]) -> None:
         ]
     axes.legend(
         handles=entries,
-        loc="lower left",
-        bbox_to_anchor=(0, 1.0),
+        loc="lower right",  # a steep memory roof has its name in the other corner
+        bbox_to_anchor=(1, 1.0),
         ncols=max(1, len(entries)),
         borderaxespad=0.2,
         handletextpad=0.2,

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
+from gemm_report.columns import columns
 from gemm_report.document import RecordError
 from gemm_report.ladder import drawn_rows
 from gemm_report.noise import SCHEMA
@@ -82,13 +83,7 @@ def table(document: Mapping[str, Any]) -> str:
         )
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-
-    def padded(line: Sequence[str]) -> str:
-        cells = zip(line, widths, range(len(line)), strict=True)
-        return "  ".join(c.ljust(width) if i < 3 else c.rjust(width) for c, width, i in cells)
-
-    return "\n".join(map(padded, lines))
+    return columns(lines, left=3)
 
 
 def write(document: Mapping[str, Any], path: Path) -> None:

@@ -11,9 +11,9 @@ import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gemm_report import ladder_bars, ladder_roofline, roofline, throughput
+from gemm_report import ladder_bars, ladder_roofline, roofline, throughput, tuning
 from gemm_report.palette import STYLE, Look
-from gemm_report.record import Record
+from gemm_report.record import Part, Record
 from gemm_report.rungs import ladder_precisions
 
 
@@ -40,16 +40,23 @@ def drawings(record: Record) -> dict[str, Drawing]:
         found[f"ladder{suffix}"] = _of_precision(ladder_bars, precision)
         if ladder_roofline.has_model(record, precision):
             found[f"ladder_roofline{suffix}"] = _of_precision(ladder_roofline, precision)
+    if any(row.part is Part.TUNING for row in record.rows_with("timed")):
+        found["tuning"] = Drawing(tuning.draw, tuning.table)
     return found
 
 
 def write_figures(record: Record, looks: Mapping[str, Look], folder: Path) -> list[Path]:
-    """Every figure of `record`; the paths written."""
-    paths: list[Path] = []
-    for name, drawing in drawings(record).items():
-        paths += write_figure(name, record, looks, folder)
-        paths.append(_write_csv(folder / f"{name}.csv", drawing.table(record)))
-    return paths
+    """Every figure of `record` with its data; the paths written."""
+    written = (write_with_data(name, record, looks, folder) for name in drawings(record))
+    return [path for paths in written for path in paths]
+
+
+def write_with_data(
+    name: str, record: Record, looks: Mapping[str, Look], folder: Path
+) -> list[Path]:
+    """One figure, and the data that it shows."""
+    paths = write_figure(name, record, looks, folder)
+    return [*paths, _write_csv(folder / f"{name}.csv", drawings(record)[name].table(record))]
 
 
 def write_figure(

@@ -11,7 +11,7 @@ import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gemm_report import ladder_bars, ladder_roofline, roofline, throughput, tuning
+from gemm_report import end_to_end, ladder_bars, ladder_roofline, roofline, throughput, tuning
 from gemm_report.palette import STYLE, Look
 from gemm_report.record import Part, Record
 from gemm_report.rungs import ladder_precisions
@@ -40,6 +40,8 @@ def drawings(record: Record) -> dict[str, Drawing]:
         found[f"ladder{suffix}"] = _of_precision(ladder_bars, precision)
         if ladder_roofline.has_model(record, precision):
             found[f"ladder_roofline{suffix}"] = _of_precision(ladder_roofline, precision)
+    if end_to_end.transfer_rows(record):
+        found["end_to_end"] = Drawing(end_to_end.draw, end_to_end.table)
     if any(row.part is Part.TUNING for row in record.rows_with("timed")):
         found["tuning"] = Drawing(tuning.draw, tuning.table)
     return found

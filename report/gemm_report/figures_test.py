@@ -81,7 +81,7 @@ def colors(figure: Figure, labels: set[str]) -> dict[str, set[str]]:
 # What each of the records has figures of.
 DRAWN = [
     *((which, name) for which in ("gpu", "cpu", "crowd") for name in (*FIGURES, "ladder")),
-    *(("ladder", name) for name in (*FIGURES, "ladder", "ladder_roofline", "tuning")),
+    *(("ladder", name) for name in (*FIGURES, "ladder", "ladder_roofline", "end_to_end", "tuning")),
     *(("tower", name) for name in (*FIGURES, "ladder", "ladder_roofline")),
 ]
 

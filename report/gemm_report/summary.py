@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from gemm_report.end_to_end import transfer_cells
 from gemm_report.ladder import ordered_rows, precisions
 from gemm_report.page import method_line, run_line
 from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
@@ -70,22 +71,6 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
-
-
-def transfer_cells(record: Record, row: Row) -> list[str]:
-    """Rate and share of PCIe's ceiling each way, and what is hidden of the copies."""
-    parts = row.end_to_end
-    if parts is None:
-        return ["-"] * 3
-    rates = (
-        (parts.to_device_bytes_per_second, record.measured_rate("PCIe_to_device")),
-        (parts.from_device_bytes_per_second, record.measured_rate("PCIe_to_host")),
-    )
-    each_way = [
-        quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
-        for rate, ceiling in rates
-    ]
-    return [*each_way, percent(parts.hidden_share)]
 
 
 def _by_precision(rows: Sequence[Row]) -> list[str]:

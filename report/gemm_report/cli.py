@@ -20,6 +20,7 @@ examples:
   gemm-report figures before.json after.json -o comparison
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
+  gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
 
@@ -103,6 +104,16 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _seeds(options: argparse.Namespace) -> int:
+    from gemm_report.seeds import page
+
+    text = page([read_record(path) for path in options.records], options.output)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(text, encoding="utf-8")
+    print(options.output)
+    return 0
+
+
 def _tune(options: argparse.Namespace) -> int:
     from gemm_report import tuned, tuning
     from gemm_report.figures import write_with_data
@@ -162,6 +173,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     noise.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     noise.set_defaults(run=_calibrate)
+
+    seeds = commands.add_parser(
+        "seeds", help="write the seed documents' tables with our figures beside theirs"
+    )
+    seeds.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, and of a CPU beside it"
+    )
+    seeds.add_argument("-o", "--output", type=Path, default=Path("results/seeds.md"))
+    seeds.set_defaults(run=_seeds)
 
     tune = commands.add_parser(
         "tune", help="show what is best of the parameter grids, draw them, and keep the winners"

@@ -10,10 +10,11 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
+from gemm_report.columns import columns
 from gemm_report.document import RecordError
 from gemm_report.ladder import drawn_rows
 from gemm_report.noise import SCHEMA
-from gemm_report.record import Record, Row, variant
+from gemm_report.record import Part, Record, Row, variant
 
 # In what records have to be equal.
 _SAME: Mapping[str, Callable[[Record], object]] = {
@@ -82,13 +83,7 @@ def table(document: Mapping[str, Any]) -> str:
         )
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-
-    def padded(line: Sequence[str]) -> str:
-        cells = zip(line, widths, range(len(line)), strict=True)
-        return "  ".join(c.ljust(width) if i < 3 else c.rjust(width) for c, width, i in cells)
-
-    return "\n".join(map(padded, lines))
+    return columns(lines, left=3)
 
 
 def write(document: Mapping[str, Any], path: Path) -> None:
@@ -152,7 +147,8 @@ def _by_problem(records: Sequence[Record]) -> list[list[Row]]:
     """The rows of every kernel and problem, one of each process that has a time for it."""
     problems: dict[tuple[object, ...], list[Row]] = {}
     for record in records:
-        for row in drawn_rows(record):
+        # Transfers have no part in a calibration: their noise is that of the host.
+        for row in drawn_rows(record) + drawn_rows(record, Part.TUNING):
             key = (row.precision, row.label, row.m, row.n, row.k)
             problems.setdefault(key, []).append(row)
     return list(problems.values())

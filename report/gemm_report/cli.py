@@ -20,6 +20,8 @@ examples:
   gemm-report figures before.json after.json -o comparison
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
+  gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
+  gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
 
 exit codes:
@@ -102,6 +104,35 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _seeds(options: argparse.Namespace) -> int:
+    from gemm_report.seeds import page
+
+    text = page([read_record(path) for path in options.records], options.output)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(text, encoding="utf-8")
+    print(options.output)
+    return 0
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from gemm_report import tuned, tuning
+    from gemm_report.figures import write_with_data
+    from gemm_report.palette import looks
+
+    record = read_record(options.record)
+    found = tuning.report(record)
+    text = tuned.merged(options.write, record) if options.write else None
+    folder = _folder(record, [record], options.output)
+    paths = write_with_data("tuning", record, looks([record]), folder)
+    if text is not None:
+        options.write.write_text(text, encoding="utf-8")
+        paths.append(options.write)
+    print(found)
+    for path in paths:
+        print(path)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gemm-report",
@@ -112,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     figures = commands.add_parser(
-        "figures", help="write throughput and roofline (PNG, SVG, CSV) and summary.md"
+        "figures", help="write the figures of records (PNG, SVG, CSV) and summary.md"
     )
     figures.add_argument("records", type=Path, nargs="+", metavar="RECORD")
     figures.add_argument(
@@ -142,4 +173,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     noise.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     noise.set_defaults(run=_calibrate)
+
+    seeds = commands.add_parser(
+        "seeds", help="write the seed documents' tables with our figures beside theirs"
+    )
+    seeds.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, and of a CPU beside it"
+    )
+    seeds.add_argument("-o", "--output", type=Path, default=Path("results/seeds.md"))
+    seeds.set_defaults(run=_seeds)
+
+    tune = commands.add_parser(
+        "tune", help="show what is best of the parameter grids, draw them, and keep the winners"
+    )
+    tune.add_argument(
+        "record", type=Path, metavar="RECORD", help="of gemm_bench --gemm_variants=all"
+    )
+    tune.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to draw")
+    tune.add_argument(
+        "--write", type=Path, metavar="FILE", help="put the winners into this table for C++"
+    )
+    tune.set_defaults(run=_tune)
     return parser

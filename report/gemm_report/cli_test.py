@@ -5,7 +5,8 @@ import pytest
 
 from gemm_report.cli import BAD_INPUT, main
 
-FILES = {f"{name}.{end}" for name in ("throughput", "roofline") for end in ("png", "svg", "csv")}
+FIGURES = ("throughput", "roofline", "ladder")
+FILES = {f"{name}.{end}" for name in FIGURES for end in ("png", "svg", "csv")}
 FILES |= {"summary.md"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.record import Kernel, Record, read_record
+from gemm_report.record import Kernel, Record, Traffic, read_record
 
 TESTDATA = Path(__file__).with_name("testdata")
 
@@ -20,6 +20,18 @@ def gpu_path() -> Path:
 def gpu(gpu_path: Path) -> Record:
     """The record in gpu_path."""
     return read_record(gpu_path)
+
+
+@pytest.fixture(scope="session")
+def ladder_path() -> Path:
+    """A made-up GPU: seven rungs with modelled bytes, a grid of one of them, and transfers."""
+    return TESTDATA / "ladder.json"
+
+
+@pytest.fixture(scope="session")
+def ladder(ladder_path: Path) -> Record:
+    """The record in ladder_path."""
+    return read_record(ladder_path)
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +52,15 @@ def crowd(gpu: Record) -> Record:
         for size in (1024, 4096)
     ]
     return dataclasses.replace(gpu, kernels=tuple(kernels), rows=tuple(rows))
+
+
+@pytest.fixture(scope="session")
+def tower(crowd: Record, ladder: Record) -> Record:
+    """A crowd with modelled bytes, on a card whose memories were measured."""
+    rows = [
+        dataclasses.replace(row, traffic=Traffic(row.flop / 600, row.flop / (1 + i), row.flop / 2))
+        for i, row in enumerate(crowd.rows)
+    ]
+    library = [row for row in ladder.rows if row.family == "library"]
+    kernels = (*crowd.kernels, *(k for k in ladder.kernels if k.family == "library"))
+    return dataclasses.replace(ladder, kernels=kernels, rows=(*rows, *library))

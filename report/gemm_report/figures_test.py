@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 
-from gemm_report.figures import FIGURES, write_figures
+from gemm_report.figures import FIGURES, drawings, write_figures
 from gemm_report.page import ROOF_COLOR
 from gemm_report.palette import STYLE, looks
 from gemm_report.record import Ceiling, Record
@@ -19,7 +19,7 @@ from gemm_report.record import Ceiling, Record
 
 def drawn(name: str, record: Record) -> Figure:
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = FIGURES[name].draw(record, looks([record]))
+        figure = drawings(record)[name].draw(record, looks([record]))
         FigureCanvasAgg(figure).draw()
     return figure
 
@@ -78,6 +78,14 @@ def colors(figure: Figure, labels: set[str]) -> dict[str, set[str]]:
     }
 
 
+# What each of the records has figures of.
+DRAWN = [
+    *((which, name) for which in ("gpu", "cpu", "crowd") for name in (*FIGURES, "ladder")),
+    *(("ladder", name) for name in (*FIGURES, "ladder", "ladder_roofline", "end_to_end", "tuning")),
+    *(("tower", name) for name in (*FIGURES, "ladder", "ladder_roofline")),
+]
+
+
 @pytest.fixture(scope="module")
 def written(gpu: Record, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_figures(gpu, looks([gpu]), tmp_path_factory.mktemp("figures") / "new" / "folder")
@@ -93,9 +101,10 @@ def test_every_figure_is_written_with_its_data(written: list[Path]) -> None:
     assert [path.name for path in paths] == [
         *("throughput.png", "throughput.svg", "throughput.csv"),
         *("roofline.png", "roofline.svg", "roofline.csv"),
+        *("ladder.png", "ladder.svg", "ladder.csv"),
     ]
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths if path.suffix == ".png")
-    assert all(path.stat().st_size > 1000 for path in paths)
+    assert all(path.stat().st_size > 300 for path in paths)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -185,10 +194,9 @@ def test_the_same_record_gives_the_same_files(
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("which", ["gpu", "cpu", "crowd"])
+@pytest.mark.parametrize(("which", "name"), DRAWN)
 def test_no_text_overlaps_another_or_leaves_the_page(
-    name: str, which: str, request: pytest.FixtureRequest
+    which: str, name: str, request: pytest.FixtureRequest
 ) -> None:
     figure = drawn(name, request.getfixturevalue(which))
     found = artists(figure)
@@ -213,6 +221,11 @@ def test_slanted_text_that_overlaps_would_be_seen() -> None:
     assert overlap(corners(first), corners(inside)) > 5
     assert overlap(corners(first), corners(beside)) < 0
     assert Bbox.intersection(first.get_window_extent(), beside.get_window_extent())
+
+
+def test_every_figure_that_a_record_has_is_looked_at(request: pytest.FixtureRequest) -> None:
+    for which in ("gpu", "cpu", "crowd", "ladder", "tower"):
+        assert set(drawings(request.getfixturevalue(which))) == {n for w, n in DRAWN if w == which}
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from gemm_report.record import PRECISIONS, Kernel, Record, Row
+from gemm_report.record import PRECISIONS, TRANSFERS, Kernel, Part, Record, Row
 
 
 def ordered_rows(record: Record) -> list[Row]:
@@ -15,16 +15,17 @@ def ordered_rows(record: Record) -> list[Row]:
         key=lambda row: (
             PRECISIONS.index(row.precision),
             rungs.get(row.kernel, (True, 0)),
-            natural(row.label),
+            natural(row.kernel_label),
+            TRANSFERS.index(row.transfer) if row.transfer else -1,
             (row.volume, row.m, row.n, row.k),
             row.repetition,
         ),
     )
 
 
-def drawn_rows(record: Record) -> list[Row]:
+def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
     """One timed row of every kernel and problem: of several repetitions, the middle one."""
-    timed = [row for row in ordered_rows(record) if row.status == "timed"]
+    timed = [row for row in ordered_rows(record) if row.status == "timed" and row.part == part]
     repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.m, row.n, row.k))
     return [_middle(list(rows)) for _, rows in repetitions]
 

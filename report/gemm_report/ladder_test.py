@@ -1,7 +1,7 @@
 import dataclasses
 
 from gemm_report.ladder import drawn_rows, headlines, ladder_sizes, natural
-from gemm_report.record import Record
+from gemm_report.record import Part, Record
 
 
 def test_an_odd_size_beside_a_rounder_one_is_not_on_the_line(gpu: Record) -> None:
@@ -33,6 +33,16 @@ def test_a_kernel_is_named_by_its_largest_cube(gpu: Record) -> None:
 def test_a_kernel_without_a_cube_is_named_by_its_largest_problem(gpu: Record) -> None:
     rows = [dataclasses.replace(gpu.rows[0], m=m, n=8, k=8) for m in (16, 64, 32)]
     assert [row.m for row in headlines(rows)] == [64]
+
+
+def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:
+    drawn = drawn_rows(ladder)
+    assert {row.part for row in drawn} == {Part.LADDER}
+    assert "BlockTile1D" in {row.label for row in drawn}, "the default of a tunable kernel is one"
+    assert {row.kernel for row in drawn_rows(ladder, Part.TUNING)} == {"BlockTile1D"}
+    labels = [row.label for row in drawn_rows(ladder, Part.END_TO_END)]
+    assert labels[:3] == [f"EndToEnd/{t}/Naive" for t in ("pageable", "pinned", "overlapped")]
+    assert len(labels) == 6
 
 
 def test_numbers_in_labels_sort_as_numbers() -> None:

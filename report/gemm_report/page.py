@@ -16,13 +16,13 @@ from matplotlib.textpath import text_to_path
 
 from gemm_report.placement import spread
 from gemm_report.quantity import megahertz, quantity
-from gemm_report.record import Ceiling, Record
+from gemm_report.record import Ceiling, Part, Record
 
 POINTS = 72  # in an inch
 INK = "#333333"
 ROOF_COLOR = "#8a8a8a"
+LABEL_SIZE = 7.5
 
-_LABEL_SIZE = 7.5
 _LABEL_PITCH = 11.0
 _GUTTER = 26.0  # points between the plot and its labels, for the leader lines
 _SMALL = 8.0
@@ -48,13 +48,19 @@ class Page:
     """A figure with a head and notes around a body that is `width` x `height` inches."""
 
     def __init__(
-        self, record: Record, subject: str, notes: Sequence[str], width: float, height: float
+        self,
+        record: Record,
+        subject: str,
+        notes: Sequence[str],
+        width: float,
+        height: float,
+        part: Part = Part.LADDER,
     ) -> None:
         unfinished = "" if record.complete else " (incomplete run)"
         title = f"{subject}: {record.device.name}{unfinished}"
-        width = max(width, _text_width(title, _TITLE_SIZE, "bold") / POINTS)
+        width = max(width, text_width(title, _TITLE_SIZE, "bold") / POINTS)
         head = _wrapped([run_line(record), method_line(record)], width)
-        if missing := missing_rows(record):
+        if missing := missing_rows(record, part):
             notes = [*notes, f"Not drawn: {missing}; the record has the reasons."]
         notes = _wrapped([*filter(None, [record.conformance]), *notes], width)
         self._above = _MARGIN + _TITLE + len(head) * _SMALL_PITCH / POINTS + 0.1
@@ -108,10 +114,10 @@ def method_line(record: Record) -> str:
     return f"fill {method.fill} · {timer} · {clocks}"
 
 
-def missing_rows(record: Record) -> str | None:
-    """What of the record a figure cannot show."""
+def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
+    """What of one part of the record a figure cannot show."""
     counts = [
-        (len(record.rows_with(status)), status) for status in ("skipped", "failed", "untimed")
+        (len(record.rows_with(status, part)), status) for status in ("skipped", "failed", "untimed")
     ]
     return ", ".join(f"{count} {status}" for count, status in counts if count) or None
 
@@ -141,7 +147,7 @@ def unknown_roof_text(ceiling: Ceiling) -> str:
 
 def column_width(labels: Sequence[Label]) -> float:
     """Inches that `labels` need beside a plot."""
-    widths = [_text_width(label.text, _LABEL_SIZE, _weight(label)) for label in labels]
+    widths = [text_width(label.text, LABEL_SIZE, _weight(label)) for label in labels]
     return (_GUTTER + max(widths, default=0)) / POINTS
 
 
@@ -174,7 +180,7 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
             transform=axes.transAxes,
             ha="left",
             va="center_baseline",
-            size=_LABEL_SIZE,
+            size=LABEL_SIZE,
             # Dark ink: the paler colours of the cycle are for marks, not for reading.
             color=INK,
             weight=_weight(label),
@@ -192,7 +198,8 @@ def _weight(label: Label) -> str:
     return "normal" if label.marker or label.thin else "bold"
 
 
-def _text_width(text: str, size: float, weight: str) -> float:
+def text_width(text: str, size: float = LABEL_SIZE, weight: str = "normal") -> float:
+    """Points that a line of text needs."""
     font = FontProperties(size=size, weight=weight)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     # Hinting differs a little between this and what is drawn.

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib
 
 from gemm_report.ladder import natural
-from gemm_report.record import Kernel, Record
+from gemm_report.record import Kernel, Part, Record
 
 Line = str | tuple[float, tuple[float, ...]]
 
@@ -35,7 +35,7 @@ def looks(records: Iterable[Record]) -> dict[str, Look]:
     kernels = {kernel.name: kernel for record in records for kernel in record.kernels}
     labels: dict[str, set[str]] = {}
     for record in records:
-        for row in record.rows:
+        for row in (row for row in record.rows if row.part is Part.LADDER):
             labels.setdefault(row.kernel, set()).add(row.label)
             # A damaged list of kernels must not cost the figure.
             kernels.setdefault(row.kernel, Kernel(row.kernel, row.family, 0, ""))

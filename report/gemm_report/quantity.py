@@ -34,6 +34,13 @@ def megahertz(value: float) -> str:
     return f"{value / 1e6:.0f} MHz"
 
 
+def times(factor: float | None) -> str:
+    """For example ×1.31, and nothing where there is nothing to compare with."""
+    if factor is None:
+        return ""
+    return f"×{factor:.2f}" if factor < 9.995 else f"×{significant(factor)}"
+
+
 def percent(fraction: float | None) -> str:
     """For example 73.1 %, and a dash where nothing is known."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"

@@ -1,6 +1,6 @@
 import pytest
 
-from gemm_report.quantity import megahertz, percent, prefix_for, quantity, significant
+from gemm_report.quantity import megahertz, percent, prefix_for, quantity, significant, times
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,10 @@ def test_significant_and_percent() -> None:
     ]
     assert [percent(v) for v in (None, 0.7304, 1.003)] == ["-", "73.0 %", "100.3 %"]
     assert megahertz(1.755e9) == "1755 MHz"
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"), [(0.5, "×0.50"), (1.314, "×1.31"), (12.34, "×12.3"), (None, "")]
+)
+def test_factors(factor: float | None, text: str) -> None:
+    assert times(factor) == text

@@ -24,8 +24,8 @@ def filled(readme: Path, record: Record, pictures: Path) -> str:
         text = readme.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ReadmeError(f"{readme}: cannot be read ({type(error).__name__})") from None
-    text = _between_markers(readme, text, "table", table(record, _link(readme, record.path)))
-    return _between_markers(readme, text, "picture", picture(record, _link(readme, pictures)))
+    text = _between_markers(readme, text, "table", table(record, link(readme, record.path)))
+    return _between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
 
 
 def table(record: Record, link: str) -> str:
@@ -42,7 +42,7 @@ def table(record: Record, link: str) -> str:
             ideas.get(row.kernel, ""),
             row.precision,
             row.size,
-            _as_text(significant(scaled(row.flop_per_second or 0, prefix)) + mark(row)),
+            as_text(significant(scaled(row.flop_per_second or 0, prefix)) + mark(row)),
             percent(row.of_roof_nominal),
             *([percent(row.of_roof_at_clock)] if has_clocks else []),
             percent(row.of_library),
@@ -53,7 +53,7 @@ def table(record: Record, link: str) -> str:
     caption = [record.device.name, run_line(record), method_line(record), record.conformance]
     remarks = [
         " · ".join([*filter(None, caption), f"[record]({link})"]),
-        *map(_as_text, notes(rows)),
+        *map(as_text, notes(rows)),
         *([] if record.complete else ["The run was not completed."]),
         *([f"Rows of the record without a time: {missing}."] if missing else []),
     ]
@@ -87,9 +87,11 @@ def _between_markers(readme: Path, text: str, part: str, content: str) -> str:
     return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
 
 
-def _as_text(text: str) -> str:
+def as_text(text: str) -> str:
+    """Without what Markdown would read as emphasis."""
     return text.replace("*", "\\*")
 
 
-def _link(readme: Path, target: Path) -> str:
+def link(readme: Path, target: Path) -> str:
+    """From one file to another."""
     return Path(os.path.relpath(target, readme.parent)).as_posix()

@@ -5,7 +5,8 @@ schema has the whole of it, and the tests hold every stored record against it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import Enum
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -14,7 +15,16 @@ from gemm_report.document import Kind, Object, RecordError, read_json
 
 RECORD = Kind("record", "gemm_bench")
 SCHEMA = 1
-PRECISIONS = ("f32", "tf32", "bf16", "f16")
+PRECISIONS = ("f32", "tf32", "bf16", "f16", "f64", "s32")
+TRANSFERS = ("pageable", "pinned", "overlapped")
+
+
+class Part(Enum):
+    """Which story a row tells; a figure tells one of them."""
+
+    LADDER = "ladder"
+    TUNING = "tuning"
+    END_TO_END = "end to end"
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,7 @@ class Device:
     driver: str | None
     runtime: str | None
     power_limit_w: float | None
+    compute_capability: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,7 @@ class Kernel:
     family: str
     rung: int
     idea: str
+    tunable: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,6 +162,29 @@ class Verification:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """Bytes of one launch by a model of the kernel; shared memory's count bank conflicts."""
+
+    dram_bytes: float
+    l2_bytes: float
+    shared_bytes: float
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """The parts of a row with transfers, each timed alone, and how much of them it hides."""
+
+    to_device_bytes: float
+    from_device_bytes: float
+    to_device_seconds: float
+    kernel_seconds: float
+    from_device_seconds: float
+    to_device_bytes_per_second: float
+    from_device_bytes_per_second: float
+    hidden_share: float
+
+
+@dataclass(frozen=True)
 class Row:
     """One kernel on one problem, one repetition."""
 
@@ -162,6 +197,7 @@ class Row:
     n: int
     k: int
     repetition: int
+    flop: float
     flop_per_byte: float
     samples_seconds: tuple[float, ...]
     seconds: Seconds | None
@@ -177,11 +213,28 @@ class Row:
     clocks: Clocks | None
     versus: Versus | None
     departures: tuple[str, ...]
+    traffic: Traffic | None = None
+    is_variant: bool = False
+    transfer: str | None = None
+    end_to_end: EndToEnd | None = None
+
+    @property
+    def part(self) -> Part:
+        """A point of a parameter grid, and what has transfers in its time, are no rungs."""
+        if self.transfer is not None:
+            return Part.END_TO_END
+        return Part.TUNING if self.is_variant else Part.LADDER
+
+    @property
+    def kernel_label(self) -> str:
+        """Names the variant, however its operands come to the device."""
+        return variant(self.kernel, self.parameters, self.layout)
 
     @property
     def label(self) -> str:
-        """Names the variant."""
-        return variant(self.kernel, self.parameters, self.layout)
+        """Names the variant, as its benchmark is named."""
+        label = self.kernel_label
+        return label if self.transfer is None else f"EndToEnd/{self.transfer}/{label}"
 
     @property
     def shape(self) -> str:
@@ -260,23 +313,27 @@ class Record:
         best = max(measured, key=lambda c: c.flop_per_second or 0, default=None)
         return best and best.roof
 
-    def measured_memory_roof(self) -> Ceiling | None:
-        """What reading the DRAM was seen to reach; where it was not read, the best of the rest."""
+    def measured_memory_roof(self, level: str = "DRAM") -> Ceiling | None:
+        """What reading a level was seen to reach; where it was not read, the best of the rest."""
         measured = [
             ceiling
             for ceiling in self.measured_ceilings
-            if ceiling.name.startswith("DRAM") and ceiling.bytes_per_second
+            if ceiling.name.startswith(f"{level}_") and ceiling.bytes_per_second
         ]
 
         def merit(ceiling: MeasuredCeiling) -> tuple[bool, float]:
-            return ceiling.name == "DRAM_read", ceiling.bytes_per_second or 0
+            return ceiling.name == f"{level}_read", ceiling.bytes_per_second or 0
 
         best = max(measured, key=merit, default=None)
         return best and best.roof
 
-    def rows_with(self, status: str) -> list[Row]:
-        """Those that are timed, failed, skipped or untimed."""
-        return [row for row in self.rows if row.status == status]
+    def measured_rate(self, name: str) -> float | None:
+        """The bytes in a second of a probe of a memory or a link."""
+        return next((c.bytes_per_second for c in self.measured_ceilings if c.name == name), None)
+
+    def rows_with(self, status: str, part: Part | None = None) -> list[Row]:
+        """Those that are timed, failed, skipped or untimed; all of them, or those of one part."""
+        return [r for r in self.rows if r.status == status and part in (None, r.part)]
 
     def unknown_roofs(self) -> list[Ceiling]:
         """The roofs of which only the reason is known why they are not."""
@@ -295,7 +352,7 @@ def read_record(path: Path) -> Record:
     # Earlier records lack what is given here.
     run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
     run.check_schema(SCHEMA)
-    device = run.child("device")
+    device = run.child("device").or_else(compute_capability=None)
     method = run.child("method").or_else(cache=None, target=None)
     time = run.child_or_none("time")
     rows = [b for b in benchmarks if b.take("run_type", str) != "aggregate"]
@@ -316,6 +373,7 @@ def read_record(path: Path) -> Record:
             driver=device.take("driver", str, NoneType),
             runtime=device.take("runtime", str, NoneType),
             power_limit_w=device.positive_or_none("power_limit_w"),
+            compute_capability=device.take("compute_capability", str, NoneType),
         ),
         ceilings=tuple(_ceiling(ceiling) for ceiling in run.children("ceilings")),
         measured_ceilings=tuple(_measured(each) for each in run.children("measured_ceilings")),
@@ -379,23 +437,29 @@ def _precision_or_none(holder: Object) -> str | None:
 
 
 def _kernel(kernel: Object) -> Kernel:
+    kernel = kernel.or_else(tunable=False)  # earlier records lack it
     return Kernel(
         name=kernel.take("name", str),
         family=kernel.take("family", str),
         rung=kernel.take("rung", int),
         idea=kernel.take("idea", str),
+        tunable=kernel.take("tunable", bool),
     )
 
 
 def _row(benchmark: Object) -> Row:
     # Earlier records lack what is given here.
-    row = benchmark.child("gemm").or_else(versus=None, departures=[])
+    row = benchmark.child("gemm").or_else(
+        versus=None, departures=[], variant=False, transfer=None, end_to_end=None
+    )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
     roof = row.child_or_none("roof")
     verification = row.child_or_none("verification")
     clocks = row.child_or_none("clocks")
     versus = row.child_or_none("versus")
+    traffic = row.child_or_none("traffic")
+    end_to_end = row.child_or_none("end_to_end")
     return Row(
         kernel=row.take("kernel", str),
         family=row.take("family", str),
@@ -408,6 +472,7 @@ def _row(benchmark: Object) -> Row:
         repetition=benchmark.take("repetition_index", int)
         if "repetition_index" in benchmark.values
         else 0,
+        flop=row.positive("flop"),
         flop_per_byte=row.positive("flop_per_byte"),
         samples_seconds=row.positives("samples_seconds"),
         seconds=seconds and _seconds(seconds),
@@ -434,7 +499,26 @@ def _row(benchmark: Object) -> Row:
             high=versus.positive("high"),
         ),
         departures=row.texts("departures"),
+        traffic=traffic
+        and Traffic(
+            dram_bytes=traffic.positive("dram_bytes"),
+            l2_bytes=traffic.positive("l2_bytes"),
+            shared_bytes=traffic.nonnegative("shared_bytes"),
+        ),
+        is_variant=row.take("variant", bool),
+        transfer=None
+        if row.take("transfer", str, NoneType) is None
+        else row.one_of("transfer", TRANSFERS),
+        end_to_end=end_to_end and _end_to_end(end_to_end),
     )
+
+
+def _end_to_end(parts: Object) -> EndToEnd:
+    hidden_share = parts.take("hidden_share", int, float)
+    if not abs(hidden_share) <= 1e6:
+        parts.complain("hidden_share", "is not a share")
+    positive = [field.name for field in fields(EndToEnd) if field.name != "hidden_share"]
+    return EndToEnd(**{name: parts.positive(name) for name in positive}, hidden_share=hidden_share)
 
 
 def _seconds(seconds: Object) -> Seconds:

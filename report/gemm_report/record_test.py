@@ -1,4 +1,9 @@
-from gemm_report.record import Record
+import dataclasses
+
+import pytest
+
+from gemm_report.document import Kind, Object, RecordError
+from gemm_report.record import Part, Record, _end_to_end
 
 
 def test_reads_what_the_record_says(gpu: Record) -> None:
@@ -18,3 +23,49 @@ def test_unknown_roofs_come_with_their_reason(cpu: Record) -> None:
     assert not cpu.compute_roofs("f32")
     assert not cpu.memory_roofs()
     assert [c.source for c in cpu.unknown_roofs()][1] == "not measured in this run"
+
+
+def test_a_row_belongs_to_one_part(ladder: Record) -> None:
+    counts = {part: len([row for row in ladder.rows if row.part is part]) for part in Part}
+    assert counts[Part.TUNING] == 9
+    assert counts[Part.END_TO_END] == 6
+    assert sum(counts.values()) == len(ladder.rows)
+    assert len(ladder.rows_with("skipped")) == 1
+    assert not ladder.rows_with("skipped", Part.LADDER)
+    row = next(row for row in ladder.rows if row.is_variant)
+    assert dataclasses.replace(row, transfer="pinned").part is Part.END_TO_END
+
+
+def test_reads_modelled_bytes_and_what_the_card_can_do(ladder: Record, gpu: Record) -> None:
+    row = next(row for row in ladder.rows if row.label == "Naive" and row.m == 4096)
+    assert row.flop == 2 * 4096**3
+    assert row.traffic
+    assert row.traffic.l2_bytes == pytest.approx(row.flop / 0.4, rel=1e-5)
+    assert row.traffic.shared_bytes == 0
+    assert ladder.device.compute_capability == "9.0"
+    assert [k.name for k in ladder.kernels if k.tunable] == ["BlockTile1D"]
+    assert ladder.measured_rate("PCIe_to_host") == 55.4e9
+    roof = ladder.measured_memory_roof("Shared")
+    assert roof
+    assert roof.name == "Shared_read"
+    assert gpu.measured_rate("PCIe_to_host") is None
+    assert gpu.measured_memory_roof("L2") is None
+    assert not any(row.traffic for row in gpu.rows), "earlier records have no model"
+
+
+def test_a_row_with_transfers_has_its_parts(ladder: Record) -> None:
+    row = next(row for row in ladder.rows if row.label == "EndToEnd/pinned/Tiled/tile:32")
+    assert row.kernel_label == "Tiled/tile:32"
+    parts = row.end_to_end
+    assert parts
+    assert parts.to_device_bytes == 8 * 1024**2
+    assert -0.02 < parts.hidden_share < 0
+    assert row.roof is None
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e300, "much", True])
+def test_a_hidden_share_is_a_number(value: object, ladder: Record) -> None:
+    parts = next(row.end_to_end for row in ladder.rows if row.end_to_end)
+    values = {**dataclasses.asdict(parts), "hidden_share": value}
+    with pytest.raises(RecordError, match="hidden_share"):
+        _end_to_end(Object(ladder.path, Kind("record", "gemm_bench"), "row", values))

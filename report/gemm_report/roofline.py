@@ -28,7 +28,7 @@ from gemm_report.palette import Look
 from gemm_report.quantity import percent, quantity
 from gemm_report.record import PRECISIONS, Ceiling, Record, Row
 
-_MARKERS = dict(zip(PRECISIONS, ("o", "s", "D", "^"), strict=True))
+_MARKERS = dict(zip(PRECISIONS, ("o", "s", "D", "^", "P", "v"), strict=True))
 _PLOT_WIDTH = 6.2
 _PLOT_HEIGHT = 4.6
 _LEFT = 0.75
@@ -257,8 +257,8 @@ def _draw_legend(axes: Axes, rows: Sequence[Row]) -> None:
         ]
     axes.legend(
         handles=entries,
-        loc="lower left",
-        bbox_to_anchor=(0, 1.0),
+        loc="lower right",  # a steep memory roof has its name in the other corner
+        bbox_to_anchor=(1, 1.0),
         ncols=max(1, len(entries)),
         borderaxespad=0.2,
         handletextpad=0.2,

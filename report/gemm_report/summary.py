@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from gemm_report.end_to_end import transfer_cells
 from gemm_report.ladder import ordered_rows, precisions
 from gemm_report.page import method_line, run_line
 from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
-from gemm_report.record import Ceiling, MeasuredCeiling, Record, Row, RunTime, Versus
+from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
 
 
 def summary(record: Record) -> str:
@@ -39,10 +40,16 @@ def summary(record: Record) -> str:
         "Clock and power are medians of the timed interval; throttled is the share of it in which "
         "something held the clocks down.",
     ]
-    for precision in precisions(timed):
+    of_part = {part: [row for row in timed if row.part is part] for part in Part}
+    parts += _by_precision(of_part[Part.LADDER])
+    if of_part[Part.TUNING]:
+        parts += ["## Parameter grids", *_by_precision(of_part[Part.TUNING])]
+    if of_part[Part.END_TO_END]:
         parts += [
-            f"### {precision}",
-            _results([row for row in timed if row.precision == precision]),
+            "## End to end",
+            "Copies to the device, kernel and copy back in one time; the parts beside it were "
+            "timed alone. Hidden is the share of the copies that costs no time of its own.",
+            _end_to_end(record, of_part[Part.END_TO_END]),
         ]
     if not timed:
         parts.append("No row has a time.")
@@ -66,23 +73,57 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
+def _by_precision(rows: Sequence[Row]) -> list[str]:
+    tables = {p: [row for row in rows if row.precision == p] for p in precisions(rows)}
+    return [part for p, its_rows in tables.items() for part in (f"### {p}", _results(its_rows))]
+
+
+def _end_to_end(record: Record, rows: Sequence[Row]) -> str:
+    head = [
+        *("shape", "kernel", "precision", "transfer", "time", "to device", "kernel alone"),
+        *("from device", "to device, of PCIe", "from device, of PCIe", "hidden", "error / bound"),
+    ]
+    return markdown_table(head, [_transfer(record, row) for row in _by_shape(rows)])
+
+
+def _transfer(record: Record, row: Row) -> list[str]:
+    parts = row.end_to_end
+    alone = parts and (parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds)
+    return [
+        row.shape,
+        row.kernel_label + _repetition(row),
+        row.precision,
+        row.transfer or "-",
+        quantity(row.seconds.median, "s") if row.seconds else "-",
+        *([quantity(seconds, "s") for seconds in alone] if alone else ["-"] * 3),
+        *transfer_cells(record, row),
+        _error(row),
+    ]
+
+
+def _by_shape(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row.volume, row.m, row.n, row.k))
+
+
+def _repetition(row: Row) -> str:
+    return f" (repetition {row.repetition + 1})" if row.repetition else ""
+
+
 def _results(rows: Sequence[Row]) -> str:
     prefix = prefix_for(row.flop_per_second or 0 for row in rows)
-    by_shape = sorted(rows, key=lambda row: (row.volume, row.m, row.n, row.k))
     head = [
         *("shape", "kernel", "time", f"{prefix}FLOP/s", "of roof", "roof", "of roof at clock"),
         *("of library", "error / bound", "samples", "spread", "SM clock", "power", "throttled"),
         "versus",
     ]
-    return markdown_table(head, [_result(row, prefix) for row in by_shape])
+    return markdown_table(head, [_result(row, prefix) for row in _by_shape(rows)])
 
 
 def _result(row: Row, prefix: str) -> list[str]:
-    repetition = f" (repetition {row.repetition + 1})" if row.repetition else ""
     seconds, clocks = row.seconds, row.clocks
     return [
         row.shape,
-        row.label + repetition,
+        row.label + _repetition(row),
         quantity(seconds.median, "s") if seconds else "-",
         significant(scaled(row.flop_per_second or 0, prefix)),
         percent(row.of_roof_nominal),

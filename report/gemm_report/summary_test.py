@@ -77,3 +77,21 @@ def test_an_incomplete_record_says_so(gpu: Record, cpu: Record) -> None:
 
 def test_a_cell_cannot_break_the_table() -> None:
     assert markdown_table(["a"], [["x|y\nz"]]).splitlines()[-1] == "| x\\|y z |"
+
+
+def test_grids_and_transfers_have_tables_of_their_own(ladder: Record, gpu: Record) -> None:
+    ladder_part, rest = summary(ladder).split("## Parameter grids")
+    grids, transfers = rest.split("## End to end")
+    assert "| BlockTile1D |" in ladder_part
+    assert "BM:64" not in ladder_part
+    assert "EndToEnd" not in ladder_part
+    assert grids.count("| BlockTile1D/BM:") == 8
+    assert "| Naive | f32 | pinned | 670 µs | 153 µs | 437 µs | 77.8 µs |" in transfers
+    assert "| 55.0 GB/s, 99.1 % | 53.9 GB/s, 97.3 % | -1.2 % |" in transfers
+    for title in ("Parameter grids", "End to end"):
+        assert title not in summary(gpu)
+
+
+def test_without_a_ceiling_a_transfer_has_its_rate_only(ladder: Record) -> None:
+    page = summary(dataclasses.replace(ladder, measured_ceilings=()))
+    assert "| 55.0 GB/s | 53.9 GB/s | -1.2 % |" in page

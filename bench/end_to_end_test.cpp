@@ -96,6 +96,7 @@ TEST(Results, ARowThatCopiesStandsBesideNeitherRoofNorLibrary) {
   results.set_baseline(p, {"other", 1e9});
   const auto json = results.to_json(row);
   EXPECT_EQ(json["transfer"], "overlapped");
+  EXPECT_NE(results.conformance(row).find("with their copies (overlapped)"), std::string::npos);
   for (const char* key : {"roof", "of_roof_nominal", "roof_at_clock", "of_roof_at_clock", "library",
                           "of_library", "versus"})
     EXPECT_TRUE(json[key].is_null()) << key;

@@ -99,12 +99,12 @@ __global__ void project_b(Problem p, const float* b, const std::uint8_t* signs, 
 
 // A warp for each row of A: A (B x), and how far C x may be from it.
 //
-// Each element of C has an error of at most of_magnitude * sum |a b|. An x that is drawn without
-// knowing them adds them up with random signs: by Hoeffding's inequality to no more than 8 times
-// their length as a vector, but for a chance of 2 exp(-32). That length is at most
-// of_magnitude * sum over l of |a_l| times the length of row l of B (the triangle inequality).
+// An element of C is a sum of k products and has k + 2 errors, each of at most `round_off` times
+// its sum |a b|; x adds up those of a row. By the argument of bound_for they stay below
+// 8 sqrt(k + 2) round_off times the length of the row |A| |B|, which is at most the sum over l of
+// |a_l| times the length of row l of B (the triangle inequality).
 __global__ void project_a(Problem p, const float* a, const double* bx, const double* lengths,
-                          double of_magnitude, double* abx, double* tolerance) {
+                          double round_off, double* abx, double* tolerance) {
   const std::int64_t row = warp_index();
   if (row >= p.m) return;
   double sums[kVectors] = {}, size = 0;
@@ -114,7 +114,7 @@ __global__ void project_a(Problem p, const float* a, const double* bx, const dou
     size += fabs(value) * lengths[l];
   }
   for (int v = 0; v < kVectors; ++v) abx[row * kVectors + v] = sum_of_warp(sums[v]);
-  tolerance[row] = 8 * of_magnitude * sum_of_warp(size);
+  tolerance[row] = 8 * sqrt(p.k + 2.0) * round_off * sum_of_warp(size);
 }
 
 // A warp for each row of C. NaN is not within any tolerance.
@@ -201,8 +201,8 @@ class LargeProblem {
       project_b<<<warp_blocks(p.k), kThreads, 0, stream>>>(
           p, matrices().b, as<std::uint8_t>(signs_), as<double>(bx), as<double>(lengths));
       project_a<<<warp_blocks(p.m), kThreads, 0, stream>>>(
-          p, matrices().a, as<double>(bx), as<double>(lengths), bound_.of_magnitude,
-          as<double>(abx_), as<double>(tolerance_));
+          p, matrices().a, as<double>(bx), as<double>(lengths),
+          traits_of(p.precision).accumulate_error, as<double>(abx_), as<double>(tolerance_));
     });
   }
 
@@ -373,6 +373,7 @@ TEST_F(LargeSizeChecks, SamplesAndCornersRefuseASmallErrorOnTheGpu) {
   found = problem_->check();
   EXPECT_EQ(found.corners.count, 1U);
   EXPECT_EQ(found.corners.first, static_cast<unsigned long long>(corner));
+  EXPECT_EQ(found.rows.count, 0U);
 }
 
 TEST_F(LargeSizeChecks, SamplesAndCornersRefuseNaNOnTheGpu) {

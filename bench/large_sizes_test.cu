@@ -1,5 +1,5 @@
 // (label gpu) Matrices beyond 2^31 elements, and more rows than 64 times the longest grid.y: right
-// without an FP64 product of the whole, which would take minutes and 34 GB.
+// without an FP64 product of the whole, which with its magnitudes would take 34 GB.
 //
 // Three checks of C = A * B, all in FP64:
 //  - Freivalds (1977): C x = A (B x) for a few x of +1 and -1, every row;

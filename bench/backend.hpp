@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cases.hpp"
 #include "bench/device.hpp"
 #include "bench/fill.hpp"
 #include "bench/verdict.hpp"
@@ -44,6 +45,23 @@ class Batch {
   virtual void rewind() = 0;  // the next time begins with the first launch again
   virtual std::string_view launch()
       const = 0;  // "stream", "graph" or "call": how it reaches the device
+};
+
+// A kernel with the copies that a program makes around it, from and to matrices of the host, on
+// matrices of the device that nothing else uses.
+class EndToEnd {
+ public:
+  virtual ~EndToEnd() = default;
+
+  enum class Part { whole, to_device, kernel, from_device };
+  // One for each operand set. Parts other than the whole work on what the whole left behind, one
+  // after another in any case. They must not outlive this.
+  virtual std::vector<Launch> launches(Part part) = 0;
+  // NaN wherever a launch has to write, here and there.
+  virtual void poison() = 0;
+  // Copies C of the first `count` sets from the host to the operands' C, where it can be judged,
+  // and what lies around it on the device.
+  virtual void deliver(std::int64_t count) = 0;
 };
 
 // What the method itself costs, in seconds.
@@ -85,6 +103,9 @@ class Backend {
   // graphs if asked. The launches must outlive the batch.
   virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
                                        bool graph) = 0;
+  // The kernel of a case that has a transfer, with the values of these operand sets. A GPU's only.
+  virtual std::unique_ptr<EndToEnd> end_to_end(const Case& which,
+                                               std::span<const Operands> sets) = 0;
 };
 
 std::unique_ptr<Backend> make_host_backend();

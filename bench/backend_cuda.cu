@@ -14,46 +14,12 @@
 #include <utility>
 
 #include "bench/backend.hpp"
-#include "bench/cuda_check.hpp"
+#include "bench/cuda_handles.hpp"
+#include "bench/end_to_end.hpp"
 #include "bench/kernel_names.hpp"
 
 namespace gemm::bench {
 namespace {
-
-// A CUDA handle with its destroyer.
-template <typename Handle, auto kDestroy>
-class Owned {
- public:
-  explicit Owned(Handle handle) : handle_(handle) {}
-  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Owned& operator=(Owned&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~Owned() {
-    if (handle_ != nullptr) kDestroy(handle_);
-  }
-  operator Handle() const { return handle_; }
-
- private:
-  Handle handle_;
-};
-using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
-using OwnedEvent = Owned<cudaEvent_t, cudaEventDestroy>;
-using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;
-using OwnedGraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
-
-OwnedStream make_stream() {
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return OwnedStream(stream);
-}
-
-OwnedEvent make_event() {
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreate(&event));
-  return OwnedEvent(event);
-}
 
 // Calls f with a value of the C++ type behind an element type.
 template <typename F>
@@ -409,6 +375,10 @@ class CudaBackend : public Backend {
                                bool graph) override {
     if (graph) return std::make_unique<GraphBatch>(stream_, launches, count);
     return std::make_unique<StreamBatch>(stream_, launches, count);
+  }
+
+  std::unique_ptr<EndToEnd> end_to_end(const Case& which, std::span<const Operands> sets) override {
+    return make_cuda_end_to_end(*this, which, sets);
   }
 
  private:

@@ -128,6 +128,10 @@ class HostBackend : public Backend {
     return std::make_unique<HostBatch>(launches, count);
   }
 
+  std::unique_ptr<EndToEnd> end_to_end(const Case&, std::span<const Operands>) override {
+    throw std::logic_error("a CPU has the operands where the program has them");
+  }
+
  private:
   static void require_f32(ElementType type) {
     if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");

@@ -3,9 +3,16 @@
 #include <algorithm>
 
 namespace gemm::bench {
+namespace {
+
+constexpr char kEndToEnd[] = "EndToEnd";
+
+}  // namespace
 
 std::string Case::name() const {
-  return kernel->label() + "/" + std::string(traits_of(problem.precision).name) + "/" +
+  const std::string way =
+      transfer ? std::string(kEndToEnd) + "/" + std::string(name_of(*transfer)) + "/" : "";
+  return way + kernel->label() + "/" + std::string(traits_of(problem.precision).name) + "/" +
          name_of(Shape{problem.m, problem.n, problem.k});
 }
 
@@ -28,6 +35,17 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
           cases.push_back({kernel, {shape.m, shape.n, shape.k, traits.precision}});
     }
   return cases;
+}
+
+std::vector<Case> end_to_end_cases(const std::vector<Case>& cases) {
+  std::vector<Case> all;
+  for (const Case& one : cases)
+    for (const Transfer transfer : kTransfers) all.push_back({one.kernel, one.problem, transfer});
+  return all;
+}
+
+bool asks_for_end_to_end(const std::string& filter) {
+  return !filter.starts_with('-') && filter.find(kEndToEnd) != std::string::npos;
 }
 
 bool is_versus(const std::string& text, const RegisteredKernel& kernel) {

@@ -540,3 +540,19 @@ def test_a_gpu_kernel_on_the_cpu_is_refused_by_name() -> None:
     done = run("--gemm_device=cpu", "--benchmark_filter=Tiled")
     assert done.returncode == 2
     assert "GPU kernels cannot run: --gemm_device=cpu was given" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["EndToEnd", "EndToEnd/pinned/Tiled", "CpuNaive|EndToEnd"])
+def test_end_to_end_on_the_cpu_is_refused(name: str) -> None:
+    done = run("--gemm_device=cpu", f"--benchmark_filter={name}")
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.endswith("EndToEnd needs a GPU to copy to: --gemm_device=cpu was given")
+
+
+def test_end_to_end_is_no_case_unless_it_is_asked_for() -> None:
+    for arguments in ([], ["--benchmark_filter=-EndToEnd"], ["--benchmark_filter=."]):
+        done = run("--gemm_device=cpu", "--benchmark_list_tests", *arguments)
+        assert done.returncode == 0
+        assert "CpuNaive" in done.stdout
+        assert "EndToEnd" not in done.stdout

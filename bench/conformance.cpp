@@ -122,6 +122,8 @@ std::string Results::conformance(const Row& row) const {
   const auto kind = test();
   std::string line = kind ? *kind + ", " : "";
   line += std::string(name_of(run_.options.fill)) + ", " + text_of_sets(row);
+  if (row.which.transfer)
+    line += " with their copies (" + std::string(name_of(*row.which.transfer)) + ")";
   if (run_.options.timing.state == State::burst)
     line += print(", bursts of %lld launches after %.3g s of rest",
                   static_cast<long long>(row.batch), run_.options.timing.cooldown_seconds);

@@ -7,6 +7,11 @@
 #include <limits>
 
 namespace gemm::bench {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
 
 // What went wrong is told in our row and not by SkipWithError: Google Benchmark aborts when one
 // repetition has an error and another has not. So the loop runs to its end.
@@ -54,11 +59,20 @@ void GemmFixture::TearDown(benchmark::State& state) {
   results.add(case_.name(), row_);
   if (!row_.timed()) return;
   state.counters["GFLOP/s"] = row_.flop_per_second() * 1e-9;
-  // Google Benchmark's CSV wants the same counters in every row.
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
-  state.counters["%roof"] = 100 * results.of_roof(row_).value_or(unknown);
-  state.counters["%roof_at_clock"] = 100 * results.of_roof_at_clock(row_).value_or(unknown);
-  state.counters["%library"] = 100 * results.of_library(row_).value_or(unknown);
+  state.counters["%roof"] = 100 * results.of_roof(row_).value_or(kUnknown);
+  state.counters["%roof_at_clock"] = 100 * results.of_roof_at_clock(row_).value_or(kUnknown);
+  state.counters["%library"] = 100 * results.of_library(row_).value_or(kUnknown);
+  if (counts_copies_) count_copies(state.counters);
+}
+
+void GemmFixture::count_copies(benchmark::UserCounters& counters) const {
+  const Problem& p = case_.problem;
+  const auto& parts = row_.parts;
+  counters["to_device_GB/s"] =
+      parts ? 1e-9 * to_device_bytes(p) / parts->to_device_seconds : kUnknown;
+  counters["from_device_GB/s"] =
+      parts ? 1e-9 * from_device_bytes(p) / parts->from_device_seconds : kUnknown;
+  counters["%hidden"] = 100 * row_.hidden_share().value_or(kUnknown);
 }
 
 }  // namespace gemm::bench

@@ -11,7 +11,10 @@ namespace gemm::bench {
 
 class GemmFixture : public benchmark::Fixture {
  public:
-  GemmFixture(Suite& suite, const Case& which) : suite_(suite), case_(which) {}
+  // Where some cases have a transfer, all have its counters: Google Benchmark's CSV wants the same
+  // ones in every row.
+  GemmFixture(Suite& suite, const Case& which, bool counts_copies)
+      : suite_(suite), case_(which), counts_copies_(counts_copies) {}
 
   using benchmark::Fixture::SetUp;
   using benchmark::Fixture::TearDown;
@@ -25,9 +28,11 @@ class GemmFixture : public benchmark::Fixture {
   // Runs a step and turns what it throws into a skipped or failed row.
   template <typename Step>
   void guarded(Step&& step);
+  void count_copies(benchmark::UserCounters& counters) const;
 
   Suite& suite_;
   Case case_;
+  bool counts_copies_;
   Row row_;
   // Of the first call: Google Benchmark aborts when repetitions differ in it.
   std::optional<std::int64_t> iterations_;

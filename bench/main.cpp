@@ -2,9 +2,11 @@
 // writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 
 #include "bench/command_line.hpp"
@@ -47,19 +49,24 @@ nlohmann::ordered_json custom_context(const std::string& flag) {
 }
 
 void print_help(const char* program) {
-  std::cout << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
-               "against its roof.\n\n"
-            << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
-            << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
-            << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
-            << "  " << program << " --benchmark_list_tests          what there is\n\n"
-            << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A "
-               "(m x k) * B (k x n).\n"
-            << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
-            << options_help()
-            << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time says how "
-               "long (0.5s) or\nhow often (100x) a row is sampled at least:\n"
-            << std::flush;
+  std::cout
+      << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
+         "against its roof.\n\n"
+      << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
+      << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
+      << "  " << program << " --benchmark_filter=EndToEnd     with the copies from and to "
+      << "the host\n"
+      << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
+      << "  " << program << " --benchmark_list_tests          what there is\n\n"
+      << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A "
+         "(m x k) * B (k x n).\n"
+      << "EndToEnd/<transfer>/<name> times the copies, too: pageable, pinned or overlapped; only "
+         "a filter\nwith EndToEnd in it runs or lists them.\n"
+      << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
+      << options_help()
+      << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time says how "
+         "long (0.5s) or\nhow often (100x) a row is sampled at least:\n"
+      << std::flush;
 }
 
 std::size_t count_cases(const std::vector<Case>& cases, const std::string& filter) {
@@ -70,8 +77,13 @@ std::size_t count_cases(const std::vector<Case>& cases, const std::string& filte
 
 void require_matches(std::size_t matches, const std::string& filter, const Options& options,
                      Device::Kind kind, const std::string& why_no_gpu) {
+  const bool end_to_end = asks_for_end_to_end(filter);
+  if (end_to_end && kind == Device::Kind::cpu)
+    throw BadInput("--benchmark_filter=" + filter +
+                   ": EndToEnd needs a GPU to copy to: " + why_no_gpu);
   if (matches > 0) return;
-  const std::string list = ": --benchmark_list_tests shows what there is";
+  const std::string list = std::string(": ") + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
+                           "--benchmark_list_tests shows what there is";
   if (filter.empty()) throw BadInput("no kernel here computes these precisions" + list);
   if (kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter +
@@ -119,8 +131,8 @@ int run(int argc, char** argv) {
     return 0;
   }
 
-  const std::vector<Case> cases = make_cases(parse_shapes(options.shapes, device.kind),
-                                             options.precisions, device.kind, options.variants);
+  std::vector<Case> cases = make_cases(parse_shapes(options.shapes, device.kind),
+                                       options.precisions, device.kind, options.variants);
   std::vector<std::string> google_arguments(argv, argv + argc);
   const std::string out = google_flag(google_arguments, "out");
   check_google_flags(google_arguments);
@@ -135,6 +147,8 @@ int run(int argc, char** argv) {
 
   require_rival(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
+  const bool end_to_end = asks_for_end_to_end(filter);
+  if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
   const std::size_t matches = count_cases(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
   const bool list_only = google_lists(google_arguments);
@@ -152,7 +166,7 @@ int run(int argc, char** argv) {
   Suite suite(std::move(backend), options, command);
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
-    fixtures.push_back(std::make_unique<GemmFixture>(suite, one));
+    fixtures.push_back(std::make_unique<GemmFixture>(suite, one, end_to_end));
     benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](
                                                          benchmark::State& state) {
       fixture->Run(state);

@@ -40,7 +40,8 @@ class Measurement {
   const BatchPlan& plan() const { return *plan_; }
   std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }
   std::string_view launch() const { return batch_->launch(); }
-  std::span<const Launch> launches() const { return launches_; }
+  // Without the copies around it.
+  Launch kernel() const;
 
   // Warms up and samples. With a `rival` the samples of the two take turns, in one power state, and
   // `rival_timing` gets the other's. No longer than the plan's budget or `seconds_left`.
@@ -51,11 +52,16 @@ class Measurement {
   // matrices, what a further batch leaves behind.
   Verdict verify();
 
+  // After time(), of a case with a transfer: the copies and the kernel, each alone.
+  PartTimes time_parts();
+
  private:
+  void require_supported() const;
   void predict(double seconds_left);
+  void poison();
   void make_batch();
   void begin();
-  Verdict judge(std::int64_t launched) const;
+  Verdict judge(std::int64_t launched);
 
   Backend& backend_;
   const CardWatch* watch_;
@@ -65,7 +71,8 @@ class Measurement {
   // Members, even those needed for a moment only: on a card that hangs, freeing them would wait for
   // ever, so that then the whole measurement is given up.
   std::shared_ptr<ProblemData> data_, corner_data_;
-  std::vector<Launch> launches_, corner_launch_;  // one for each operand set
+  std::unique_ptr<EndToEnd> end_to_end_, corner_end_to_end_;  // of a case with a transfer
+  std::vector<Launch> launches_, corner_launch_;              // one for each operand set
   std::optional<BatchPlan> plan_;
   std::unique_ptr<Batch> batch_;
   std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch anew

@@ -54,17 +54,6 @@ TEST(Libraries, AreRightAtAwkwardSizesOnTheGpu) {
   expect_all_right(*cuda(), true);
 }
 
-// A and then C with more than 2^31 elements.
-TEST(Offsets, ReachBeyondTwoToThe31ElementsOnTheGpu) {
-  SKIP_WITHOUT_GPU();
-  for (const Shape& shape : {Shape{70000, 8, 32768}, Shape{46400, 46400, 8}})
-    for (const Case& one : make_cases({shape}, {Precision::f32}, Device::Kind::gpu)) {
-      if (1.2 * ProblemData::bytes_needed(one.problem, 2) > cuda()->free_bytes())
-        GTEST_SKIP() << "too little memory for " << one.name();
-      EXPECT_EQ(first_complaint(*cuda(), *one.kernel, one.problem), "") << one.name();
-    }
-}
-
 // A launch that computes the right C and then does harm: kSpoil gets C and the number of its
 // elements.
 template <auto kSpoil>

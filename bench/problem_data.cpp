@@ -6,26 +6,8 @@
 namespace gemm::bench {
 namespace {
 
-constexpr std::int64_t kGuardBytes = 16 << 10;
 constexpr std::int64_t kMostSets = 1024;
 constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and graphs
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// Where the three matrices lie in the allocation of a set.
-struct Plan {
-  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
-  explicit Plan(const Problem& p) {
-    const PrecisionTraits& traits = traits_of(p.precision);
-    a_bytes = p.m * p.k * traits.input_bytes;
-    b_bytes = p.k * p.n * traits.input_bytes;
-    c_bytes = p.m * p.n * traits.output_bytes;
-    a = kGuardBytes;
-    b = a + aligned(a_bytes) + kGuardBytes;
-    c = b + aligned(b_bytes) + kGuardBytes;
-    total = c + aligned(c_bytes) + kGuardBytes;
-  }
-};
 
 std::string gigabytes(double bytes) {
   char text[32];
@@ -33,7 +15,20 @@ std::string gigabytes(double bytes) {
   return text;
 }
 
+std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
 }  // namespace
+
+OperandLayout::OperandLayout(const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  a_bytes = p.m * p.k * traits.input_bytes;
+  b_bytes = p.k * p.n * traits.input_bytes;
+  c_bytes = p.m * p.n * traits.output_bytes;
+  a = kGuardBytes;
+  b = a + aligned(a_bytes) + kGuardBytes;
+  c = b + aligned(b_bytes) + kGuardBytes;
+  total = c + aligned(c_bytes) + kGuardBytes;
+}
 
 // In floating point: the largest shapes have more bytes than an integer counts.
 std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
@@ -52,19 +47,19 @@ double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets) {
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
                          std::int64_t count_of_sets)
     : backend_(backend), problem_(p) {
-  const Plan plan(p);
+  const OperandLayout layout(p);
   const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = 0; set < count_of_sets; ++set) {
-    memory_.push_back(backend.allocate(static_cast<std::size_t>(plan.total)));
+    memory_.push_back(backend.allocate(static_cast<std::size_t>(layout.total)));
     std::byte* base = memory_.back().get();
-    backend.poison(base, static_cast<std::size_t>(plan.total));
-    sets_.push_back({base + plan.a, base + plan.b, base + plan.c});
+    backend.poison(base, static_cast<std::size_t>(layout.total));
+    sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
     if (set == 0) {
-      backend.fill(base + plan.a, input, p.m * p.k, fill, 2 * seed);
-      backend.fill(base + plan.b, input, p.k * p.n, fill, 2 * seed + 1);
+      backend.fill(base + layout.a, input, p.m * p.k, fill, 2 * seed);
+      backend.fill(base + layout.b, input, p.k * p.n, fill, 2 * seed + 1);
     } else {  // the same values elsewhere: one reference serves all sets
-      backend.copy(base + plan.a, sets_[0].a, static_cast<std::size_t>(plan.a_bytes));
-      backend.copy(base + plan.b, sets_[0].b, static_cast<std::size_t>(plan.b_bytes));
+      backend.copy(base + layout.a, sets_[0].a, static_cast<std::size_t>(layout.a_bytes));
+      backend.copy(base + layout.b, sets_[0].b, static_cast<std::size_t>(layout.b_bytes));
     }
   }
   const std::int64_t count = p.m * p.n;
@@ -75,21 +70,21 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
 
 void ProblemData::poison() {
   for (const Operands& set : sets_)
-    backend_.poison(set.c, static_cast<std::size_t>(Plan(problem_).c_bytes));
+    backend_.poison(set.c, static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
 }
 
 Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
-  const Plan plan(p);
+  const OperandLayout layout(p);
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
     verdict.merge(backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound));
     const std::byte* base = memory_[set].get();
-    const std::int64_t end = plan.c + plan.c_bytes;
+    const std::int64_t end = layout.c + layout.c_bytes;
     const std::int64_t after =
-        backend_.first_changed(base + end, static_cast<std::size_t>(plan.total - end));
-    const std::int64_t gap = plan.c - kGuardBytes;
+        backend_.first_changed(base + end, static_cast<std::size_t>(layout.total - end));
+    const std::int64_t gap = layout.c - kGuardBytes;
     const std::int64_t before = backend_.last_changed(base + gap, kGuardBytes);
     Verdict guards;
     if (after >= 0) guards.outside_bytes = after + 1;
@@ -122,11 +117,15 @@ std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
   return recent_.front();
 }
 
-void ProblemCache::make_room(const Problem& p) {
-  if (holds(p)) return;
-  const double needed = ProblemData::bytes_needed(p, set_count(p)) + kReserveBytes;
+void ProblemCache::make_room(const Problem& p, double beside_bytes) {
+  const bool held = holds(p);
+  if (held && beside_bytes == 0) return;
+  if (held) get(p);  // is then the last that must go
+  const double needed =
+      beside_bytes + (held ? 0 : ProblemData::bytes_needed(p, set_count(p))) + kReserveBytes;
   const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
-  while (!recent_.empty() && needed + half > backend_.free_bytes()) recent_.pop_back();
+  while (recent_.size() > (held ? 1 : 0) && needed + half > backend_.free_bytes())
+    recent_.pop_back();
   if (const double free = backend_.free_bytes(); needed > free)
     throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) +
                       " are free");

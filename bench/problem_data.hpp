@@ -13,6 +13,14 @@
 
 namespace gemm::bench {
 
+constexpr std::int64_t kGuardBytes = 16 << 10;
+
+// Where the three matrices of a set lie in its allocation.
+struct OperandLayout {
+  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
+  explicit OperandLayout(const Problem& p);
+};
+
 class ProblemData {
  public:
   // Throws OutOfMemory.
@@ -54,8 +62,9 @@ class ProblemCache {
   // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
   // alone.
   std::shared_ptr<ProblemData> get(const Problem& p);
-  // Forgets what must go for it; throws like get if that is not enough.
-  void make_room(const Problem& p);
+  // Forgets what must go for it, and for so many bytes beside it; throws like get if that is not
+  // enough.
+  void make_room(const Problem& p, double beside_bytes = 0);
   bool holds(const Problem& p) const;
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.

@@ -80,6 +80,21 @@ json traffic_to_json(const Case& which, const Device& device) {
   return {{"dram_bytes", traffic.dram}, {"l2_bytes", traffic.l2}, {"shared_bytes", traffic.shared}};
 }
 
+json end_to_end_to_json(const Row& row) {
+  const auto hidden = row.hidden_share();
+  if (!hidden) return nullptr;
+  const PartTimes& parts = *row.parts;
+  const Problem& p = row.which.problem;
+  return {{"to_device_bytes", to_device_bytes(p)},
+          {"from_device_bytes", from_device_bytes(p)},
+          {"to_device_seconds", parts.to_device_seconds},
+          {"kernel_seconds", parts.kernel_seconds},
+          {"from_device_seconds", parts.from_device_seconds},
+          {"to_device_bytes_per_second", to_device_bytes(p) / parts.to_device_seconds},
+          {"from_device_bytes_per_second", from_device_bytes(p) / parts.from_device_seconds},
+          {"hidden_share", *hidden}};
+}
+
 json clocks_to_json(const Timing& timing) {
   json reasons = json::object();
   for (const auto& [name, share] : timing.card.reasons) reasons[name] = share;
@@ -111,8 +126,8 @@ std::optional<Baseline> Results::baseline(const Problem& p) const {
   std::optional<Baseline> best;
   for (const auto& [name, rows] : rows_) {
     const Row& row = rows.back();  // the last repetition
-    if (row.timed() && row.which.kernel->is_library() && row.which.problem == p &&
-        (!best || row.flop_per_second() > best->flop_per_second))
+    if (row.timed() && row.which.kernel->is_library() && !row.which.transfer &&
+        row.which.problem == p && (!best || row.flop_per_second() > best->flop_per_second))
       best = Baseline{row.which.kernel->label(), row.flop_per_second()};
   }
   if (best) return best;
@@ -120,9 +135,14 @@ std::optional<Baseline> Results::baseline(const Problem& p) const {
   return found == baselines_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<double> Results::of_roof(const Row& row) const {
+std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const {
   const Problem& p = row.which.problem;
-  const auto roof = roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p));
+  if (row.which.transfer) return std::nullopt;
+  return roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p), clocks);
+}
+
+std::optional<double> Results::of_roof(const Row& row) const {
+  const auto roof = roof_of(row);
   if (!roof || !row.timed()) return std::nullopt;
   return row.flop_per_second() / roof->flop_per_second;
 }
@@ -136,17 +156,17 @@ std::optional<Clocks> Results::clocks_of(const Row& row) const {
 }
 
 std::optional<double> Results::of_roof_at_clock(const Row& row) const {
-  const Problem& p = row.which.problem;
   const auto clocks = clocks_of(row);
   if (!clocks) return std::nullopt;
-  const auto roof = roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p), *clocks);
+  const auto roof = roof_of(row, *clocks);
   return roof ? std::optional(row.flop_per_second() / roof->flop_per_second) : std::nullopt;
 }
 
 std::optional<double> Results::of_library(const Row& row) const {
   if (row.timed() && row.versus && row.versus->library) return row.versus->ratio;
+  if (!row.timed() || row.which.transfer) return std::nullopt;
   const auto best = baseline(row.which.problem);
-  if (!best || !row.timed()) return std::nullopt;
+  if (!best) return std::nullopt;
   return row.flop_per_second() / best->flop_per_second;
 }
 
@@ -163,12 +183,10 @@ json Results::to_json(const Row& row) const {
   const bool timed = row.timed();
   json parameters = json::object();
   for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = parameter.value;
-  const double intensity = flop(p) / bytes_minimum(p);
-  const auto roof = roof_at(run_.ceilings, p.precision, intensity);
+  const auto roof = roof_of(row);
   const auto clocks = clocks_of(row);
-  const auto at_clock =
-      clocks ? roof_at(run_.ceilings, p.precision, intensity, *clocks) : std::nullopt;
-  const auto best = timed ? baseline(p) : std::nullopt;
+  const auto at_clock = clocks ? roof_of(row, *clocks) : std::nullopt;
+  const auto best = timed && !row.which.transfer ? baseline(p) : std::nullopt;
   const bool paired = timed && row.versus && row.versus->library;
 
   json seconds, verification, warmup;
@@ -190,6 +208,7 @@ json Results::to_json(const Row& row) const {
   return {{"kernel", kernel.name},
           {"family", kernel.family},
           {"parameters", parameters},
+          {"transfer", row.which.transfer ? json(name_of(*row.which.transfer)) : json(nullptr)},
           {"precision", traits_of(p.precision).name},
           {"layout", "nn"},
           {"m", p.m},
@@ -197,7 +216,7 @@ json Results::to_json(const Row& row) const {
           {"k", p.k},
           {"flop", flop(p)},
           {"bytes_minimum", bytes_minimum(p)},
-          {"flop_per_byte", intensity},
+          {"flop_per_byte", flop(p) / bytes_minimum(p)},
           {"traffic", traffic_to_json(row.which, run_.device)},
           {"variant", kernel.variant},
           {"rotation_sets", count_or_null(row.rotation_sets)},
@@ -221,6 +240,7 @@ json Results::to_json(const Row& row) const {
                       : best ? json(best->label)
                              : json(nullptr)},
           {"versus", timed && row.versus ? json_of(*row.versus) : json(nullptr)},
+          {"end_to_end", end_to_end_to_json(row)},
           {"verification", verification},
           {"clocks", timed ? clocks_to_json(timing) : json(nullptr)},
           {"conformance", timed ? json(conformance(row)) : json(nullptr)},

@@ -29,13 +29,17 @@ struct Row {
   std::vector<std::string> device_kernels;  // that one launch runs
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
-  std::string skipped, failed;  // why; at most one is not empty
+  std::optional<PartTimes> parts;  // of a case with a transfer
+  std::string skipped, failed;     // why; at most one is not empty
 
   bool timed() const {
     return skipped.empty() && failed.empty() && !timing.samples_seconds.empty();
   }
   double seconds() const { return timing.quantile_seconds(0.5); }
   double flop_per_second() const { return flop(which.problem) / seconds(); }
+  std::optional<double> hidden_share() const {
+    return timed() && parts ? std::optional(parts->hidden_share(seconds())) : std::nullopt;
+  }
 };
 
 // What holds for every row of a run.
@@ -74,7 +78,8 @@ class Results {
   const Row& reported(const std::string& name, std::int64_t repetition,
                       std::int64_t repetitions) const;
   bool all_timed(const std::string& name, std::int64_t repetitions) const;
-  // The fastest library row of the problem, else its stand-in.
+  // The fastest library row of the problem, else its stand-in. Rows that copy, too, stand beside
+  // neither a library nor a roof.
   std::optional<Baseline> baseline(const Problem& p) const;
   std::optional<double> of_roof(const Row& row) const;
   // Of the roof at the clocks that were seen while the row was timed.
@@ -97,6 +102,7 @@ class Results {
 
  private:
   std::optional<Clocks> clocks_of(const Row& row) const;
+  std::optional<Roof> roof_of(const Row& row, const Clocks& clocks = {}) const;
 
   Conditions run_;
   std::map<std::string, std::vector<Row>> rows_;

@@ -158,7 +158,8 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   if (const auto wrong = impossible(which, row.timing, row.rotation_sets))
     throw std::runtime_error(*wrong);
   doubt_ceilings(row);
-  row.device_kernels = backend_->kernel_names(active_->launches()[0]);
+  row.device_kernels = backend_->kernel_names(active_->kernel());
+  if (which.transfer) row.parts = active_->time_parts();
   if (!other) return;
   const bool raced = rival_can(*other, [&] {
     rival_->verify();
@@ -228,7 +229,7 @@ std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
 
 void Suite::measure_baseline(const Case& which) {
   const Problem& p = which.problem;
-  if (which.kernel->is_library() || results_->baseline(p)) return;
+  if (which.transfer || which.kernel->is_library() || results_->baseline(p)) return;
   if (std::ranges::find(without_library_, p) != without_library_.end()) return;
   std::vector<Case> libraries = make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind);
   std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
@@ -240,7 +241,7 @@ void Suite::measure_baseline(const Case& which) {
 
 // The kernel that --gemm_versus names, on the same problem: of several variants the fastest.
 std::optional<Case> Suite::rival_of(const Case& which) {
-  if (!options_.versus) return std::nullopt;
+  if (!options_.versus || which.transfer) return std::nullopt;
   const Problem& p = which.problem;
   std::vector<Case> rivals =
       make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind, options_.variants);

@@ -1,0 +1,419 @@
+// (label gpu) Matrices beyond 2^31 elements, and more rows than 64 times the longest grid.y: right
+// without an FP64 product of the whole, which with its magnitudes would take 34 GB.
+//
+// Three checks of C = A * B, all in FP64:
+//  - Freivalds (1977): C x = A (B x) for a few x of +1 and -1, every row;
+//  - 4,096 elements anywhere, computed exactly;
+//  - the corners of all tiles with 16, 32, 64, ... rows and columns, likewise.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "bench/cuda_check.hpp"
+#include "bench/problem_data.hpp"
+#include "bench/test_backend.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr int kVectors = 4, kThreads = 256, kWarp = 32;
+constexpr std::int64_t kSampled = 4096;
+constexpr std::int64_t kTile = 16;  // divides the other tiles
+
+// Elements or rows that a check refuses.
+struct Wrong {
+  unsigned long long count, first;  // the lowest index; row-major
+
+  __device__ void add(std::int64_t index) {
+    atomicAdd(&count, 1ULL);
+    atomicMin(&first, static_cast<unsigned long long>(index));
+  }
+};
+
+struct Findings {
+  Wrong rows = {0, ~0ULL}, sampled = rows, corners = rows;
+
+  bool none() const { return rows.count + sampled.count + corners.count == 0; }
+  std::string text(const Problem& p) const {
+    const auto elements = [&](const Wrong& wrong, const char* check) {
+      if (wrong.count == 0) return std::string();
+      return std::to_string(wrong.count) + " wrong elements among " + check + ", the first c[" +
+             std::to_string(wrong.first / p.n) + "," + std::to_string(wrong.first % p.n) + "]; ";
+    };
+    const std::string rows_text = rows.count == 0 ? ""
+                                                  : std::to_string(rows.count) +
+                                                        " rows differ from A (B x), the first is " +
+                                                        std::to_string(rows.first) + "; ";
+    return rows_text + elements(sampled, "4,096 samples") + elements(corners, "tile corners");
+  }
+};
+
+struct Matrices {
+  const float *a, *b, *c;
+};
+
+// What does not depend on C.
+struct Sketch {
+  const std::uint8_t* signs;  // of each column, one bit for each x
+  const double* abx;          // A (B x): kVectors for each row
+  const double* tolerance;    // of each row
+};
+
+__device__ double signed_by(double value, unsigned signs, int vector) {
+  return (signs >> vector & 1) != 0 ? -value : value;
+}
+
+__device__ double sum_of_warp(double value) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2)
+    value += __shfl_xor_sync(0xffffffff, value, lanes);
+  return value;
+}
+
+__device__ std::int64_t warp_index() {
+  return (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) / kWarp;
+}
+unsigned warp_blocks(std::int64_t warps) {
+  return static_cast<unsigned>((warps * kWarp + kThreads - 1) / kThreads);
+}
+
+__global__ void draw_signs(std::int64_t n, std::uint8_t* signs) {
+  const std::int64_t j = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (j < n) signs[j] = static_cast<std::uint8_t>(random_bits(99, j) >> 56);
+}
+
+// A warp for each row of B: B x, and the length of the row.
+__global__ void project_b(Problem p, const float* b, const std::uint8_t* signs, double* bx,
+                          double* lengths) {
+  const std::int64_t row = warp_index();
+  if (row >= p.k) return;
+  double sums[kVectors] = {}, squares = 0;
+  for (std::int64_t j = threadIdx.x % kWarp; j < p.n; j += kWarp) {
+    const double value = b[row * p.n + j];
+    for (int v = 0; v < kVectors; ++v) sums[v] += signed_by(value, signs[j], v);
+    squares += value * value;
+  }
+  for (int v = 0; v < kVectors; ++v) bx[row * kVectors + v] = sum_of_warp(sums[v]);
+  lengths[row] = sqrt(sum_of_warp(squares));
+}
+
+// A warp for each row of A: A (B x), and how far C x may be from it.
+//
+// An element of C is a sum of k products and has k + 2 errors, each of at most `round_off` times
+// its sum |a b|; x adds up those of a row. By the argument of bound_for they stay below
+// 8 sqrt(k + 2) round_off times the length of the row |A| |B|, which is at most the sum over l of
+// |a_l| times the length of row l of B (the triangle inequality).
+__global__ void project_a(Problem p, const float* a, const double* bx, const double* lengths,
+                          double round_off, double* abx, double* tolerance) {
+  const std::int64_t row = warp_index();
+  if (row >= p.m) return;
+  double sums[kVectors] = {}, size = 0;
+  for (std::int64_t l = threadIdx.x % kWarp; l < p.k; l += kWarp) {
+    const double value = a[row * p.k + l];
+    for (int v = 0; v < kVectors; ++v) sums[v] += value * bx[l * kVectors + v];
+    size += fabs(value) * lengths[l];
+  }
+  for (int v = 0; v < kVectors; ++v) abx[row * kVectors + v] = sum_of_warp(sums[v]);
+  tolerance[row] = 8 * sqrt(p.k + 2.0) * round_off * sum_of_warp(size);
+}
+
+// A warp for each row of C. NaN is not within any tolerance.
+__global__ void check_rows(Problem p, const float* c, Sketch sketch, Findings* findings) {
+  const std::int64_t row = warp_index();
+  if (row >= p.m) return;
+  double sums[kVectors] = {};
+  for (std::int64_t j = threadIdx.x % kWarp; j < p.n; j += kWarp) {
+    const double value = c[row * p.n + j];
+    for (int v = 0; v < kVectors; ++v) sums[v] += signed_by(value, sketch.signs[j], v);
+  }
+  bool right = true;
+  for (int v = 0; v < kVectors; ++v) {
+    const double error = fabs(sum_of_warp(sums[v]) - sketch.abx[row * kVectors + v]);
+    right = right && error <= sketch.tolerance[row];
+  }
+  if (!right && threadIdx.x % kWarp == 0) findings->rows.add(row);
+}
+
+__device__ bool is_right(const Problem& p, const Matrices& on, const Bound& bound, std::int64_t row,
+                         std::int64_t column) {
+  double expected = 0, magnitude = 0;
+  for (std::int64_t l = 0; l < p.k; ++l) {
+    const double product = double{on.a[row * p.k + l]} * double{on.b[l * p.n + column]};
+    expected += product;
+    magnitude += fabs(product);
+  }
+  return judge(on.c[row * p.n + column], expected, magnitude, bound).passed;
+}
+
+// The index of one of the elements that are drawn from all of C.
+__host__ __device__ std::int64_t sampled_index(const Problem& p, std::int64_t sample) {
+  return static_cast<std::int64_t>(random_bits(7, sample) % static_cast<std::uint64_t>(p.m * p.n));
+}
+
+__global__ void check_sampled(Problem p, Matrices on, Bound bound, Findings* findings) {
+  const std::int64_t sample = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (sample >= kSampled) return;
+  const std::int64_t index = sampled_index(p, sample);
+  if (!is_right(p, on, bound, index / p.n, index % p.n)) findings->sampled.add(index);
+}
+
+// Rows, or columns, in which tiles begin or end: 0, 15, 16, 31, ... and the last.
+constexpr std::int64_t edges_of(std::int64_t size) { return 2 * ((size + kTile - 1) / kTile); }
+__host__ __device__ std::int64_t edge(std::int64_t which, std::int64_t size) {
+  const std::int64_t at = which / 2 * kTile + which % 2 * (kTile - 1);
+  return at < size ? at : size - 1;
+}
+
+__global__ void check_corners(Problem p, Matrices on, Bound bound, std::int64_t across,
+                              std::int64_t count, Findings* findings) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += stride) {
+    const std::int64_t row = edge(i / across, p.m), column = edge(i % across, p.n);
+    if (!is_right(p, on, bound, row, column)) findings->corners.add(row * p.n + column);
+  }
+}
+
+template <typename T>
+T* as(const Buffer& buffer) {
+  return reinterpret_cast<T*>(buffer.get());
+}
+
+// The operands of a problem, a C between guards, and what it takes to check it.
+class LargeProblem {
+ public:
+  explicit LargeProblem(const Problem& p)
+      : p_(p),
+        bound_(bound_for(p)),
+        layout_(p),
+        memory_(cuda()->allocate(bytes(layout_.total))),
+        signs_(cuda()->allocate(bytes(p.n))),
+        abx_(cuda()->allocate(bytes(p.m * kVectors * 8))),
+        tolerance_(cuda()->allocate(bytes(p.m * 8))),
+        findings_(cuda()->allocate(sizeof(Findings))) {
+    cuda()->poison(memory_.get(), bytes(layout_.total));
+    cuda()->fill(memory_.get() + layout_.a, ElementType::f32, p.m * p.k, Fill::uniform, 2);
+    cuda()->fill(memory_.get() + layout_.b, ElementType::f32, p.k * p.n, Fill::uniform, 3);
+    const Buffer bx = cuda()->allocate(bytes(p.k * kVectors * 8));
+    const Buffer lengths = cuda()->allocate(bytes(p.k * 8));
+    cuda()->run([&](Stream stream) {
+      draw_signs<<<warp_blocks((p.n + kWarp - 1) / kWarp), kThreads, 0, stream>>>(
+          p.n, as<std::uint8_t>(signs_));
+      project_b<<<warp_blocks(p.k), kThreads, 0, stream>>>(
+          p, matrices().b, as<std::uint8_t>(signs_), as<double>(bx), as<double>(lengths));
+      project_a<<<warp_blocks(p.m), kThreads, 0, stream>>>(
+          p, matrices().a, as<double>(bx), as<double>(lengths),
+          traits_of(p.precision).accumulate_error, as<double>(abx_), as<double>(tolerance_));
+    });
+  }
+
+  Matrices matrices() const {
+    const auto at = [&](std::int64_t offset) {
+      return reinterpret_cast<const float*>(memory_.get() + offset);
+    };
+    return {at(layout_.a), at(layout_.b), at(layout_.c)};
+  }
+  float* c() const { return reinterpret_cast<float*>(memory_.get() + layout_.c); }
+  Operands operands() const { return {matrices().a, matrices().b, c()}; }
+
+  void poison() { cuda()->poison(c(), bytes(layout_.c_bytes)); }
+
+  // Of what now is in C.
+  Findings check() const {
+    auto* found = as<Findings>(findings_);
+    Findings findings;
+    cuda()->copy(found, &findings, sizeof findings);
+    const std::int64_t across = edges_of(p_.n), corners = edges_of(p_.m) * across;
+    cuda()->run([&](Stream stream) {
+      check_rows<<<warp_blocks(p_.m), kThreads, 0, stream>>>(
+          p_, c(), {as<std::uint8_t>(signs_), as<double>(abx_), as<double>(tolerance_)}, found);
+      check_sampled<<<kSampled / kThreads, kThreads, 0, stream>>>(p_, matrices(), bound_, found);
+      check_corners<<<4096, kThreads, 0, stream>>>(p_, matrices(), bound_, across, corners, found);
+    });
+    cuda()->copy(&findings, found, sizeof findings);
+    return findings;
+  }
+
+  std::string complaint() const {
+    const Findings findings = check();
+    std::string text = findings.none() ? "" : findings.text(p_);
+    const std::int64_t end = layout_.c + layout_.c_bytes;
+    if (cuda()->first_changed(memory_.get() + end, bytes(layout_.total - end)) >= 0)
+      text += "wrote past the end of C";
+    if (cuda()->last_changed(memory_.get() + layout_.c - kGuardBytes, kGuardBytes) >= 0)
+      text += "wrote before the beginning of C";
+    return text;
+  }
+
+ private:
+  static std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+  Problem p_;
+  Bound bound_;
+  OperandLayout layout_;
+  Buffer memory_, signs_, abx_, tolerance_, findings_;
+};
+
+void expect_all_right(const Shape& shape) {
+  SKIP_WITHOUT_GPU();
+  const Problem p{shape.m, shape.n, shape.k, Precision::f32};
+  const double needed = bytes_minimum(p) + 8.0 * (kVectors + 1) * (p.m + p.k) + (512 << 20);
+  if (const double free = cuda()->free_bytes(); needed > free)
+    GTEST_SKIP() << name_of(shape) << " needs " << std::ceil(1e-9 * needed) << " GB of memory, and "
+                 << 1e-9 * free << " are free";
+  LargeProblem problem(p);
+  int checked = 0;
+  for (const Case& one : make_cases({shape}, {p.precision}, Device::Kind::gpu)) {
+    const RegisteredKernel& kernel = *one.kernel;
+    if (kernel.is_library()) continue;
+    if (kernel.unsupported && kernel.unsupported(p, cuda()->device())) continue;
+    problem.poison();
+    cuda()->run(kernel.prepare(p, cuda()->device(), problem.operands()));
+    EXPECT_EQ(problem.complaint(), "") << one.name();
+    ++checked;
+  }
+  EXPECT_GT(checked, 0);
+}
+
+TEST(LargeSizes, AreRightWithMoreThanTwoToThe31ElementsInCOnTheGpu) {
+  expect_all_right({46400, 46400, 8});
+}
+
+TEST(LargeSizes, AreRightWithMoreThanTwoToThe31ElementsInAOnTheGpu) {
+  expect_all_right({70000, 8, 32768});
+}
+
+// More than gridDim.y holds, whatever tile up to 64 rows it counts.
+TEST(LargeSizes, AreRightWithMoreRowsThanTheGridHasOnTheGpu) { expect_all_right({4194307, 8, 16}); }
+
+// --- What the checks refuse ----------------------------------------------------------------------
+
+// C = A * B, rounded once.
+__global__ void multiply(Problem p, Matrices on, float* c) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= p.m * p.n) return;
+  double sum = 0;
+  for (std::int64_t l = 0; l < p.k; ++l)
+    sum += double{on.a[i / p.n * p.k + l]} * double{on.b[l * p.n + i % p.n]};
+  c[i] = static_cast<float>(sum);
+}
+
+class LargeSizeChecks : public testing::Test {
+ protected:
+  static constexpr Problem kProblem{1037, 777, 33, Precision::f32};
+
+  void SetUp() override {
+    SKIP_WITHOUT_GPU();
+    problem_ = std::make_unique<LargeProblem>(kProblem);
+    problem_->poison();
+    cuda()->run([&](Stream stream) {
+      const std::int64_t blocks = (kProblem.m * kProblem.n + kThreads - 1) / kThreads;
+      multiply<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
+          kProblem, problem_->matrices(), problem_->c());
+    });
+    ASSERT_EQ(problem_->complaint(), "");
+  }
+
+  void set(std::int64_t index, float value) {
+    cuda()->copy(problem_->c() + index, &value, sizeof value);
+  }
+  float get(std::int64_t index) {
+    float value = 0;
+    cuda()->copy(&value, problem_->c() + index, sizeof value);
+    return value;
+  }
+
+  static bool is_corner(std::int64_t index) {
+    const auto on_edge = [](std::int64_t at, std::int64_t size) {
+      for (std::int64_t i = 0; i < edges_of(size); ++i)
+        if (edge(i, size) == at) return true;
+      return false;
+    };
+    return on_edge(index / kProblem.n, kProblem.m) && on_edge(index % kProblem.n, kProblem.n);
+  }
+  static bool is_sampled(std::int64_t index) {
+    for (std::int64_t i = 0; i < kSampled; ++i)
+      if (sampled_index(kProblem, i) == index) return true;
+    return false;
+  }
+  // Seen by the rows alone.
+  static std::int64_t hidden_index() {
+    std::int64_t index = kProblem.m * kProblem.n / 3;
+    while (is_corner(index) || is_sampled(index)) ++index;
+    return index;
+  }
+
+  std::unique_ptr<LargeProblem> problem_;
+};
+
+TEST_F(LargeSizeChecks, RowsRefuseOneWrongElementWhereverItIsOnTheGpu) {
+  const std::int64_t index = hidden_index();
+  for (const float by : {2e-2F, -1.0F, std::nanf(""), HUGE_VALF}) {
+    const float right = get(index);
+    set(index, right + by);
+    const Findings found = problem_->check();
+    EXPECT_EQ(found.rows.count, 1U) << by;
+    EXPECT_EQ(found.rows.first, static_cast<unsigned long long>(index / kProblem.n)) << by;
+    EXPECT_EQ(found.sampled.count + found.corners.count, 0U) << by;
+    set(index, right);
+    EXPECT_TRUE(problem_->check().none());
+  }
+}
+
+// Less than what the rows of this C can tell.
+TEST_F(LargeSizeChecks, SamplesAndCornersRefuseASmallErrorOnTheGpu) {
+  std::int64_t sample = 0;
+  while (is_corner(sampled_index(kProblem, sample))) ++sample;
+  const std::int64_t index = sampled_index(kProblem, sample), corner = 32 * kProblem.n + 15;
+  set(index, get(index) + 1e-4F);
+  Findings found = problem_->check();
+  EXPECT_GE(found.sampled.count, 1U);
+  EXPECT_EQ(found.sampled.first, static_cast<unsigned long long>(index));
+  EXPECT_EQ(found.corners.count, 0U);
+  set(corner, get(corner) + 1e-4F);
+  found = problem_->check();
+  EXPECT_EQ(found.corners.count, 1U);
+  EXPECT_EQ(found.corners.first, static_cast<unsigned long long>(corner));
+  EXPECT_EQ(found.rows.count, 0U);
+}
+
+TEST_F(LargeSizeChecks, SamplesAndCornersRefuseNaNOnTheGpu) {
+  std::int64_t sample = 0;
+  while (is_corner(sampled_index(kProblem, sample))) ++sample;
+  set(sampled_index(kProblem, sample), std::nanf(""));
+  set(kProblem.m * kProblem.n - 1, std::nanf(""));
+  const Findings found = problem_->check();
+  EXPECT_GE(found.sampled.count, 1U);
+  EXPECT_GE(found.corners.count, 1U);
+  EXPECT_EQ(found.rows.count, 2U);
+}
+
+TEST_F(LargeSizeChecks, AllRefuseARowThatIsShiftedOnTheGpu) {
+  std::int64_t sample = 0;  // one in a row with which tiles begin
+  while (sampled_index(kProblem, sample) / kProblem.n % kTile != 0) ++sample;
+  const std::int64_t row = sampled_index(kProblem, sample) / kProblem.n, first = row * kProblem.n;
+  const Buffer copy = cuda()->allocate(kProblem.n * sizeof(float));
+  cuda()->copy(copy.get(), problem_->c() + first, kProblem.n * sizeof(float));
+  cuda()->copy(problem_->c() + first + 1, copy.get(), (kProblem.n - 1) * sizeof(float));
+  const Findings found = problem_->check();
+  EXPECT_EQ(found.rows.count, 1U);
+  EXPECT_EQ(found.rows.first, static_cast<unsigned long long>(row));
+  EXPECT_GT(found.corners.count, 0U);
+  EXPECT_GT(found.sampled.count, 0U);
+}
+
+TEST_F(LargeSizeChecks, AllRefuseACThatNobodyWroteOnTheGpu) {
+  problem_->poison();
+  const Findings found = problem_->check();
+  EXPECT_EQ(found.rows.count, static_cast<unsigned long long>(kProblem.m));
+  EXPECT_EQ(found.sampled.count, static_cast<unsigned long long>(kSampled));
+  EXPECT_EQ(found.corners.count,
+            static_cast<unsigned long long>(edges_of(kProblem.m) * edges_of(kProblem.n)));
+}
+
+TEST_F(LargeSizeChecks, GuardsRefuseAnElementPastTheEndOnTheGpu) {
+  set(kProblem.m * kProblem.n, 0);
+  EXPECT_EQ(problem_->complaint(), "wrote past the end of C");
+}
+
+}  // namespace
+}  // namespace gemm::bench

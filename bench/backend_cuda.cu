@@ -65,7 +65,20 @@ void with_type(ElementType type, F&& f) {
       return f(__nv_bfloat16{});
     case ElementType::f16:
       return f(__half{});
+    case ElementType::f64:
+      return f(double{});
+    case ElementType::s32:
+      return f(std::int32_t{});
   }
+}
+
+// Exact for every element type; the 16-bit ones have a conversion to float alone.
+template <typename T>
+__device__ double as_double(T value) {
+  if constexpr (sizeof(T) == 2)
+    return static_cast<double>(static_cast<float>(value));
+  else
+    return static_cast<double>(value);
 }
 
 __global__ void empty_kernel() {}
@@ -74,7 +87,7 @@ template <typename T>
 __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
-    to[i] = static_cast<T>(fill_value(fill, seed, i));
+    to[i] = fill_element<T>(fill, seed, i);
 }
 
 // 64 x 64 results a block, 4 x 4 a thread, in FP64; both sums in one pass over A and B.
@@ -94,13 +107,10 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, double* expe
   for (std::int64_t step = 0; step < p.k; step += kDepth) {
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
       const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
-      a_tile[i % kDepth][i / kDepth] =
-          row < p.m && a_k < p.k ? static_cast<double>(static_cast<float>(a[row * p.k + a_k]))
-                                 : 0.0;
+      a_tile[i % kDepth][i / kDepth] = row < p.m && a_k < p.k ? as_double(a[row * p.k + a_k]) : 0.0;
       const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
       b_tile[i / kTile][i % kTile] =
-          column < p.n && b_k < p.k ? static_cast<double>(static_cast<float>(b[b_k * p.n + column]))
-                                    : 0.0;
+          column < p.n && b_k < p.k ? as_double(b[b_k * p.n + column]) : 0.0;
     }
     __syncthreads();
     for (int l = 0; l < kDepth; ++l)
@@ -130,7 +140,7 @@ __global__ void judge_kernel(std::int64_t count, const T* c, const double* expec
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < count; i += stride)
-    verdict.add(i, static_cast<double>(static_cast<float>(c[i])), expected[i], magnitude[i], bound);
+    verdict.add(i, as_double(c[i]), expected[i], magnitude[i], bound);
   shared[threadIdx.x] = verdict;
   __syncthreads();
   for (int half = kJudges / 2; half > 0; half /= 2) {

@@ -10,10 +10,11 @@ std::string Case::name() const {
 }
 
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,
-                             const std::vector<Precision>& precisions, Device::Kind kind) {
+                             const std::vector<Precision>& precisions, Device::Kind kind,
+                             bool variants) {
   std::vector<const RegisteredKernel*> kernels;
   for (const RegisteredKernel& kernel : registry())
-    if (kernel.runs_on == kind) kernels.push_back(&kernel);
+    if (kernel.runs_on == kind && (variants || !kernel.variant)) kernels.push_back(&kernel);
   std::ranges::stable_partition(kernels, &RegisteredKernel::is_library);
 
   std::vector<Case> cases;

@@ -19,9 +19,11 @@ struct Case {
 };
 
 // Problem by problem, so that operands and reference are made once, and libraries before the
-// kernels that are compared with them. An empty list of precisions means all.
+// kernels that are compared with them. An empty list of precisions means all; the points of tuning
+// spaces are left out unless `variants`.
 std::vector<Case> make_cases(const std::vector<Shape>& shapes,
-                             const std::vector<Precision>& precisions, Device::Kind kind);
+                             const std::vector<Precision>& precisions, Device::Kind kind,
+                             bool variants = false);
 
 // Does --gemm_versus=text mean this kernel? "library", "cuBLAS" or "cuBLAS/math:pedantic".
 bool is_versus(const std::string& text, const RegisteredKernel& kernel);

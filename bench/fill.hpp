@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace gemm::bench {
 
@@ -36,13 +37,34 @@ constexpr float normal_value(std::uint64_t seed, std::uint64_t index) {
          0x1p-17F;  // deviation of a part: 2^16/sqrt(12)
 }
 
-// uniform: multiples of 2^-23 in [-1, 1); integers: -4..4, exact in every precision.
+// uniform: multiples of 2^-23 in [-1, 1); integers: -4..4, exact in every precision but as sums of
+// more than a million products in FP32.
 constexpr float fill_value(Fill fill, std::uint64_t seed, std::uint64_t index) {
   if (fill == Fill::zeros) return 0;
   if (fill == Fill::normal) return normal_value(seed, index);
   const std::uint64_t bits = random_bits(seed, index);
   if (fill == Fill::integers) return static_cast<float>(static_cast<int>(bits % 9) - 4);
   return static_cast<float>(static_cast<std::int32_t>(bits >> 40) - (1 << 23)) * 0x1p-23F;
+}
+
+// An element of a matrix of T. FP64 gets all of its digits, so that it draws the power of real
+// data; 32-bit integers are -64 to 63, which keeps sums of kLongestExactSum products exact.
+template <typename T>
+constexpr T fill_element(Fill fill, std::uint64_t seed, std::uint64_t index) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (fill == Fill::uniform)
+      return static_cast<double>(static_cast<std::int64_t>(random_bits(seed, index) >> 10) -
+                                 (std::int64_t{1} << 53)) *
+             0x1p-53;
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    if (fill == Fill::uniform)
+      return static_cast<std::int32_t>(random_bits(seed, index) >> 57) - 64;
+    if (fill == Fill::normal) {
+      const auto value = static_cast<std::int32_t>(16 * normal_value(seed, index));
+      return value < -64 ? -64 : value > 63 ? 63 : value;
+    }
+  }
+  return static_cast<T>(fill_value(fill, seed, index));
 }
 
 }  // namespace gemm::bench

@@ -80,6 +80,11 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
   if (count_cases(make_cases(cpu_shapes, options.precisions, Device::Kind::cpu), filter) > 0)
     throw BadInput("--benchmark_filter=" + filter +
                    " selects CPU kernels only: add --gemm_device=cpu");
+  if (!options.variants &&
+      count_cases(make_cases(parse_shapes(options.shapes, kind), options.precisions, kind, true),
+                  filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " selects points of a tuning space only: add --gemm_variants=all");
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
 }
 
@@ -114,8 +119,8 @@ int run(int argc, char** argv) {
     return 0;
   }
 
-  const std::vector<Case> cases =
-      make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind);
+  const std::vector<Case> cases = make_cases(parse_shapes(options.shapes, device.kind),
+                                             options.precisions, device.kind, options.variants);
   std::vector<std::string> google_arguments(argv, argv + argc);
   const std::string out = google_flag(google_arguments, "out");
   check_google_flags(google_arguments);

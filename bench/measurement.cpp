@@ -19,6 +19,9 @@ void Measurement::prepare(double seconds_left) {
   const Kernel& kernel = *case_.kernel;
   if (kernel.unsupported != nullptr)
     if (const auto why = kernel.unsupported(case_.problem, backend_.device())) throw Skipped(*why);
+  if (case_.problem.precision == Precision::s32 && case_.problem.k > kLongestExactSum)
+    throw Skipped("sums of more than " + std::to_string(kLongestExactSum) +
+                  " products may leave 32 bits");
   if (seconds_left <= 0)
     throw Skipped("the run budget of " + seconds_text(*options_.run_budget_seconds) + " is spent");
   try {

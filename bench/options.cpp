@@ -89,10 +89,16 @@ const std::vector<Option>& table() {
   static const std::vector<Option> options = {
       {"device", "auto|cpu|INDEX", "the first GPU if there is one, else the CPU",
        [](Options& o, const std::string& v) { o.device = device(v); }},
-      {"shapes", "LIST", "sizes 256 or MxNxK, sets (default, square, quick), .json files",
+      {"shapes", "LIST",
+       "sizes 256 or MxNxK, sets (default, square, seeds, ragged, llm, skinny, quick), .json files",
        [](Options& o, const std::string& v) { o.shapes = v; }},
-      {"precisions", "LIST", "of f32, tf32, bf16, f16; default: all that a kernel has",
+      {"precisions", "LIST", "of f32, tf32, bf16, f16, f64, s32; default: all that a kernel has",
        [](Options& o, const std::string& v) { o.precisions = precisions(v); }},
+      {"variants", "default|all",
+       "tunable kernels with their tuned parameters (default), or every point of their space too",
+       [](Options& o, const std::string& v) {
+         o.variants = choice<bool>(v, {{"default", false}, {"all", true}});
+       }},
       {"fill", "uniform|normal|integers|zeros",
        "operand values: uniform in [-1,1] (default); integers and zeros mislead on power",
        [](Options& o, const std::string& v) {

@@ -24,6 +24,7 @@ struct Options {
   std::string device = "auto";  // auto, cpu, or the index of a GPU
   std::string shapes = "default";
   std::vector<Precision> precisions;  // empty: all
+  bool variants = false;              // the points of tuning spaces too
   Fill fill = Fill::uniform;
   std::uint64_t seed = 1;
   bool rotate = true;  // operand sets take turns

@@ -32,7 +32,7 @@ TEST(Shapes, ReadsCubesBoxesAndLists) {
 }
 
 TEST(Shapes, KnowsTheNamedSets) {
-  for (const char* set : {"default", "square", "quick"}) {
+  for (const char* set : {"default", "square", "quick", "seeds", "ragged", "llm", "skinny"}) {
     EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
     EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
   }

@@ -11,10 +11,10 @@ namespace {
 // Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX
 // Blackwell (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the
 // rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp holds them against
-// data sheets.
+// data sheets. FP64 is that of the tensor cores where they have it (8.0, 9.0, 10.0).
 struct Rates {
   int compute_capability;
-  int fp32, tf32, bf16, fp16;
+  int fp32, tf32, bf16, fp16, fp64, int32;
   // NVIDIA halves TF32, BF16 and FP16-with-FP32-accumulate on products whose name begins "NVIDIA
   // GeForce".
   bool halved_on_geforce;
@@ -24,15 +24,20 @@ struct Rates {
 };
 
 constexpr Rates kRates[] = {
-    {75, 128, 0, 0, 1024, true, 1},
-    {80, 128, 1024, 2048, 2048, false, 1},
-    {86, 256, 512, 1024, 1024, true, 1},
-    {89, 256, 512, 1024, 1024, true, 1},
-    {90, 256, 2048, 4096, 4096, false, 1830.0 / 1980.0},
-    {100, 256, 4096, 8192, 8192, false, 1855.0 / 1965.0},
-    {103, 256, 4096, 8192, 8192, false, 1},
-    {120, 256, 512, 1024, 1024, true, 1},
+    {75, 128, 0, 0, 1024, 4, 128, true, 1},
+    {80, 128, 1024, 2048, 2048, 128, 128, false, 1},
+    {86, 256, 512, 1024, 1024, 4, 128, true, 1},
+    {89, 256, 512, 1024, 1024, 4, 128, true, 1},
+    {90, 256, 2048, 4096, 4096, 256, 128, false, 1830.0 / 1980.0},
+    {100, 256, 4096, 8192, 8192, 128, 128, false, 1855.0 / 1965.0},
+    {103, 256, 4096, 8192, 8192, 4, 0, false, 1},
+    {120, 256, 512, 1024, 1024, 4, 128, true, 1},
 };
+
+// The units that draw so much that data sheets quote them at a lower clock.
+bool at_tensor_clock(Unit unit) {
+  return unit == Unit::tf32_tensor || unit == Unit::bf16_tensor || unit == Unit::fp16_tensor;
+}
 
 const Rates* rates_of(int compute_capability) {
   const auto* found = std::ranges::find(kRates, compute_capability, &Rates::compute_capability);
@@ -71,7 +76,7 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
                 " has none");
   if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
   const double clock =
-      *device.clock_hz * (traits.unit == Unit::fp32_fma ? 1 : rates->tensor_clock_share);
+      *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);
   return {
       std::string(traits.unit_name),
       traits.precision,
@@ -113,7 +118,10 @@ std::optional<double> flop_per_clock(int compute_capability, Unit unit,
                                      std::string_view device_name) {
   const Rates* rates = rates_of(compute_capability);
   if (rates == nullptr) return std::nullopt;
-  if (unit == Unit::fp32_fma) return rates->fp32;
+  const auto known = [](int rate) { return rate > 0 ? std::optional<double>(rate) : std::nullopt; };
+  if (unit == Unit::fp32_fma) return known(rates->fp32);
+  if (unit == Unit::fp64) return known(rates->fp64);
+  if (unit == Unit::int32_imad) return known(rates->int32);
   // TU116 and TU117 (GTX 16xx, T400 to T1200, MX450) are 7.5 without tensor cores.
   const bool turing_with_tensor_cores = device_name.find("RTX") != std::string_view::npos ||
                                         device_name.ends_with("T4") || device_name.ends_with("T4G");
@@ -122,8 +130,7 @@ std::optional<double> flop_per_clock(int compute_capability, Unit unit,
   const int rate = unit == Unit::tf32_tensor   ? rates->tf32
                    : unit == Unit::bf16_tensor ? rates->bf16
                                                : rates->fp16;
-  if (rate == 0) return std::nullopt;
-  return halved ? rate / 2.0 : rate;
+  return known(halved ? rate / 2 : rate);
 }
 
 std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given) {

@@ -71,6 +71,15 @@ json json_of(const Versus& versus) {
           {"samples", versus.samples}};
 }
 
+// What the kernel is said to move, on the problem of the row.
+json traffic_to_json(const Case& which, const Device& device) {
+  const Kernel& kernel = *which.kernel;
+  if (!kernel.traffic || (kernel.unsupported && kernel.unsupported(which.problem, device)))
+    return nullptr;
+  const Traffic traffic = kernel.traffic(which.problem, device);
+  return {{"dram_bytes", traffic.dram}, {"l2_bytes", traffic.l2}, {"shared_bytes", traffic.shared}};
+}
+
 json clocks_to_json(const Timing& timing) {
   json reasons = json::object();
   for (const auto& [name, share] : timing.card.reasons) reasons[name] = share;
@@ -189,7 +198,8 @@ json Results::to_json(const Row& row) const {
           {"flop", flop(p)},
           {"bytes_minimum", bytes_minimum(p)},
           {"flop_per_byte", intensity},
-          {"traffic", nullptr},
+          {"traffic", traffic_to_json(row.which, run_.device)},
+          {"variant", kernel.variant},
           {"rotation_sets", count_or_null(row.rotation_sets)},
           {"batch", count_or_null(row.batch)},
           {"launch", text_or_null(row.launch)},
@@ -251,6 +261,7 @@ json Results::run_to_json() const {
           {"conformance", text_or_null(line)},
           {"method",
            {{"timer", run_.timer},
+            {"variants", options.variants ? "all" : "default"},
             {"fill", name_of(options.fill)},
             {"seed", options.seed},
             {"cache", options.rotate ? "rotate" : "hot"},

@@ -289,6 +289,7 @@ std::string RecordReporter::document(bool complete) const {
   std::ranges::stable_sort(kernels, {}, [](const auto* kernel) { return kernel->rung; });
   for (const RegisteredKernel* kernel : kernels)
     run["kernels"].push_back({{"name", kernel->name},
+                              {"tunable", is_tunable(kernel->name)},
                               {"family", kernel->family},
                               {"rung", kernel->rung},
                               {"idea", kernel->idea},

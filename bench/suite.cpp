@@ -242,7 +242,8 @@ void Suite::measure_baseline(const Case& which) {
 std::optional<Case> Suite::rival_of(const Case& which) {
   if (!options_.versus) return std::nullopt;
   const Problem& p = which.problem;
-  std::vector<Case> rivals = make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind);
+  std::vector<Case> rivals =
+      make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind, options_.variants);
   std::erase_if(rivals, [&](const Case& one) { return !is_versus(*options_.versus, *one.kernel); });
   if (std::ranges::any_of(rivals, [&](const Case& one) { return one.kernel == which.kernel; }))
     return std::nullopt;  // it would race against itself

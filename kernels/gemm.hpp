@@ -26,7 +26,10 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-// The mathematics, never the padding of a tile.
+// Of s32 problems: operands are -64 to 63, so that no sum of products leaves 32 bits.
+constexpr std::int64_t kLongestExactSum = (std::int64_t{1} << 31) / (64 * 64) - 1;
+
+// The mathematics, never the padding of a tile; integer operations count alike.
 constexpr double flop(const Problem& p) { return 2.0 * p.m * p.n * p.k; }
 
 // Each input read once, the output written once.
@@ -45,6 +48,15 @@ struct Device {
   int sm_count = 0;            // 0 on a CPU
   int cores = 0;               // hardware threads that a CPU kernel may use; 0 on a GPU
   std::int64_t last_level_cache_bytes = 0;
+};
+
+// Bytes that one launch asks of each level of memory, by its tile sizes: a model, that counters can
+// contradict.
+struct Traffic {
+  double dram;  // every matrix once, and what the kernel stores and loads again beside them
+  double l2;    // what its warps load and store in global memory, in sectors of 32 bytes; what the
+                // L1 may still catch is not taken off
+  double shared;  // 128 for each wavefront, so that bank conflicts count
 };
 
 // Pointers into the memory of the device. c holds anything before a launch, NaN included.
@@ -67,14 +79,18 @@ struct Kernel {
   std::string_view idea;              // what this rung adds, in one sentence
   std::string_view source;            // where the idea comes from
   int rung = 0;                       // place on the ladder, simplest first; 0 for a library
+  bool variant = false;               // a point of a tuning space, run only when asked for
   std::vector<Precision> precisions;  // those it can compute at all
 
   // Why it cannot run this problem on this device, or nothing; may be null: runs everywhere.
-  std::optional<std::string> (*unsupported)(const Problem&, const Device&) = nullptr;
+  std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported;
+
+  // May be null: no model.
+  std::function<Traffic(const Problem&, const Device&)> traffic;
 
   // Untimed, once for each operand set: plans, handles, tensor maps and workspaces are made here
   // and live as long as the Launch does. Throws std::exception if that fails.
-  Launch (*prepare)(const Problem&, const Device&, const Operands&) = nullptr;
+  std::function<Launch(const Problem&, const Device&, const Operands&)> prepare;
 };
 
 }  // namespace gemm

@@ -9,12 +9,13 @@
 
 namespace gemm {
 
-enum class Precision { f32, tf32, bf16, f16 };
+enum class Precision { f32, tf32, bf16, f16, f64, s32 };
 
-enum class ElementType { f32, bf16, f16 };
+enum class ElementType { f32, bf16, f16, f64, s32 };
 
-// The unit whose peak is the compute roof.
-enum class Unit { fp32_fma, tf32_tensor, bf16_tensor, fp16_tensor };
+// The unit whose peak is the compute roof: the fastest that computes the precision. FP64 is exact
+// on tensor cores too, which some devices have for it.
+enum class Unit { fp32_fma, tf32_tensor, bf16_tensor, fp16_tensor, fp64, int32_imad };
 
 struct PrecisionTraits {
   Precision precision;
@@ -24,15 +25,16 @@ struct PrecisionTraits {
   Unit unit;
   std::string_view unit_name;
 
-  // Unit round-offs, as relative errors. Tensor cores align and truncate their sums, so they are
-  // granted a whole ulp; TF32 operands may be truncated to 10 bits as well as rounded.
+  // Unit round-offs, as relative errors; all zero where nothing is rounded. Tensor cores align and
+  // truncate their sums, so they are granted a whole ulp; TF32 operands may be truncated to 10 bits
+  // as well as rounded.
   double accumulate_error;  // of one addition
   double input_error;       // of one product, from rounding both operands inside the kernel
   double output_error;      // of storing the result
   double output_smallest;   // half the smallest subnormal of the output: absolute error near zero
 };
 
-inline constexpr std::array<PrecisionTraits, 4> kPrecisions = {{
+inline constexpr std::array<PrecisionTraits, 6> kPrecisions = {{
     {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, "FP32 FMA",
      0x1p-24, 0, 0, 0},
     {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor,
@@ -41,6 +43,11 @@ inline constexpr std::array<PrecisionTraits, 4> kPrecisions = {{
      "BF16 tensor core", 0x1p-23, 0, 0x1p-8, 0},
     {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor,
      "FP16 tensor core", 0x1p-23, 0, 0x1p-11, 0x1p-25},
+    // The reference is an FP64 product too: its own errors are granted beside the kernel's.
+    {Precision::f64, "f64", ElementType::f64, ElementType::f64, 8, 8, Unit::fp64, "FP64", 0x1p-52,
+     0, 0, 0},
+    {Precision::s32, "s32", ElementType::s32, ElementType::s32, 4, 4, Unit::int32_imad,
+     "INT32 IMAD", 0, 0, 0, 0},
 }};
 
 constexpr const PrecisionTraits& traits_of(Precision precision) {

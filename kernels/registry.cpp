@@ -1,8 +1,12 @@
 #include "kernels/registry.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace gemm {
@@ -12,6 +16,29 @@ namespace {
 std::vector<RegisteredKernel>& kernels() {
   static std::vector<RegisteredKernel> all;
   return all;
+}
+
+const std::initializer_list<TunedPoint> kTuned = {
+#include "kernels/tuned.inc"
+};
+
+std::string joined(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const Parameter& parameter : parameters)
+    text += (text.empty() ? "" : "/") + parameter.name + ":" + parameter.value;
+  return text;
+}
+
+// How far a tuned point is from a problem, what matters most first.
+std::tuple<bool, int, double> distance(const TunedPoint& tuned, const Problem& p,
+                                       const Device& device) {
+  const auto octaves = [](std::int64_t x, std::int64_t y) {
+    return std::fabs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+  };
+  return {
+      tuned.precision != p.precision,
+      std::abs(tuned.compute_capability - device.compute_capability),
+      octaves(tuned.shape[0], p.m) + octaves(tuned.shape[1], p.n) + octaves(tuned.shape[2], p.k)};
 }
 
 void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device::Kind> runs_on) {
@@ -29,10 +56,35 @@ void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device:
 }  // namespace
 
 std::string RegisteredKernel::label() const {
-  std::string label{name};
-  for (const Parameter& parameter : parameters)
-    label += "/" + parameter.name + ":" + parameter.value;
-  return label;
+  return std::string(name) + (parameters.empty() ? "" : "/") + joined(parameters);
+}
+
+bool is_tunable(std::string_view name) {
+  return std::ranges::any_of(registry(), [&](const RegisteredKernel& kernel) {
+    return kernel.name == name && kernel.variant;
+  });
+}
+
+std::span<const TunedPoint> tuned_points() { return kTuned; }
+
+const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoint> table,
+                    const Problem& p, const Device& device) {
+  const Kernel* best = nullptr;
+  std::optional<std::tuple<bool, int, double>> nearest;
+  for (const Kernel& point : points) {
+    if (std::ranges::find(point.precisions, p.precision) == point.precisions.end()) continue;
+    if (point.unsupported && point.unsupported(p, device)) continue;
+    if (best == nullptr) best = &point;
+    const std::string parameters = joined(point.parameters);
+    for (const TunedPoint& entry : table) {
+      if (entry.kernel != point.name || entry.parameters != parameters) continue;
+      const auto far = distance(entry, p, device);
+      if (nearest && far >= *nearest) continue;
+      nearest = far;
+      best = &point;
+    }
+  }
+  return best;
 }
 
 const std::vector<RegisteredKernel>& registry() { return kernels(); }
@@ -43,6 +95,39 @@ Registration::Registration(Kernel kernel, std::source_location file) {
 
 Registration::Registration(Kernel kernel, Device::Kind runs_on, std::source_location file) {
   add(std::move(kernel), file.file_name(), runs_on);
+}
+
+TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source_location file) {
+  Kernel chosen = points.at(0);
+  chosen.parameters.clear();
+  for (Kernel& point : points) {
+    for (const Precision precision : point.precisions)
+      if (std::ranges::find(chosen.precisions, precision) == chosen.precisions.end())
+        chosen.precisions.push_back(precision);
+    point.variant = true;
+  }
+  std::ranges::sort(chosen.precisions);
+  const auto all = std::make_shared<const std::vector<Kernel>>(std::move(points));
+  const auto pick = [all](const Problem& p, const Device& device) {
+    return tuned(*all, kTuned, p, device);
+  };
+  chosen.unsupported = [all, pick](const Problem& p,
+                                   const Device& device) -> std::optional<std::string> {
+    if (pick(p, device) != nullptr) return std::nullopt;
+    for (const Kernel& point : *all)
+      if (point.unsupported)
+        if (auto why = point.unsupported(p, device)) return why;
+    return "no point of its tuning space has this precision";
+  };
+  if (chosen.traffic)
+    chosen.traffic = [pick](const Problem& p, const Device& device) {
+      return pick(p, device)->traffic(p, device);
+    };
+  chosen.prepare = [pick](const Problem& p, const Device& device, const Operands& o) {
+    return pick(p, device)->prepare(p, device, o);
+  };
+  add(std::move(chosen), file.file_name(), std::nullopt);
+  for (const Kernel& point : *all) add(point, file.file_name(), std::nullopt);
 }
 
 }  // namespace gemm

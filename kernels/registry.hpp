@@ -2,7 +2,10 @@
 // adding one file.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,9 @@ struct RegisteredKernel : Kernel {
 // Ordered by rung, then by the order of registration within a file. Labels are unique.
 const std::vector<RegisteredKernel>& registry();
 
+// Whether some of the kernel's variants are points of a tuning space.
+bool is_tunable(std::string_view name);
+
 // A namespace-scope object of this type in a kernel's file puts the kernel into the registry.
 // Libraries exist for both kinds of device and say which they run on.
 struct Registration {
@@ -30,5 +36,30 @@ struct Registration {
   Registration(Kernel kernel, Device::Kind runs_on,
                std::source_location file = std::source_location::current());
 };
+
+// The same for a tunable kernel, given all points of its space, the one to take by default first:
+// each becomes a variant, and beside them stands the kernel without parameters, which takes the
+// point that tools/tune found to be the fastest for the most similar problem on the most similar
+// device (kernels/tuned.inc), or the first that supports the problem.
+struct TunableRegistration {
+  explicit TunableRegistration(std::vector<Kernel> points,
+                               std::source_location file = std::source_location::current());
+};
+
+// What was found to be the fastest, where.
+struct TunedPoint {
+  std::string_view kernel;
+  Precision precision;
+  int compute_capability;
+  std::array<std::int64_t, 3> shape;  // m, n, k
+  std::string_view parameters;        // "BM:128/BN:128/BK:8/NR:16"
+};
+
+// The table.
+std::span<const TunedPoint> tuned_points();
+
+// Of `points`, which all bear one name, the one for this problem; null if none supports it.
+const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoint> table,
+                    const Problem& p, const Device& device);
 
 }  // namespace gemm

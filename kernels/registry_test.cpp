@@ -70,13 +70,52 @@ TEST(Registry, LabelsCarryTheParameters) {
   EXPECT_EQ(kernel.label(), "Tiled/tile:16/stages:3");
 }
 
+// The most similar device first, then the most similar shape; what no table names is the first
+// point that supports the problem.
+TEST(Tuning, TakesThePointOfTheMostSimilarProblem) {
+  const auto point = [](std::string tile) {
+    return Kernel{.name = "K", .parameters = {{"T", tile}}, .precisions = {Precision::f32}};
+  };
+  std::vector<Kernel> points{point("8"), point("16"), point("32")};
+  const TunedPoint table[] = {{"K", Precision::f32, 90, {4096, 4096, 4096}, "T:32"},
+                              {"K", Precision::f32, 90, {256, 256, 256}, "T:16"},
+                              {"K", Precision::f32, 75, {4096, 4096, 4096}, "T:8"},
+                              {"Other", Precision::f32, 90, {300, 300, 300}, "T:8"}};
+  Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90}, turing = hopper;
+  turing.compute_capability = 75;
+  const auto chosen = [&](std::int64_t size, const Device& device) {
+    return tuned(points, table, {size, size, size, Precision::f32}, device)->parameters[0].value;
+  };
+  EXPECT_EQ(chosen(3000, hopper), "32");
+  EXPECT_EQ(chosen(300, hopper), "16");
+  EXPECT_EQ(chosen(300, turing), "8");
+  points[2].unsupported = [](const Problem&, const Device&) {
+    return std::optional<std::string>("no");
+  };
+  EXPECT_EQ(chosen(3000, hopper), "16");
+  EXPECT_EQ(tuned(points, {}, {9, 9, 9, Precision::f32}, hopper)->parameters[0].value, "8");
+  EXPECT_EQ(tuned(points, table, {9, 9, 9, Precision::f64}, hopper), nullptr);
+}
+
+// A row of kernels/tuned.inc that names nothing is a row that is never used.
+TEST(Tuning, EveryRowOfTheTableNamesAPoint) {
+  for (const TunedPoint& row : tuned_points())
+    EXPECT_TRUE(std::ranges::any_of(registry(),
+                                    [&](const RegisteredKernel& kernel) {
+                                      return kernel.variant &&
+                                             kernel.label() == std::string(row.kernel) + "/" +
+                                                                   std::string(row.parameters);
+                                    }))
+        << row.kernel << "/" << row.parameters;
+}
+
 TEST(Precision, TableIsIndexedByTheEnumAndNamesAreUnique) {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < kPrecisions.size(); ++i) {
     EXPECT_EQ(static_cast<std::size_t>(kPrecisions[i].precision), i);
     EXPECT_TRUE(names.insert(kPrecisions[i].name).second);
     EXPECT_EQ(precision_named(kPrecisions[i].name), kPrecisions[i].precision);
-    EXPECT_GT(kPrecisions[i].accumulate_error, 0);
+    EXPECT_EQ(kPrecisions[i].accumulate_error > 0, kPrecisions[i].precision != Precision::s32);
   }
   EXPECT_EQ(precision_named("f33"), std::nullopt);
 }

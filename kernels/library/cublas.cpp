@@ -60,16 +60,21 @@ class Library {
 Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   return [=, library = Library::shared()](Stream stream) {
+    // The scalars are of the type that is computed in.
     const float one = 1, zero = 0;
+    const double one_64 = 1, zero_64 = 0;
+    const bool fp64 = mode.compute == CUBLAS_COMPUTE_64F;
+    const void* alpha = fp64 ? static_cast<const void*>(&one_64) : &one;
+    const void* beta = fp64 ? static_cast<const void*>(&zero_64) : &zero;
     // Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
-    check(cublasGemmEx(library->on(stream), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, o.b, mode.type,
-                       n, o.a, mode.type, k, &zero, o.c, mode.type, n, mode.compute,
+    check(cublasGemmEx(library->on(stream), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, o.b,
+                       mode.type, n, o.a, mode.type, k, beta, o.c, mode.type, n, mode.compute,
                        CUBLAS_GEMM_DEFAULT));
   };
 }
 
 Kernel variant(std::string_view math, std::vector<Precision> precisions,
-               Launch (*prepare)(const Problem&, const Device&, const Operands&)) {
+               decltype(Kernel::prepare) prepare) {
   return {
       .name = "cuBLAS",
       .parameters = {{"math", std::string(math)}},
@@ -77,15 +82,16 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
       .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace",
       .precisions = std::move(precisions),
       .unsupported = cublas::unsupported,
-      .prepare = prepare,
+      .prepare = std::move(prepare),
   };
 }
 
-const Registration with_default(
-    variant("default", {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
-            [](const Problem& p, const Device&, const Operands& o) {
-              return prepare(p, o, cublas::mode_of(p.precision));
-            }));
+const Registration with_default(variant("default",
+                                        {Precision::f32, Precision::tf32, Precision::bf16,
+                                         Precision::f16, Precision::f64},
+                                        [](const Problem& p, const Device&, const Operands& o) {
+                                          return prepare(p, o, cublas::mode_of(p.precision));
+                                        }));
 const Registration with_pedantic(
     variant("pedantic", {Precision::f32}, [](const Problem& p, const Device&, const Operands& o) {
       return prepare(p, o, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC});

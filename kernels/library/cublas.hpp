@@ -42,6 +42,8 @@ inline Mode mode_of(Precision precision) {
       return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
     case Precision::f16:
       return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
+    case Precision::f64:
+      return {CUDA_R_64F, CUBLAS_COMPUTE_64F};
     default:
       return {CUDA_R_32F, CUBLAS_COMPUTE_32F};
   }

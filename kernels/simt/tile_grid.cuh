@@ -23,8 +23,13 @@ struct TileGrid {
       throw std::length_error("C has more tiles than a grid has blocks");
     return static_cast<unsigned>(tile_rows * tile_columns);
   }
-  __device__ std::int64_t first_row() const { return blockIdx.x / tile_columns * kRows; }
-  __device__ std::int64_t first_column() const { return blockIdx.x % tile_columns * kColumns; }
+  // A grid has fewer than 2^31 blocks, so that a division of 32 bits does, which is much shorter.
+  __device__ std::int64_t first_row() const {
+    return std::int64_t{kRows} * (blockIdx.x / static_cast<unsigned>(tile_columns));
+  }
+  __device__ std::int64_t first_column() const {
+    return std::int64_t{kColumns} * (blockIdx.x % static_cast<unsigned>(tile_columns));
+  }
 };
 
 // Whether 32-bit offsets reach every element. Kernels are compiled for both: 64-bit address

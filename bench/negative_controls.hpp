@@ -1,0 +1,42 @@
+// Kernels that are wrong on purpose, each with a twin that is right. Whoever vouches for a result
+// must refuse the ones and pass the others. Compiled for tests only.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm::bench {
+
+// Who can notice that a kernel is wrong: the verdict on its C, or a tool of compute-sanitizer.
+enum class Catcher { verdict, memcheck, racecheck, synccheck, initcheck };
+inline constexpr Catcher kCatchers[] = {Catcher::verdict, Catcher::memcheck, Catcher::racecheck,
+                                        Catcher::synccheck, Catcher::initcheck};
+constexpr std::string_view name_of(Catcher catcher) {
+  constexpr std::string_view kNames[] = {"verdict", "memcheck", "racecheck", "synccheck",
+                                         "initcheck"};
+  return kNames[static_cast<int>(catcher)];
+}
+
+struct NegativeControl {
+  using Prepare = decltype(Kernel::prepare);
+
+  std::string_view name;
+  std::string_view wrong;          // in a line
+  std::string_view source;         // the document that prints it, or "ours"
+  Problem problem;                 // on which it must be caught
+  std::vector<Catcher> caught_by;  // each of them must; what the others say is not asked
+  Prepare spoiled, twin;
+  // Operands beyond 2^24, where FP32 no longer holds every integer.
+  bool large_integers = false;
+};
+
+// Made anew by each call, so that no control remembers who ran it before.
+std::vector<NegativeControl> wrong_naive();
+std::vector<NegativeControl> wrong_tiled();
+std::vector<NegativeControl> wrong_block_tile();
+std::vector<NegativeControl> wrong_output();
+std::vector<NegativeControl> negative_controls();
+
+}  // namespace gemm::bench

@@ -1,0 +1,188 @@
+"""No kernel spills registers on any architecture that it was compiled for.
+
+ptxas says so when the kernels are compiled, and cmake/keep_ptxas_report keeps it beside each
+object. A kernel's file may allow what it cannot help, for a reason: "// spills on sm_75: why".
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
+OBJECTS = BUILD / "kernels" / "CMakeFiles" / "kernels.dir"
+SOURCES = sorted(
+    path
+    for family in ("simt", "tensor")
+    for path in (ROOT / "kernels" / family).glob("*.cu")
+    if not path.stem.endswith("_test")
+)
+
+
+@dataclass
+class Resources:
+    """What ptxas says of one function on one architecture."""
+
+    function: str
+    architecture: str
+    stack: int = 0
+    spilled: int = 0
+    registers: int = 0
+
+
+def parse(report: str) -> list[Resources]:
+    """Reads what ptxas prints with -v."""
+    found: list[Resources] = []
+    architecture = ""
+    for line in report.splitlines():
+        if entry := re.search(r"Compiling entry function '\S+' for '(\w+)'", line):
+            architecture = entry[1]
+        elif function := re.search(r"Function properties for (\S+)", line):
+            found.append(Resources(function[1], architecture))
+        elif numbers := re.search(
+            r"(\d+) bytes stack frame, (\d+) .* stores, (\d+) .* loads", line
+        ):
+            found[-1].stack = int(numbers[1])
+            found[-1].spilled = int(numbers[2]) + int(numbers[3])
+        elif used := re.search(r"Used (\d+) registers", line):
+            found[-1].registers = int(used[1])
+    return found
+
+
+def generation(architecture: str) -> str:
+    """sm_90a is of the generation sm_90."""
+    return architecture.rstrip("af")
+
+
+def allowed(source: str) -> set[str]:
+    """The architectures on which a kernel's file says why it spills."""
+    comments = re.findall(r"^ *// spills on ((?:sm_\d+(?:, )?)+): \S", source, re.MULTILINE)
+    return {architecture for comment in comments for architecture in comment.split(", ")}
+
+
+def readable(function: str) -> str:
+    """The name of a function as in its source, where c++filt is there to tell."""
+    if not shutil.which("c++filt"):
+        return function
+    name = subprocess.run(["c++filt", function], capture_output=True, text=True, check=True).stdout
+    return name.strip().replace("(anonymous namespace)::", "").split("(")[0]
+
+
+def complaints(source: str, report: str) -> list[str]:
+    """What is wrong with the kernels of a file, by what ptxas said of them."""
+    excused = allowed(source)
+    functions = parse(report)
+    spilling = [one for one in functions if one.stack > 0 or one.spilled > 0]
+    found = [
+        f"{readable(one.function)} on {one.architecture}: {one.spilled} bytes spilled, "
+        f"a stack of {one.stack}, {one.registers} registers"
+        for one in spilling
+        if generation(one.architecture) not in excused
+    ]
+    compiled = {generation(one.architecture) for one in functions}
+    needless = (excused & compiled) - {generation(one.architecture) for one in spilling}
+    found += [f"nothing spills on {architecture}" for architecture in sorted(needless)]
+    # wgmma that waits for itself: C7508 to C7511.
+    found += [line.strip() for line in report.splitlines() if re.search(r"C75(0[89]|1[01])", line)]
+    return found
+
+
+def wanted() -> set[str]:
+    """The architectures of the build; empty where it left the choice to nvcc."""
+    cache = BUILD / "CMakeCache.txt"
+    text = cache.read_text() if cache.exists() else ""
+    if not (chosen := re.search(r"^CMAKE_CUDA_ARCHITECTURES:\w+=(.+)$", text, re.MULTILINE)):
+        pytest.skip(f"{BUILD} is not built with CUDA")
+    codes = chosen[1].split(";")
+    known = all(re.fullmatch(r"\d+[af]?(-real|-virtual)?", code) for code in codes)
+    real = [code.removesuffix("-real") for code in codes if not code.endswith("-virtual")]
+    return {f"sm_{code}" for code in real} if known else set()
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_no_kernel_spills(source: Path) -> None:
+    architectures = wanted()
+    path = OBJECTS / source.parent.name / f"{source.name}.o.ptxas"
+    assert path.exists(), f"no report of {source.name}: it is not built"
+    report = path.read_text()
+    compiled = {one.architecture for one in parse(report)}
+    assert compiled, f"ptxas says nothing of {source.name}"
+    assert compiled == (architectures or compiled)
+    assert complaints(source.read_text(), report) == []
+
+
+# --- The test can fail ---------------------------------------------------------------------------
+
+REPORT = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_Z5tiledv' for 'sm_75'
+ptxas info    : Function properties for _Z5tiledv
+    {stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 8192 bytes smem, 424 bytes cmem[0]
+ptxas info    : Compile time = 17.117 ms
+ptxas info    : Compiling entry function '_Z5tiledv' for 'sm_90a'
+ptxas info    : Function properties for _Z5tiledv
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 50 registers, used 1 barriers, 8192 bytes smem
+"""
+CLEAN = REPORT.format(stack=0, stores=0, loads=0)
+SPILLING = REPORT.format(stack=16, stores=12, loads=8)
+
+
+def test_reads_what_ptxas_prints() -> None:
+    assert parse(SPILLING) == [
+        Resources("_Z5tiledv", "sm_75", stack=16, spilled=20, registers=255),
+        Resources("_Z5tiledv", "sm_90a", registers=50),
+    ]
+
+
+def test_spills_and_stacks_are_complained_of() -> None:
+    assert complaints("", CLEAN) == []
+    (text,) = complaints("", SPILLING)
+    assert "tiled" in text and "sm_75: 20 bytes spilled" in text and "255 registers" in text
+    assert len(complaints("", REPORT.format(stack=8, stores=0, loads=0))) == 1
+
+
+def test_a_reason_excuses_one_architecture() -> None:
+    reason = "  // spills on sm_75: 64 results a thread leave no register for addresses\n"
+    assert complaints(reason, SPILLING) == []
+    assert complaints(reason.replace("sm_75", "sm_80, sm_75"), SPILLING) == []
+    assert len(complaints(reason.replace("75", "80"), SPILLING)) == 1
+    assert len(complaints("// spills on sm_75:\n", SPILLING)) == 1
+    assert complaints(reason, CLEAN) == ["nothing spills on sm_75"]
+    assert complaints(reason.replace("75", "90"), CLEAN) == ["nothing spills on sm_90"]
+
+
+def test_serialised_wgmma_is_complained_of() -> None:
+    line = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async is serialized"
+    assert complaints("", CLEAN + line + "\n") == [line]
+
+
+COMPILER = """#!/usr/bin/env bash
+echo 'ptxas info    : Used 8 registers' >&2
+echo 'tiled.cu(3): warning: unused' >&2
+exit "$STATUS"
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_launcher_keeps_the_report_and_passes_the_rest(tmp_path: Path, status: int) -> None:
+    compiler = tmp_path / "nvcc"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "cmake" / "keep_ptxas_report", compiler, "-c", "tiled.cu", "-o", "tiled.o"],
+        cwd=tmp_path,
+        env={**os.environ, "STATUS": str(status)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status
+    assert done.stderr == "tiled.cu(3): warning: unused\n"
+    assert (tmp_path / "tiled.o.ptxas").exists() == (status == 0)

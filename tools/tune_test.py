@@ -34,7 +34,7 @@ def build(folder: Path, record: Path = RECORD, status: int = 0) -> Path:
     """A project with the tools and the report, and a build of it."""
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "kernels" / "simt").mkdir(parents=True)
+    (folder / "kernels").mkdir()
     program = folder / "build" / "gemm_bench"
     program.parent.mkdir()
     text = STUB.replace("RECORD", str(record)).replace("STATUS", str(status))
@@ -73,7 +73,7 @@ def test_runs_the_whole_grid_and_says_what_is_best(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == f"record: {record}"
     assert "BM:128/BN:128/NR:16" in done.stdout
     assert (record.with_suffix("") / "tuning.png").exists()
-    assert not (project / "kernels" / "simt" / "tuned.inc").exists()
+    assert not (project / "kernels" / "tuned.inc").exists()
 
 
 def test_keeps_the_winners_when_told_to(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_keeps_the_winners_when_told_to(tmp_path: Path) -> None:
     output = project / "record.json"
     done = tune(project, "BlockTile1D", "--write", "-o", str(output))
     assert done.returncode == 0, done.stderr
-    table = (project / "kernels" / "simt" / "tuned.inc").read_text(encoding="utf-8")
+    table = (project / "kernels" / "tuned.inc").read_text(encoding="utf-8")
     assert table.count('{"BlockTile1D", Precision::f32, 90, ') == 2
     assert output.exists()
     assert (project / "record" / "tuning.csv").exists()
@@ -93,7 +93,7 @@ def test_keeps_nothing_of_a_run_that_failed(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "nothing is kept, since gemm_bench ended with 1" in done.stderr
     assert "BM:128/BN:128/NR:16" in done.stdout
-    assert not (project / "kernels" / "simt" / "tuned.inc").exists()
+    assert not (project / "kernels" / "tuned.inc").exists()
 
 
 def test_a_record_without_a_grid_stays(tmp_path: Path) -> None:

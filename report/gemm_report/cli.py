@@ -22,11 +22,12 @@ examples:
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
+  gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
 
 exit codes:
   0  done
-  1  readme --check: the README is not what the record gives
+  1  readme or kernels --check: the file is not what the record gives
   2  wrong usage
   3  bad input: one line on standard error says which file, and what to do
 """
@@ -73,22 +74,37 @@ def _folder(record: Record, records: Sequence[Record], output: Path | None) -> P
 
 
 def _readme(options: argparse.Namespace) -> int:
-    from gemm_report.figures import write_figure
-    from gemm_report.palette import looks
     from gemm_report.readme import PICTURES, filled
 
     record = read_record(options.record)
-    text = filled(options.readme, record, options.pictures)
+    return _renew(options, record, filled(options.readme, record, options.pictures), PICTURES)
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    from gemm_report import ladder_told
+
+    records = [read_record(path) for path in options.records]
+    told = ladder_told.filled(options.readme, records, options.pictures)
+    if told.missing:
+        names = ", ".join(told.missing)
+        print(f"gemm-report: {options.readme}: not in the record: {names}", file=sys.stderr)
+    return _renew(options, records[0], told.text, ladder_told.pictures(records[0]))
+
+
+def _renew(options: argparse.Namespace, record: Record, text: str, pictures: Sequence[str]) -> int:
+    from gemm_report.figures import write_figure
+    from gemm_report.palette import looks
+
     if options.check:
         if options.readme.read_text(encoding="utf-8") == text:
             return 0
         print(
-            f"gemm-report: {options.readme} is not what {options.record} gives: "
+            f"gemm-report: {options.readme} is not what {record.path} gives: "
             "run the same command without --check",
             file=sys.stderr,
         )
         return CHECK_FAILED
-    for name in PICTURES:
+    for name in pictures:
         print(write_figure(name, record, looks([record]), options.pictures, formats=["png"])[0])
     options.readme.write_text(text, encoding="utf-8")
     print(options.readme)
@@ -158,12 +174,17 @@ def _parser() -> argparse.ArgumentParser:
 
     readme = commands.add_parser("readme", help="renew the README's table and pictures")
     readme.add_argument("record", type=Path, metavar="RECORD")
-    readme.add_argument("--readme", type=Path, default=Path("README.md"), metavar="FILE")
-    readme.add_argument("--pictures", type=Path, default=Path("results/readme"), metavar="DIR")
-    readme.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 if the text would change"
-    )
+    _add_readme_options(readme, "README.md")
     readme.set_defaults(run=_readme)
+
+    kernels = commands.add_parser(
+        "kernels", help="renew the figures of the rungs in kernels/README.md"
+    )
+    kernels.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, and of a CPU beside it"
+    )
+    _add_readme_options(kernels, "kernels/README.md")
+    kernels.set_defaults(run=_kernels)
 
     noise = commands.add_parser(
         "calibrate", help="write how far medians of equal runs are apart, and show it"
@@ -195,3 +216,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     tune.set_defaults(run=_tune)
     return parser
+
+
+def _add_readme_options(command: argparse.ArgumentParser, readme: str) -> None:
+    command.add_argument("--readme", type=Path, default=Path(readme), metavar="FILE")
+    command.add_argument("--pictures", type=Path, default=Path("results/readme"), metavar="DIR")
+    command.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 if the text would change"
+    )

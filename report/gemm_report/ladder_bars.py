@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from gemm_report.bars import Line, cells_width, height, names_width, write_lines
 from gemm_report.marks import mark, notes
-from gemm_report.page import INK, LABEL_SIZE, ROOF_COLOR, Page, roof_text
+from gemm_report.page import INK, LABEL_SIZE, ROOF_COLOR, Page, is_measured, roof_text
 from gemm_report.palette import Look
 from gemm_report.quantity import percent, prefix_for, scaled, significant, times
 from gemm_report.record import Ceiling, Record, Row
@@ -102,7 +102,8 @@ def _roofs(record: Record, row: Row) -> list[Ceiling]:
     """The roof of which the percentages are, that of the unit that computes, and what was seen."""
     nominal = record.compute_roofs(row.precision)[:1]
     unit = arithmetic_roof(record, row)
-    measured = record.measured_compute_roof(row.precision)
+    seen = any(is_measured(roof) for roof in nominal)
+    measured = None if seen else record.measured_compute_roof(row.precision)
     beside = [roof for roof in (unit, measured) if roof and roof not in nominal]
     return nominal + beside
 

@@ -35,6 +35,13 @@ def test_a_rung_has_rate_step_and_shares(ladder: Record) -> None:
     assert "×0.39" in said, "a step down is a step"
 
 
+def test_a_roof_that_is_measured_already_has_no_second_one(ladder: Record) -> None:
+    seen = tuple(dataclasses.replace(ceiling, origin="measured") for ceiling in ladder.ceilings)
+    said = [text for text, _ in texts(drawn("ladder", dataclasses.replace(ladder, ceilings=seen)))]
+    assert "FP32 FMA: 66.9 TFLOP/s (measured at 1980 MHz)" in said
+    assert not [text for text in said if text.startswith("FP32_FMA")]
+
+
 def test_what_has_no_time_at_the_size_is_named(ladder: Record) -> None:
     rows = tuple(row for row in ladder.rows if (row.kernel, row.m) != ("Naive", 4096))
     said = [text for text, _ in texts(drawn("ladder", dataclasses.replace(ladder, rows=rows)))]

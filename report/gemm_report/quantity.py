@@ -38,7 +38,7 @@ def times(factor: float | None) -> str:
     """For example ×1.31, and nothing where there is nothing to compare with."""
     if factor is None:
         return ""
-    return f"×{factor:.2f}" if factor < 9.995 else f"×{significant(factor)}"
+    return f"×{factor:.2f}" if 0.095 <= factor < 9.995 else f"×{significant(factor)}"
 
 
 def percent(fraction: float | None) -> str:

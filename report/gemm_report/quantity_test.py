@@ -34,7 +34,8 @@ def test_significant_and_percent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "text"), [(0.5, "×0.50"), (1.314, "×1.31"), (12.34, "×12.3"), (None, "")]
+    ("factor", "text"),
+    [(0.5, "×0.50"), (1.314, "×1.31"), (0.00451, "×0.00451"), (12.34, "×12.3"), (None, "")],
 )
 def test_factors(factor: float | None, text: str) -> None:
     assert times(factor) == text

@@ -1,6 +1,7 @@
 """The numbers and the picture in the project's README, taken from a record."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from gemm_report.document import InputError
@@ -20,12 +21,9 @@ class ReadmeError(InputError):
 
 def filled(readme: Path, record: Record, pictures: Path) -> str:
     """The text of `readme` with everything between its markers made from `record`."""
-    try:
-        text = readme.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReadmeError(f"{readme}: cannot be read ({type(error).__name__})") from None
-    text = _between_markers(readme, text, "table", table(record, link(readme, record.path)))
-    return _between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
+    text = read_text(readme)
+    text = between_markers(readme, text, "table", table(record, link(readme, record.path)))
+    return between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
 
 
 def table(record: Record, link: str) -> str:
@@ -50,9 +48,8 @@ def table(record: Record, link: str) -> str:
         for row in rows
     ]
     missing = missing_rows(record)
-    caption = [record.device.name, run_line(record), method_line(record), record.conformance]
     remarks = [
-        " · ".join([*filter(None, caption), f"[record]({link})"]),
+        caption(record, link),
         *map(as_text, notes(rows)),
         *([] if record.complete else ["The run was not completed."]),
         *([f"Rows of the record without a time: {missing}."] if missing else []),
@@ -60,11 +57,26 @@ def table(record: Record, link: str) -> str:
     return "\n\n".join([markdown_table([*head, "of library"], cells), *remarks])
 
 
-def picture(record: Record, folder: str) -> str:
+def picture(record: Record, folder: str, names: Sequence[str] = PICTURES) -> str:
     """The figures, as links."""
+    titles = {name: name.replace("_", " ").capitalize() for name in names}
     return "\n\n".join(
-        f"![{name.capitalize()} on {record.device.name}]({folder}/{name}.png)" for name in PICTURES
+        f"![{title} on {record.device.name}]({folder}/{name}.png)" for name, title in titles.items()
     )
+
+
+def caption(record: Record, link: str) -> str:
+    """Where and how the numbers came about."""
+    facts = [record.device.name, run_line(record), method_line(record), record.conformance]
+    return " · ".join([*filter(None, facts), f"[record]({link})"])
+
+
+def read_text(readme: Path) -> str:
+    """What `readme` holds now."""
+    try:
+        return readme.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReadmeError(f"{readme}: cannot be read ({type(error).__name__})") from None
 
 
 def _best_variants(rows: list[Row]) -> list[Row]:
@@ -79,7 +91,8 @@ def _best_variants(rows: list[Row]) -> list[Row]:
     return list(best.values())
 
 
-def _between_markers(readme: Path, text: str, part: str, content: str) -> str:
+def between_markers(readme: Path, text: str, part: str, content: str) -> str:
+    """`text` with `content` in the place that its two lines `part` mark."""
     begin, end = (f"<!-- gemm_report:{edge} {part} -->" for edge in ("begin", "end"))
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ReadmeError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")

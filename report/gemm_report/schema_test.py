@@ -14,7 +14,7 @@ from gemm_report.record import SCHEMA, read_record
 jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
-STORED = sorted(RESULTS.glob("*/*.json"))
+STORED = sorted([*RESULTS.glob("*/*.json"), *RESULTS.glob("*/tuning/*.json")])
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19
 NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ holds no record yet"))
@@ -110,6 +110,39 @@ def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> 
             parent = parent[step]
         parent[key] = value
         assert not validator.is_valid(document), place
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("traffic", {"dram_bytes": 1, "l2_bytes": 1}),
+        ("traffic", {"dram_bytes": 0, "l2_bytes": 1, "shared_bytes": 1}),
+        ("traffic", {"dram_bytes": 1, "l2_bytes": 1, "shared_bytes": -1}),
+        ("traffic", {"dram_bytes": 1, "l2_bytes": 1, "shared_bytes": 0, "surplus": 1}),
+        ("variant", None),
+        ("transfer", "mapped"),
+        ("end_to_end", {}),
+        ("precision", "s8"),
+    ],
+)
+def test_schema_refuses_what_no_kernel_does(
+    key: str, value: Any, ladder_path: Path, validator: Any
+) -> None:
+    document = load(ladder_path)
+    next(rows(document))[key] = value
+    assert not validator.is_valid(document)
+
+
+def test_transfers_have_parts_that_fit_their_time(ladder_path: Path, validator: Any) -> None:
+    document = load(ladder_path)
+    (row, *_) = (row for row in rows(document) if row["transfer"])
+    parts = row["end_to_end"]
+    copies = parts["to_device_seconds"] + parts["from_device_seconds"]
+    hidden = copies + parts["kernel_seconds"] - row["seconds"]["median"]
+    assert math.isclose(parts["hidden_share"], hidden / copies, rel_tol=1e-2)
+    for change in ({"surplus": 1}, {"kernel_seconds": 0}, {"hidden_share": None}):
+        row["end_to_end"] = parts | change
+        assert not validator.is_valid(document), change
 
 
 def test_schema_takes_what_earlier_programs_wrote(gpu_path: Path, validator: Any) -> None:

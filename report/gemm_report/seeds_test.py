@@ -1,10 +1,11 @@
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
 
 from gemm_report.cli import BAD_INPUT, main
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, read_record
 from gemm_report.seeds import DOCUMENTS, compared, page
 
 OUTPUT = Path("results/seeds.md")
@@ -157,3 +158,10 @@ def test_the_command_writes_the_page_and_links_the_record(
     assert "/ladder.json)" in output.read_text(encoding="utf-8")
     assert main(["seeds", str(tmp_path / "none.json"), "-o", str(output)]) == BAD_INPUT
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_page_of_the_project_is_what_its_records_give() -> None:
+    path = Path(__file__).parents[2] / OUTPUT
+    text = path.read_text(encoding="utf-8")
+    records = re.findall(r"\[record\]\(([^)]+)\)", text)
+    assert page([read_record(path.parent / record) for record in records], path) == text

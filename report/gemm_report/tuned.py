@@ -1,4 +1,4 @@
-"""The table of what was found best, which kernels/ includes: kernels/simt/tuned.inc.
+"""The table of what was found best, which kernels/ includes: kernels/tuned.inc.
 
 A line is an element of an array in C++; the comment behind it says what the choice rests on.
 """
@@ -13,10 +13,10 @@ from gemm_report.record import PRECISIONS, Record
 from gemm_report.rungs import rate
 from gemm_report.tuning import Sweep, settings, sweeps
 
-HEADER = """\
-// The fastest parameters of each tunable kernel, by compute capability and problem: what it takes
-// when none are given. `tools/tune KERNEL --write` writes this file.
-"""
+HEADER = (
+    "// The fastest points of tuning spaces, as tools/tune --write found them: "
+    "rows of TunedPoint.\n"
+)
 
 # Kernel, precision, compute capability, problem.
 Key = tuple[str, str, int, int, int, int]

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(Point<BM, BN, BK, NR>::kThreads, Point<BM, BN,
     block_tile_1d(Problem p, TileGrid<BM, BN> grid, const T* __restrict__ a,
                   const T* __restrict__ b, T* __restrict__ c) {
   using P = Point<BM, BN, BK, NR>;
-  __shared__ alignas(16) T a_tile[BK][P::pitch(sizeof(T))];
+  alignas(16) __shared__ T a_tile[BK][P::pitch(sizeof(T))];
   __shared__ T b_tile[BK][BN];
   const int thread = threadIdx.x;
   const int x = thread % BN, y = thread / BN;

@@ -2,8 +2,8 @@
 // shared memory once and multiplies it, in a register, with NR elements of A, which are the same
 // for the whole warp: 1 + NR / 4 reads for NR multiplications, where Tiled makes 5 / 4 for each.
 // A's tile is stored turned for that, so that the NR elements of a step lie together and come four
-// at a time. What binds is still what shared memory delivers: every element of A goes to all 32
-// lanes, which is as much as if they differed. Only results in both directions share those too.
+// at a time. What binds is still what shared memory delivers: each element of A has to fill a
+// register of each of the 32 lanes. Only results in both directions would use it more than once.
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

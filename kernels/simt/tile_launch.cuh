@@ -1,6 +1,8 @@
 // How the kernels of this folder are launched: all take the problem, a grid of tiles, A, B and C.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {

@@ -4,8 +4,8 @@
 // share of multiply-adds among the instructions, which is what binds by now.
 #include "kernels/registry.hpp"
 #include "kernels/simt/async_tile.cuh"
-#include "kernels/simt/launch.cuh"
 #include "kernels/simt/tile_grid.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
 
 namespace gemm::simt {
@@ -45,15 +45,15 @@ Kernel point() {
       .traffic = [](const Problem& p,
                     const Device&) { return tile_traffic(p, kBM, kBN, kBK, Tile::kWavefronts); },
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-        const TileGrid<kBM, kBN> grid(p);
+        using Grid = TileGrid<kBM, kBN>;
         if constexpr (kRows == Rows::any)
           if (!rows_of_16_bytes(p)) {
             using Scalar = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>;
-            return launch(async_copy<Scalar>, grid.blocks(), Scalar::kThreads, Scalar::kSharedBytes,
-                          p, grid, o);
+            return tile_launch<float, Grid>(async_copy<Scalar>, Scalar::kThreads, p, o, Grid(p),
+                                            Scalar::kSharedBytes);
           }
-        return launch(async_copy<Tile>, grid.blocks(), Tile::kThreads, Tile::kSharedBytes, p, grid,
-                      o);
+        return tile_launch<float, Grid>(async_copy<Tile>, Tile::kThreads, p, o, Grid(p),
+                                        Tile::kSharedBytes);
       },
   };
 }

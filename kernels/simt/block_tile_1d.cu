@@ -2,8 +2,8 @@
 // shared memory once and multiplies it, in a register, with NR elements of A, which are the same
 // for the whole warp: 1 + NR / 4 reads for NR multiplications, where Tiled makes 5 / 4 for each.
 // A's tile is stored turned for that, so that the NR elements of a step lie together and come four
-// at a time. What binds is still what shared memory delivers: every element of A goes to all 32
-// lanes, which is as much as if they differed. Only results in both directions share those too.
+// at a time. What binds is still what shared memory delivers: each element of A has to fill a
+// register of each of the 32 lanes. Only results in both directions would use it more than once.
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(Point<BM, BN, BK, NR>::kThreads, Point<BM, BN,
     block_tile_1d(Problem p, TileGrid<BM, BN> grid, const T* __restrict__ a,
                   const T* __restrict__ b, T* __restrict__ c) {
   using P = Point<BM, BN, BK, NR>;
-  __shared__ alignas(16) T a_tile[BK][P::pitch(sizeof(T))];
+  alignas(16) __shared__ T a_tile[BK][P::pitch(sizeof(T))];
   __shared__ T b_tile[BK][BN];
   const int thread = threadIdx.x;
   const int x = thread % BN, y = thread / BN;

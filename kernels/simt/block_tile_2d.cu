@@ -4,8 +4,8 @@
 // threads side by side, so that neighbouring lanes read neighbouring banks.
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
-#include "kernels/simt/launch.cuh"
 #include "kernels/simt/tile_grid.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
 
 namespace gemm::simt {
@@ -77,14 +77,13 @@ Traffic traffic(const Problem& p, const Device&) {
 
 template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>
 Launch prepare(const Problem& p, const Device&, const Operands& o) {
-  Launch made;
-  const TileGrid<kBM, kBN> grid(p);
-  with_element(p.precision, [&]<typename T>(T) {
+  return with_element(p.precision, [&]<typename T>(T) -> Launch {
     if constexpr ((std::is_same_v<T, Elements> || ...))
-      made = launch(block_tile_2d<T, kBM, kBN, kBK, kTM, kTN>, grid.blocks(),
-                    kThreads<kBM, kBN, kTM, kTN>, 0, p, grid, o);
+      return tile_launch<T, TileGrid<kBM, kBN>>(block_tile_2d<T, kBM, kBN, kBK, kTM, kTN>,
+                                                kThreads<kBM, kBN, kTM, kTN>, p, o);
+    else
+      throw std::invalid_argument("not compiled for this precision");
   });
-  return made;
 }
 
 template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>

@@ -1,6 +1,8 @@
 // Device memory of a kernel's own, which lives as long as the launches that use it.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

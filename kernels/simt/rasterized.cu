@@ -4,8 +4,8 @@
 // the L2, and saves energy before that.
 #include "kernels/registry.hpp"
 #include "kernels/simt/async_tile.cuh"
-#include "kernels/simt/launch.cuh"
 #include "kernels/simt/tile_grid.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
 
 namespace gemm::simt {
@@ -20,12 +20,16 @@ struct GroupedGrid {
   struct Place {
     std::int64_t first_row, first_column;
   };
+  unsigned blocks() const { return tiles.blocks(); }
   __device__ Place place() const {
+    // There are fewer than 2^31 blocks, so that divisions of 32 bits do; but not products.
     const std::int64_t in_group = group * tiles.tile_columns;
-    const std::int64_t first = blockIdx.x / in_group * group;
-    const std::int64_t rows = min(static_cast<std::int64_t>(group), tiles.tile_rows - first);
-    const std::int64_t index = blockIdx.x % in_group;
-    return {(first + index % rows) * kRows, index / rows * kColumns};
+    const unsigned groups = static_cast<unsigned>(blockIdx.x / in_group);
+    const unsigned index = static_cast<unsigned>(blockIdx.x - groups * in_group);
+    const unsigned rows = static_cast<unsigned>(
+        min(static_cast<std::int64_t>(group), tiles.tile_rows - std::int64_t{groups} * group));
+    return {(std::int64_t{groups} * group + index % rows) * kRows,
+            std::int64_t{index / rows} * kColumns};
   }
 };
 
@@ -41,8 +45,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 template <typename Tile, int kGroup>
 Launch prepare(const Problem& p, const Operands& o) {
   const GroupedGrid<Tile::kBM, Tile::kBN> grid{TileGrid<Tile::kBM, Tile::kBN>(p), kGroup};
-  return launch(rasterized<Tile>, grid.tiles.blocks(), Tile::kThreads, Tile::kSharedBytes, p, grid,
-                o);
+  return tile_launch<float>(rasterized<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
 }
 
 // The first tile of AsyncCopy, for rows that begin at multiples of 16 bytes and for any.

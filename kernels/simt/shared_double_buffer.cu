@@ -55,10 +55,9 @@ const Registration registration{{
     .traffic = Tiling::traffic,
     .prepare =
         [](const Problem& p, const Device&, const Operands& o) {
-          const Tiling::Grid grid(p);
-          return launch(
+          return tile_launch<float, Tiling::Grid>(
               rows_of_16_bytes(p) ? shared_double_buffer<true> : shared_double_buffer<false>,
-              grid.blocks(), Tiling::kThreads, 0, p, grid, o);
+              Tiling::kThreads, p, o);
         },
 }};
 

@@ -39,4 +39,7 @@ inline bool offsets_fit_int(const Problem& p) {
   return 1.0 * p.m * p.k <= kLargest && 1.0 * p.k * p.n <= kLargest && 1.0 * p.m * p.n <= kLargest;
 }
 
+// Whether every row of FP32 matrices begins at a multiple of 16 bytes; the matrices themselves do.
+inline bool rows_of_16_bytes(const Problem& p) { return p.k % 4 == 0 && p.n % 4 == 0; }
+
 }  // namespace gemm::simt

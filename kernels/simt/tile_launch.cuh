@@ -1,6 +1,9 @@
 // How the kernels of this folder are launched: all take the problem, a grid of tiles, A, B and C.
 #pragma once
 
+#include <stdexcept>
+#include <string>
+
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
@@ -8,14 +11,28 @@ namespace gemm::simt {
 template <typename T, typename Grid>
 using TileKernel = void (*)(Problem, Grid, const T*, const T*, T*);
 
-// One block of so many threads for each tile of C.
+// One block of so many threads, with so much dynamic shared memory, for each tile of C. Throws
+// std::runtime_error if the device has not so much of it.
+template <typename T, typename Grid>
+Launch tile_launch(TileKernel<T, Grid> kernel, dim3 threads, const Problem& p, const Operands& o,
+                   const Grid& grid, int shared_bytes = 0) {
+  constexpr int kWithoutAsking = 48 << 10;
+  if (shared_bytes > kWithoutAsking)
+    if (const cudaError_t status =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+        status != cudaSuccess) {
+      cudaGetLastError();  // or the next launch would be blamed for it
+      throw std::runtime_error(std::to_string(shared_bytes) +
+                               " bytes of shared memory a block: " + cudaGetErrorString(status));
+    }
+  return [=, blocks = grid.blocks()](Stream stream) {
+    kernel<<<blocks, threads, shared_bytes, stream>>>(
+        p, grid, static_cast<const T*>(o.a), static_cast<const T*>(o.b), static_cast<T*>(o.c));
+  };
+}
 template <typename T, typename Grid>
 Launch tile_launch(TileKernel<T, Grid> kernel, dim3 threads, const Problem& p, const Operands& o) {
-  const Grid grid(p);
-  return [=, blocks = grid.blocks()](Stream stream) {
-    kernel<<<blocks, threads, 0, stream>>>(p, grid, static_cast<const T*>(o.a),
-                                           static_cast<const T*>(o.b), static_cast<T*>(o.c));
-  };
+  return tile_launch<T, Grid>(kernel, threads, p, o, Grid(p));
 }
 
 }  // namespace gemm::simt

@@ -3,8 +3,8 @@
 // that is no multiply-add takes the place of one. A is transposed on its way into shared memory, so
 // that a thread's rows lie side by side there and can be read in fours, as its columns are.
 #include "kernels/registry.hpp"
-#include "kernels/simt/launch.cuh"
 #include "kernels/simt/tile_grid.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
 #include "kernels/simt/vector_tile.cuh"
 
@@ -68,10 +68,10 @@ Kernel point() {
           },
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {
-            const TileGrid<kBM, kBN> grid(p);
-            return launch(rows_of_16_bytes(p) ? vectorized<true, kBM, kBN, kBK, kTM, kTN>
-                                              : vectorized<false, kBM, kBN, kBK, kTM, kTN>,
-                          grid.blocks(), Shape::kThreads, 0, p, grid, o);
+            return tile_launch<float, TileGrid<kBM, kBN>>(
+                rows_of_16_bytes(p) ? vectorized<true, kBM, kBN, kBK, kTM, kTN>
+                                    : vectorized<false, kBM, kBN, kBK, kTM, kTN>,
+                Shape::kThreads, p, o);
           },
   };
 }

@@ -46,9 +46,9 @@ Kernel point() {
       .traffic = Tiling::traffic,
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {
-            const typename Tiling::Grid grid(p);
-            return launch(rows_of_16_bytes(p) ? warp_tile<Tiling, true> : warp_tile<Tiling, false>,
-                          grid.blocks(), Tiling::kThreads, 0, p, grid, o);
+            return tile_launch<float, typename Tiling::Grid>(
+                rows_of_16_bytes(p) ? warp_tile<Tiling, true> : warp_tile<Tiling, false>,
+                Tiling::kThreads, p, o);
           },
   };
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/gemm.hpp"
-#include "kernels/simt/launch.cuh"
 #include "kernels/simt/tile_grid.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
 #include "kernels/simt/vector_tile.cuh"
 

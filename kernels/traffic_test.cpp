@@ -1,0 +1,177 @@
+// The models of what kernels move: what an access of a warp costs, tile sizes, and each kernel's
+// own figures held against each other and against some worked out by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/registry.hpp"
+#include "kernels/simt/tile_traffic.hpp"
+#include "kernels/simt/warp_access.hpp"
+
+namespace gemm {
+namespace {
+
+using simt::sectors;
+using simt::wavefronts;
+
+const Device kHopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
+constexpr Problem kSquare{4096, 4096, 4096, Precision::f32};
+
+// Null where the build has no CUDA.
+const RegisteredKernel* find(std::string_view label) {
+  const auto& all = registry();
+  const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
+  return found == all.end() ? nullptr : &*found;
+}
+
+Traffic traffic_of(std::string_view label, const Problem& p = kSquare) {
+  const RegisteredKernel* kernel = find(label);
+  if (kernel == nullptr) throw std::invalid_argument(std::string(label) + " is not registered");
+  return kernel->traffic(p, kHopper);
+}
+
+#define SKIP_WITHOUT_GPU_KERNELS() \
+  if (find("Naive") == nullptr) GTEST_SKIP() << "built without CUDA"
+
+TEST(WarpAccess, CountsSectorsOfGlobalMemory) {
+  EXPECT_EQ(sectors(0), 1);          // all lanes want the same element
+  EXPECT_EQ(sectors(4), 4);          // a row of FP32
+  EXPECT_EQ(sectors(2), 2);          // of FP16
+  EXPECT_EQ(sectors(8), 8);          // of FP64
+  EXPECT_EQ(sectors(4 * 4096), 32);  // a column
+  EXPECT_EQ(sectors(4, 8), 1);       // a warp of which 8 lanes are left at an edge
+  EXPECT_EQ(sectors(4 * 4096, 8), 8);
+}
+
+TEST(WarpAccess, CountsWavefrontsOfSharedMemory) {
+  const auto row = [](int lane) { return lane; };
+  const auto same = [](int) { return 7; };
+  const auto column = [](int pitch) { return [=](int lane) { return lane * pitch; }; };
+  EXPECT_EQ(wavefronts(4, row), 1);
+  EXPECT_EQ(wavefronts(8, row), 2);
+  EXPECT_EQ(wavefronts(2, row), 1);
+  EXPECT_EQ(wavefronts(4, same), 1);
+  EXPECT_EQ(wavefronts(4, same, 4), 1);
+  EXPECT_EQ(wavefronts(4, column(32)), 32);
+  EXPECT_EQ(wavefronts(4, column(33)), 1);
+  EXPECT_EQ(wavefronts(4, column(32), 4), 32);  // four words for the price of one
+  EXPECT_EQ(wavefronts(4, column(4), 4), 4);    // 512 bytes side by side
+  EXPECT_EQ(wavefronts(4, column(2)), 2);
+  EXPECT_EQ(wavefronts(2, column(2)), 1);
+  // The 16 x 2 threads of a warp: one row of a tile for each half, or 16 rows.
+  EXPECT_EQ(wavefronts(4, [](int lane) { return lane / 16 * 16; }), 1);
+  EXPECT_EQ(wavefronts(4, [](int lane) { return lane % 16 * 16; }), 8);
+  EXPECT_EQ(wavefronts(4, [](int lane) { return lane % 16 * 17 + lane / 16; }), 2);
+}
+
+// A square tile of edge b asks for 2 m n k / b elements, which is b / 4 operations for each byte of
+// FP32; the naive kernel has b = 1 as long as no two threads share what they load.
+TEST(TileTraffic, ATileOfEdgeBAllowsAQuarterOfBFlopForEachByte) {
+  for (const int edge : {1, 16, 32, 128}) {
+    const double inputs = simt::tile_traffic(kSquare, edge, edge, edge, 0).l2 -
+                          sizeof(float) * 1.0 * kSquare.m * kSquare.n;
+    EXPECT_DOUBLE_EQ(flop(kSquare) / inputs, edge / 4.0);
+  }
+}
+
+TEST(TileTraffic, CountsWhatLiesBeyondTheEdgesInSharedMemoryOnly) {
+  const Problem ragged{33, 65, 17, Precision::f16};
+  const Traffic traffic = simt::tile_traffic(ragged, 32, 64, 16, 10);
+  EXPECT_EQ(traffic.dram, bytes_minimum(ragged));
+  EXPECT_EQ(traffic.l2, 2.0 * (33 * 17 * 2 + 17 * 65 * 2 + 33 * 65));
+  EXPECT_EQ(traffic.shared, 128.0 * 10 * 2 * 2 * 2);
+}
+
+TEST(Traffic, EveryKernelForCudaCoresHasAModel) {
+  for (const RegisteredKernel& kernel : registry())
+    EXPECT_TRUE(kernel.traffic || kernel.family != "simt") << kernel.label();
+}
+
+// Every element must be asked for by somebody, and be it once.
+TEST(Traffic, IsFiniteAndNoLessThanCompulsory) {
+  constexpr std::int64_t kSizes[][3] = {{1, 1, 1},       {1, 300, 5},        {300, 1, 5},
+                                        {33, 65, 17},    {64, 96, 128},      {255, 257, 9},
+                                        {8, 8, 2049},    {4092, 4092, 4092}, {46400, 46400, 8},
+                                        {4, 1 << 20, 3}, {70000, 8, 32768}};
+  for (const RegisteredKernel& kernel : registry()) {
+    if (!kernel.traffic) continue;
+    for (const Precision precision : kernel.precisions)
+      for (const auto& [m, n, k] : kSizes) {
+        const Problem p{m, n, k, precision};
+        if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
+        const Traffic traffic = kernel.traffic(p, kHopper);
+        EXPECT_TRUE(std::isfinite(traffic.dram + traffic.l2 + traffic.shared)) << kernel.label();
+        EXPECT_GE(traffic.dram, bytes_minimum(p)) << kernel.label() << m << "x" << n << "x" << k;
+        EXPECT_GE(traffic.l2, bytes_minimum(p)) << kernel.label() << m << "x" << n << "x" << k;
+        EXPECT_GE(traffic.shared, 0) << kernel.label();
+      }
+  }
+}
+
+TEST(Traffic, OfTheNaiveKernelsIsWorkedOutByHand) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Problem p{1024, 2048, 512, Precision::f32};
+  constexpr double kWarps = 1024 * 2048 / 32;
+  // Sectors: 4 of B and 1 of A in each step, and 4 of C.
+  EXPECT_DOUBLE_EQ(traffic_of("Naive", p).l2, 32 * kWarps * (512 * 5 + 4));
+  EXPECT_DOUBLE_EQ(traffic_of("NaiveUncoalesced", p).l2, 32 * kWarps * (512 * 33 + 32));
+  EXPECT_EQ(traffic_of("Naive", p).shared, 0);
+  // The transposition reads and writes A once more.
+  const Traffic apart = traffic_of("NaiveTransposed/transpose:apart", p),
+                timed = traffic_of("NaiveTransposed/transpose:timed", p);
+  EXPECT_DOUBLE_EQ(apart.l2, traffic_of("Naive", p).l2);
+  EXPECT_DOUBLE_EQ(timed.l2 - apart.l2, 2.0 * 4 * 1024 * 512);
+  EXPECT_DOUBLE_EQ(timed.dram - apart.dram, 2.0 * 4 * 1024 * 512);
+  const Problem half{1024, 2048, 512, Precision::f16};
+  EXPECT_DOUBLE_EQ(traffic_of("Naive", half).l2, 32 * kWarps * (512 * 3 + 2));
+}
+
+TEST(Traffic, OfTheTiledKernelsIsWorkedOutByHand) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Problem p{64, 96, 128, Precision::f32};  // 2 x 3 tiles of 32, 4 steps
+  const Traffic tiled = traffic_of("Tiled/tile:32", p);
+  EXPECT_EQ(tiled.l2, 4.0 * (64 * 128 * 3 + 128 * 96 * 2 + 64 * 96));
+  // A warp stores a row of each tile, and reads 32 rows of B's and 8 times four elements of A's.
+  EXPECT_EQ(tiled.shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 8));
+  EXPECT_EQ(traffic_of("TiledExact/tile:32", p).shared, tiled.shared);
+  // Stores and the reads of B, four words at a time, in 32 wavefronts each; then in one each.
+  EXPECT_EQ(traffic_of("TiledTransposedStore", p).shared,
+            128.0 * (2 * 3 * 4) * 32 * (2 * 32 + 32 + 8 * 32));
+  EXPECT_EQ(traffic_of("TiledPadded", p).shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 32));
+  // One block and one step: 32 warps store one row of each tile, and read in each of 8 rounds a row
+  // of B and 4 times four elements of A.
+  const Problem one{128, 128, 8, Precision::f32};
+  const Traffic block = traffic_of("BlockTile1D/BM:128/BN:128/BK:8/NR:16", one);
+  EXPECT_EQ(block.l2, 4.0 * (128 * 8 + 8 * 128 + 128 * 128));
+  EXPECT_EQ(block.shared, 128.0 * 32 * (2 + 8 * (1 + 4)));
+  // 2 warps: 4 stores of 2 wavefronts, 16 columns of A, four elements at a time. B is not staged.
+  const Traffic outer = traffic_of("OuterProduct", {16, 64, 16, Precision::f32});
+  EXPECT_EQ(outer.l2, 4.0 * (16 * 16 + 16 * 64 + 16 * 64));
+  EXPECT_EQ(outer.shared, 128.0 * 2 * (4 * 2 + 16 * 4));
+}
+
+TEST(Traffic, TellsARungFromItsRepair) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  EXPECT_GT(traffic_of("NaiveUncoalesced").l2, 6 * traffic_of("Naive").l2);
+  EXPECT_GT(traffic_of("Naive").l2, 10 * traffic_of("Tiled/tile:32").l2);
+  EXPECT_GT(traffic_of("Tiled/tile:16").l2, 1.9 * traffic_of("Tiled/tile:32").l2);
+  EXPECT_GT(traffic_of("TiledUncoalescedB").l2, 2 * traffic_of("TiledTransposedB").l2);
+  EXPECT_GT(traffic_of("TiledTransposedB").shared, 1.5 * traffic_of("TiledConflictFree").shared);
+  EXPECT_GT(traffic_of("TiledTransposedStore").shared, 5 * traffic_of("TiledPadded").shared);
+  EXPECT_GT(traffic_of("Tiled/tile:32").shared, 3 * traffic_of("BlockTile1D").shared);
+}
+
+TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const RegisteredKernel& kernel = *find("TiledExact/tile:32");
+  EXPECT_EQ(kernel.unsupported({64, 96, 32, Precision::f32}, kHopper), std::nullopt);
+  for (const Problem& p : {Problem{48, 64, 64, Precision::f32}, Problem{64, 48, 64, Precision::f32},
+                           Problem{64, 64, 48, Precision::f32}})
+    EXPECT_NE(kernel.unsupported(p, kHopper).value_or("").find("multiples of 32"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace gemm

@@ -40,7 +40,8 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
 std::vector<Case> end_to_end_cases(const std::vector<Case>& cases) {
   std::vector<Case> all;
   for (const Case& one : cases)
-    for (const Transfer transfer : kTransfers) all.push_back({one.kernel, one.problem, transfer});
+    if (!one.kernel->rearranges)
+      for (const Transfer transfer : kTransfers) all.push_back({one.kernel, one.problem, transfer});
   return all;
 }
 

@@ -80,6 +80,7 @@ struct Kernel {
   std::string_view source;            // where the idea comes from
   int rung = 0;                       // place on the ladder, simplest first; 0 for a library
   bool variant = false;               // a point of a tuning space, run only when asked for
+  bool rearranges = false;            // prepare makes another copy of A or B: never end to end
   std::vector<Precision> precisions;  // those it can compute at all
 
   // Why it cannot run this problem on this device, or nothing; may be null: runs everywhere.

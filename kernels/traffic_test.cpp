@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_traffic.hpp"
@@ -13,6 +15,8 @@
 namespace gemm {
 namespace {
 
+using simt::kLanes;
+using simt::PairedLanes;
 using simt::sectors;
 using simt::wavefronts;
 
@@ -53,7 +57,17 @@ TEST(WarpAccess, CountsWavefrontsOfSharedMemory) {
   EXPECT_EQ(wavefronts(8, row), 2);
   EXPECT_EQ(wavefronts(2, row), 1);
   EXPECT_EQ(wavefronts(4, same), 1);
-  EXPECT_EQ(wavefronts(4, same, 4), 1);
+  // 16 bytes a lane: 8 lanes at once, 16 if they pair up; even where all ask for the same.
+  EXPECT_EQ(wavefronts(4, same, 4), 2);
+  EXPECT_EQ(wavefronts(
+                4, [](int lane) { return lane / 2 * 4; }, 4),
+            2);
+  EXPECT_EQ(wavefronts(
+                4, [](int lane) { return lane % 8 * 4; }, 4),
+            4);
+  EXPECT_EQ(wavefronts(
+                4, [](int lane) { return lane % 16 * 16; }, 4),
+            16);
   EXPECT_EQ(wavefronts(4, column(32)), 32);
   EXPECT_EQ(wavefronts(4, column(33)), 1);
   EXPECT_EQ(wavefronts(4, column(32), 4), 32);  // four words for the price of one
@@ -64,6 +78,26 @@ TEST(WarpAccess, CountsWavefrontsOfSharedMemory) {
   EXPECT_EQ(wavefronts(4, [](int lane) { return lane / 16 * 16; }), 1);
   EXPECT_EQ(wavefronts(4, [](int lane) { return lane % 16 * 16; }), 8);
   EXPECT_EQ(wavefronts(4, [](int lane) { return lane % 16 * 17 + lane / 16; }), 2);
+}
+
+TEST(WarpAccess, PairedLanesLoadBothMatricesInTwoWavefronts) {
+  const auto expect_paired = []<typename Lanes>(Lanes, int across) {
+    std::set<std::pair<int, int>> places;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      places.insert({Lanes::down(lane), Lanes::across(lane)});
+      EXPECT_LT(Lanes::across(lane), across);
+      EXPECT_LT(Lanes::down(lane), kLanes / across);
+    }
+    EXPECT_EQ(places.size(), 32U);
+    EXPECT_EQ(wavefronts(
+                  4, [](int lane) { return 4 * Lanes::down(lane); }, 4),
+              2);
+    EXPECT_EQ(wavefronts(
+                  4, [](int lane) { return 4 * Lanes::across(lane); }, 4),
+              2);
+  };
+  expect_paired(PairedLanes<4>{}, 4);
+  expect_paired(PairedLanes<8>{}, 8);
 }
 
 // A square tile of edge b asks for 2 m n k / b elements, which is b / 4 operations for each byte of
@@ -133,8 +167,9 @@ TEST(Traffic, OfTheTiledKernelsIsWorkedOutByHand) {
   const Problem p{64, 96, 128, Precision::f32};  // 2 x 3 tiles of 32, 4 steps
   const Traffic tiled = traffic_of("Tiled/tile:32", p);
   EXPECT_EQ(tiled.l2, 4.0 * (64 * 128 * 3 + 128 * 96 * 2 + 64 * 96));
-  // A warp stores a row of each tile, and reads 32 rows of B's and 8 times four elements of A's.
-  EXPECT_EQ(tiled.shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 8));
+  // A warp stores a row of each tile, and reads 32 rows of B's and 8 times four elements of A's,
+  // which take two wavefronts.
+  EXPECT_EQ(tiled.shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 8 * 2));
   EXPECT_EQ(traffic_of("TiledExact/tile:32", p).shared, tiled.shared);
   // Stores and the reads of B, four words at a time, in 32 wavefronts each; then in one each.
   EXPECT_EQ(traffic_of("TiledTransposedStore", p).shared,
@@ -145,11 +180,30 @@ TEST(Traffic, OfTheTiledKernelsIsWorkedOutByHand) {
   const Problem one{128, 128, 8, Precision::f32};
   const Traffic block = traffic_of("BlockTile1D/BM:128/BN:128/BK:8/NR:16", one);
   EXPECT_EQ(block.l2, 4.0 * (128 * 8 + 8 * 128 + 128 * 128));
-  EXPECT_EQ(block.shared, 128.0 * 32 * (2 + 8 * (1 + 4)));
+  EXPECT_EQ(block.shared, 128.0 * 32 * (2 + 8 * (1 + 4 * 2)));
   // 2 warps: 4 stores of 2 wavefronts, 16 columns of A, four elements at a time. B is not staged.
   const Traffic outer = traffic_of("OuterProduct", {16, 64, 16, Precision::f32});
   EXPECT_EQ(outer.l2, 4.0 * (16 * 16 + 16 * 64 + 16 * 64));
-  EXPECT_EQ(outer.shared, 128.0 * 2 * (4 * 2 + 16 * 4));
+  EXPECT_EQ(outer.shared, 128.0 * 2 * (4 * 2 + 16 * 4 * 2));
+}
+
+// l1tex__data_pipe_lsu_wavefronts_mem_shared.sum of Nsight Compute at 1024.
+TEST(Traffic, OfSharedMemoryIsWhatAnH200Counts) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const std::pair<const char*, double> counted[] = {
+      {"Tiled/tile:32", 52881740},
+      {"TiledTransposedStore", 369559422},
+      {"TiledPadded", 69601887},
+      {"TiledTransposedB", 155977699},
+      {"TiledConflictFree", 55491956},
+      {"BlockTile1D/BM:128/BN:128/BK:8/NR:16", 19514896},
+      {"OuterProductUnrolled", 18057763},
+      {"BlockTile2D/BM:128/BN:128/BK:16/TM:8/TN:8", 6836861},
+      {"Vectorized/BM:128/BN:128/BK:16/TM:8/TN:8", 7102682},
+  };
+  const Problem p{1024, 1024, 1024, Precision::f32};
+  for (const auto& [label, wavefronts] : counted)
+    EXPECT_NEAR(traffic_of(label, p).shared / 128 / wavefronts, 1, 0.03) << label;
 }
 
 TEST(Traffic, TellsARungFromItsRepair) {
@@ -160,7 +214,7 @@ TEST(Traffic, TellsARungFromItsRepair) {
   EXPECT_GT(traffic_of("TiledUncoalescedB").l2, 2 * traffic_of("TiledTransposedB").l2);
   EXPECT_GT(traffic_of("TiledTransposedB").shared, 1.5 * traffic_of("TiledConflictFree").shared);
   EXPECT_GT(traffic_of("TiledTransposedStore").shared, 5 * traffic_of("TiledPadded").shared);
-  EXPECT_GT(traffic_of("Tiled/tile:32").shared, 3 * traffic_of("BlockTile1D").shared);
+  EXPECT_GT(traffic_of("Tiled/tile:32").shared, 2.5 * traffic_of("BlockTile1D").shared);
 }
 
 TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "kernels/gemm.hpp"
+#include "kernels/simt/warp_access.hpp"
 
 namespace gemm::simt {
 
@@ -30,10 +31,15 @@ class AsyncTile {
   static constexpr int kAStride = kBK + 4;
   static constexpr int kStage = kBM * kAStride + kBK * kBN;
   static constexpr int kSharedBytes = kStages * kStage * static_cast<int>(sizeof(float));
-  // Wavefronts of a slice: what is stored, and for each warp its loads, of 64 bytes of A or 128 of
-  // B.
+  using Lanes = PairedLanes<8>;
+  // Wavefronts of a slice: its rows as they arrive, and each warp's loads of 16 bytes a lane.
   static constexpr double kWavefronts =
-      (kBM * kBK + kBK * kBN) / 32.0 + kThreads / 32.0 * (kBK / 4 * kRows + kBK * kColumns / 4);
+      (kBM * kBK + kBK * kBN) / 32.0 +
+      kThreads / 32 * kBK / 4 *
+          (kRows * wavefronts(
+                       4, [](int lane) { return Lanes::down(lane) * kAStride; }, 4) +
+           kColumns * wavefronts(
+                          4, [](int lane) { return Lanes::across(lane) * 4; }, 4));
 
   static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the block's tile");
   static_assert(kWM % 4 == 0 && kWN % 32 == 0, "lanes divide the warp's tile");
@@ -51,8 +57,8 @@ class AsyncTile {
     b_from_ = b + b_k * n_ + column0_ + b_column;
     a_to_ = a_row * kAStride + a_k;
     b_to_ = kBM * kAStride + b_k * kBN + b_column;
-    warp_row_ = t / 32 / (kBN / kWN) * kWM + t % 32 / 8;
-    warp_column_ = t / 32 % (kBN / kWN) * kWN + t % 8 * 4;
+    warp_row_ = t / 32 / (kBN / kWN) * kWM + Lanes::down(t % 32);
+    warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
   }
 
   __device__ void multiply(float* c) {

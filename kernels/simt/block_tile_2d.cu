@@ -7,6 +7,7 @@
 #include "kernels/simt/tile_grid.cuh"
 #include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
+#include "kernels/simt/warp_access.hpp"
 
 namespace gemm::simt {
 namespace {
@@ -68,11 +69,17 @@ __global__ void __launch_bounds__(kThreads<kBM, kBN, kTM, kTN>)
 
 template <int kBM, int kBN, int kBK, int kTM, int kTN>
 Traffic traffic(const Problem& p, const Device&) {
-  // Of a step along k, in units of 4 bytes: every warp loads kTM broadcasts and kTN rows of a warp.
-  constexpr double kWarps = kThreads<kBM, kBN, kTM, kTN> / 32.0;
-  const double words = p.precision == Precision::f64 ? 2 : 1;
-  const double stores = words * (kBM * kBK + kBK * kBN) / 32.0;
-  return tile_traffic(p, kBM, kBN, kBK, stores + kWarps * kBK * (kTM + words * kTN));
+  constexpr int kAcross = kBN / kTN;
+  constexpr int kWarps = kThreads<kBM, kBN, kTM, kTN> / kLanes;
+  const bool fp64 = p.precision == Precision::f64;
+  const int bytes = fp64 ? 8 : 4, at_once = fp64 ? 2 : 4;  // the compiler reads A along k
+  const int row = wavefronts(bytes, [](int lane) { return lane; });
+  const int stores = (kBM * kBK + kBK * kBN) / kLanes * row;
+  const int of_a = wavefronts(
+      bytes, [](int lane) { return lane / kAcross * kBK; }, at_once);
+  const int of_b = wavefronts(bytes, [](int lane) { return lane % kAcross; });
+  return tile_traffic(p, kBM, kBN, kBK,
+                      stores + kWarps * kBK * (kTM * of_a / at_once + kTN * of_b));
 }
 
 template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>

@@ -38,7 +38,7 @@ Traffic traffic(const Problem& p, const Device&) {
   return naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1});
 }
 
-Kernel row(std::string transpose, decltype(Kernel::traffic) traffic,
+Kernel row(std::string transpose, bool apart, decltype(Kernel::traffic) traffic,
            decltype(Kernel::prepare) prepare) {
   return {
       .name = "NaiveTransposed",
@@ -49,6 +49,7 @@ Kernel row(std::string transpose, decltype(Kernel::traffic) traffic,
           "course report on CUDA matrix multiplication (Quadro RTX 5000), transposing A first, "
           "block 32 x 32",
       .rung = 12,
+      .rearranges = apart,
       .precisions = {Precision::f32},
       .traffic = std::move(traffic),
       .prepare = std::move(prepare),
@@ -75,8 +76,8 @@ Launch prepare_apart(const Problem& p, const Device&, const Operands& o) {
   return keeping(a_turned, multiply(p, a_turned.get(), o));
 }
 
-const Registration timed(row("timed", with_transpose, prepare_timed));
-const Registration apart(row("apart", traffic, prepare_apart));
+const Registration timed(row("timed", false, with_transpose, prepare_timed));
+const Registration apart(row("apart", true, traffic, prepare_apart));
 
 }  // namespace
 }  // namespace gemm::simt

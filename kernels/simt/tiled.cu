@@ -28,16 +28,23 @@ __global__ void __launch_bounds__(kThreads<kTile>)
   const std::int64_t row = grid.first_row() + y;
   const std::int64_t column = grid.first_column() + x;
 
+  const bool in_a = row < p.m, in_b = column < p.n;
+  a += row * p.k + x;
+  b += y * p.n + column;
+
   Sum<T> sum = 0;
-  for (std::int64_t step = 0; step < p.k; step += kTile) {
-    a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
-    b_tile[y][x] = element_or_zero(b, p.k, p.n, step + y, column);
+  for (int left = static_cast<int>(p.k); left > 0; left -= kTile) {
+    // Beyond the edges lie zeros, so that the inner loop needs no test.
+    a_tile[y][x] = in_a && x < left ? *a : T{};
+    b_tile[y][x] = in_b && y < left ? *b : T{};
+    a += kTile;
+    b += kTile * p.n;
     __syncthreads();
 #pragma unroll
     for (int l = 0; l < kTile; ++l) sum += widen(a_tile[y][l]) * widen(b_tile[l][x]);
     __syncthreads();  // nobody may overwrite a tile that somebody still reads
   }
-  if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum);
+  if (in_a && in_b) c[row * p.n + column] = narrow<T>(sum);
 }
 
 template <int kTile>

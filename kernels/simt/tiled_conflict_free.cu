@@ -57,6 +57,7 @@ const Registration registration{{
         "The tile of the transposed B turned as it is stored: coalesced loads, no bank conflicts.",
     .source = "course 5kk73 (TU Eindhoven, 2013), avoiding bank conflicts, block 16 x 16",
     .rung = 19,
+    .rearranges = true,
     .precisions = {Precision::f32},
     .traffic = traffic,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {

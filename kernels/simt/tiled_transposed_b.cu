@@ -57,6 +57,7 @@ const Registration registration{{
             "conflict.",
     .source = "course 5kk73 (TU Eindhoven, 2013), B transposed on the CPU, block 16 x 16",
     .rung = 14,
+    .rearranges = true,
     .precisions = {Precision::f32},
     .traffic = traffic,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {

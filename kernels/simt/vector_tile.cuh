@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/gemm.hpp"
+#include "kernels/simt/warp_access.hpp"
 
 namespace gemm::simt {
 
@@ -119,6 +120,21 @@ struct Fragment {
       for (int j = 0; j < kTN; ++j) sum[i][j] += a[i] * b[j];
   }
 };
+
+// Wavefronts of one slice: its stores, and the loads of each of the warps, whose lanes lie at
+// down(lane) and across(lane) in fours of rows and columns.
+template <int kBM, int kBN, int kBK, int kTM, int kTN, typename Down, typename Across>
+constexpr int slice_wavefronts(Down down, Across across) {
+  constexpr int kWarps = kBM / kTM * kBN / kTN / kLanes, kChunks = kBK / 4, kBytes = sizeof(float);
+  const auto turned = [](int lane) { return lane % kChunks * 4 * (kBM + 4) + lane / kChunks; };
+  const auto in_fours = [](auto where) { return [=](int lane) { return 4 * where(lane); }; };
+  const int stores =
+      kBM * kBK / kLanes * wavefronts(kBytes, turned) +
+      kBK * kBN / 4 / kLanes * wavefronts(kBytes, in_fours([](int lane) { return lane; }), 4);
+  return stores + kWarps * kBK *
+                      (kTM / 4 * wavefronts(kBytes, in_fours(down), 4) +
+                       kTN / 4 * wavefronts(kBytes, in_fours(across), 4));
+}
 
 // A thread's results, whose first is C[row, column].
 template <bool kAligned, int kRowStride, int kColumnStride, int kTM, int kTN>

@@ -62,9 +62,10 @@ Kernel point() {
       .precisions = {Precision::f32},
       .traffic =
           [](const Problem& p, const Device&) {
-            // A warp's load of B is of 256 bytes, two wavefronts; that of A of two addresses.
-            constexpr double kLoads = Shape::kThreads / 32.0 * (kTM / 4 + 2 * kTN / 4);
-            return tile_traffic(p, kBM, kBN, kBK, (kBM + kBN) * kBK / 32.0 + kBK * kLoads);
+            constexpr int kWavefronts = slice_wavefronts<kBM, kBN, kBK, kTM, kTN>(
+                [](int lane) { return lane / Shape::kAcross; },
+                [](int lane) { return lane % Shape::kAcross; });
+            return tile_traffic(p, kBM, kBN, kBK, kWavefronts);
           },
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {

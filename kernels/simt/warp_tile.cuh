@@ -10,6 +10,7 @@
 #include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
 #include "kernels/simt/vector_tile.cuh"
+#include "kernels/simt/warp_access.hpp"
 
 namespace gemm::simt {
 
@@ -25,6 +26,7 @@ struct WarpTiling {
   static_assert(kWM * kWN == 32 * kTM * kTN, "32 lanes fill the warp's tile");
   static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the block's tile");
 
+  using Lanes = PairedLanes<kLanesAcross>;
   using Grid = TileGrid<kBM, kBN>;
   using Slice = SharedSlice<kBM, kBN, kBK>;
   template <bool kAligned>
@@ -33,10 +35,10 @@ struct WarpTiling {
 
   // Of the thread's first result within the block's tile.
   static __device__ int row() {
-    return threadIdx.x / 32 / kWarpsAcross * kWM + threadIdx.x % 32 / kLanesAcross * 4;
+    return threadIdx.x / 32 / kWarpsAcross * kWM + Lanes::down(threadIdx.x % 32) * 4;
   }
   static __device__ int column() {
-    return threadIdx.x / 32 % kWarpsAcross * kWN + threadIdx.x % kLanesAcross * 4;
+    return threadIdx.x / 32 % kWarpsAcross * kWN + Lanes::across(threadIdx.x % 32) * 4;
   }
   template <bool kAligned>
   static __device__ void store(const Problem& p, const Grid& grid, const float (&sum)[kTM][kTN],
@@ -45,10 +47,10 @@ struct WarpTiling {
                                                        grid.first_column() + column(), sum, c);
   }
 
-  // Each load of a warp is of at most 128 bytes of A and of B: one wavefront.
   static Traffic traffic(const Problem& p, const Device&) {
-    constexpr double kLoads = kThreads / 32.0 * (kTM / 4 + kTN / 4);
-    return tile_traffic(p, kBM, kBN, kBK, (kBM + kBN) * kBK / 32.0 + kBK * kLoads);
+    constexpr int kWavefronts =
+        slice_wavefronts<kBM, kBN, kBK, kTM, kTN>(Lanes::down, Lanes::across);
+    return tile_traffic(p, kBM, kBN, kBK, kWavefronts);
   }
   static std::vector<Parameter> parameters() {
     return {{"BM", std::to_string(kBM)},

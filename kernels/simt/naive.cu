@@ -22,6 +22,7 @@ __global__ void naive(Problem p, Grid grid, const T* __restrict__ a, const T* __
   const Offset column = grid.first_column() + threadIdx.x;
   if (row >= m || column >= n) return;
   Sum<T> sum = 0;
+#pragma unroll 32  // so many loads are under way at once
   for (Offset l = 0; l < k; ++l) sum += widen(a[row * k + l]) * widen(b[l * n + column]);
   c[row * n + column] = narrow<T>(sum);
 }

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads<kTile>)
     a += kTile;
     b += kTile * p.n;
     __syncthreads();
-#pragma unroll
+#pragma unroll 16
     for (int l = 0; l < kTile; ++l) sum += widen(a_tile[y][l]) * widen(b_tile[l][x]);
     __syncthreads();  // nobody may overwrite a tile that somebody still reads
   }

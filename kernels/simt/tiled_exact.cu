@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads<kTile>)
     a_from += kTile;
     b_from += kTile * p.n;
     __syncthreads();
-#pragma unroll
+#pragma unroll 16
     for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
     __syncthreads();
   }

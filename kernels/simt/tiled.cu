@@ -23,8 +23,7 @@ __global__ void __launch_bounds__(kThreads<kTile>)
           T* __restrict__ c) {
   __shared__ T a_tile[kTile][kTile];
   __shared__ T b_tile[kTile][kTile];
-  const int x = threadIdx.x;
-  const int y = threadIdx.y;
+  const int x = threadIdx.x % kTile, y = threadIdx.x / kTile;
   const std::int64_t row = grid.first_row() + y;
   const std::int64_t column = grid.first_column() + x;
 
@@ -58,7 +57,7 @@ Traffic traffic(const Problem& p, const Device&) {
 template <int kTile>
 Launch prepare(const Problem& p, const Device&, const Operands& o) {
   return with_element(p.precision, [&]<typename T>(T) {
-    return tile_launch<T, Grid<kTile>>(tiled<T, kTile>, dim3(kTile, kTile), p, o);
+    return tile_launch<T, Grid<kTile>>(tiled<T, kTile>, kThreads<kTile>, p, o);
   });
 }
 

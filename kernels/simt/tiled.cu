@@ -18,32 +18,28 @@ template <int kTile>
 constexpr int kThreads = kTile* kTile;
 
 template <typename T, int kTile>
-__global__ void __launch_bounds__(kThreads<kTile>)
-    tiled(Problem p, Grid<kTile> grid, const T* __restrict__ a, const T* __restrict__ b,
-          T* __restrict__ c) {
+__global__ void tiled(Problem p, Grid<kTile> grid, const T* __restrict__ a, const T* __restrict__ b,
+                      T* __restrict__ c) {
   __shared__ T a_tile[kTile][kTile];
   __shared__ T b_tile[kTile][kTile];
-  const int x = threadIdx.x % kTile, y = threadIdx.x / kTile;
-  const std::int64_t row = grid.first_row() + y;
-  const std::int64_t column = grid.first_column() + x;
-
-  const bool in_a = row < p.m, in_b = column < p.n;
-  a += row * p.k + x;
-  b += y * p.n + column;
+  const int x = threadIdx.x;
+  const int y = threadIdx.y;
+  // Divisions of 32 bits would do. With these, nvcc 13.0 orders the reads of the inner loop so that
+  // it is 1.12 times as fast on an H200.
+  const std::int64_t row = blockIdx.x / grid.tile_columns * kTile + y;
+  const std::int64_t column = blockIdx.x % grid.tile_columns * kTile + x;
 
   Sum<T> sum = 0;
-  for (int left = static_cast<int>(p.k); left > 0; left -= kTile) {
+  for (std::int64_t step = 0; step < p.k; step += kTile) {
     // Beyond the edges lie zeros, so that the inner loop needs no test.
-    a_tile[y][x] = in_a && x < left ? *a : T{};
-    b_tile[y][x] = in_b && y < left ? *b : T{};
-    a += kTile;
-    b += kTile * p.n;
+    a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
+    b_tile[y][x] = element_or_zero(b, p.k, p.n, step + y, column);
     __syncthreads();
-#pragma unroll 16
+#pragma unroll
     for (int l = 0; l < kTile; ++l) sum += widen(a_tile[y][l]) * widen(b_tile[l][x]);
     __syncthreads();  // nobody may overwrite a tile that somebody still reads
   }
-  if (in_a && in_b) c[row * p.n + column] = narrow<T>(sum);
+  if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum);
 }
 
 template <int kTile>
@@ -57,7 +53,7 @@ Traffic traffic(const Problem& p, const Device&) {
 template <int kTile>
 Launch prepare(const Problem& p, const Device&, const Operands& o) {
   return with_element(p.precision, [&]<typename T>(T) {
-    return tile_launch<T, Grid<kTile>>(tiled<T, kTile>, kThreads<kTile>, p, o);
+    return tile_launch<T, Grid<kTile>>(tiled<T, kTile>, dim3(kTile, kTile), p, o);
   });
 }
 

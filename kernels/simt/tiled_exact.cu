@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kThreads<kTile>)
                 const float* __restrict__ b, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
   __shared__ float b_tile[kTile][kTile];
-  const int x = threadIdx.x % kTile, y = threadIdx.x / kTile;
+  const int x = threadIdx.x;
+  const int y = threadIdx.y;
   const std::int64_t row = grid.first_row() + y;
   const std::int64_t column = grid.first_column() + x;
   const float* a_from = a + row * p.k + x;
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(kThreads<kTile>)
     a_from += kTile;
     b_from += kTile * p.n;
     __syncthreads();
-#pragma unroll 16
+#pragma unroll
     for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
     __syncthreads();
   }
@@ -56,7 +57,7 @@ Traffic traffic(const Problem& p, const Device&) {
 
 template <int kTile>
 Launch prepare(const Problem& p, const Device&, const Operands& o) {
-  return tile_launch<float, Grid<kTile>>(tiled_exact<kTile>, kThreads<kTile>, p, o);
+  return tile_launch<float, Grid<kTile>>(tiled_exact<kTile>, dim3(kTile, kTile), p, o);
 }
 
 template <int kTile>

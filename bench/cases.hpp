@@ -28,7 +28,7 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
                              const std::vector<Precision>& precisions, Device::Kind kind,
                              bool variants = false);
 
-// Each of these with every transfer.
+// Each of these with every transfer, but for kernels that work on rearranged operands.
 std::vector<Case> end_to_end_cases(const std::vector<Case>& cases);
 
 // Whether a --benchmark_filter is about such cases. Nobody else is shown them: they would be three

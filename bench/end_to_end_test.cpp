@@ -37,6 +37,13 @@ TEST(EndToEnd, IsEachCaseWithEachTransfer) {
   }
 }
 
+// What was rearranged when it was prepared is not what is copied to the device.
+TEST(EndToEnd, LeavesOutKernelsThatRearrangeTheirOperands) {
+  RegisteredKernel turned;
+  turned.rearranges = true;
+  EXPECT_TRUE(end_to_end_cases({{&turned, {8, 8, 8, Precision::f32}}}).empty());
+}
+
 TEST(EndToEnd, IsThereForAFilterThatNamesItOnly) {
   for (const char* filter : {"EndToEnd", "^EndToEnd/pinned/Tiled", "Tiled|EndToEnd"})
     EXPECT_TRUE(asks_for_end_to_end(filter)) << filter;
@@ -277,17 +284,20 @@ TEST(EndToEnd, EveryKernelIsRightOnTheHostOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const Options options = quick();
   ProblemCache cache(*cuda(), Fill::uniform, 1, false);
+  int right = 0;
   // One panel, one with a tail, and several whose last has one row.
   for (const Shape& shape : {Shape{5, 7, 23}, Shape{300, 72, 40}, Shape{2049, 130, 65}})
     for (const Case& one : end_to_end_cases(make_cases({shape}, {}, Device::Kind::gpu))) {
       Measurement measurement(*cuda(), nullptr, cache, options, one);
       try {
         measurement.prepare(1e9);
+        ++right;
       } catch (const Skipped&) {
       } catch (const std::exception& error) {
         ADD_FAILURE() << one.name() << ": " << error.what();
       }
     }
+  EXPECT_GT(right, 0);
 }
 
 Case gpu_case(std::string_view kernel, const Shape& shape, Transfer transfer) {

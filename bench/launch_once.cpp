@@ -3,7 +3,9 @@
 // controls; times nothing.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,13 @@ int list_kernels() {
     if (is_ours(kernel) && seen.insert(kernel.name).second)
       std::printf("%.*s\n", static_cast<int>(kernel.name.size()), kernel.name.data());
   return 0;
+}
+
+void require_ours(std::string_view name) {
+  if (std::ranges::none_of(registry(), [&](const RegisteredKernel& kernel) {
+        return is_ours(kernel) && kernel.name == name;
+      }))
+    throw std::runtime_error("no GPU kernel of ours is called " + std::string(name));
 }
 
 // Says what it runs before it does, since what is found may end the process.
@@ -120,6 +129,7 @@ int run(const std::vector<std::string>& arguments) {
     std::fputs(kUsage, stderr);
     return 2;
   }
+  for (std::size_t i = 1; kernel && i < arguments.size(); ++i) require_ours(arguments[i]);
   std::string reason;
   const auto backend = make_cuda_backend(0, reason);
   if (!backend) throw std::runtime_error(reason);

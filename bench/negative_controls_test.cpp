@@ -123,8 +123,7 @@ TEST(NegativeControls, FlagNoTrueKernelOnTheGpu) {
   EXPECT_GT(checked, 0);
 }
 
-// --- compute-sanitizer
-// ----------------------------------------------------------------------------
+// --- compute-sanitizer --------------------------------------------------------------------------
 
 // What launch_once ends with under a tool; 124 if it did not end.
 int status_under(Catcher tool, std::string_view what, std::string_view name) {

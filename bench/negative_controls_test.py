@@ -34,3 +34,6 @@ def test_every_control_in_the_sources_is_in_the_list() -> None:
 def test_unknown_requests_are_refused() -> None:
     for request in ([], ["dance"], ["control"], ["table", "more"]):
         assert launch_once(*request).returncode == 2, request
+    done = launch_once("kernel", "NoSuchKernel")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "launch_once: no GPU kernel of ours is called NoSuchKernel\n"

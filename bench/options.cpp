@@ -13,7 +13,8 @@ namespace {
 using Setter = std::function<void(Options&, const std::string&)>;
 
 struct Option {
-  std::string_view name, takes, help;
+  std::string_view name, takes;
+  std::string help;
   Setter set;
 };
 
@@ -61,17 +62,19 @@ std::uint64_t whole(const std::string& value) {
   return number;
 }
 
+std::string names_of_precisions() {
+  std::string names;
+  for (const PrecisionTraits& traits : kPrecisions)
+    names += (names.empty() ? "" : ", ") + std::string(traits.name);
+  return names;
+}
+
 std::vector<Precision> precisions(const std::string& value) {
   std::vector<Precision> found;
   std::istringstream items(value);
   for (std::string item; std::getline(items, item, ',');) {
     const auto precision = precision_named(item);
-    if (!precision) {
-      std::string known;
-      for (const PrecisionTraits& traits : kPrecisions)
-        known += (known.empty() ? "" : ", ") + std::string(traits.name);
-      refuse("a precision (" + known + ")", item);
-    }
+    if (!precision) refuse("a precision (" + names_of_precisions() + ")", item);
     found.push_back(*precision);
   }
   if (found.empty()) refuse("a list of precisions", value);
@@ -89,10 +92,9 @@ const std::vector<Option>& table() {
   static const std::vector<Option> options = {
       {"device", "auto|cpu|INDEX", "the first GPU if there is one, else the CPU",
        [](Options& o, const std::string& v) { o.device = device(v); }},
-      {"shapes", "LIST",
-       "sizes 256 or MxNxK, sets (default, square, seeds, ragged, llm, skinny, quick), .json files",
+      {"shapes", "LIST", "sizes 256 or MxNxK, sets (" + names_of_sets() + "), .json files",
        [](Options& o, const std::string& v) { o.shapes = v; }},
-      {"precisions", "LIST", "of f32, tf32, bf16, f16, f64, s32; default: all that a kernel has",
+      {"precisions", "LIST", "of " + names_of_precisions() + "; default: all that a kernel has",
        [](Options& o, const std::string& v) { o.precisions = precisions(v); }},
       {"variants", "default|all",
        "tunable kernels with their tuned parameters (default), or every point of their space too",
@@ -227,7 +229,7 @@ std::string options_help(std::span<const std::string_view> only) {
     std::string usage = "  --gemm_" + std::string(option.name);
     if (!option.takes.empty()) usage += "=" + std::string(option.takes);
     usage.resize(std::max<std::size_t>(usage.size() + 2, 40), ' ');
-    help += usage + std::string(option.help) + "\n";
+    help += usage + option.help + "\n";
   }
   return help;
 }

@@ -72,8 +72,8 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
   const std::optional<double> rate =
       flop_per_clock(device.compute_capability, traits.unit, device.name);
   if (!rate)
-    return none("compute capability " + text_of_capability(device.compute_capability) +
-                " has none");
+    return none("the table has none for compute capability " +
+                text_of_capability(device.compute_capability));
   if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
   const double clock =
       *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);

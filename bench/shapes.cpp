@@ -49,12 +49,6 @@ constexpr Set kSets[] = {
      "1024x16x1024,16x1024x1024,16x16x10000"},
 };
 
-std::string names_of_sets() {
-  std::string names;
-  for (const Set& set : kSets) names += (names.empty() ? "" : ", ") + std::string(set.name);
-  return names;
-}
-
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
   throw std::invalid_argument("shape '" + item + "' " + why +
                               ": write 256, MxNxK with each from 1 to 2147483647, a set (" +
@@ -116,6 +110,12 @@ std::vector<Shape> parse_file(const std::string& path) {
 }
 
 }  // namespace
+
+std::string names_of_sets() {
+  std::string names;
+  for (const Set& set : kSets) names += (names.empty() ? "" : ", ") + std::string(set.name);
+  return names;
+}
 
 std::string name_of(const Shape& shape) {
   return std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);

@@ -17,10 +17,13 @@ struct Shape {
 // "1024x1024x768" (m x n x k)
 std::string name_of(const Shape& shape);
 
-// Comma-separated: a cube "256", "MxNxK", a set ("default", "square", "seeds", "ragged", "llm",
-// "skinny", "quick"; what the first two and the last hold depends on the kind of device), or the
-// path of a JSON file ending in .json: a list of such strings or of [m, n, k]. Repeated shapes
-// count once. Throws std::invalid_argument with one line that names the offending item.
+// "default, square, ..."
+std::string names_of_sets();
+
+// Comma-separated: a cube "256", "MxNxK", a named set (what it holds depends on the kind of
+// device), or the path of a JSON file ending in .json: a list of such strings or of [m, n, k].
+// Repeated shapes count once. Throws std::invalid_argument with one line that names the offending
+// item.
 std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind);
 
 }  // namespace gemm::bench

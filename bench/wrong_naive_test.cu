@@ -44,8 +44,7 @@ Launch prepare(const Problem& p, const Device&, const Operands& o) {
   return launch<float>(naive<kDefect>, grid, dim3(kBlock, kBlock), p, o);
 }
 
-// --- A transposed beforehand
-// ----------------------------------------------------------------------
+// --- A transposed beforehand --------------------------------------------------------------------
 
 enum class Transposed { right, reads_a, stride_k };
 
@@ -83,8 +82,7 @@ Launch prepare_transposed(const Problem& p, const Device&, const Operands& o) {
       };
 }
 
-// --- What the sum is kept in
-// ----------------------------------------------------------------------
+// --- What the sum is kept in --------------------------------------------------------------------
 
 template <typename Sum>
 __global__ void sum_kept_in(Problem p, const __nv_bfloat16* a, const __nv_bfloat16* b,

@@ -36,8 +36,7 @@ Launch prepare(const Problem& p, const Device&, const Operands& o) {
   return launch<float>(spoiled<kDefect>, grid_of(p), kThreads, p, o);
 }
 
-// --- Results of an earlier launch
-// -----------------------------------------------------------------
+// --- Results of an earlier launch ---------------------------------------------------------------
 
 Launch prepare_first_launch_only(const Problem& p, const Device& device, const Operands& o) {
   return [right = prepare<Defect::none>(p, device, o), first = true](Stream stream) mutable {
@@ -55,8 +54,7 @@ NegativeControl::Prepare keep_first_operands() {
   };
 }
 
-// --- One element
-// ----------------------------------------------------------------------------------
+// --- One element --------------------------------------------------------------------------------
 
 // Puts one element so many hundredths of the error bound above its exact value.
 __global__ void move_one(Problem p, Bound bound, int percent, const float* a, const float* b,
@@ -81,8 +79,7 @@ Launch prepare_one(const Problem& p, const Device& device, const Operands& o) {
   };
 }
 
-// --- Partial sums
-// ---------------------------------------------------------------------------------
+// --- Partial sums -------------------------------------------------------------------------------
 
 // Each layer of the grid adds its share of k to C. Read before the sum and written after it, C has
 // changed meanwhile: of the layers that run together one survives.

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from gemm_report.bars import Line, cells_width, height, names_width, write_lines
 from gemm_report.marks import mark, notes
-from gemm_report.page import INK, LABEL_SIZE, ROOF_COLOR, Page, is_measured, roof_text
+from gemm_report.page import LABEL_SIZE, ROOF_COLOR, Page, is_measured, roof_text, write_above
 from gemm_report.palette import Look
 from gemm_report.quantity import percent, prefix_for, scaled, significant, times
 from gemm_report.record import Ceiling, Record, Row
@@ -88,12 +88,12 @@ def _line(rung: Rung, prefix: str) -> Line:
         percent(row.of_roof_nominal),
         percent(row.of_library),
     )
-    return Line(row.label, cells, bold=row.family == "library")
+    return Line(row.label, cells, bold=row.is_library)
 
 
 def _edge(record: Record, found: Sequence[Rung]) -> float:
     """Where the axis ends: at the roof of the rungs, even if a library has a higher one."""
-    own = [rung.row for rung in found if rung.row.family != "library"]
+    own = [rung.row for rung in found if not rung.row.is_library]
     roof = arithmetic_roof(record, own[0])
     return max([rate(row) for row in own] + [roof.flop_per_second or 0 if roof else 0])
 
@@ -115,23 +115,13 @@ def _draw_roofs(axes: Axes, roofs: Sequence[Ceiling], edge: float, prefix: str) 
             width = 0.8 if i else 1.8
             x = scaled(value, prefix)
             axes.axvline(x, color=ROOF_COLOR, linewidth=width, clip_on=False, zorder=1)
-        axes.annotate(
-            roof_text([roof]) + (" →" if value > edge else ""),
-            (1, 1),
-            xytext=(0, 4 + 10 * i),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            size=LABEL_SIZE,
-            color=INK,
-            weight="normal" if i else "bold",
-        )
+        name = roof_text([roof]) + (" →" if value > edge else "")
+        write_above(axes, name, 4 + 10 * i, x=1, weight="normal" if i else "bold")
 
 
 def _notes(record: Record, precision: str, rows: Sequence[Row]) -> list[str]:
     remarks = notes(rows)
-    if any(row.family != "library" for row in rows):
+    if any(not row.is_library for row in rows):
         remarks.append(
             "A step is over the fastest variant of the kernel that stands one rung lower."
         )

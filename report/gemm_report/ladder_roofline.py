@@ -12,8 +12,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from gemm_report.marks import mark, notes
 from gemm_report.page import (
-    INK,
-    LABEL_SIZE,
     ROOF_COLOR,
     Label,
     Page,
@@ -21,6 +19,7 @@ from gemm_report.page import (
     column_width,
     label_column,
     roof_text,
+    write_above,
 )
 from gemm_report.palette import Look
 from gemm_report.quantity import prefix_for, scaled, significant
@@ -185,10 +184,10 @@ def _draw_level(
         width = scaled(level.roof.bytes_per_second or 0, prefix)
         left = top / width
         axes.plot([low, left], [low * width, top], **roof)
-        _name_roof(axes, level.roof)
+        write_above(axes, roof_text([level.roof]), 5)
     if unit:
         axes.plot([left, high], [top, top], **roof)
-    path = [row for row in rows if row.label in level.flop_per_byte and row.family != "library"]
+    path = [row for row in rows if row.label in level.flop_per_byte and not row.is_library]
     xs = [level.flop_per_byte[row.label] for row in path]
     ys = [scaled(rate(row), prefix) for row in path]
     axes.plot(xs, ys, color="#b5b5b5", linewidth=1.1, zorder=2)
@@ -211,20 +210,6 @@ def _draw_level(
             )
 
 
-def _name_roof(axes: Axes, roof: Ceiling) -> None:
-    axes.annotate(
-        roof_text([roof]),
-        (0, 1),
-        xytext=(0, 5),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="left",
-        va="bottom",
-        size=LABEL_SIZE,
-        color=INK,
-    )
-
-
 def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Level]) -> list[str]:
     remarks = [
         *notes(rows),
@@ -235,7 +220,7 @@ def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Level]) -> list
         if above := [row.label for row in rows if _is_above(row, level)]:
             names = ", ".join(above)
             remarks.append(f"{level.title}, above its roof since {level.why_above}: {names}.")
-    unmodelled = [row.label for row in rows if not row.traffic and row.family != "library"]
+    unmodelled = [row.label for row in rows if not row.traffic and not row.is_library]
     if unmodelled:
         remarks.append(f"Without a model of their bytes: {', '.join(unmodelled)}.")
     missing = [level.title for level in levels if not level.roof]

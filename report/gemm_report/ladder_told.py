@@ -70,7 +70,7 @@ def overview(record: Record, record_link: str, folder: str) -> str:
     cells = [
         [
             f"[{rung.row.label}](#{rung.row.kernel.lower()})"
-            if rung.row.family != "library"
+            if not rung.row.is_library
             else rung.row.label,
             ideas.get(rung.row.kernel, ""),
             as_text(significant(scaled(rate(rung.row), prefix)) + mark(rung.row)),
@@ -122,14 +122,13 @@ def _told_kernels(readme: Path, text: str) -> list[str]:
 
 def _is_rung(record: Record, kernel: str) -> bool:
     rows = [row for row in record.rows if row.kernel == kernel]
-    return any(row.part is Part.LADDER and row.family != "library" for row in rows)
+    return any(row.part is Part.LADDER and not row.is_library for row in rows)
 
 
 def _line(record: Record, rung: Rung) -> str:
     row = rung.row
-    variant = f", {'/'.join(f'{name}:{value}' for name, value in row.parameters)}"
     facts = [
-        f"{row.precision} at {row.size}{variant if row.parameters else ''}: "
+        f"{row.precision} at {row.size}{f', {row.settings}' if row.parameters else ''}: "
         f"**{quantity(rate(row), 'FLOP/s')}**" + as_text(mark(row)),
         rung.below and f"{times(rung.step)} of {rung.below.label}",
         row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of the roof",

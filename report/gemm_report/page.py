@@ -90,6 +90,22 @@ class Page:
         self.figure.text(x, y, text, ha="left", va="top", **looks)
 
 
+def write_above(axes: Axes, text: str, points: float, x: float = 0, weight: str = "normal") -> None:
+    """Writes on the left above a plot, or with x = 1 on the right, so far from its edge."""
+    axes.annotate(
+        text,
+        (x, 1),
+        xytext=(0, points),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right" if x else "left",
+        va="bottom",
+        size=LABEL_SIZE,
+        color=INK,
+        weight=weight,
+    )
+
+
 def run_line(record: Record) -> str:
     """What ran, and when."""
     device = record.device

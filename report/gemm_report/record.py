@@ -252,6 +252,16 @@ class Row:
         return self.m * self.n * self.k
 
     @property
+    def settings(self) -> str:
+        """The parameters as in the benchmark's name: BM:128/BN:128."""
+        return _settings(self.parameters)
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is what rungs are compared with."""
+        return self.family == "library"
+
+    @property
     def is_cube(self) -> bool:
         """Whether the problem has one size."""
         return self.m == self.n == self.k
@@ -342,8 +352,12 @@ class Record:
 
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
     """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
-    parts = [kernel, *(f"{name}:{value}" for name, value in parameters)]
-    return "/".join(parts if layout == "nn" else [*parts, layout])
+    parts = [kernel, _settings(parameters), "" if layout == "nn" else layout]
+    return "/".join(filter(None, parts))
+
+
+def _settings(parameters: Iterable[tuple[str, str]]) -> str:
+    return "/".join(f"{name}:{value}" for name, value in parameters)
 
 
 def read_record(path: Path) -> Record:

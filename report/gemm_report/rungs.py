@@ -42,7 +42,7 @@ def ladder_size(rows: Iterable[Row]) -> int | None:
 
     4096 if most kernels have it; else the one that most of them share, of several the largest.
     """
-    cubes = {(row.kernel, row.m) for row in rows if row.is_cube and not _is_library(row)}
+    cubes = {(row.kernel, row.m) for row in rows if row.is_cube and not row.is_library}
     sharing = Counter(size for _, size in cubes)
     if sharing[USUAL_SIZE] > len({kernel for kernel, _ in cubes}) / 2:
         return USUAL_SIZE
@@ -53,7 +53,7 @@ def rungs(record: Record, precision: str) -> list[Rung]:
     """From the lowest to the highest, at the ladder's size."""
     found: list[Rung] = []
     below: Row | None = None
-    rows = [row for row in _at_size(record, precision) if not _is_library(row)]
+    rows = [row for row in _at_size(record, precision) if not row.is_library]
     for _, variants in groupby(rows, key=lambda row: row.kernel):
         its_rungs = [Rung(row, below) for row in variants]
         found += its_rungs
@@ -63,12 +63,12 @@ def rungs(record: Record, precision: str) -> list[Rung]:
 
 def libraries(record: Record, precision: str) -> list[Row]:
     """What the ladder leads to, at the same size."""
-    return [row for row in _at_size(record, precision) if _is_library(row)]
+    return [row for row in _at_size(record, precision) if row.is_library]
 
 
 def kernels_without_row(record: Record, precision: str) -> list[str]:
     """Those that have other rows of this precision, but none with a time at the ladder's size."""
-    rows = [row for row in record.rows if row.precision == precision and not _is_library(row)]
+    rows = [row for row in record.rows if row.precision == precision and not row.is_library]
     there = {rung.row.kernel for rung in rungs(record, precision)}
     missing = {row.kernel for row in rows if row.part is Part.LADDER} - there
     return [kernel.name for kernel in record.kernels if kernel.name in missing]
@@ -108,7 +108,7 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
     """Of the unit that computes: rungs below the tensor cores do not have their roof."""
-    if row.family in ("tensor", "library"):
+    if row.is_library or row.family == "tensor":
         return next(iter(record.compute_roofs(row.precision)), None)
     roofs = record.compute_roofs(_COMPUTED_IN.get(row.precision, row.precision))
     return next((roof for roof in roofs if "tensor" not in roof.name), None)
@@ -123,7 +123,3 @@ def _at_size(record: Record, precision: str) -> list[Row]:
     rows = [row for row in drawn_rows(record) if row.precision == precision]
     size = ladder_size(rows)
     return [row for row in rows if row.is_cube and row.m == size]
-
-
-def _is_library(row: Row) -> bool:
-    return row.family == "library"

@@ -40,6 +40,12 @@ class Found:
 
     records: Sequence[Record]
     rows: Mapping[str, Row | None]
+    published: Mapping[str, float]  # seconds
+
+    def compared(self, what: str, slower: str, faster: str) -> str:
+        """How many times as fast the second is, there and here."""
+        theirs = self.published[slower] / self.published[faster]
+        return compared(what, theirs, self.ratio(slower, faster))
 
     def ratio(self, slower: str, faster: str) -> float | None:
         """How many times as fast the second is here."""
@@ -103,7 +109,8 @@ def page(records: Sequence[Record], output: Path) -> str:
 def _section(document: Document, records: Sequence[Record]) -> tuple[list[str], list[Row]]:
     steps = (*document.steps, *document.beside)
     rows = {step.label: _row(document, step, records) for step in steps}
-    found = Found(records, rows)
+    published = {step.label: step.seconds for step in document.steps if step.seconds}
+    found = Found(records, rows, published)
     parts = [f"## {document.title}", document.card]
     if document.steps:
         parts.append(_table(document, rows))
@@ -224,14 +231,14 @@ def _bound(found: Found, *labels: str) -> str:
 
 def _blog(found: Found) -> list[str]:
     cpu = found.rows["CpuNaive"]
-    their_cpu = 2 * 1024 * 1024 * 768 / 8.55451
+    their_cpu = 2 * 1024 * 1024 * 768 / found.published["CpuNaive"]
     return [
-        compared("CPU to naive", 8554.51 / 7.08397, found.ratio("CpuNaive", "Naive"))
+        found.compared("CPU to naive", "CpuNaive", "Naive")
         + " The figure says as much about the CPU's compiler as about the GPU: theirs does "
         + quantity(their_cpu, "FLOP/s")
         + ", which looks like a build without optimisation"
         + (f"; the same loop does {quantity(rate(cpu), 'FLOP/s')} here." if cpu else "."),
-        compared("Naive to tiled", 7.08397 / 4.42471, found.ratio("Naive", "Tiled/tile:16"))
+        found.compared("Naive to tiled", "Naive", "Tiled/tile:16")
         + " The tile takes the reads of A and B from the L1 and the L2 to shared memory; each "
         "product still needs two of them. What it gains is what the L1 did not give already."
         + _bound(found, "Naive", "Tiled/tile:16"),
@@ -242,7 +249,7 @@ def _blog(found: Found) -> list[str]:
 
 def _integers(found: Found) -> list[str]:
     return [
-        compared("Naive to tiled", 9.98 / 4.22, found.ratio("Naive", "Tiled/tile:16"))
+        found.compared("Naive to tiled", "Naive", "Tiled/tile:16")
         + ' The text rounds it to "2x". N is not stated, so that a ratio is all that can be '
         "compared; ours is at the largest cube that both have."
         + _bound(found, "Naive", "Tiled/tile:16"),
@@ -255,15 +262,11 @@ def _report(found: Found) -> list[str]:
     padded = found.ratio("TiledTransposedStore", "TiledPadded")
     apart = found.ratio("Naive", "NaiveTransposed/transpose:apart")
     return [
-        compared("Swapped to coalesced", 1591 / 177, found.ratio("NaiveUncoalesced", "Naive"))
+        found.compared("Swapped to coalesced", "NaiveUncoalesced", "Naive")
         + " The report says that the loads of B are no longer coalesced. It is A, and the store of "
         "C, that go strided: a warp then walks down their rows, and B is one element for all of "
         "it. And 128 bytes are 32 floats, not 4.",
-        compared(
-            "Naive to transposing A first",
-            177 / 189,
-            found.ratio("Naive", "NaiveTransposed/transpose:timed"),
-        )
+        found.compared("Naive to transposing A first", "Naive", "NaiveTransposed/transpose:timed")
         + " The report blames the time of the transpose for small gains. In the naive kernel a "
         "warp reads one element of A and shares it, so that there is nothing to coalesce. "
         + _told(
@@ -275,7 +278,7 @@ def _report(found: Found) -> list[str]:
             "then.",
         )
         + " As printed, the kernel reads A, not its transpose.",
-        compared("Naive to shared tiles", 177 / 180, found.ratio("Naive", "TiledTransposedStore"))
+        found.compared("Naive to shared tiles", "Naive", "TiledTransposedStore")
         + ' The report suspects "different hardware specifications". Its tiles are stored '
         "transposed: three of its four accesses have all 32 lanes on one bank. "
         + _told(
@@ -287,7 +290,7 @@ def _report(found: Found) -> list[str]:
             "what holds it up.",
         )
         + _bound(found, "Naive", "TiledTransposedStore"),
-        compared("Naive to 1D tile", 177 / 95, found.ratio("Naive", _TILE_1D))
+        found.compared("Naive to 1D tile", "Naive", _TILE_1D)
         + " One element of B, once in a register, serves as many products as the thread has "
         "results. As printed it reads 72 of the 128 rows of its tile.",
     ]

@@ -11,7 +11,7 @@ from gemm_report.document import InputError, RecordError
 from gemm_report.quantity import quantity
 from gemm_report.record import PRECISIONS, Record
 from gemm_report.rungs import rate
-from gemm_report.tuning import Sweep, settings, sweeps
+from gemm_report.tuning import Sweep, sweeps
 
 HEADER = (
     "// The fastest points of tuning spaces, as tools/tune --write found them: "
@@ -67,7 +67,7 @@ def _entry(record: Record, sweep: Sweep) -> str:
     found = quantity(rate(sweep.best), "FLOP/s")
     return (
         f'{{"{kernel}", Precision::{precision}, {capability}, {{{m}, {n}, {k}}}, '
-        f'"{settings(sweep.best)}"}},  // {found}, {record.device.name}, {record.commit[:12]}'
+        f'"{sweep.best.settings}"}},  // {found}, {record.device.name}, {record.commit[:12]}'
     )
 
 

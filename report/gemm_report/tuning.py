@@ -14,7 +14,7 @@ from gemm_report.columns import columns
 from gemm_report.document import RecordError
 from gemm_report.ladder import drawn_rows, natural
 from gemm_report.marks import mark, notes
-from gemm_report.page import INK, LABEL_SIZE, POINTS, Page, text_width
+from gemm_report.page import INK, LABEL_SIZE, POINTS, Page, text_width, write_above
 from gemm_report.palette import Look
 from gemm_report.quantity import prefix_for, scaled, significant, times
 from gemm_report.record import Part, Record, Row
@@ -70,11 +70,6 @@ def sweeps(record: Record) -> list[Sweep]:
     ]
 
 
-def settings(row: Row) -> str:
-    """The parameters as in the benchmark's name: BM:128/BN:128."""
-    return "/".join(f"{name}:{value}" for name, value in row.parameters)
-
-
 def report(record: Record) -> str:
     """The best variant of each sweep, and how much it is better, as lines of text."""
     found = sweeps(record)
@@ -86,7 +81,7 @@ def report(record: Record) -> str:
             sweep.best.kernel,
             sweep.best.precision,
             sweep.best.size,
-            settings(sweep.best),
+            sweep.best.settings,
             str(len(sweep.rows)),
             significant(scaled(rate(sweep.best), prefix)),
             sweep.over_default,
@@ -105,7 +100,7 @@ def table(record: Record) -> list[dict[str, object]]:
             "kernel": row.kernel,
             "precision": row.precision,
             "size": row.size,
-            "parameters": settings(row),
+            "parameters": row.settings,
             "flop_per_second": rate(row),
             "of_best": rate(row) / rate(sweep.best),
         }
@@ -194,7 +189,7 @@ def _title(sweep: Sweep) -> str:
 def _subtitle(sweep: Sweep, prefix: str) -> str:
     best = f"{significant(scaled(rate(sweep.best), prefix))} {prefix}FLOP/s{mark(sweep.best)}"
     default = f", {sweep.over_default} of the default" if sweep.default else ""
-    return f"{settings(sweep.best)}: {best}{default}"
+    return f"{sweep.best.settings}: {best}{default}"
 
 
 def _panel_width(sweep: Sweep, values: Sequence[str], prefix: str) -> float:
@@ -230,17 +225,7 @@ def _draw_map(
             edge = {"fill": False, "edgecolor": "#D55E00", "linewidth": 2, "clip_on": False}
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, zorder=3, **edge))
     axes.set_title(_title(sweep), pad=20)
-    axes.annotate(
-        _subtitle(sweep, prefix),
-        (0, 1),
-        xytext=(0, 7),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="left",
-        va="bottom",
-        size=LABEL_SIZE,
-        color=INK,
-    )
+    write_above(axes, _subtitle(sweep, prefix), 7)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_xticks(range(len(xs)), xs)

@@ -8,7 +8,7 @@ from gemm_report.document import RecordError
 from gemm_report.figures import drawings
 from gemm_report.figures_test import drawn, texts
 from gemm_report.record import Record, Row
-from gemm_report.tuning import leading_parameters, report, settings, sweeps, table
+from gemm_report.tuning import leading_parameters, report, sweeps, table
 
 
 def variants(record: Record, rates: dict[str, float]) -> list[Row]:
@@ -26,14 +26,14 @@ def variants(record: Record, rates: dict[str, float]) -> list[Row]:
 
 def test_the_fastest_of_each_problem_is_held_against_the_others(ladder: Record) -> None:
     small, large = sweeps(ladder)
-    assert settings(small.best) == "BM:64/BN:128/NR:8"
-    assert settings(large.best) == "BM:128/BN:128/NR:16"
+    assert small.best.settings == "BM:64/BN:128/NR:8"
+    assert large.best.settings == "BM:128/BN:128/NR:16"
     assert len(large.rows) == 4, "the skipped one is not among them"
     assert large.default
     assert large.default.label == "BlockTile1D"
     lines = report(ladder).splitlines()
     assert lines[0].split()[:5] == ["kernel", "precision", "size", "best", "variants"]
-    assert lines[2].split()[:6] == ["BlockTile1D", "f32", "4096", settings(large.best), "4", "20.4"]
+    assert lines[2].split()[:6] == ["BlockTile1D", "f32", "4096", large.best.settings, "4", "20.4"]
     assert lines[2].split()[6:] == ["×1.11", "×1.18", "×1.41"]
 
 

@@ -31,6 +31,8 @@ _LEFT = 0.6
 _BETWEEN = 0.22
 _ABOVE = 0.55  # for title and roof of a panel
 _BELOW = 0.6
+# Of the bytes asked of the L2: a kernel that sends less through shared memory multiplies elsewhere.
+_WORTH_A_MARK = 0.01
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,11 @@ def _levels(record: Record, rows: Sequence[Row]) -> list[Level]:
             3.1,
             "the model counts too much",
             record.measured_memory_roof("Shared"),
-            {row.label: row.flop / t.shared_bytes for row, t in modelled if t.shared_bytes},
+            {
+                row.label: row.flop / t.shared_bytes
+                for row, t in modelled
+                if t.shared_bytes > _WORTH_A_MARK * t.l2_bytes
+            },
         ),
         Level(
             "L2",

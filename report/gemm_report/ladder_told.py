@@ -49,7 +49,7 @@ def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> To
     view = overview(main, link(readme, main.path), link(readme, pictures_folder))
     text = between_markers(readme, text, "overview", view)
     for name in told:
-        text = between_markers(readme, text, f"rung {name}", figures(records, name))
+        text = between_markers(readme, text, f"rung {name}", figures(records, name, readme))
     return Told(text, tuple(name for name in told if name not in known))
 
 
@@ -92,11 +92,15 @@ def overview(record: Record, record_link: str, folder: str) -> str:
     )
 
 
-def figures(records: Sequence[Record], kernel: str) -> str:
-    """A line for each variant and precision of one kernel, from the first record that has it."""
+def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
+    """A line for each variant and precision of one kernel, from the first record that has it.
+
+    All but the first record are named there.
+    """
     for record in records:
+        origin = f" · {record.device.name} · [record]({link(readme, record.path)})"
         lines = [
-            _line(record, rung) + ("" if record is records[0] else f" · {record.device.name}")
+            _line(record, rung) + ("" if record is records[0] else origin)
             for precision in precisions(drawn_rows(record))
             for rung in rungs(record, precision)
             if rung.row.kernel == kernel

@@ -104,15 +104,19 @@ def test_the_overview_is_the_ladder_with_its_libraries(ladder: Record, gpu: Reco
 
 def test_a_kernel_may_come_from_a_second_record(ladder: Record, cpu: Record) -> None:
     name = next(row.kernel for row in cpu.rows if row.kernel not in NAMES)
-    assert figures([ladder], name) == "Not in the record."
-    assert figures([ladder, cpu], name).endswith(f" · {cpu.device.name}")
+    readme = KERNELS / "README.md"
+    assert figures([ladder], name, readme) == "Not in the record."
+    told = figures([ladder, cpu], name, readme)
+    assert f" · {cpu.device.name} · [record](" in told
+    assert told.endswith(f"{cpu.path.name})")
 
 
 def test_the_ladder_told_is_what_its_records_give() -> None:
     readme = KERNELS / "README.md"
-    (record,) = re.findall(r"\[record\]\(\.\./(results/[^)]+)\)", readme.read_text("utf-8"))
+    links = re.findall(r"\[record\]\(\.\./(results/[^)]+)\)", readme.read_text("utf-8"))
+    records = [str(ROOT / record) for record in dict.fromkeys(links)]
     arguments = ["--readme", str(readme), "--pictures", str(ROOT / "results" / "readme")]
-    assert main(["kernels", str(ROOT / record), *arguments, "--check"]) == 0
+    assert main(["kernels", *records, *arguments, "--check"]) == 0
 
 
 def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:

@@ -53,11 +53,13 @@ class Found:
         return rate(other) / rate(one) if one and other else None
 
     def binds(self, label: str) -> str | None:
-        """The resource with the lowest modelled roof."""
+        """The resource with the lowest modelled roof; none if the row is above it."""
         row = self.rows.get(label)
         its_records = [record for record in self.records if row in record.rows]
         lowest = [limit for record in its_records for limit in limits(record, row)] if row else []
-        return lowest[0].resource if lowest else None
+        if row is None or not lowest or rate(row) > lowest[0].flop_per_second:
+            return None
+        return lowest[0].resource
 
 
 @dataclass(frozen=True)

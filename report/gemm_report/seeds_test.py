@@ -143,8 +143,18 @@ def test_steps_down_are_named(ladder: Record) -> None:
 
 
 def test_what_binds_is_what_the_record_models(ladder: Record) -> None:
-    report = section(page([ladder], OUTPUT), "002")
+    def at(naive: float) -> str:
+        rows = tuple(
+            dataclasses.replace(row, flop_per_second=naive if row.kernel == "Naive" else 1e9)
+            for row in ladder.rows
+        )
+        return section(page([dataclasses.replace(ladder, rows=rows)], OUTPUT), "002")
+
+    report = at(1e9)
     assert "L2 binds `Naive` and shared memory binds `TiledTransposedStore`." in report
+    report = at(60e12)  # more than the L2 gives: it comes out of the L1
+    assert "shared memory binds `TiledTransposedStore`." in report
+    assert "binds `Naive`" not in report
     rows = tuple(dataclasses.replace(row, traffic=None) for row in ladder.rows)
     assert "binds `" not in page([dataclasses.replace(ladder, rows=rows)], OUTPUT)
 

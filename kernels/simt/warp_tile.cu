@@ -1,9 +1,9 @@
 // A tile between the block's and the thread's: each warp computes a rectangle of its own. Its lanes
 // then share more of their factors: with 4 lanes along m and 8 along n, or the reverse, one load of
 // a warp touches at most 128 bytes of shared memory, where a row of 16 threads touched 256. That
-// alone brings nothing: a load of 16 bytes a lane takes 4 wavefronts. It takes 2 where lanes pair up
-// on one address, and so they are dealt out in pairs (PairedLanes). Warps become independent of each
-// other between two barriers, which is also how tensor cores will want it.
+// alone brings nothing: a load of 16 bytes a lane takes 4 wavefronts. It takes 2 where lanes pair
+// up on one address, and so they are dealt out in pairs (PairedLanes). Warps become independent of
+// each other between two barriers, which is also how tensor cores will want it.
 #include "kernels/registry.hpp"
 #include "kernels/simt/warp_tile.cuh"
 

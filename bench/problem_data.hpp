@@ -1,7 +1,7 @@
 // Operands and reference of a problem: made once, shared by every kernel that computes it.
 //
-// Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN: what
-// is read beyond a matrix spoils the result, and what is written there is found.
+// Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN (-1
+// in integers): what is read beyond a matrix spoils the result, and what is written there is found.
 #pragma once
 
 #include <list>

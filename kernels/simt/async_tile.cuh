@@ -202,14 +202,13 @@ class AsyncTile {
   float sum_[kRows][kColumns] = {};
 };
 
-// What a block may have of shared memory, of at most 227 KiB.
+// What a block may have of shared memory, from compute capability 8.0 on.
 inline int shared_memory_limit(const Device& device) {
   switch (device.compute_capability) {
-    case 75:
-      return 64 << 10;
     case 86:
     case 89:
     case 120:
+    case 121:
       return 99 << 10;
     case 80:
     case 87:

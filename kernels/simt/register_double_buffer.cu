@@ -1,6 +1,8 @@
 // Two sets of factors in registers: while the products of one step along k are made, the factors of
 // the next are already on their way from shared memory, so that no multiply-add waits the 30 cycles
-// that such a load takes.
+// that such a load takes. So written, it says what the compiler does unasked where it unrolls the
+// loop: for compute capability 9.0 nvcc 13.0 makes the same instructions of it as of WarpTile with
+// this tile.
 #include "kernels/registry.hpp"
 #include "kernels/simt/warp_tile.cuh"
 

@@ -2,7 +2,7 @@
 // coalesced, just as the tile of A is. The price moves into shared memory: a thread now needs a row
 // of that tile, and rows lie 16 words apart, so that the lanes of a warp meet in few banks: eight
 // of them ask for different words of one bank. The compiler softens this by reading four words of
-// the row at a time, which costs eight wavefronts as well, but only once for four products.
+// the row at a time, which costs sixteen wavefronts, but only once for four products.
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -1,8 +1,8 @@
 // The tiled kernel with one wrong habit: the lanes that load B's tile walk down columns of B. A
 // warp, which is 16 x 2 threads, touches 16 rows of B and uses 8 bytes of each sector: it asks for
-// 16 sectors where 4 would do. Tiling makes up for most of that, since an element is loaded once
-// for 16 products. What was loaded so is also stored with a stride of 16, eight lanes into one
-// bank.
+// 16 sectors where 4 would do. An element is loaded once for 16 products now, but such loads, and
+// the barrier behind them, take back what that saves. What was loaded so is also stored with a
+// stride of 16, eight lanes into one bank.
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -1,8 +1,10 @@
 """JSON that somebody else wrote, taken apart so that a complaint names file, place and remedy."""
 
+import gzip
 import json
 import re
 import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,9 @@ from typing import Any, NoReturn
 
 # An integer of JSON can be larger than any double.
 _LARGEST = sys.float_info.max
+
+# A record of a thousand rows has 10 MB; what is a hundred times larger is something else.
+LARGEST_FILE = 256 * 2**20
 
 
 class InputError(Exception):
@@ -145,19 +150,32 @@ def read_json(path: Path, kind: Kind) -> Any:
 def _text(path: Path, kind: Kind) -> str:
     name = kind.name
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _bytes(path).decode("utf-8")
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file: give the path of a {name}") from None
     except IsADirectoryError:
         raise RecordError(f"{path}: is a folder: give the path of a {name} in it") from None
+    except (EOFError, zlib.error):
+        raise RecordError(f"{path}: the compressed file ends too early: {kind.advice}") from None
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        reason = error.strerror or str(error) or type(error).__name__
         raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
     except UnicodeDecodeError:
         raise RecordError(f"{path}: is no {name} (not UTF-8 text): give a {name}") from None
     if not text.strip():
         raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
     return text
+
+
+def _bytes(path: Path) -> bytes:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise RecordError(
+            f"{path}: has more than {LARGEST_FILE >> 20} MiB, which no record has: "
+            "give another file, or run fewer cases at once"
+        )
+    return content
 
 
 def _parse(path: Path, kind: Kind, text: str) -> Any:

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent
 ALLOWED = {*sys.stdlib_module_names, "matplotlib", "numpy", "gemm_report"}
 SOURCES = [
     path
-    for path in sorted(PACKAGE.glob("*.py"))
+    for path in sorted(PACKAGE.rglob("*.py"))
     if not path.stem.endswith("_test") and path.name != "conftest.py"
 ]
 
@@ -25,7 +25,7 @@ def imported(source: str) -> set[str]:
     return {name.partition(".")[0] for name in found}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_nothing_else(path: Path) -> None:
     assert imported(path.read_text(encoding="utf-8")) <= ALLOWED
 

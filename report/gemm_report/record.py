@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gemm_report.document import Kind, Object, RecordError, read_json
 
@@ -184,6 +184,39 @@ class EndToEnd:
     hidden_share: float
 
 
+class Identity(NamedTuple):
+    """What makes two rows of different runs the same case."""
+
+    kernel: str
+    parameters: tuple[tuple[str, str], ...]
+    precision: str
+    layout: str
+    m: int
+    n: int
+    k: int
+    transfer: str | None
+
+    def __str__(self) -> str:
+        """As the benchmark is named."""
+        transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
+        label = variant(self.kernel, self.parameters, self.layout)
+        return f"{transfer}{label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """One GPU kernel that a launch runs: what was compiled, and how much of the card it takes."""
+
+    name: str
+    fingerprint: str | None
+    registers: int | None
+    shared_bytes: int | None
+    local_bytes: int | None
+    threads: int | None
+    blocks: int | None
+    occupancy: float | None
+
+
 @dataclass(frozen=True)
 class Row:
     """One kernel on one problem, one repetition."""
@@ -217,6 +250,22 @@ class Row:
     is_variant: bool = False
     transfer: str | None = None
     end_to_end: EndToEnd | None = None
+    fingerprint: str | None = None
+    device_code: tuple[DeviceCode, ...] = ()
+
+    @property
+    def identity(self) -> Identity:
+        """By which it is found in another run."""
+        return Identity(
+            self.kernel,
+            self.parameters,
+            self.precision,
+            self.layout,
+            self.m,
+            self.n,
+            self.k,
+            self.transfer,
+        )
 
     @property
     def part(self) -> Part:
@@ -464,7 +513,13 @@ def _kernel(kernel: Object) -> Kernel:
 def _row(benchmark: Object) -> Row:
     # Earlier records lack what is given here.
     row = benchmark.child("gemm").or_else(
-        versus=None, departures=[], variant=False, transfer=None, end_to_end=None
+        versus=None,
+        departures=[],
+        variant=False,
+        transfer=None,
+        end_to_end=None,
+        fingerprint=None,
+        device_code=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -524,6 +579,21 @@ def _row(benchmark: Object) -> Row:
         if row.take("transfer", str, NoneType) is None
         else row.one_of("transfer", TRANSFERS),
         end_to_end=end_to_end and _end_to_end(end_to_end),
+        fingerprint=row.take("fingerprint", str, NoneType),
+        device_code=tuple(_device_code(code) for code in row.children("device_code")),
+    )
+
+
+def _device_code(code: Object) -> DeviceCode:
+    return DeviceCode(
+        name=code.take("name", str),
+        fingerprint=code.take("fingerprint", str, NoneType),
+        registers=code.take("registers", int, NoneType),
+        shared_bytes=code.take("shared_bytes", int, NoneType),
+        local_bytes=code.take("local_bytes", int, NoneType),
+        threads=code.take("threads", int, NoneType),
+        blocks=code.take("blocks", int, NoneType),
+        occupancy=code.nonnegative_or_none("occupancy"),
     )
 
 

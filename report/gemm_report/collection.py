@@ -1,0 +1,51 @@
+"""Many records: those of a folder, in the order in which they were made."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gemm_report.document import InputError, RecordError
+from gemm_report.record import Record, read_record
+
+# Beside the records of a device: calibrations are no records, grids are about one kernel.
+_APART = ("calibration", "tuning")
+
+
+def record_paths(folder: Path) -> list[Path]:
+    """Files in `folder`, or in its folders of devices, that should be records, oldest name first.
+
+    `results` and `results/<device>` both do. RecordError where there is no such folder.
+    """
+    if not folder.is_dir():
+        raise RecordError(f"{folder}: is no folder: give one with records, such as results")
+    found = [
+        path
+        for pattern in ("*.json", "*.json.gz", "*/*.json", "*/*.json.gz")
+        for path in folder.glob(pattern)
+        if path.parent.name not in _APART
+        and not path.name.startswith(".")
+        # Beside the folders of devices lie the schemas.
+        and not path.name.endswith("schema.json")
+    ]
+    return sorted(found, key=lambda path: (path.name, str(path)))
+
+
+class Refusals:
+    """Says of each file that cannot be used what is wrong with it, and remembers that."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, error: InputError) -> None:
+        """One line on standard error."""
+        self.count += 1
+        print(f"gemm-report: {error}", file=sys.stderr)
+
+
+def records_in(folder: Path, refusals: Refusals) -> Iterator[Record]:
+    """The records of a folder; what is none is told, and the rest goes on."""
+    for path in record_paths(folder):
+        try:
+            yield read_record(path)
+        except InputError as error:
+            refusals.add(error)

@@ -1,0 +1,30 @@
+"""Renews the figures of the rungs in kernels/README.md."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from gemm_report.commands.readme import add_options, renew
+from gemm_report.record import read_record
+
+HELP = "renew the figures of the rungs in kernels/README.md"
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, and of a CPU beside it"
+    )
+    add_options(command, "kernels/README.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    from gemm_report.texts import ladder_told
+
+    records = [read_record(path) for path in options.records]
+    told = ladder_told.filled(options.readme, records, options.pictures)
+    if told.missing:
+        names = ", ".join(told.missing)
+        print(f"gemm-report: {options.readme}: not in the record: {names}", file=sys.stderr)
+    return renew(options, records[0], told.text, ladder_told.pictures(records[0]))

@@ -1,0 +1,55 @@
+"""Renews the README's table and pictures."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.record import Record, read_record
+
+HELP = "renew the README's table and pictures"
+CHECK_FAILED = 1
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument("record", type=Path, metavar="RECORD")
+    add_options(command, "README.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    from gemm_report.texts.readme import PICTURES, filled
+
+    record = read_record(options.record)
+    return renew(options, record, filled(options.readme, record, options.pictures), PICTURES)
+
+
+def add_options(command: argparse.ArgumentParser, readme: str) -> None:
+    """What every command has that renews a page."""
+    command.add_argument("--readme", type=Path, default=Path(readme), metavar="FILE")
+    command.add_argument("--pictures", type=Path, default=Path("results/readme"), metavar="DIR")
+    command.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 if the text would change"
+    )
+
+
+def renew(options: argparse.Namespace, record: Record, text: str, pictures: Sequence[str]) -> int:
+    """Writes a page and its pictures, or with --check compares the page."""
+    from gemm_report.figures.palette import looks
+    from gemm_report.figures.write import write_figure
+
+    if options.check:
+        if options.readme.read_text(encoding="utf-8") == text:
+            return 0
+        print(
+            f"gemm-report: {options.readme} is not what {record.path} gives: "
+            "run the same command without --check",
+            file=sys.stderr,
+        )
+        return CHECK_FAILED
+    for name in pictures:
+        print(write_figure(name, record, looks([record]), options.pictures, formats=["png"])[0])
+    options.readme.write_text(text, encoding="utf-8")
+    print(options.readme)
+    return 0

@@ -1,0 +1,41 @@
+"""Shows what is best of the parameter grids, draws them, and keeps the winners."""
+
+import argparse
+from pathlib import Path
+
+from gemm_report.commands.figures import folder_of
+from gemm_report.record import read_record
+
+HELP = "show what is best of the parameter grids, draw them, and keep the winners"
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument(
+        "record", type=Path, metavar="RECORD", help="of gemm_bench --gemm_variants=all"
+    )
+    command.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to draw")
+    command.add_argument(
+        "--write", type=Path, metavar="FILE", help="put the winners into this table for C++"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    from gemm_report.figures import tuning
+    from gemm_report.figures.palette import looks
+    from gemm_report.figures.write import write_with_data
+    from gemm_report.texts import tuned
+
+    record = read_record(options.record)
+    found = tuning.report(record)
+    text = tuned.merged(options.write, record) if options.write else None
+    folder = folder_of(record, [record], options.output)
+    paths = write_with_data("tuning", record, looks([record]), folder)
+    if text is not None:
+        options.write.write_text(text, encoding="utf-8")
+        paths.append(options.write)
+    print(found)
+    for path in paths:
+        print(path)
+    return 0

@@ -1,0 +1,148 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gemm_report.comparison.noise import read_calibration
+from gemm_report.document import RecordError
+from gemm_report.record import Record, Row
+
+RESULTS = Path(__file__).parents[3] / "results"
+STORED = sorted(RESULTS.glob("*/calibration/*.json"))
+
+
+def row(kernel: str, precision: str, size: int, spread: float, **parameters: str) -> dict[str, Any]:
+    return {
+        "kernel": kernel,
+        "parameters": parameters,
+        "precision": precision,
+        "layout": "nn",
+        **dict.fromkeys("mnk", size),
+        "processes": 6,
+        "medians_seconds": [1.0] * 6,
+        "spread": spread,
+        "sd": spread / 3,
+        "spread_at_clock": None,
+        "median_within": 0.001,
+        "throttled_share": None,
+    }
+
+
+DOCUMENT: dict[str, Any] = {
+    "schema": 1,
+    "commit": "0123abc",
+    "build_type": "Release",
+    "command": ["gemm_bench"],
+    "device": {
+        "kind": "gpu",
+        "name": "Test GPU",
+        **dict.fromkeys(("uuid_hash", "driver", "runtime", "power_limit_w")),
+    },
+    "utc": {"first": "2025-01-31T12:00:00Z", "last": "2025-01-31T12:30:00Z"},
+    "processes": 6,
+    "method": {
+        "timer": "CUDA events",
+        "fill": "uniform[-1,1]",
+        **dict.fromkeys(("test", "state", "cache", "target")),
+    },
+    "rows": [
+        row("Tiled", "f32", 1024, 0.01, tile="16"),
+        row("Tiled", "f32", 4096, 0.02, tile="16"),
+        row("Tiled", "f32", 256, 0.04, tile="16"),
+        row("Naive", "f32", 1024, 0.3),
+        row("cuBLAS", "bf16", 1024, 0.0),
+    ],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "noise.json"
+    path.write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    return path
+
+
+def asked(gpu: Record, kernel: str, precision: str, size: int, **parameters: str) -> Row:
+    return dataclasses.replace(
+        gpu.rows[0],
+        kernel=kernel,
+        precision=precision,
+        m=size,
+        n=size,
+        k=size,
+        parameters=tuple(parameters.items()),
+    )
+
+
+def test_the_noise_of_a_row_and_of_its_neighbours(path: Path, gpu: Record) -> None:
+    noise = read_calibration(path).relative_noise
+    assert noise(asked(gpu, "Tiled", "f32", 1024, tile="16")) == 0.01
+    assert noise(asked(gpu, "Tiled", "f32", 8192, tile="16")) == 0.02, "the nearest size"
+    assert noise(asked(gpu, "Tiled", "f32", 512, tile="16")) == 0.04, "of two the noisier"
+    assert noise(asked(gpu, "Tiled", "f32", 1024, tile="8")) == 0.3, "the worst of the precision"
+    assert noise(asked(gpu, "cuBLAS", "bf16", 64)) == 0.0
+    assert noise(asked(gpu, "cuBLAS", "f16", 1024)) is None
+    transposed = dataclasses.replace(asked(gpu, "Tiled", "f32", 1024, tile="16"), layout="tn")
+    assert noise(transposed) == 0.3, "another layout is another variant"
+
+
+def test_the_test_data_is_what_the_schema_says() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((RESULTS / "calibration.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(DOCUMENT, schema)
+    for key, value in (("spread", -1), ("processes", 1), ("surplus", 1), ("medians_seconds", [1])):
+        changed = {**DOCUMENT, "rows": [{**DOCUMENT["rows"][0], key: value}]}
+        assert not jsonschema.Draft202012Validator(schema).is_valid(changed), key
+
+
+@pytest.mark.parametrize("key", ["spread", "precision", "kernel", "m"])
+@pytest.mark.parametrize("value", [None, -1, True, [], "missing"])
+def test_damage_is_refused_in_one_line(key: str, value: object, path: Path) -> None:
+    changed = {**DOCUMENT["rows"][0], key: value}
+    if value == "missing":
+        del changed[key]
+    path.write_text(json.dumps({**DOCUMENT, "rows": [changed]}), encoding="utf-8")
+    with pytest.raises(RecordError, match=rf"calibration\.rows\[0\]\.{key}") as error:
+        read_calibration(path)
+    assert "\n" not in str(error.value)
+    assert "tools/calibrate" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[]", "is not a calibration"),
+        ('{"context": {}}', "is not a calibration"),
+        (json.dumps({**DOCUMENT, "schema": 2}), "calibration has schema 2"),
+        (json.dumps(DOCUMENT).replace("0.02", "NaN"), "has NaN"),
+        (json.dumps(DOCUMENT).replace("0.02", "1e999"), "is inf, not a number of at least 0"),
+        ("", "is empty: run tools/calibrate"),
+    ],
+)
+def test_what_is_not_a_calibration_is_refused(text: str, expected: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match=expected):
+        read_calibration(path)
+
+
+def test_a_record_is_not_a_calibration(gpu_path: Path) -> None:
+    with pytest.raises(RecordError, match="is not a calibration"):
+        read_calibration(gpu_path)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    STORED or [pytest.param(None, marks=pytest.mark.skip(reason="results/ holds none yet"))],
+    ids=lambda path: path and path.stem,
+)
+def test_stored_calibrations_are_valid(stored: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((RESULTS / "calibration.schema.json").read_text(encoding="utf-8"))
+    document = json.loads(stored.read_text(encoding="utf-8"))
+    jsonschema.validate(document, schema)
+    for each in document["rows"]:
+        assert each["processes"] == len(each["medians_seconds"])
+    assert read_calibration(stored).rows
+    assert "/" not in document["command"][0]

@@ -1,0 +1,1 @@
+"""Pictures of records: each as PNG and SVG, with the plotted data as CSV."""

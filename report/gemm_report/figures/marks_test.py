@@ -1,0 +1,30 @@
+import dataclasses
+
+from gemm_report.figures.marks import mark, notes
+from gemm_report.record import Clocks, Record, Row
+
+
+def row_with(gpu: Record, share: float | None, *departures: str) -> Row:
+    clocks = Clocks(sm_hz=None, power_w=None, throttled_share=share, reasons=("power cap",))
+    return dataclasses.replace(gpu.rows[0], clocks=clocks, departures=departures)
+
+
+def test_a_row_is_marked_for_what_was_seen(gpu: Record) -> None:
+    assert mark(gpu.rows[0]) == ""
+    assert mark(row_with(gpu, 0.0)) == ""
+    assert mark(row_with(gpu, None)) == ""
+    assert mark(row_with(gpu, 0.01)) == " *"
+    assert mark(row_with(gpu, 0.0, "hot cache")) == " †"
+    assert mark(row_with(gpu, 0.5, "hot cache")) == " *†"
+
+
+def test_every_mark_is_explained_once(gpu: Record) -> None:
+    assert notes([gpu.rows[0]]) == []
+    throttled, departs = notes([row_with(gpu, 1.0, "hot cache"), row_with(gpu, 1.0, "hot cache")])
+    assert throttled == "* Something held the clocks down: power cap."
+    assert departs == "† Departs from the measurement guideline: hot cache."
+
+
+def test_many_departures_are_counted(gpu: Record) -> None:
+    (note,) = notes([row_with(gpu, 0.0, *"abcde")])
+    assert note.endswith("guideline: a; b; c; and 2 more.")

@@ -1,0 +1,1 @@
+"""Many records: trends, change points, and what changed there."""

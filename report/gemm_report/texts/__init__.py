@@ -1,0 +1,1 @@
+"""Pages and tables that are made from records and kept in the repository."""

@@ -1,0 +1,110 @@
+"""The numbers and the picture in the project's README, taken from a record."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.document import InputError
+from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.page import method_line, missing_rows, run_line
+from gemm_report.ladder import drawn_rows, headlines
+from gemm_report.quantity import percent, prefix_for, scaled, significant
+from gemm_report.record import Record, Row
+from gemm_report.texts.summary import markdown_table
+
+PICTURES = ("roofline", "throughput")
+
+
+class ReadmeError(InputError):
+    """What is wrong with the README, in one line."""
+
+
+def filled(readme: Path, record: Record, pictures: Path) -> str:
+    """The text of `readme` with everything between its markers made from `record`."""
+    text = read_text(readme)
+    text = between_markers(readme, text, "table", table(record, link(readme, record.path)))
+    return between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
+
+
+def table(record: Record, link: str) -> str:
+    """Each kernel by its fastest variant at its largest cube: the ladder at one glance."""
+    rows = _best_variants(headlines(drawn_rows(record)))
+    prefix = prefix_for(row.flop_per_second or 0 for row in rows)
+    ideas = {kernel.name: kernel.idea for kernel in record.kernels}
+    has_clocks = any(row.of_roof_at_clock for row in rows)
+    at_clock = ["of roof at clock"] if has_clocks else []
+    head = ["kernel", "idea", "precision", "size", f"{prefix}FLOP/s", "of roof", *at_clock]
+    cells = [
+        [
+            row.label,
+            ideas.get(row.kernel, ""),
+            row.precision,
+            row.size,
+            as_text(significant(scaled(row.flop_per_second or 0, prefix)) + mark(row)),
+            percent(row.of_roof_nominal),
+            *([percent(row.of_roof_at_clock)] if has_clocks else []),
+            percent(row.of_library),
+        ]
+        for row in rows
+    ]
+    missing = missing_rows(record)
+    remarks = [
+        caption(record, link),
+        *map(as_text, notes(rows)),
+        *([] if record.complete else ["The run was not completed."]),
+        *([f"Rows of the record without a time: {missing}."] if missing else []),
+    ]
+    return "\n\n".join([markdown_table([*head, "of library"], cells), *remarks])
+
+
+def picture(record: Record, folder: str, names: Sequence[str] = PICTURES) -> str:
+    """The figures, as links."""
+    titles = {name: name.replace("_", " ").capitalize() for name in names}
+    return "\n\n".join(
+        f"![{title} on {record.device.name}]({folder}/{name}.png)" for name, title in titles.items()
+    )
+
+
+def caption(record: Record, link: str) -> str:
+    """Where and how the numbers came about."""
+    facts = [record.device.name, run_line(record), method_line(record), record.conformance]
+    return " · ".join([*filter(None, facts), f"[record]({link})"])
+
+
+def read_text(readme: Path) -> str:
+    """What `readme` holds now."""
+    try:
+        return readme.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReadmeError(f"{readme}: cannot be read ({type(error).__name__})") from None
+
+
+def _best_variants(rows: list[Row]) -> list[Row]:
+    def merit(row: Row) -> tuple[int, float]:
+        return row.volume, row.flop_per_second or 0
+
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.precision, row.kernel)
+        if key not in best or merit(row) > merit(best[key]):
+            best[key] = row
+    return list(best.values())
+
+
+def between_markers(readme: Path, text: str, part: str, content: str) -> str:
+    """`text` with `content` in the place that its two lines `part` mark."""
+    begin, end = (f"<!-- gemm_report:{edge} {part} -->" for edge in ("begin", "end"))
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ReadmeError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+
+
+def as_text(text: str) -> str:
+    """Without what Markdown would read as emphasis."""
+    return text.replace("*", "\\*")
+
+
+def link(readme: Path, target: Path) -> str:
+    """From one file to another."""
+    return Path(os.path.relpath(target, readme.parent)).as_posix()

@@ -1,0 +1,201 @@
+"""A record as a page of Markdown: every row is on it, with its time or with its reason."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from gemm_report.figures.end_to_end import transfer_cells
+from gemm_report.figures.page import method_line, run_line
+from gemm_report.ladder import ordered_rows, precisions
+from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
+from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
+
+
+def summary(record: Record) -> str:
+    """The whole page."""
+    rows = ordered_rows(record)
+    timed = [row for row in rows if row.status == "timed"]
+    parts = [f"# GEMM benchmark: {record.device.name}"]
+    if not record.complete:
+        parts.append("**This record is incomplete:** the run was interrupted or still goes on.")
+    conditions = [
+        run_line(record),
+        method_line(record),
+        record.conformance,
+        record.time and _time(record.time),
+        f"record `{record.path.name}`",
+    ]
+    parts += [
+        "  \n".join(filter(None, conditions)),
+        "## Roofs",
+        markdown_table(
+            ["roof", "precision", "value", "origin", "source"],
+            [
+                [c.name, c.precision or "", _roof_value(c), c.origin, c.source]
+                for c in record.ceilings
+            ],
+        ),
+        *_measured(record.measured_ceilings),
+        "## Results",
+        "Time is the median of the samples, spread their interquartile range over it. Error is the "
+        "largest difference to the reference, bound what rounding allows where it came closest. "
+        "Clock and power are medians of the timed interval; throttled is the share of it in which "
+        "something held the clocks down.",
+    ]
+    of_part = {part: [row for row in timed if row.part is part] for part in Part}
+    parts += _by_precision(of_part[Part.LADDER])
+    if of_part[Part.TUNING]:
+        parts += ["## Parameter grids", *_by_precision(of_part[Part.TUNING])]
+    if of_part[Part.END_TO_END]:
+        parts += [
+            "## End to end",
+            "Copies to the device, kernel and copy back in one time; the parts beside it were "
+            "timed alone. Hidden is the share of the copies that costs no time of its own.",
+            _end_to_end(record, of_part[Part.END_TO_END]),
+        ]
+    if not timed:
+        parts.append("No row has a time.")
+    if record.aggregates:
+        parts.append(
+            f"Google Benchmark's {record.aggregates} aggregate rows are left out: "
+            "the repetitions that they aggregate are above."
+        )
+    departing = [row for row in timed if row.departures]
+    parts += _list("Departures from the measurement guideline", departing, _departures)
+    for status in ("skipped", "failed", "untimed"):
+        its_rows = [row for row in rows if row.status == status]
+        parts += _list(status.capitalize(), its_rows, _reason)
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells may hold any text."""
+    lines = [head, ["---"] * len(head), *rows]
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _by_precision(rows: Sequence[Row]) -> list[str]:
+    tables = {p: [row for row in rows if row.precision == p] for p in precisions(rows)}
+    return [part for p, its_rows in tables.items() for part in (f"### {p}", _results(its_rows))]
+
+
+def _end_to_end(record: Record, rows: Sequence[Row]) -> str:
+    head = [
+        *("shape", "kernel", "precision", "transfer", "time", "to device", "kernel alone"),
+        *("from device", "to device, of PCIe", "from device, of PCIe", "hidden", "error / bound"),
+    ]
+    return markdown_table(head, [_transfer(record, row) for row in _by_shape(rows)])
+
+
+def _transfer(record: Record, row: Row) -> list[str]:
+    parts = row.end_to_end
+    alone = parts and (parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds)
+    return [
+        row.shape,
+        row.kernel_label + _repetition(row),
+        row.precision,
+        row.transfer or "-",
+        quantity(row.seconds.median, "s") if row.seconds else "-",
+        *([quantity(seconds, "s") for seconds in alone] if alone else ["-"] * 3),
+        *transfer_cells(record, row),
+        _error(row),
+    ]
+
+
+def _by_shape(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row.volume, row.m, row.n, row.k))
+
+
+def _repetition(row: Row) -> str:
+    return f" (repetition {row.repetition + 1})" if row.repetition else ""
+
+
+def _results(rows: Sequence[Row]) -> str:
+    prefix = prefix_for(row.flop_per_second or 0 for row in rows)
+    head = [
+        *("shape", "kernel", "time", f"{prefix}FLOP/s", "of roof", "roof", "of roof at clock"),
+        *("of library", "error / bound", "samples", "spread", "SM clock", "power", "throttled"),
+        "versus",
+    ]
+    return markdown_table(head, [_result(row, prefix) for row in _by_shape(rows)])
+
+
+def _result(row: Row, prefix: str) -> list[str]:
+    seconds, clocks = row.seconds, row.clocks
+    return [
+        row.shape,
+        row.label + _repetition(row),
+        quantity(seconds.median, "s") if seconds else "-",
+        significant(scaled(row.flop_per_second or 0, prefix)),
+        percent(row.of_roof_nominal),
+        row.roof.name if row.roof else "not known",
+        percent(row.of_roof_at_clock),
+        percent(row.of_library),
+        _error(row),
+        str(len(row.samples_seconds)),
+        percent((seconds.q3 - seconds.q1) / seconds.median) if seconds else "-",
+        megahertz(clocks.sm_hz) if clocks and clocks.sm_hz else "-",
+        f"{clocks.power_w:.0f} W" if clocks and clocks.power_w else "-",
+        percent(clocks and clocks.throttled_share),
+        _versus(row.versus),
+    ]
+
+
+def _versus(versus: Versus | None) -> str:
+    if versus is None:
+        return "-"
+    ratio, low, high = (100 * value for value in (versus.ratio, versus.low, versus.high))
+    return f"{ratio:.2f} % ({low:.2f} to {high:.2f}) of {versus.kernel}"
+
+
+def _time(time: RunTime) -> str:
+    share = percent(time.kernel_seconds / time.wall_seconds)
+    return f"{time.wall_seconds:.0f} s, {share} of them in kernels under test"
+
+
+def _measured(ceilings: Sequence[MeasuredCeiling]) -> list[str]:
+    if not ceilings:
+        return []
+    head = ["ceiling", "of", "fill", "value", "of nominal", "SM clock", "power", "throttled", "how"]
+    rows = [
+        [
+            ceiling.name,
+            ceiling.arithmetic or "memory",
+            ceiling.fill or "",
+            _roof_value(ceiling),
+            percent(ceiling.of_nominal),
+            megahertz(ceiling.sm_hz) if ceiling.sm_hz else "-",
+            f"{ceiling.power_w:.0f} W" if ceiling.power_w else "-",
+            percent(ceiling.throttled_share),
+            ceiling.what,
+        ]
+        for ceiling in ceilings
+    ]
+    return ["## Measured ceilings", markdown_table(head, rows)]
+
+
+def _error(row: Row) -> str:
+    if row.verification is None:
+        return "not verified"
+    values = (row.verification.max_error, row.verification.bound)
+    return " / ".join("-" if value is None else f"{value:.1e}" for value in values)
+
+
+def _list(title: str, rows: Sequence[Row], say: Callable[[Row], str]) -> list[str]:
+    if not rows:
+        return []
+    items = [f"- {row.label}, {row.precision}, {row.shape}: {say(row)}" for row in rows]
+    return [f"## {title} ({len(rows)})", "\n".join(items)]
+
+
+def _departures(row: Row) -> str:
+    return "; ".join(row.departures)
+
+
+def _reason(row: Row) -> str:
+    return row.failed or row.skipped or "the record says neither a time nor a reason"
+
+
+def _roof_value(ceiling: Ceiling | MeasuredCeiling) -> str:
+    if ceiling.flop_per_second:
+        return quantity(ceiling.flop_per_second, "FLOP/s")
+    return quantity(ceiling.bytes_per_second, "B/s") if ceiling.bytes_per_second else "not known"

@@ -1,0 +1,85 @@
+"""The table of what was found best, which kernels/ includes: kernels/tuned.inc.
+
+A line is an element of an array in C++; the comment behind it says what the choice rests on.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from gemm_report.document import InputError, RecordError
+from gemm_report.figures.tuning import Sweep, sweeps
+from gemm_report.quantity import quantity
+from gemm_report.record import PRECISIONS, Record
+from gemm_report.rungs import rate
+
+HEADER = (
+    "// The fastest points of tuning spaces, as tools/tune --write found them: "
+    "rows of TunedPoint.\n"
+)
+
+# Kernel, precision, compute capability, problem.
+Key = tuple[str, str, int, int, int, int]
+
+_ENTRY = re.compile(
+    r'\{"(\w+)", Precision::(\w+), (\d+), \{(\d+), (\d+), (\d+)\}, "[^"\\]+"\},  // .+'
+)
+
+
+def merged(path: Path, record: Record) -> str:
+    """The text of `path`, which may not exist yet, with the winners of `record` in it."""
+    if not record.complete:
+        raise RecordError(f"{record.path}: the run was interrupted: give a complete record")
+    entries = _read(path) | {_key(record, s): _entry(record, s) for s in sweeps(record)}
+    return HEADER + "".join(f"{entries[key]}\n" for key in sorted(entries, key=_order))
+
+
+def _read(path: Path) -> dict[Key, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        lines = []
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({type(error).__name__})") from None
+    return dict(_parsed(path, lines))
+
+
+def _parsed(path: Path, lines: Iterable[str]) -> Iterable[tuple[Key, str]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("//"):
+            continue
+        entry = _ENTRY.fullmatch(line)
+        if not entry or entry[2] not in PRECISIONS:
+            raise InputError(
+                f"{path}: line {number} is no entry of the table: take another copy, or remove it"
+            )
+        capability, m, n, k = (int(entry[i]) for i in range(3, 7))
+        yield (entry[1], entry[2], capability, m, n, k), line
+
+
+def _key(record: Record, sweep: Sweep) -> Key:
+    best = sweep.best
+    return best.kernel, best.precision, _capability(record), best.m, best.n, best.k
+
+
+def _entry(record: Record, sweep: Sweep) -> str:
+    kernel, precision, capability, m, n, k = _key(record, sweep)
+    found = quantity(rate(sweep.best), "FLOP/s")
+    return (
+        f'{{"{kernel}", Precision::{precision}, {capability}, {{{m}, {n}, {k}}}, '
+        f'"{sweep.best.settings}"}},  // {found}, {record.device.name}, {record.commit[:12]}'
+    )
+
+
+def _capability(record: Record) -> int:
+    known = re.fullmatch(r"(\d+)\.(\d)", record.device.compute_capability or "")
+    if not known:
+        raise RecordError(
+            f"{record.path}: its device has no compute capability: give a record of a GPU"
+        )
+    return 10 * int(known[1]) + int(known[2])
+
+
+def _order(key: Key) -> tuple[object, ...]:
+    kernel, precision, capability, m, n, k = key
+    return kernel, PRECISIONS.index(precision), capability, m * n * k, m, n, k

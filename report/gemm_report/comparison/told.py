@@ -125,15 +125,16 @@ def _shown(comparison: Comparison, every: bool) -> list[Case]:
 
 def _cells(case: Case) -> list[str]:
     needs = case.needs and f"needs {case.needs}"
+    remark = "; ".join(filter(None, (case.suspect, needs)))
     return [
         case.verdict.value,
         _short(case.name),
         quantity(case.base_seconds, "s"),
         quantity(case.new_seconds, "s"),
-        change(case.time.ratio),
+        change(case.ratio),
         f"{change(case.time.low)} to {change(case.time.high)}",
         change(case.cycles.ratio) if case.cycles else "-",
-        case.suspect or needs or "",
+        remark,
     ]
 
 
@@ -236,6 +237,8 @@ def _case(case: Case) -> dict[str, Any]:
         "verdict": case.verdict.value,
         "base_seconds": case.base_seconds,
         "new_seconds": case.new_seconds,
+        "ratio": case.ratio,
+        "offset": case.offset,
         "time": _interval(case.time),
         "cycles": case.cycles and _interval(case.cycles),
         "sd_within": _finite(case.within_sd),

@@ -1,10 +1,11 @@
-"""Variances that are known from a handful of processes, made steadier by those of all rows.
+"""Variances that are known from a handful of processes, made steadier by those of all cases.
 
-Empirical Bayes after Smyth (2004), as limma has it for genes: the true variances of the rows of a
-group scatter like s0^2 d0 / chi^2(d0). How far the observed ones scatter beyond what their degrees
-of freedom explain gives d0; their level gives s0^2. A row's variance is then the mean of its own
-and s0^2, weighted by degrees of freedom, and has the degrees of both: a row that by chance looked
-quiet in six processes no longer raises an alarm in the seventh.
+Empirical Bayes after Smyth (2004), as limma has it for genes: the true variances of the cases of a
+class scatter like s0^2 d0 / chi^2(d0). How far the observed ones scatter beyond what their degrees
+of freedom explain gives d0; their level gives s0^2. A case's variance is then the mean of its own
+and s0^2, weighted by degrees of freedom, and has the degrees of both: one that by chance looked
+quiet in six processes no longer raises an alarm in the seventh. The tails are drawn in first
+(Phipson et al. 2016, with limma's shares), so that a few wild cases do not make all others wide.
 """
 
 import math
@@ -13,8 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Rows of equal noise leave d0 infinite; quantiles do not change any more beyond this.
+# Cases of equal noise leave d0 infinite; quantiles do not change any more beyond this.
 _MOST_DEGREES = 200.0
+
+# Shares of the smallest and of the largest variances that count as if they were less extreme.
+_LOWER_TAIL, _UPPER_TAIL = 0.05, 0.1
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,13 @@ def pooled(variances: Sequence[Variance]) -> Variance:
     return Variance(sum(each.sum_of_squares for each in variances) / degrees, degrees)
 
 
-def moderated(own: Variance | None, prior: Variance) -> Variance:
-    """A row's own estimate drawn towards that of its group; the group's where it has none."""
-    if own is None:
-        return prior
+def moderated(own: Variance, prior: Variance) -> Variance:
+    """A case's own estimate, drawn towards that of its class."""
     return pooled([own, prior])
 
 
 def prior(variances: Sequence[Variance]) -> Variance:
-    """s0^2 and d0 of a group, by the moments of the logarithms."""
+    """s0^2 and d0 of a class, by the moments of the logarithms."""
     from scipy.special import digamma, polygamma
 
     values = np.array([each.value for each in variances])
@@ -52,6 +54,7 @@ def prior(variances: Sequence[Variance]) -> Variance:
     # Medians that a coarse timer made equal have no logarithm.
     values = np.maximum(values, max(1e-5 * float(np.median(values)), 1e-14))
     residual = np.log(values) - digamma(half) + np.log(half)
+    residual = residual.clip(*np.quantile(residual, [_LOWER_TAIL, 1 - _UPPER_TAIL]))
     level = float(residual.mean())
     excess = -1.0
     if len(values) > 1:

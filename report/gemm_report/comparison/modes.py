@@ -1,8 +1,8 @@
 """Levels between which fresh processes of equal code change, though each keeps to its own.
 
-On an H200 three of 39 FP32 cases ran 3, 8 and 11 % slower in two processes of six, at the same clock
-and with samples within 0.3 % of each other. No variance tells this: it would either hide a slowdown
-of 3 %, or call the other level one.
+On an H200 three of 39 FP32 cases ran 3, 8 and 11 % slower in two processes of six, at the same
+clock and with samples within 0.3 % of each other. No variance tells this: it would either hide a
+slowdown of 3 %, or call the other level one.
 """
 
 from collections.abc import Sequence

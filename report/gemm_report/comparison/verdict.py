@@ -27,7 +27,7 @@ The argument:
    cannot prove that there was none. Levels that no calibrated process showed are a matter of luck:
    six processes miss one that a third of them have in one case of eleven.
 7. A single process may be unlucky. So a case that is slower in time alone while the card was held
-   down, or though its machine code is the same, is `ambiguous` until two processes of each side
+   down, or though its machine code is the same, is `ambiguous` until three processes of each side
    agree: then it is the driver, the card or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
@@ -58,7 +58,7 @@ _MOST_PROCESSES = 100
 _MOST_SAMPLES = 100
 
 # From so many processes of each side on, it is no bad luck of one.
-_ENOUGH_PROCESSES = 2
+_ENOUGH_PROCESSES = 3
 
 _NO_OFFSET = Offset(0.0, 0.0)
 

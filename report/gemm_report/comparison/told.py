@@ -62,9 +62,7 @@ def console(comparison: Comparison, every: bool = False) -> str:
         # Remarks are as long as they like.
         lines += [f"{row}  {line[-1]}".rstrip() for row, line in zip(table, cells, strict=True)]
     lines += [_plain(f"wrong now  {each.name}: {each.reason}") for each in comparison.failed]
-    hidden = len(comparison.cases) - len(shown)
-    if hidden:
-        lines.append(f"same       {hidden} cases{'' if shown else ': all'} (--all names them)")
+    lines += [f"{line} (--all names them)" for line in _hidden(comparison, shown)]
     lines += ["", *(_plain(line) for line in remarks(comparison)), summary_line(comparison)]
     return "\n".join(lines)
 
@@ -93,7 +91,8 @@ def markdown(comparison: Comparison) -> str:
         rows.append(row)
     if rows:
         parts.append(markdown_table(_HEAD, rows))
-    parts.append("\n".join(_more(len(shown) - len(rows))))
+    counted = [*_hidden(comparison, shown), *_more(len(shown) - len(rows))]
+    parts.append("\n".join(f"- {_markup(line)}" for line in counted))
     return "\n\n".join(filter(None, [*parts, after])) + "\n"
 
 
@@ -120,7 +119,27 @@ def as_json(comparison: Comparison) -> str:
 
 
 def _shown(comparison: Comparison, every: bool) -> list[Case]:
-    return [case for case in comparison.cases if every or case.verdict is not Verdict.SAME]
+    """Not those that are the same, nor those that only might be other than that."""
+    return [case for case in comparison.cases if every or _stands_out(case, comparison.threshold)]
+
+
+def _stands_out(case: Case, threshold: float) -> bool:
+    changed = abs(math.log(case.ratio)) > math.log1p(threshold)
+    return case.verdict is not Verdict.SAME and (case.verdict is not Verdict.AMBIGUOUS or changed)
+
+
+def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
+    """How many are not told by name; a line for each verdict."""
+    left = {
+        verdict: comparison.count(verdict) - sum(case.verdict is verdict for case in shown)
+        for verdict in Verdict
+    }
+    small = f"that changed by less than {100 * comparison.threshold:g} % so far"
+    told = (
+        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}" if left[Verdict.AMBIGUOUS] else "",
+        f"{left[Verdict.SAME]} cases are the same" if left[Verdict.SAME] else "",
+    )
+    return list(filter(None, told))
 
 
 def _cells(case: Case) -> list[str]:

@@ -247,13 +247,11 @@ def _case(
     verdict = time.verdict(threshold)
     if offset.value and (verdict is Verdict.SAME or (verdict is Verdict.SLOWER) != (d > 0)):
         verdict = Verdict.AMBIGUOUS
-    suspect = None
-    if verdict in (Verdict.SLOWER, Verdict.FASTER):
-        suspect, doubtful = _suspect(cycles, rows, threshold)
-        if doubtful and min(map(len, sides)) < _ENOUGH_PROCESSES:
-            verdict = Verdict.AMBIGUOUS
-    elif offset.value:
-        suspect = f"equal code has a level at {change(math.exp(offset.value))}, too"
+    processes = min(map(len, sides))
+    suspect, doubtful = _suspect(cycles, rows, offset, threshold)
+    if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
+        verdict = Verdict.AMBIGUOUS
+        processes = _ENOUGH_PROCESSES - 1
     means = [math.exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
@@ -267,8 +265,8 @@ def _case(
         within_sd=math.sqrt(parts.within),
         between_sd=math.sqrt(parts.between),
         noise=betweens[0].source,
-        suspect=suspect,
-        needs=_needs(time, parts, quantile, sides, name, threshold)
+        suspect=None if verdict is Verdict.SAME else suspect,
+        needs=_needs(time, parts, quantile, sides[1], name, processes, threshold)
         if verdict is Verdict.AMBIGUOUS
         else None,
         new_row=rows[1],
@@ -330,12 +328,15 @@ def _needs(
     time: Interval,
     parts: _Parts,
     quantile: float,
-    sides: Sequence[Sequence[Process]],
+    new: Sequence[Process],
     name: str,
+    processes: int,
     threshold: float,
 ) -> str:
-    """What would make the interval so narrow that it leaves a verdict, if the ratio stays."""
-    fewest = min(len(side) for side in sides)
+    """What would make the interval so narrow that it leaves a verdict, if the ratio stays.
+
+    More than `processes` of each, where samples will not do.
+    """
     d, relevant = abs(math.log(time.ratio)), math.log1p(threshold)
     # Beside the threshold no number would do: there, half of it is asked for.
     reach = d if d > relevant else max(relevant - d, relevant / 2)
@@ -343,24 +344,25 @@ def _needs(
     if parts.within > parts.between and parts.between < wanted:
         factor = math.ceil(parts.within / (wanted - parts.between))
         if factor <= _MOST_SAMPLES:
-            samples = [len(each.run.timed[name].samples_seconds) for each in sides[1]]
+            samples = [len(each.run.timed[name].samples_seconds) for each in new]
             return f"{factor} times the samples: {factor * round(median(samples))} in each process"
-    processes = max(
-        fewest + 1, math.ceil(fewest * (parts.within + parts.between) / wanted), _ENOUGH_PROCESSES
-    )
-    if processes > _MOST_PROCESSES:
+    needed = math.ceil(processes * (parts.within + parts.between) / wanted)
+    needed = max(processes + 1, needed)
+    if needed > _MOST_PROCESSES:
         return f"more than {_MOST_PROCESSES} processes of each: too noisy for {100 * threshold:g} %"
-    return f"{processes} processes of each"
+    return f"{needed} processes of each"
 
 
 def _suspect(
-    cycles: Interval | None, rows: Sequence[Row | None], threshold: float
+    cycles: Interval | None, rows: Sequence[Row | None], offset: Offset, threshold: float
 ) -> tuple[str | None, bool]:
     """What a change comes from where the rows tell, and whether that puts it in doubt."""
     base, new = rows
-    if base is None or new is None:
-        return None, False
     suspects, doubtful = [], False
+    if offset.value:
+        suspects.append(f"the interval is beside {change(math.exp(offset.value))}, a level of old")
+    if base is None or new is None:
+        return "; ".join(suspects) or None, doubtful
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     changed = all(codes) and codes[0] != codes[1]
     if cycles and cycles.verdict(threshold) is Verdict.SAME:
@@ -369,7 +371,7 @@ def _suspect(
     if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:
         suspects.append(f"another kernel was chosen: {', '.join(new.device_kernels)}")
     elif changed:
-        suspects.append("machine code changed")
+        suspects.append("the machine code changed")
     elif all(codes):
         suspects.append("not the machine code, which is the same")
         doubtful = True

@@ -2,7 +2,7 @@
 
 It comes from what there is: the card's calibration, and the processes of BASE and of NEW where
 there are several of either. A case's own variance is moderated (moderation.py) with the cases of
-its class, since the few processes that told it may have been alike by chance. One that nobody has
+its group, since the few processes that told it may have been alike by chance. One that nobody has
 seen gets a default, or the variance of the most similar calibrated row if that is larger.
 
 Where one process is held against one, and the calibration saw a case at several levels (modes.py),
@@ -10,9 +10,9 @@ the variance is that around a level, and the levels are told beside it. Several 
 are mixtures of levels: for them the variance is that of all.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from itertools import permutations
 from typing import NamedTuple
 
@@ -21,17 +21,8 @@ from gemm_report.comparison.modes import Level
 from gemm_report.comparison.noise import Calibration, Noise, nearest
 from gemm_report.comparison.run import Timed
 
-
-class Class(Enum):
-    """Cases whose noise is alike."""
-
-    CAPPED = "held down"
-    SHORT = "short"
-    OTHER = "other"
-
-
-# Products of a problem; up to here a launch takes microseconds.
-_SHORT = 512**3
+# Up to these products of a problem a launch takes microseconds, or leaves multiprocessors idle.
+_SHORT, _MEDIUM = 512**3, 1024**3
 
 # Of what nobody has seen. Wide, since it has to hold the levels of a case: with that of FP32 cases
 # that were seen (0.1 to 0.2 %), one of 130 comparisons of equal code gave a false alarm on an H200.
@@ -39,7 +30,11 @@ _SHORT = 512**3
 DEFAULT = Variance(0.008**2, 4)
 
 # Fewer do not show how much variances scatter.
-_FEWEST_CASES = 6
+_FEWEST_CASES = 8
+
+
+# Cases whose noise is alike, the narrowest first; another tool's case is in none.
+Groups = tuple[str, ...]
 
 
 class Offset(NamedTuple):
@@ -66,31 +61,33 @@ class Model:
         self,
         calibration: Calibration | None,
         repeated: Mapping[str, Variance],
-        classes: Mapping[str, Class],
+        groups: Mapping[str, Groups],
         at_clock: bool = False,
     ) -> None:
-        """`repeated` is what equal processes of this comparison say, `classes` are its cases'."""
+        """`repeated` is what equal processes of this comparison say, `groups` are its cases'."""
         self._at_clock = at_clock
         self._repeated = repeated
         rows = calibration.rows if calibration else ()
         self._rows = {row.name: row for row in rows if self._of(row)}
-        known: dict[Class, list[Variance]] = {each: [] for each in Class}
+        known: defaultdict[str, list[Variance]] = defaultdict(list)
         for name in {**self._rows, **repeated}:
             row = self._rows.get(name)
-            its_class = _class(row.throttled, row.volume) if row else classes[name]
             # In cycles only the range is known, which levels make wide.
             if own := self._own(name) if not (at_clock and self._offsets(name)) else None:
-                known[its_class].append(own)
-        enough = {each: found for each, found in known.items() if len(found) >= _FEWEST_CASES}
-        self._priors = {each: prior(found) for each, found in enough.items()}
+                for group in _groups_of(row) if row else groups[name]:
+                    known[group].append(own)
+        self._priors = {
+            group: prior(found) for group, found in known.items() if len(found) >= _FEWEST_CASES
+        }
 
-    def of(self, case: Timed, its_class: Class) -> Between:
+    def of(self, case: Timed, groups: Groups) -> Between:
         """Of a case, which the calibration or the other processes may or may not know."""
         own = self._own(case.name)
         if own:
-            variance = moderated(own, self._priors.get(its_class, DEFAULT))
+            priors = (self._priors[group] for group in groups if group in self._priors)
+            variance = moderated(own, next(priors, DEFAULT))
             row = self._rows.get(case.name)
-            if row and _class(row.throttled, row.volume) is not its_class:
+            if row and _groups_of(row) != groups:
                 # The card was in another state then.
                 variance = Variance(max(variance.value, DEFAULT.value), DEFAULT.degrees)
             known = (("calibration", self._rows), ("processes", self._repeated))
@@ -123,19 +120,24 @@ class Model:
         return row.variance_at_clock if self._at_clock else row.variance
 
 
-def class_of(cases: Iterable[Timed]) -> Class:
+def groups_of(cases: Iterable[Timed]) -> Groups:
     """Of one case in several processes: held down if it was in any."""
     rows = [case.row for case in cases if case.row]
     if not rows:
-        return Class.OTHER
-    return _class(any(row.throttled for row in rows), rows[0].volume)
+        return ()
+    return _groups(any(row.throttled for row in rows), rows[0].precision, rows[0].volume)
+
+
+def _groups_of(row: Noise) -> Groups:
+    return _groups(row.throttled, row.precision, row.volume)
+
+
+def _groups(throttled: bool, precision: str, volume: int) -> Groups:
+    if throttled:
+        return ("held down",)
+    size = "short" if volume <= _SHORT else "medium" if volume <= _MEDIUM else "large"
+    return (f"{precision} {size}", size)
 
 
 def _offset(of_new: Level, of_base: Level) -> Offset:
     return Offset(of_new.value - of_base.value, 1 / of_new.processes + 1 / of_base.processes)
-
-
-def _class(throttled: bool, volume: int) -> Class:
-    if throttled:
-        return Class.CAPPED
-    return Class.SHORT if volume <= _SHORT else Class.OTHER

@@ -41,7 +41,7 @@ from enum import Enum
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.between import Between, Model, Offset, class_of
+from gemm_report.comparison.between import Between, Model, Offset, groups_of
 from gemm_report.comparison.moderation import Variance
 from gemm_report.comparison.noise import Calibration
 from gemm_report.comparison.run import Run, Timed
@@ -61,6 +61,8 @@ _MOST_SAMPLES = 100
 _ENOUGH_PROCESSES = 3
 
 _NO_OFFSET = Offset(0.0, 0.0)
+
+_LARGEST_LOG = 300.0
 
 # Of so many cases the same change is no accident of one of them.
 _FEWEST_SHIFTED = 8
@@ -138,7 +140,11 @@ class Untimed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is to be told. `failed` were right in BASE and are wrong in NEW."""
+    """All that is to be told.
+
+    `failed` were right in BASE and are wrong in NEW; `otherwise_failed` are wrong in NEW, and were
+    wrong in BASE or not timed there.
+    """
 
     base: tuple[Run, ...]
     new: tuple[Run, ...]
@@ -146,6 +152,7 @@ class Comparison:
     calibration: Calibration | None
     cases: tuple[Case, ...]
     failed: tuple[Untimed, ...]
+    otherwise_failed: tuple[Untimed, ...]
     no_longer_timed: tuple[Untimed, ...]
     newly_timed: tuple[str, ...]
     only_base: tuple[str, ...]
@@ -179,30 +186,28 @@ def compare(
     threshold: float = THRESHOLD,
 ) -> Comparison:
     """Processes of equal code on either side, one or more; RecordError where nothing matches."""
-    failed = _failed(base, new)
-    names = [
-        name
-        for name in _names(base)
-        if name in _names(new) and not any(name in side.run.failed for side in (*base, *new))
-    ]
+    wrong_before = _wrong(base)
+    right = {name: None for name in _names(base) if name not in wrong_before}
+    wrong, timed_new = _wrong(new), _names(new)
+    failed = [Untimed(name, reason) for name, reason in wrong.items() if name in right]
+    names = [name for name in right if name in timed_new and name not in wrong]
     if not names and not failed:
         raise RecordError(
             f"{new[0].run.path}: has no timed case that {base[0].run.path} has too: "
             "give runs of the same cases"
         )
     found = {name: _timed(name, [*base, *new]) for name in names}
-    classes = {name: class_of(cases) for name, cases in found.items()}
+    groups = {name: groups_of(cases) for name, cases in found.items()}
     models = [
-        Model(calibration, _repeated(names, base, new, at_clock), classes, at_clock)
+        Model(calibration, _repeated(names, base, new, at_clock), groups, at_clock)
         for at_clock in (False, True)
     ]
     cases = []
     for name in names:
-        betweens = [model.of(found[name][-1], classes[name]) for model in models]
+        betweens = [model.of(found[name][-1], groups[name]) for model in models]
         cases.append(_case(name, base, new, betweens, ERROR_RATE / len(names), threshold))
     seen_base, seen_new = _seen(base), _seen(new)
     untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
-    told = {*names, *(each.name for each in failed)}
     return Comparison(
         base=tuple(each.run for each in base),
         new=tuple(each.run for each in new),
@@ -210,15 +215,18 @@ def compare(
         calibration=calibration,
         cases=tuple(sorted(cases, key=_attention)),
         failed=tuple(failed),
+        otherwise_failed=tuple(
+            Untimed(name, reason) for name, reason in wrong.items() if name not in right
+        ),
         no_longer_timed=tuple(
             Untimed(name, untimed_new[name])
-            for name in _names(base)
-            if name in untimed_new and name not in told
+            for name in right
+            if name in untimed_new and name not in wrong and name not in timed_new
         ),
         newly_timed=tuple(
             name
-            for name in _names(new)
-            if name in seen_base and name not in _names(base) and name not in told
+            for name in timed_new
+            if name in seen_base and name not in right and name not in wrong
         ),
         only_base=tuple(name for name in seen_base if name not in seen_new),
         only_new=tuple(name for name in seen_new if name not in seen_base),
@@ -251,15 +259,16 @@ def _case(
     suspect, doubtful = _suspect(cycles, rows, offset, threshold)
     if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
         verdict = Verdict.AMBIGUOUS
-        processes = _ENOUGH_PROCESSES - 1
-    means = [math.exp(fmean(each.value for each in side)) for side in seconds]
+    if doubtful or offset.value:
+        processes = max(processes, _ENOUGH_PROCESSES - 1)
+    means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
         verdict=verdict,
         base_seconds=means[0],
         new_seconds=means[1],
-        ratio=math.exp(d),
-        offset=math.exp(offset.value) if offset.value else None,
+        ratio=_exp(d),
+        offset=_exp(offset.value) if offset.value else None,
         time=time,
         cycles=cycles,
         within_sd=math.sqrt(parts.within),
@@ -300,9 +309,7 @@ def _interval(
     quantile = float(stdtrit(degrees, 1 - error_rate / 2))
     means = [fmean(each.value for each in side) for side in sides]
     d, reach = means[1] - means[0] - offset.value, quantile * math.sqrt(variance)
-    # A single sample and a coarse clock can leave intervals that no number holds.
-    low, high = (math.exp(max(-300.0, min(300.0, end))) for end in (d - reach, d + reach))
-    return Interval(math.exp(d), low, high), parts, quantile
+    return Interval(_exp(d), _exp(d - reach), _exp(d + reach)), parts, quantile
 
 
 def _repeated(
@@ -360,7 +367,9 @@ def _suspect(
     base, new = rows
     suspects, doubtful = [], False
     if offset.value:
-        suspects.append(f"the interval is beside {change(math.exp(offset.value))}, a level of old")
+        suspects.append(
+            f"equal code has a level at {change(_exp(offset.value))}: the interval is the rest"
+        )
     if base is None or new is None:
         return "; ".join(suspects) or None, doubtful
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
@@ -413,11 +422,14 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     return f"{told}: look at the card (clock, power, driver) and the build before the kernels"
 
 
-def _failed(base: Sequence[Process], new: Sequence[Process]) -> list[Untimed]:
-    """Wrong in a process of NEW, and in none of BASE, where it was timed."""
-    known = {name for name in _names(base) if not any(name in each.run.failed for each in base)}
-    wrong = {name: each.run.untimed[name] for each in new for name in sorted(each.run.failed)}
-    return [Untimed(name, reason) for name, reason in wrong.items() if name in known]
+def _exp(value: float) -> float:
+    """A number, however far off; little is known where the degrees of freedom are few."""
+    return math.exp(max(-_LARGEST_LOG, min(_LARGEST_LOG, value)))
+
+
+def _wrong(side: Sequence[Process]) -> dict[str, str]:
+    """The cases whose result was wrong in any process, and how."""
+    return {name: each.run.untimed[name] for each in side for name in sorted(each.run.failed)}
 
 
 def _names(side: Sequence[Process]) -> dict[str, None]:

@@ -84,10 +84,12 @@ class Model:
         """Of a case, which the calibration or the other processes may or may not know."""
         own = self._own(case.name)
         if own:
+            row = self._rows.get(case.name)
+            calibrated = _groups_of(row) if row else groups
+            groups = groups or calibrated
             priors = (self._priors[group] for group in groups if group in self._priors)
             variance = moderated(own, next(priors, DEFAULT))
-            row = self._rows.get(case.name)
-            if row and _groups_of(row) != groups:
+            if calibrated != groups:
                 # The card was in another state then.
                 variance = Variance(max(variance.value, DEFAULT.value), DEFAULT.degrees)
             known = (("calibration", self._rows), ("processes", self._repeated))

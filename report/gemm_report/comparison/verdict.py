@@ -31,7 +31,8 @@ The argument:
    agree: then it is the driver, the card or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they are the same and the seconds are not, the card's clock is the suspect, not the kernel.
+Where they changed by less than the threshold and the seconds did not, the card's clock is the
+suspect, not the kernel.
 """
 
 import math
@@ -256,7 +257,7 @@ def _case(
     if offset.value and (verdict is Verdict.SAME or (verdict is Verdict.SLOWER) != (d > 0)):
         verdict = Verdict.AMBIGUOUS
     processes = min(map(len, sides))
-    suspect, doubtful = _suspect(cycles, rows, offset, threshold)
+    suspect, doubtful = _suspect(d, cycles, rows, offset, threshold)
     if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
         verdict = Verdict.AMBIGUOUS
     if doubtful or offset.value:
@@ -361,11 +362,18 @@ def _needs(
 
 
 def _suspect(
-    cycles: Interval | None, rows: Sequence[Row | None], offset: Offset, threshold: float
+    d: float,
+    cycles: Interval | None,
+    rows: Sequence[Row | None],
+    offset: Offset,
+    threshold: float,
 ) -> tuple[str | None, bool]:
     """What a change comes from where the rows tell, and whether that puts it in doubt."""
     base, new = rows
     suspects, doubtful = [], False
+    relevant = math.log1p(threshold)
+    if abs(d) < relevant:
+        return None, False
     if offset.value:
         suspects.append(
             f"equal code has a level at {change(_exp(offset.value))}: the interval is the rest"
@@ -374,7 +382,7 @@ def _suspect(
         return "; ".join(suspects) or None, doubtful
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     changed = all(codes) and codes[0] != codes[1]
-    if cycles and cycles.verdict(threshold) is Verdict.SAME:
+    if cycles and abs(math.log(cycles.ratio)) < relevant:
         suspects.append(_clock(base, new))
         doubtful = (base.throttled or new.throttled) and not changed
     if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:

@@ -260,8 +260,11 @@ def _case(
     suspect, doubtful = _suspect(d, cycles, rows, offset, threshold)
     if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
         verdict = Verdict.AMBIGUOUS
-    if doubtful or offset.value:
+    if doubtful:
         processes = max(processes, _ENOUGH_PROCESSES - 1)
+    needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
+    if offset.value:
+        needs = "another run of NEW, at the level of BASE"
     means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
@@ -276,9 +279,7 @@ def _case(
         between_sd=math.sqrt(parts.between),
         noise=betweens[0].source,
         suspect=None if verdict is Verdict.SAME else suspect,
-        needs=_needs(time, parts, quantile, sides[1], name, processes, threshold)
-        if verdict is Verdict.AMBIGUOUS
-        else None,
+        needs=needs if verdict is Verdict.AMBIGUOUS else None,
         new_row=rows[1],
     )
 

@@ -34,10 +34,11 @@ time is not, the clock is the suspect.
 
 --json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
 time and cycles (ratio, low and high of the interval; after the `offset` of another level of equal
-code), sd_within and sd_between (of the log ratio), noise (whence that is known), suspect, needs, and
-kernel, parameters, precision, layout, m, n, k, throttled_share of the row. Beside them: regression,
-counts, threshold, confidence, calibration, base, new, failed and otherwise_failed (wrong results),
-no_longer_timed, newly_timed, only_base, only_new, remarks. What is not known is null.
+code), sd_within and sd_between (of the log ratio), noise (whence that is known), suspect, needs,
+and kernel, parameters, precision, layout, m, n, k, throttled_share of the row. Beside them are
+regression, counts, threshold, confidence, calibration, base, new, failed and otherwise_failed
+(wrong results), no_longer_timed, newly_timed, only_base, only_new, remarks. What is not known is
+null.
 
 examples:
   gemm-report compare before.json after.json
@@ -120,9 +121,14 @@ def judged(
     options: argparse.Namespace, base: list["Run"], new: list["Run"], refusals: Refusals
 ) -> int:
     """Compares, tells as the options say, and gives the exit code."""
-    from gemm_report.comparison import told
-    from gemm_report.comparison.verdict import Verdict, compare, process
+    try:
+        import scipy.special  # noqa: F401
 
+        from gemm_report.comparison import told
+        from gemm_report.comparison.verdict import Verdict, compare, process
+    except ModuleNotFoundError as error:
+        library = str(error.name).partition(".")[0]
+        raise InputError(f"{library} is missing: python -m pip install {library}") from None
     _check_devices(base, new, options.across_devices)
     comparison = compare(
         [process(run) for run in base],

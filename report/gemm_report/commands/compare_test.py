@@ -1,5 +1,8 @@
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -211,3 +214,17 @@ def test_a_slower_clock_is_the_suspect(
     assert "clock 19" in said
     assert "common shift: " in said
     assert "in cycles: look at the card" in said
+
+
+@pytest.mark.parametrize("missing", ["scipy", "numpy"])
+def test_a_library_that_is_missing_is_named_in_one_line(missing: str, gpu_path: Path) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import gemm_report.__main__"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "compare", str(gpu_path), str(gpu_path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == BAD_INPUT
+    assert done.stderr == f"gemm-report: {missing} is missing: python -m pip install {missing}\n"

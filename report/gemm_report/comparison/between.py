@@ -29,6 +29,9 @@ _SHORT, _MEDIUM = 512**3, 1024**3
 # Among a hundred cases this calls slower what takes 13 % longer.
 DEFAULT = Variance(0.008**2, 4)
 
+# What the noise of a case that nobody has seen is said to come from.
+_DEFAULT, _SIMILAR = GUESSED = ("default", "similar case")
+
 # Fewer do not show how much variances scatter.
 _FEWEST_CASES = 8
 
@@ -100,8 +103,8 @@ class Model:
         )
         similar = row and self._of(row)
         if similar and similar.value > DEFAULT.value:
-            return Between(Variance(similar.value, DEFAULT.degrees), "similar case")
-        return Between(DEFAULT, "default")
+            return Between(Variance(similar.value, DEFAULT.degrees), _SIMILAR)
+        return Between(DEFAULT, _DEFAULT)
 
     def _own(self, name: str) -> Variance | None:
         row, repeated = self._rows.get(name), self._repeated.get(name)

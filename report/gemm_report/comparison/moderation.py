@@ -11,8 +11,6 @@ not, as there, from moments, so that a few wild cases do not make all others wid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 # Between these d0 is looked for. Cases of equal noise would leave it infinite; the quantiles of
 # Student's t do not change any more beyond this.
 _FEWEST_DEGREES, _MOST_DEGREES = 0.5, 200.0
@@ -46,6 +44,7 @@ def moderated(own: Variance, prior: Variance) -> Variance:
 
 def prior(variances: Sequence[Variance]) -> Variance:
     """s0^2 and d0 of a group: variances over s0^2 are like F with their degrees and d0."""
+    import numpy as np
     from scipy.special import fdtri
 
     degrees = float(np.median([each.degrees for each in variances]))

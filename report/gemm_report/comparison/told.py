@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gemm_report.columns import columns
+from gemm_report.comparison.between import GUESSED
 from gemm_report.comparison.conditions import differences
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
@@ -168,9 +169,13 @@ def _noise(comparison: Comparison) -> list[str]:
         sources[case.noise] = sources.get(case.noise, 0) + 1
     told = ", ".join(f"{source} {count}" for source, count in sources.items())
     lines = [f"noise between processes by: {told}"]
+    unknown = sum(case.noise in GUESSED for case in cases)
+    if unknown:
+        lines.append(
+            f"not calibrated: {unknown} of {len(cases)} cases, of which only large changes are "
+            "told: run tools/calibrate with the options of the runs, or give several processes"
+        )
     if calibration is None:
-        if set(sources) & {"default"}:
-            lines[0] += "; a default is assumed where nothing was measured: run tools/calibrate"
         return lines
     lines[0] += f" ({calibration.path}, {calibration.processes} processes)"
     record = comparison.new[-1].record

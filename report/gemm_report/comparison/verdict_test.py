@@ -264,7 +264,7 @@ CODE = DeviceCode("kernel", "c0de", 32, 0, 0, 256, 64, 0.5)
             0.03,
             1,
             Verdict.SLOWER,
-            "another kernel was chosen: large",
+            "another GPU kernel ran: large",
         ),
     ],
 )

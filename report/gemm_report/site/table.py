@@ -47,7 +47,7 @@ def table(columns: Sequence[Column], lines: Sequence[Line], name: str, tools: bo
     """The table with, if `tools`, its filters. `name` says what its rows are, in the plural."""
     unfolds = any(line.details is not None for line in lines)
     decimals = [
-        max((_decimals(line.cells[i]) for line in lines), default=0) if column.is_number else 0
+        _decimals([line.cells[i] for line in lines]) if column.is_number else 0
         for i, column in enumerate(columns)
     ]
     head = tag("thead", tag("tr", *(_head(column) for column in columns)))
@@ -108,9 +108,12 @@ def _aligned(content: str, places: int) -> Html:
     )
 
 
-def _decimals(cell: Cell) -> int:
-    number = _NUMBER.fullmatch(cell.content)
-    return max(len(number["fraction"] or "") - 1, 0) if number else 0
+def _decimals(cells: Sequence[Cell]) -> int:
+    """Digits behind the point to make room for: where units differ, points need not align."""
+    numbers = [number for cell in cells if (number := _NUMBER.fullmatch(cell.content))]
+    if len({number["unit"] for number in numbers}) > 1:
+        return 0
+    return max((len(number["fraction"] or ".") - 1 for number in numbers), default=0)
 
 
 def _tools(columns: Sequence[Column], lines: Sequence[Line], name: str) -> Html:

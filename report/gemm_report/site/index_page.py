@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from gemm_report.record import Record
 from gemm_report.site.markup import Html, html, tag
+from gemm_report.site.record_page import utc
 from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, Line, table
 
@@ -46,7 +47,7 @@ def _line(record: Record) -> Line:
             Cell(record.device.name),
             Cell(record.device.driver or "-"),
             Cell(record.commit[:12]),
-            Cell(record.date.replace("T", " ")),
+            Cell(utc(record.date)),
             Cell(html("yes") if record.complete else unfinished),
             *(Cell(str(count), count) for count in counts),
         ]

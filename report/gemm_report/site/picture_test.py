@@ -52,6 +52,14 @@ def test_text_stays_text(svg: str) -> None:
     assert "\x1b" not in made
 
 
+def test_places_are_given_to_a_hundredth_of_a_point(svg: str) -> None:
+    made = inline(svg, "one-")
+    assert len(made) < len(svg)
+    drawn = re.findall(r" (?:d|x|y|transform)=\"([^\"]*)\"", made)
+    assert len(drawn) > 10
+    assert not any(re.search(r"\.\d{3}", each) for each in drawn)
+
+
 def test_nothing_is_left_that_holds_for_the_whole_page(svg: str) -> None:
     assert "<style" in svg
     made = inline(svg, "one-")
@@ -66,6 +74,27 @@ def test_greys_turn_in_the_dark_and_marks_keep_their_colour(svg: str) -> None:
     assert "light-dark(#555555, " in made
     assert "stroke: #0072b2" in made
     assert 'class="picture"' in made
+
+
+def test_a_colour_that_is_too_dark_for_dark_paper_gets_lighter(svg: str) -> None:
+    made = inline(svg.replace("#0072b2", "#4a2fbd"), "one-", frozenset({"#4a2fbd"}))
+    ((red, green, blue),) = {
+        tuple(int(part, 16) for part in found)
+        for found in re.findall(r"light-dark\(#4a2fbd, #(..)(..)(..)\)", made)
+    }
+    # An indigo still: all three are as much nearer to white.
+    parts = zip((red, green, blue), (0x4A, 0x2F, 0xBD), strict=True)
+    (share,) = {round(20 * (new - old) / (255 - old)) for new, old in parts}
+    assert 0 < share < 10
+
+
+def test_the_paper_in_the_dark_is_that_of_the_page(svg: str) -> None:
+    page = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    assert "--paper: light-dark(#ffffff, #1b1e21);" in page
+    assert "--ink: light-dark(#1b2126, #e4e6e8);" in page
+    made = inline(svg, "one-", frozenset({"#0072b2"}))
+    assert "light-dark(#ffffff, #1b1e21)" in made
+    assert "light-dark(#000000, #e4e6e8)" in made
 
 
 def test_a_figure_with_colours_of_its_own_keeps_its_white_paper(svg: str) -> None:

@@ -1,6 +1,6 @@
 """The pages of several records, listed."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from gemm_report.record import Record
@@ -10,8 +10,8 @@ from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, Line, table
 
 
-def index_page(records: Iterable[Record]) -> str:
-    """The page; that of each record lies in the folder named like it, below."""
+def index_page(records: Mapping[str, Record]) -> str:
+    """The page, which links index.html in a folder for each record, by whose name it is given."""
     columns = [
         Column("record"),
         Column("device", filtered=True),
@@ -24,7 +24,7 @@ def index_page(records: Iterable[Record]) -> str:
         Column("skipped", True),
         Column("throttled", True),
     ]
-    lines = [_line(record) for record in records]
+    lines = [_line(folder, record) for folder, record in records.items()]
     body = [
         tag("h1", "GEMM benchmark"),
         tag("p", f"{len(lines)} records", class_="quiet"),
@@ -33,8 +33,7 @@ def index_page(records: Iterable[Record]) -> str:
     return document("GEMM benchmark: records", tag("div", *body))
 
 
-def _line(record: Record) -> Line:
-    name = record.path.stem
+def _line(folder: str, record: Record) -> Line:
     timed = record.rows_with("timed")
     counts = [
         *(len(record.rows_with(status)) for status in ("timed", "failed", "skipped")),
@@ -43,7 +42,7 @@ def _line(record: Record) -> Line:
     unfinished: Html = tag("span", "no", class_="badge bad")
     return Line(
         [
-            Cell(tag("a", name, href=f"{quote(name)}/index.html")),
+            Cell(tag("a", folder, href=f"{quote(folder)}/index.html")),
             Cell(record.device.name),
             Cell(record.device.driver or "-"),
             Cell(record.commit[:12]),

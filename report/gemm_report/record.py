@@ -154,11 +154,15 @@ class Roof:
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the result is from the reference; None where that is not finite."""
+    """How far the result is from the reference; None where that is not finite.
+
+    `bound` is that of the element that comes closest to its own, and `of_bound` how close that is.
+    """
 
     max_error: float | None
     bound: float | None
     passed: bool
+    of_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -558,6 +562,7 @@ def _row(benchmark: Object) -> Row:
             max_error=verification.take("max_error", int, float, NoneType),
             bound=verification.take("bound", int, float, NoneType),
             passed=verification.take("passed", bool),
+            of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
         ),
         skipped=row.take("skipped", str, NoneType),
         failed=row.take("failed", str, NoneType),

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gemm_report.commands import calibrate, figures, kernels, readme, seeds, tune
+from gemm_report.commands import calibrate, export, figures, kernels, readme, seeds, tune
 from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
 
@@ -20,6 +20,7 @@ COMMANDS = {
     "seeds": seeds,
     "tune": tune,
     "calibrate": calibrate,
+    "export": export,
 }
 
 BAD_INPUT = 3
@@ -34,6 +35,7 @@ examples:
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
+  gemm-report export results --format parquet -o all.parquet
 
 exit codes:
   0  done

@@ -7,7 +7,17 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gemm_report.commands import calibrate, export, figures, kernels, readme, seeds, tune
+from gemm_report.commands import (
+    calibrate,
+    compare,
+    export,
+    figures,
+    gate,
+    kernels,
+    readme,
+    seeds,
+    tune,
+)
 from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
 
@@ -20,6 +30,8 @@ COMMANDS = {
     "seeds": seeds,
     "tune": tune,
     "calibrate": calibrate,
+    "compare": compare,
+    "gate": gate,
     "export": export,
 }
 
@@ -35,11 +47,14 @@ examples:
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
+  gemm-report compare before.json after.json
+  gemm-report gate results --baseline main
   gemm-report export results --format parquet -o all.parquet
 
 exit codes:
   0  done
-  1  readme or kernels --check: the file is not what the record gives
+  1  readme or kernels --check: the file is not what the record gives; compare or gate: a regression
+  2  compare or gate --strict: ambiguous cases, and no regression
   3  bad input or usage: one line on standard error says which file, and what to do
 """
 

@@ -12,7 +12,7 @@ from gemm_report.document import InputError
 def whole_file(path: Path) -> Iterator[Path]:
     """Where to write what becomes `path` in the end. Its folder is made; InputError for no file."""
     # What a link points to is replaced, not the link: it may be /dev/stdout.
-    path = path.resolve()
+    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is no file to write to: give the name of one")
     path.parent.mkdir(parents=True, exist_ok=True)

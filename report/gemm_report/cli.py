@@ -63,11 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
     # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
     with printable_output(), warnings.catch_warnings(action="ignore"):
-        options = _parser().parse_args(arguments)
         try:
-            code = options.run(options)
-            sys.stdout.flush()
-            return code
+            return _done(arguments)
         except InputError as error:
             message = str(error)
         except BrokenPipeError:
@@ -78,6 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             message = printable(f"{error.filename or 'output'}: {error.strerror or error}")
         print(f"gemm-report: {message}", file=sys.stderr)
         return BAD_INPUT
+
+
+def _done(arguments: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+        return options.run(options)
+    finally:
+        sys.stdout.flush()
 
 
 class _Parser(argparse.ArgumentParser):

@@ -65,6 +65,10 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         "record has schema 2, this gemm_report knows up to 1: update gemm_report",
     ),
     "older": (lambda text: text.replace('"schema": 1', '"schema": 0'), "the first is 1"),
+    "endless name": (
+        lambda text: text.replace('"Tiled"', f'"{"x" * 1001}"'),
+        "has a text of more than 1000 characters",
+    ),
     "new precision": (lambda text: text.replace('"bf16"', '"fp8"'), "'fp8', not one of f32, tf32"),
     "deep": (lambda text: "[" * 200_000, "nested too deeply"),
 }

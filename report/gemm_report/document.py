@@ -19,6 +19,10 @@ from gemm_report.terminal import printable
 _SMALLEST, _LARGEST = 1e-60, 1e60
 _LARGEST_INTEGER = 2**63 - 1
 
+# The longest reasons have some hundred characters. A figure in which a name had a hundred thousand
+# took minutes to draw.
+_LONGEST_TEXT = 1000
+
 # A record of a thousand rows has 10 MB; what is a dozen times larger is something else.
 LARGEST_FILE = 128 * 2**20
 _CHUNK = 2**20
@@ -71,6 +75,8 @@ class Object:
         # In Python True is an int; in a record it is not a number.
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             self.complain(key, f"has the wrong type ({type(value).__name__})")
+        if len(key) > _LONGEST_TEXT or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
+            self.complain(key, f"has a text of more than {_LONGEST_TEXT} characters")
         # One that may have a point as well is held against the range of what can be measured.
         if isinstance(value, int) and float not in kinds and not abs(value) <= _LARGEST_INTEGER:
             self.complain(key, f"is {_short(value)}, not a number of 64 bits")

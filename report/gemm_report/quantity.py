@@ -44,3 +44,8 @@ def times(factor: float | None) -> str:
 def percent(fraction: float | None) -> str:
     """For example 73.1 %, and a dash where nothing is known."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+def change(ratio: float) -> str:
+    """For example +3.10 %; of what is far off, the factor."""
+    return f"{100 * (ratio - 1):+.2f} %" if 0.1 < ratio < 10 else f"×{ratio:.3g}"

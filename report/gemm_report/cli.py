@@ -15,6 +15,7 @@ from gemm_report.commands import (
     gate,
     kernels,
     readme,
+    report,
     seeds,
     tune,
 )
@@ -25,6 +26,7 @@ from gemm_report.terminal import printable, printable_output
 # without matplotlib, and --help needs nothing.
 COMMANDS = {
     "figures": figures,
+    "report": report,
     "readme": readme,
     "kernels": kernels,
     "seeds": seeds,
@@ -41,6 +43,7 @@ _EPILOG = """\
 examples:
   gemm-report figures results/h200/20250131T120000Z-0123abc.json
   gemm-report figures before.json after.json -o comparison
+  gemm-report report results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json

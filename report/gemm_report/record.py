@@ -156,11 +156,15 @@ class Roof:
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the result is from the reference; None where that is not finite."""
+    """How far the result is from the reference; None where that is not finite.
+
+    `bound` is that of the element that comes closest to its own, and `of_bound` how close that is.
+    """
 
     max_error: float | None
     bound: float | None
     passed: bool
+    of_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,7 @@ class Row:
     fingerprint: str | None = None
     device_code: tuple[DeviceCode, ...] = ()
     samples_sm_hz: tuple[float, ...] = ()
+    device_kernels: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -550,6 +555,7 @@ def _row(benchmark: Object) -> Row:
         fingerprint=None,
         device_code=[],
         samples_sm_hz=[],
+        device_kernels=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -586,6 +592,7 @@ def _row(benchmark: Object) -> Row:
             max_error=verification.finite_or_none("max_error"),
             bound=verification.finite_or_none("bound"),
             passed=verification.take("passed", bool),
+            of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
         ),
         skipped=row.take("skipped", str, NoneType),
         failed=row.take("failed", str, NoneType),
@@ -612,6 +619,7 @@ def _row(benchmark: Object) -> Row:
         fingerprint=row.take("fingerprint", str, NoneType),
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
         samples_sm_hz=row.positives("samples_sm_hz"),
+        device_kernels=row.texts("device_kernels"),
     )
 
 

@@ -144,27 +144,13 @@ class Object:
 
 def read_json(path: Path, kind: Kind) -> Any:
     """What `path` holds; RecordError where that is not JSON."""
-    return parse_json(path, kind, read_bytes(path, kind))
+    return _parse(path, kind, _text(path, kind))
 
 
-def parse_json(path: Path, kind: Kind, content: bytes) -> Any:
-    """What the content of `path` is; RecordError where that is not JSON."""
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise RecordError(
-            f"{path}: is no {kind.name} (not UTF-8 text): give a {kind.name}"
-        ) from None
-    if not text.strip():
-        raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
-    return _parse(path, kind, text)
-
-
-def read_bytes(path: Path, kind: Kind) -> bytes:
-    """What `path` holds, unpacked; RecordError where it cannot be read."""
+def _text(path: Path, kind: Kind) -> str:
     name = kind.name
     try:
-        return _bytes(path)
+        text = _bytes(path).decode("utf-8")
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file: give the path of a {name}") from None
     except IsADirectoryError:
@@ -174,6 +160,11 @@ def read_bytes(path: Path, kind: Kind) -> bytes:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
+    except UnicodeDecodeError:
+        raise RecordError(f"{path}: is no {name} (not UTF-8 text): give a {name}") from None
+    if not text.strip():
+        raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
+    return text
 
 
 def _bytes(path: Path) -> bytes:

@@ -30,14 +30,22 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "not text": (lambda text: b"\x80\x81", "not UTF-8"),
     "NaN": (lambda text: text.replace('"k": 256', '"k": NaN', 1), "has NaN, which is not JSON"),
     "Infinity": (lambda text: text.replace('"k": 256', '"k": -Infinity', 1), "has -Infinity"),
-    "overflow": (lambda text: text.replace('"k": 256', '"k": 1e999', 1), "not a positive number"),
+    "a size with a point": (lambda text: text.replace('"k": 256', '"k": 256.5', 1), "wrong type"),
+    "overflow": (
+        lambda text: text.replace('"flop_per_byte": ', '"flop_per_byte": 1e999, "was": ', 1),
+        "is inf, not a positive number",
+    ),
+    "underflow": (
+        lambda text: text.replace('"flop_per_byte": ', '"flop_per_byte": 1e-300, "was": ', 1),
+        "is 1e-300, not a positive number",
+    ),
     "overflow of a sample": (
         lambda text: text.replace('"samples_seconds": [', '"samples_seconds": [1e999, ', 1),
         "something other than positive numbers",
     ),
     "an integer beyond all doubles": (
         lambda text: text.replace('"k": 256', f'"k": 1{"0" * 400}', 1),
-        "not a positive number",
+        "not a number of 64 bits",
     ),
     "an endless integer": (
         lambda text: text.replace('"k": 256', f'"k": 1{"0" * 5000}', 1),

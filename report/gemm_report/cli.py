@@ -1,12 +1,15 @@
 """The command gemm-report."""
 
 import argparse
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
 from gemm_report.commands import calibrate, figures, kernels, readme, seeds, tune
 from gemm_report.document import InputError
+from gemm_report.terminal import printable, printable_output
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
 # without matplotlib, and --help needs nothing.
@@ -41,22 +44,30 @@ exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
-    options = _parser().parse_args(arguments)
-    try:
-        return options.run(options)
-    except InputError as error:
-        message = str(error)
-    except OSError as error:
-        message = f"{error.filename or 'output'}: {error.strerror or error}"
-    print(f"gemm-report: {message}", file=sys.stderr)
-    return BAD_INPUT
+    # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
+    with printable_output(), warnings.catch_warnings(action="ignore"):
+        options = _parser().parse_args(arguments)
+        try:
+            code = options.run(options)
+            sys.stdout.flush()
+            return code
+        except InputError as error:
+            message = str(error)
+        except BrokenPipeError:
+            # Else Python tries again when it ends, and complains in its own words.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            message = "output: its reader has gone"
+        except OSError as error:
+            message = printable(f"{error.filename or 'output'}: {error.strerror or error}")
+        print(f"gemm-report: {message}", file=sys.stderr)
+        return BAD_INPUT
 
 
 class _Parser(argparse.ArgumentParser):
     """Ends with 3 where argparse would with 2, which is a verdict here."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {message}: see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {printable(message)}: see {self.prog} --help\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,8 +4,10 @@ The format is that of results/schema.json. What is checked here is what the repo
 schema has the whole of it, and the tests hold every stored record against it.
 """
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -350,6 +352,18 @@ class Record:
     rows: tuple[Row, ...]
     aggregates: int
 
+    @property
+    def utc(self) -> datetime:
+        """When the run began; RecordError where its date is none, or has no offset."""
+        with contextlib.suppress(ValueError, OverflowError):
+            date = datetime.fromisoformat(self.date)
+            if date.tzinfo is not None:
+                return date.astimezone(UTC)
+        raise RecordError(
+            f"{self.path}: context.date is {self.date!r}, not a date with an offset: "
+            "run gemm_bench again"
+        )
+
     def compute_roofs(self, precision: str) -> list[Ceiling]:
         """The known compute roofs of a precision, highest first."""
         known = [c for c in self.ceilings if c.precision == precision and c.flop_per_second]
@@ -411,7 +425,12 @@ def _settings(parameters: Iterable[tuple[str, str]]) -> str:
 
 def read_record(path: Path) -> Record:
     """The record in `path`; RecordError where there is none that this version understands."""
-    context, benchmarks = _outer_objects(path, read_json(path, RECORD))
+    return record_of(path, read_json(path, RECORD))
+
+
+def record_of(path: Path, document: Any) -> Record:
+    """The same of what the JSON in `path` says."""
+    context, benchmarks = _outer_objects(path, document)
     # Earlier records lack what is given here.
     run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
     run.check_schema(SCHEMA)
@@ -449,7 +468,7 @@ def read_record(path: Path) -> Record:
             cache=method.take("cache", str, NoneType),
             target=method.nonnegative_or_none("target"),
         ),
-        rows=tuple(_row(row) for row in rows),
+        rows=_distinct(path, [_row(row) for row in rows]),
         aggregates=len(benchmarks) - len(rows),
     )
 
@@ -464,6 +483,15 @@ def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
         )
     outer = Object(path, RECORD, "record", document)
     return Object(path, RECORD, "context", context), outer.children("benchmarks")
+
+
+def _distinct(path: Path, rows: Sequence[Row]) -> tuple[Row, ...]:
+    seen: set[tuple[Identity, int]] = set()
+    for row in rows:
+        if (row.identity, row.repetition) in seen:
+            raise RecordError(f"{path}: has {row.identity} twice: {RECORD.advice}")
+        seen.add((row.identity, row.repetition))
+    return tuple(rows)
 
 
 def _ceiling(ceiling: Object) -> Ceiling:
@@ -535,9 +563,9 @@ def _row(benchmark: Object) -> Row:
         parameters=tuple((name, parameters.take(name, str)) for name in parameters.values),
         precision=row.one_of("precision", PRECISIONS),
         layout=row.take("layout", str),
-        m=int(row.positive("m")),
-        n=int(row.positive("n")),
-        k=int(row.positive("k")),
+        m=row.count("m"),
+        n=row.count("n"),
+        k=row.count("k"),
         repetition=benchmark.take("repetition_index", int)
         if "repetition_index" in benchmark.values
         else 0,
@@ -553,8 +581,8 @@ def _row(benchmark: Object) -> Row:
         library=row.take("library", str, NoneType),
         verification=verification
         and Verification(
-            max_error=verification.take("max_error", int, float, NoneType),
-            bound=verification.take("bound", int, float, NoneType),
+            max_error=verification.finite_or_none("max_error"),
+            bound=verification.finite_or_none("bound"),
             passed=verification.take("passed", bool),
         ),
         skipped=row.take("skipped", str, NoneType),

@@ -76,7 +76,7 @@ def read_calibration(path: Path) -> Calibration:
         device=device.take("name", str),
         driver=device.take("driver", str, type(None)),
         commit=document.take("commit", str),
-        processes=int(document.positive("processes")),
+        processes=document.count("processes"),
         rows=tuple(_noise(row) for row in document.children("rows")),
     )
 
@@ -90,10 +90,10 @@ def _noise(row: Object) -> Noise:
             row.take("layout", str),
         ),
         precision=row.one_of("precision", PRECISIONS),
-        m=int(row.positive("m")),
-        n=int(row.positive("n")),
-        k=int(row.positive("k")),
-        processes=int(row.positive("processes")),
+        m=row.count("m"),
+        n=row.count("n"),
+        k=row.count("k"),
+        processes=row.count("processes"),
         spread=row.nonnegative("spread"),
         spread_at_clock=row.nonnegative_or_none("spread_at_clock"),
     )

@@ -254,6 +254,7 @@ class Row:
     end_to_end: EndToEnd | None = None
     fingerprint: str | None = None
     device_code: tuple[DeviceCode, ...] = ()
+    device_kernels: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -548,6 +549,7 @@ def _row(benchmark: Object) -> Row:
         end_to_end=None,
         fingerprint=None,
         device_code=[],
+        device_kernels=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -609,6 +611,7 @@ def _row(benchmark: Object) -> Row:
         end_to_end=end_to_end and _end_to_end(end_to_end),
         fingerprint=row.take("fingerprint", str, NoneType),
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
+        device_kernels=row.texts("device_kernels"),
     )
 
 

@@ -46,10 +46,15 @@ def looks(records: Iterable[Record]) -> dict[str, Look]:
     }
 
 
+def colors() -> list[str]:
+    """Those that kernels of ours have, each as #0072B2."""
+    cycle = matplotlib.rc_params_from_file(STYLE, use_default_template=False)["axes.prop_cycle"]
+    return cycle.by_key()["color"]
+
+
 def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
     """By rung: a colour stays with its kernel in records that hold other kernels beside it."""
-    cycle = matplotlib.rc_params_from_file(STYLE, use_default_template=False)["axes.prop_cycle"]
-    colors = cycle.by_key()["color"]
+    cycle = colors()
     free: set[int] = set()
     lap = -1
     libraries = 0
@@ -60,10 +65,10 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             libraries += 1
             continue
         if not free:
-            free, lap = set(range(len(colors))), lap + 1
-        slot = kernel.rung % len(colors)
+            free, lap = set(range(len(cycle))), lap + 1
+        slot = kernel.rung % len(cycle)
         while slot not in free:
-            slot = (slot + 1) % len(colors)
+            slot = (slot + 1) % len(cycle)
         free.remove(slot)
-        result[kernel.name] = colors[slot], LINES[lap % len(LINES)]
+        result[kernel.name] = cycle[slot], LINES[lap % len(LINES)]
     return result

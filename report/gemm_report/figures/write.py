@@ -31,6 +31,11 @@ class Drawing:
     draw: Callable[[Record, Mapping[str, Look]], Figure]
     table: Callable[[Record], list[dict[str, object]]]
 
+    @property
+    def caption(self) -> str:
+        """What the figure shows, in one sentence: what is said of the function that draws it."""
+        return (getattr(self.draw, "func", self.draw).__doc__ or "").partition("\n")[0]
+
 
 # Of every record; the others are of those that have something for them.
 FIGURES: Mapping[str, Drawing] = {

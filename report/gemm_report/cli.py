@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gemm_report.commands import calibrate, figures, kernels, readme, report, seeds, tune
+from gemm_report.commands import calibrate, figures, history, kernels, readme, report, seeds, tune
 from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
 
@@ -16,6 +16,7 @@ from gemm_report.terminal import printable, printable_output
 COMMANDS = {
     "figures": figures,
     "report": report,
+    "history": history,
     "readme": readme,
     "kernels": kernels,
     "seeds": seeds,
@@ -30,6 +31,7 @@ examples:
   gemm-report figures results/h200/20250131T120000Z-0123abc.json
   gemm-report figures before.json after.json -o comparison
   gemm-report report results/h200/20250131T120000Z-0123abc.json
+  gemm-report history results -o build/history
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json

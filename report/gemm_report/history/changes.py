@@ -13,6 +13,7 @@ independent, leaves false ones in 37 to 100 % of the series; so do all of ruptur
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -37,6 +38,15 @@ _SPIKE = 4.0
 _PRIOR = 10.0
 # Relative: timers resolve no less; quantised times must not seem to be without noise.
 _LEAST_NOISE = 1e-4
+
+
+@dataclass(frozen=True)
+class Level:
+    """From point `start` to before point `end`; in seconds."""
+
+    start: int
+    end: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -66,31 +76,30 @@ def propose(logarithms: Floats) -> list[int]:
     from ruptures import KernelCPD
 
     clean = without_spikes(logarithms)
+    # About 0, where squares of doubles are exact enough.
     signal = (clean - np.median(clean)) / _noise(clean)
     found = KernelCPD(kernel="linear", min_size=SHORTEST).fit(signal[:, None])
     return [int(place) for place in found.predict(pen=_PENALTY)[:-1]]
 
 
-def find_changes(seconds: Floats, propose: Propose = propose) -> list[Change]:
-    """The changes of a series in the order of time."""
+def find_changes(seconds: Floats, propose: Propose = propose) -> tuple[list[Level], list[Change]]:
+    """The levels of a series and the changes between them, in the order of time."""
     logarithms = np.log(seconds)
     count = len(logarithms)
     places = {
         start + place for start, end in windows(count) for place in propose(logarithms[start:end])
     }
-    if not places:
-        return []
-    clean = without_spikes(logarithms)
+    middle = float(np.median(logarithms))
+    clean = without_spikes(logarithms) - middle
     sums = _Sums(clean)
     bounds = np.array([0, *sorted(places), count])
-    bounds = _significant(sums, bounds)
-    bounds = _significant(sums, _relocated(clean, sums, bounds))
-    return _described(clean, sums, bounds)
-
-
-def level(seconds: Floats) -> float:
-    """Of a segment, without its spikes; as changes compare them."""
-    return float(np.exp(np.mean(without_spikes(np.log(seconds)))))
+    if places:
+        bounds = _significant(sums, bounds)
+        bounds = _significant(sums, _relocated(clean, sums, bounds))
+    means = np.exp(sums.segments(bounds)[1] + middle)
+    edges = pairwise(bounds.tolist())
+    levels = [Level(*edge, float(mean)) for edge, mean in zip(edges, means, strict=True)]
+    return levels, _described(clean, sums, bounds)
 
 
 def without_spikes(values: Floats) -> Floats:
@@ -110,15 +119,14 @@ def _noise(values: Floats) -> float:
 
 
 class _Sums:
-    """Sums over any range of points, for the price of a subtraction."""
+    """Sums over any range of points near 0, for the price of a subtraction."""
 
     def __init__(self, values: Floats) -> None:
-        centred = values - np.median(values)
         self.count = len(values)
-        self._first = np.concatenate([[0.0], np.cumsum(centred)])
-        self._second = np.concatenate([[0.0], np.cumsum(centred**2)])
+        self._first = np.concatenate([[0.0], np.cumsum(values)])
+        self._second = np.concatenate([[0.0], np.cumsum(values**2)])
         # Place i has the product of points i-1 and i.
-        self._lagged = np.concatenate([[0.0, 0.0], np.cumsum(centred[:-1] * centred[1:])])
+        self._lagged = np.concatenate([[0.0, 0.0], np.cumsum(values[:-1] * values[1:])])
 
     def segments(self, bounds: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, Floats]:
         """Of each: points, mean, squares about it, and products of neighbours about it."""
@@ -177,12 +185,11 @@ def _significant(sums: _Sums, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
 def _relocated(clean: Floats, sums: _Sums, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each inner bound where two levels fit best, not beyond the middle of its segments."""
     _, mean, _, _ = sums.segments(bounds)
-    centred = clean - np.median(clean)
     moved = bounds.copy()
     for i in range(1, len(bounds) - 1):
         low = (bounds[i - 1] + bounds[i] + 1) // 2
         high = (bounds[i] + bounds[i + 1]) // 2
-        loss = _losses(centred[low:high], mean[i - 1], mean[i])
+        loss = _losses(clean[low:high], mean[i - 1], mean[i])
         moved[i] = low + int(np.argmin(loss))
     return np.unique(moved)
 
@@ -201,11 +208,10 @@ def _described(clean: Floats, sums: _Sums, bounds: NDArray[np.int64]) -> list[Ch
     margin = stdtrit(freedom, 0.975) * error
     _, mean, squares, _ = sums.segments(bounds)
     variance = max(squares.sum() / max(sums.count - len(squares), 1), _LEAST_NOISE**2)
-    centred = clean - np.median(clean)
     changes = []
     for i, at in enumerate(bounds[1:-1].tolist()):
         low, high = max(at - SHORTEST, bounds[i]), min(at + SHORTEST, bounds[i + 2])
-        loss = _losses(centred[low:high], mean[i], mean[i + 1])
+        loss = _losses(clean[low:high], mean[i], mean[i + 1])
         # Less likely by a factor of e^2 at most.
         near = low + np.flatnonzero(loss <= loss.min() + 4 * variance)
         changes.append(

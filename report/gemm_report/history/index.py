@@ -111,20 +111,24 @@ class Index:
     def content(self) -> Content:
         """All that is known of the records."""
         with self._telling():
+            # Points apart, so that sorting moves none of them.
             rows = self._connection.execute(
-                "select min(path), date, device, complete, setting, points from record"
+                "select digest, min(path), date, device, complete, setting from record"
                 " join file using (digest) group by digest order by date, min(path)"
             ).fetchall()
+            points = dict(self._connection.execute("select digest, points from record"))
             cases = self._connection.execute('select id, key, flop from "case"').fetchall()
             fingerprints = self._connection.execute("select id, text from fingerprint").fetchall()
-        points = [np.frombuffer(row[5], POINT) for row in rows]
-        counts = [len(each) for each in points]
+        # Another process may have forgotten a record in between.
+        rows = [row for row in rows if row[0] in points]
+        of_record = [points[row[0]] for row in rows]
+        counts = [len(each) // POINT.itemsize for each in of_record]
         return Content(
             entries=tuple(
                 Entry(self.folder / path, date, device, bool(complete), _shared_setting(setting))
-                for path, date, device, complete, setting, _ in rows
+                for _, path, date, device, complete, setting in rows
             ),
-            points=np.concatenate(points) if points else np.empty(0, POINT),
+            points=np.frombuffer(b"".join(of_record), POINT),
             record=np.repeat(np.arange(len(rows), dtype=np.int32), counts),
             cases={number: (key, flop) for number, key, flop in cases},
             fingerprints=dict(fingerprints),

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -46,6 +47,7 @@ class Reading:
     timings: tuple[Timing, ...]
 
 
+@lru_cache(maxsize=4096)
 def key_of(identity: Identity) -> str:
     """The case as a text that can be taken apart again, unlike its name."""
     return json.dumps(identity, separators=(",", ":"))
@@ -132,12 +134,12 @@ def _timing(benchmark: Object) -> Timing | None:
         seconds=None if failed or seconds is None else seconds.positive("median"),
         sm_hz=by_timer,
         throttled_share=clocks and clocks.nonnegative_or_none("throttled_share"),
-        fingerprint=row.or_else(fingerprint=None).take("fingerprint", str, NoneType),
+        fingerprint=row.take("fingerprint", str, NoneType) if "fingerprint" in values else None,
     )
 
 
 def _median(clocks: Object, key: str) -> float | None:
-    values = clocks.or_else(**{key: None}).child_or_none(key)
+    values = clocks.child_or_none(key) if key in clocks.values else None
     return values and values.positive("median")
 
 

@@ -1,11 +1,12 @@
 """One case on one device over time."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gemm_report.history.index import Content
+from gemm_report.history.index import POINT, Content
 from gemm_report.history.reading import identity_of
 from gemm_report.record import Identity
 
@@ -25,8 +26,8 @@ class Series:
     flop: float
     record: NDArray[np.int32]
     seconds: Floats
-    sm_hz: Floats
-    throttled: Floats
+    sm_hz: NDArray[np.float32]
+    throttled: NDArray[np.float32]
     fingerprint: NDArray[np.uint32]
     failed: NDArray[np.int32]
 
@@ -42,32 +43,36 @@ def series_of(content: Content) -> list[Series]:
     numbers = {device: i for i, device in enumerate(devices)}
     device = np.array([numbers[entry.device] for entry in content.entries], dtype=np.uint32)
     points = content.points
-    # Numbers without gaps fit 16 bits, which numpy sorts without comparing.
-    cases, case = np.unique(points["case"], return_inverse=True)
-    group = device[content.record] * len(cases) + case
-    small = len(devices) * len(cases) < 2**16
+    if not len(points):
+        return []
+    cases = int(points["case"].max()) + 1
+    group = device[content.record] * cases + points["case"]
+    # numpy sorts 16 bits without comparing them.
+    small = len(devices) * cases < 2**16
     order = np.argsort(group.astype(np.uint16) if small else group, kind="stable")
-    ends = np.flatnonzero(np.diff(group[order])) + 1
+    order = order[~np.isnan(points["seconds"][order])]
+    bounds = [0, *(np.flatnonzero(np.diff(group[order])) + 1).tolist(), len(order)]
+    failed = np.isnan(points["seconds"])
+    failed_record, failed_group = content.record[failed], group[failed]
+    record, group = content.record[order], group[order]
+    column = {name: points[name][order] for name in POINT.names or ()}
     found = []
-    for members in np.split(order, ends) if len(order) else []:
-        first = members[0]
-        key, flop = content.cases[int(points["case"][first])]
-        timed = ~np.isnan(points["seconds"][members])
-        there = members[timed]
-        if not len(there):
+    for start, end in pairwise(bounds):
+        if start == end:
             continue
+        key, flop = content.cases[int(column["case"][start])]
         found.append(
             Series(
-                device=content.entries[content.record[first]].device,
+                device=content.entries[record[start]].device,
                 case=identity_of(key),
                 key=key,
                 flop=flop,
-                record=content.record[there],
-                seconds=points["seconds"][there],
-                sm_hz=points["sm_hz"][there].astype(float),
-                throttled=points["throttled"][there].astype(float),
-                fingerprint=points["fingerprint"][there],
-                failed=content.record[members[~timed]],
+                record=record[start:end],
+                seconds=column["seconds"][start:end],
+                sm_hz=column["sm_hz"][start:end],
+                throttled=column["throttled"][start:end],
+                fingerprint=column["fingerprint"][start:end],
+                failed=failed_record[failed_group == group[start]],
             )
         )
     return sorted(found, key=lambda series: (series.device, _order(series.case)))

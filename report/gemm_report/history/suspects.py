@@ -94,9 +94,10 @@ def _changed(
 def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | None:
     before = series.sm_hz[max(level[0], change.at - _NEAR) : change.at]
     after = series.sm_hz[change.at : min(level[1], change.at + _NEAR)]
-    if np.isnan(before).all() or np.isnan(after).all():
+    before, after = before[~np.isnan(before)], after[~np.isnan(after)]
+    if not len(before) or not len(after):
         return None
-    old, new = float(np.nanmedian(before)), float(np.nanmedian(after))
+    old, new = float(np.median(before)), float(np.median(after))
     step = np.log(change.ratio)
     if abs(step + np.log(new / old)) > _LEFT * abs(step):
         return None

@@ -8,7 +8,6 @@ and is always made in full. So what is found in steps is what is found at once. 
 later than others which are newer moves all windows behind it: those are looked at again.
 """
 
-import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gemm_report.history.changes import Change, Floats, find_changes, level, propose
+from gemm_report.history.changes import Change, Floats, Level, find_changes, propose
 from gemm_report.history.index import Content, window_key
 from gemm_report.history.series import Series
 from gemm_report.history.suspects import NOTHING, Suspect, suspects
@@ -26,15 +25,7 @@ Findings = Mapping[bytes, Sequence[int]]
 # Less is not worth a process.
 _POINTS_A_PROCESS = 100_000
 _STRAYS = 4.0
-
-
-@dataclass(frozen=True)
-class Level:
-    """From point `start` to before point `end`; in seconds."""
-
-    start: int
-    end: int
-    seconds: float
+_RECENT = 100
 
 
 @dataclass(frozen=True)
@@ -148,9 +139,8 @@ def find_trend(
     content: Content, series: Series, propose: Callable[[Floats], Sequence[int]] = propose
 ) -> Trend:
     """What is found in one series."""
-    changes = find_changes(series.seconds, propose)
-    bounds = [0, *(change.at for change in changes), len(series.seconds)]
-    levels = [Level(a, b, level(series.seconds[a:b])) for a, b in itertools.pairwise(bounds)]
+    levels, changes = find_changes(series.seconds, propose)
+    bounds = [0, *(level.end for level in levels)]
     turns = [
         Turn(
             change,
@@ -160,7 +150,9 @@ def find_trend(
         )
         for i, change in enumerate(changes)
     ]
-    return Trend(series, tuple(levels), tuple(turns), _strays(series.seconds[bounds[-2] :]))
+    return Trend(
+        series, tuple(levels), tuple(turns), _strays(series.seconds[bounds[-2] :][-_RECENT:])
+    )
 
 
 def _strays(seconds: Floats) -> bool:

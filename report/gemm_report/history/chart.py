@@ -106,10 +106,8 @@ def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str
     starts = np.flatnonzero(np.diff(column, prepend=-1) | np.diff(driver, prepend=-1))
     highest, lowest = np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)
     paths: dict[int, list[str]] = {}
-    each = zip(
-        driver[starts].tolist(), x[starts].tolist(), highest.tolist(), lowest.tolist(), strict=False
-    )
-    for which, a, top, bottom in each:
+    each = (values[starts].tolist() for values in (driver, x))
+    for which, a, top, bottom in zip(*each, highest.tolist(), lowest.tolist(), strict=True):
         end = "h0" if bottom - top < 0.1 else f"V{bottom:.1f}"
         paths.setdefault(which, []).append(f"M{a:.1f} {top:.1f}{end}")
     return {which: "".join(path) for which, path in paths.items()}

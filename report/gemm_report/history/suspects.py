@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -88,7 +89,16 @@ def _changed(
         return None
     (old,), (new,) = before, after
     # What was not recorded once is not known to have been another.
-    return None if old is None or new is None else Suspect(name, old, new)
+    return None if old is None or new is None else Suspect(name, *_differing(old, new))
+
+
+def _differing(old: str, new: str) -> tuple[str, str]:
+    """Of lists of as many parts those that differ."""
+    parts = list(zip_longest(old.split(", "), new.split(", ")))
+    if any(None in pair for pair in parts):
+        return old, new
+    before, after = zip(*(pair for pair in parts if pair[0] != pair[1]), strict=True)
+    return ", ".join(before), ", ".join(after)
 
 
 def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | None:

@@ -105,9 +105,7 @@ def _state(content: Content, device: str, trends: Sequence[Trend]) -> str:
         "far off their level": sum(trend.strays for trend in there),
         "throttled": sum(trend.series.throttled[-1] > 0 for trend in there),
     }
-    said = ", ".join(
-        f"{count} {name}" for name, count in counts.items() if count or name == "timed"
-    )
+    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name == "timed")
     records = sum(entry.device == device for entry in content.entries)
     unfinished = "" if entry.complete else " (incomplete)"
     return f"{device}: {records} records, newest {entry.path.name}{unfinished}: {said}"

@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("command", ["figures", "readme"])
+@pytest.mark.parametrize("command", ["figures", "readme", "report"])
 def test_bad_input_gives_one_line_and_exit_3(
     case: str, command: str, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
         print(write_page(record, looks_of_all, folder))
     if options.output and len(records) > 1:
         page = options.output / "index.html"
-        page.write_text(index_page(records), encoding="utf-8")
+        pages = {folder.name: record for folder, record in zip(folders, records, strict=True)}
+        page.write_text(index_page(pages), encoding="utf-8")
         print(page)
     return BAD_INPUT if refusals.count else 0
 

@@ -10,8 +10,15 @@ from gemm_report.site.markup import Html, joined, tag, visible
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 _COLOR = re.compile(r"#[0-9a-f]{6}\b", re.IGNORECASE)
+# Places are in points: a hundredth is more than anybody sees.
+_PLACES = frozenset({"d", "x", "y", "transform", "points"})
+_BEYOND_HUNDREDTHS = re.compile(r"(?<=\.\d\d)\d+")
 # White paper turns into that of page.css, black ink into its ink.
 _DARK_PAPER, _DARK_INK = (0x1B, 0x1E, 0x21), (0xE4, 0xE6, 0xE8)
+# What WCAG 2.2 asks of graphics.
+_CONTRAST = 3.0
+
+_Channels = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,8 @@ def inline(svg: str, prefix: str, palette: frozenset[str] = frozenset()) -> Html
                     element.set("id", prefix + value)
             elif key in (_XLINK, "href"):
                 element.set("href", f"#{prefix}{value[1:]}" if value.startswith("#") else value)
+            elif key in _PLACES:
+                element.set(key, _BEYOND_HUNDREDTHS.sub("", value))
             else:
                 element.set(_local(key), _REFERENCE.sub(rf"url(#{prefix}\1)", value))
     turns = _turns(root, palette)
@@ -90,12 +99,35 @@ def _is_grey(color: str) -> bool:
 
 
 def _in_both(color: str) -> str:
-    """A grey in light and in dark: as far from the ink as it was. Other colours stay."""
-    if not _is_grey(color):
+    """A colour in light and in dark.
+
+    A grey is as far from the ink as it was. Others stay, with some white where they need it.
+    """
+    channels = int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)
+    if _is_grey(color):
+        turned = _mixed(_DARK_INK, _DARK_PAPER, channels[0] / 255)
+    else:
+        whiter = (_mixed(channels, (255, 255, 255), share / 20) for share in range(21))
+        turned = next(each for each in whiter if _contrast_in_dark(each) >= _CONTRAST)
+    if turned == channels:
         return color
-    share = int(color[1:3], 16) / 255
-    turned = (round(i + share * (p - i)) for p, i in zip(_DARK_PAPER, _DARK_INK, strict=True))
     return f"light-dark({color}, #{''.join(f'{value:02x}' for value in turned)})"
+
+
+def _mixed(one: _Channels, other: _Channels, share: float) -> _Channels:
+    red, green, blue = (round(a + share * (b - a)) for a, b in zip(one, other, strict=True))
+    return red, green, blue
+
+
+def _contrast_in_dark(color: _Channels) -> float:
+    return (_luminance(color) + 0.05) / (_luminance(_DARK_PAPER) + 0.05)
+
+
+def _luminance(color: _Channels) -> float:
+    """Relative luminance, as WCAG 2.2 defines it."""
+    shares = (channel / 255 for channel in color)
+    linear = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
+    return sum(w * part for w, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def _references(element: ElementTree.Element) -> list[str]:

@@ -60,6 +60,11 @@ def highlights(record: Record) -> list[Highlight]:
     return found
 
 
+def utc(date: str) -> str:
+    """The date of a record as people write it: 2026-11-21 10:44:41 UTC."""
+    return date.replace("T", " ").replace("+00:00", " UTC")
+
+
 def _section(name: str, title: str, content: Html) -> Html:
     return tag("section", tag("h2", title), content, id=name)
 
@@ -87,7 +92,7 @@ def _head(record: Record) -> Html:
 
 def _facts(record: Record) -> list[tuple[str, str | None]]:
     device, method, time = record.device, record.method, record.time
-    departing = sum(bool(row.departures) for row in record.rows_with("timed"))
+    departing = sum(_departs(row) for row in record.rows)
     return [
         ("Driver", device.driver),
         ("CUDA runtime", device.runtime),
@@ -96,14 +101,14 @@ def _facts(record: Record) -> list[tuple[str, str | None]]:
         ("Clock", megahertz(device.clock_hz) if device.clock_hz else None),
         ("Commit", record.commit[:12]),
         ("Build", record.build_type),
-        ("Date", record.date.replace("T", " ")),
+        ("Date", utc(record.date)),
         ("Complete", "yes" if record.complete else "no"),
         ("Timer", method.timer),
         ("Fill", method.fill),
         ("Test", ", ".join(filter(None, (method.test, method.state))) or None),
         ("Cache", method.cache),
         ("Rows with a time", f"{len(record.rows_with('timed'))} of {len(record.rows)}"),
-        ("Rows that depart", str(departing)),
+        ("Rows that depart", f"{departing} of {len(record.rows_with('timed'))}"),
         ("Run time", time and f"{time.wall_seconds:.0f} s, {time.kernel_seconds:.0f} s in kernels"),
     ]
 
@@ -187,7 +192,7 @@ def _highlight(found: Highlight) -> Html:
     else:
         beside = found.library
         share = percent(rate(row) / rate(beside))
-        said = f"{share} of {beside.label}, {quantity(rate(beside), 'FLOP/s')}"
+        said = f"{share} of {beside.label}"
     roof = f"{percent(row.of_roof_nominal)} of roof" if row.of_roof_nominal else "roof not known"
     return tag(
         "div",

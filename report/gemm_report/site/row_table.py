@@ -16,7 +16,7 @@ _TONES = {"timed": None, "untimed": "warn", "skipped": "warn", "failed": "bad"}
 def row_table(record: Record) -> Html:
     """Every row, by precision, rung and problem."""
     rows = ordered_rows(record)
-    prefix = prefix_for(row.flop_per_second or 0 for row in rows)
+    prefix = prefix_for(row.flop_per_second or 0 for row in rows if row.status == "timed")
     has_code = any(row.device_code for row in rows)
     lines = [
         Line(_cells(row, prefix, has_code), _details(row), anchor)

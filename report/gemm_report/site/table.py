@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gemm_report.site.markup import Html, html, joined, tag
+from gemm_report.site.markup import Html, html, joined, tag, visible
 
 _NUMBER = re.compile(r"(?P<whole>[-+]?\d+)(?P<fraction>\.\d+)?(?P<unit>[^\d.].*)?", re.DOTALL)
 
@@ -87,7 +87,7 @@ def _cell(cell: Cell, column: Column, places: int) -> Html:
 
 
 def _keys(cell: Cell) -> dict[str, str | float | None]:
-    choices = None if cell.choices is None else json.dumps(cell.choices, ensure_ascii=False)
+    choices = cell.choices and json.dumps([visible(choice) for choice in cell.choices])
     return {"data_value": cell.value, "data_choices": choices}
 
 

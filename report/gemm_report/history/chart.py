@@ -12,11 +12,11 @@ from gemm_report.site.markup import Html, joined, tag
 # As many colours as page.css has for them; further drivers begin again.
 COLORS = 6
 
-_WIDTH, _HEIGHT = 960.0, 340.0
+_WIDTH, _HEIGHT = 1200.0, 380.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 12.0, 46.0, 58.0
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _FLOOR = _HEIGHT - _BOTTOM
-_SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_POINTS = 120.0, 24.0, 60
+_SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_POINTS = 144.0, 24.0, 72
 
 Floats = NDArray[np.float64]
 
@@ -134,9 +134,9 @@ def _date_axis(x: Floats, dates: Sequence[str]) -> Html:
     shown = np.unique(np.linspace(0, len(dates) - 1, min(len(dates), 7)).round().astype(int))
     labels = []
     for i in shown.tolist():
-        anchor = "end" if x[i] > _WIDTH - 60 else "start" if x[i] < _LEFT + 30 else "middle"
-        at = f"{x[i]:.1f}"
-        labels.append(tag("text", dates[i][:10], x=at, y=_HEIGHT - 6, text_anchor=anchor))
+        # What stands at an edge must not reach over it.
+        edge = "first" if x[i] < _LEFT + 40 else "last" if x[i] > _WIDTH - 40 else None
+        labels.append(tag("text", dates[i][:10], x=f"{x[i]:.1f}", y=_HEIGHT - 6, class_=edge))
     return tag("g", *labels, class_="dates")
 
 

@@ -108,7 +108,7 @@ class Pages:
                 Line(
                     [
                         Cell(self._link(entry, self.folder)),
-                        Cell(entry.date[:16].replace("T", " ")),
+                        Cell(tag("time", entry.date[:16].replace("T", " "))),
                         Cell(device),
                         Cell(str(slower), slower),
                         Cell(str(len(turns) - slower), len(turns) - slower),
@@ -194,8 +194,8 @@ class Pages:
                 Line(
                     [
                         Cell(str(number), number),
-                        Cell(joined([self._link(old, folder), f" {old.date[:10]}"])),
-                        Cell(joined([self._link(new, folder), f" {new.date[:10]}"])),
+                        Cell(self._dated(old, folder)),
+                        Cell(self._dated(new, folder)),
                         Cell(quantity(before, "FLOP/s"), before),
                         Cell(quantity(after, "FLOP/s"), after),
                         Cell(change_text(ratio), 1 / ratio),
@@ -206,6 +206,9 @@ class Pages:
                 )
             )
         return tag("div", table(columns, lines, "changes", tools=False), class_="card")
+
+    def _dated(self, entry: Entry, folder: Path) -> Html:
+        return joined([tag("time", entry.date[:10]), self._link(entry, folder)], " ")
 
     def _link(self, entry: Entry, folder: Path) -> Html:
         href = quote(os.path.relpath(entry.path, folder))
@@ -258,7 +261,7 @@ def _line(trend: Trend, entries: Sequence[Entry]) -> Line:
             Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
             Cell(str(len(trend.turns)), len(trend.turns)),
             Cell("") if newest is None else _newest_cell(newest),
-            Cell((newest and entries[series.record[newest.change.at]].date[:10]) or ""),
+            Cell(tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else ""),
             Cell(newest.suspect if newest else "", choices=what),
         ]
     )

@@ -51,11 +51,12 @@ def chart(
     x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
     y = _heights(rates, low, high, _TOP, _FLOOR)
     levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
+    points = "points dense" if len(rates) > _PLOT else "points"
     parts = [
         _rate_axis(low, high),
         _date_axis(x, dates),
         *(
-            tag("path", d=path, class_=f"points driver{which % COLORS}")
+            tag("path", d=path, class_=f"{points} driver{which % COLORS}")
             for which, path in _points(x, y, driver).items()
         ),
         tag("path", d=levels, class_="level"),

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from gemm_report.history.chart import chart, legend, sparkline
 from gemm_report.history.index import Content, Entry
-from gemm_report.history.suspects import NOTHING
+from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, Turn
 from gemm_report.history.words import change_text, interval_text
 from gemm_report.quantity import quantity
@@ -101,8 +100,7 @@ class Pages:
         for device, record in newest:
             turns = groups[device, record]
             slower = sum(turn.change.ratio > 1 for turn in turns)
-            counts = Counter(turn.suspect for turn in turns)
-            told = "; ".join(f"{suspect} ({n})" for suspect, n in counts.most_common(3))
+            told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
             entry = self.content.entries[record]
             lines.append(
                 Line(
@@ -225,6 +223,16 @@ def file_name(trend: Trend) -> str:
     return f"{readable}-{digest}.html"
 
 
+def _told(suspects: Sequence[Suspect | None]) -> str:
+    """How many of each kind; in full where all of a kind are the same."""
+    kinds: dict[str, list[str]] = {}
+    for suspect in suspects:
+        kinds.setdefault(suspect.what if suspect else NOTHING, []).append(str(suspect or NOTHING))
+    counted = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    said = ((texts[0] if len(set(texts)) == 1 else what, len(texts)) for what, texts in counted)
+    return "; ".join(f"{text} ({count})" for text, count in said)
+
+
 def _series_table(trends: Sequence[Trend], entries: Sequence[Entry]) -> Html:
     columns = [
         Column("kernel", filtered=True),
@@ -249,7 +257,11 @@ def _line(trend: Trend, entries: Sequence[Entry]) -> Line:
     newest = trend.turns[-1] if trend.turns else None
     strays = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
     rate = quantity(float(series.rates[-1]), "FLOP/s")
-    what = () if newest is None else (newest.suspects[0].what if newest.suspects else NOTHING,)
+    what = (
+        ("no change",)
+        if newest is None
+        else (newest.suspects[0].what if newest.suspects else NOTHING,)
+    )
     return Line(
         [
             Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),

@@ -13,6 +13,7 @@ from gemm_report.commands import (
     export,
     figures,
     gate,
+    history,
     kernels,
     readme,
     report,
@@ -27,6 +28,7 @@ from gemm_report.terminal import printable, printable_output
 COMMANDS = {
     "figures": figures,
     "report": report,
+    "history": history,
     "readme": readme,
     "kernels": kernels,
     "seeds": seeds,
@@ -44,6 +46,7 @@ examples:
   gemm-report figures results/h200/20250131T120000Z-0123abc.json
   gemm-report figures before.json after.json -o comparison
   gemm-report report results/h200/20250131T120000Z-0123abc.json
+  gemm-report history results -o build/history
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json

@@ -361,14 +361,7 @@ class Record:
     @property
     def utc(self) -> datetime:
         """When the run began; RecordError where its date is none, or has no offset."""
-        with contextlib.suppress(ValueError, OverflowError):
-            date = datetime.fromisoformat(self.date)
-            if date.tzinfo is not None:
-                return date.astimezone(UTC)
-        raise RecordError(
-            f"{self.path}: context.date is {self.date!r}, not a date with an offset: "
-            "run gemm_bench again"
-        )
+        return utc(self.path, self.date)
 
     def compute_roofs(self, precision: str) -> list[Ceiling]:
         """The known compute roofs of a precision, highest first."""
@@ -419,6 +412,17 @@ class Record:
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
 
 
+def utc(path: Path, date: str) -> datetime:
+    """What the date of the record in `path` says; RecordError where it is none or has no offset."""
+    with contextlib.suppress(ValueError, OverflowError):
+        found = datetime.fromisoformat(date)
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    raise RecordError(
+        f"{path}: context.date is {date!r}, not a date with an offset: run gemm_bench again"
+    )
+
+
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
     """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
     parts = [kernel, _settings(parameters), "" if layout == "nn" else layout]
@@ -436,7 +440,7 @@ def read_record(path: Path) -> Record:
 
 def record_of(path: Path, document: Any) -> Record:
     """The same of what the JSON in `path` says."""
-    context, benchmarks = _outer_objects(path, document)
+    context, benchmarks = outer_objects(path, document)
     # Earlier records lack what is given here.
     run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
     run.check_schema(SCHEMA)
@@ -479,7 +483,8 @@ def record_of(path: Path, document: Any) -> Record:
     )
 
 
-def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
+def outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
+    """The context and the rows; RecordError where it is no record."""
     context = document.get("context") if isinstance(document, dict) else None
     if not isinstance(context, dict) or "gemm" not in context:
         kind = "plain Google Benchmark output" if isinstance(context, dict) else "other JSON"

@@ -142,13 +142,11 @@ def _has_enough(row: Row) -> bool:
 
 def _reach(found: Sequence[Samples]) -> tuple[float, float]:
     """How far the axis goes to either side."""
-
-    def side(quartiles: Sequence[float], extremes: Sequence[float]) -> float:
-        return 1.05 * max(min(_REACH * max(quartiles), max(extremes)), max(quartiles), 1e-4)
-
-    below = side([-each.low for each in found], [-min(each.away) for each in found])
-    above = side([each.high for each in found], [max(each.away) for each in found])
-    return max(below, 0.2 * above), max(above, 0.2 * below)
+    widest = max(max(-each.low, each.high) for each in found)
+    below = min(_REACH * widest, max(-min(each.away) for each in found))
+    above = min(_REACH * widest, max(max(each.away) for each in found))
+    least = max(0.2 * below, 0.2 * above, 1e-4)
+    return 1.05 * max(below, least), 1.05 * max(above, least)
 
 
 def _draw_samples(
@@ -198,10 +196,11 @@ def _line(samples: Samples, reach: tuple[float, float]) -> Line:
 
 def _legend() -> list[Line2D]:
     grey = {"linestyle": "none", "color": "#777777"}
+    band = {"color": "#777777", "solid_capstyle": "butt"}
     return [
         Line2D([], [], marker="o", markersize=3.5, label="a sample", **grey),
         Line2D([], [], marker="x", markersize=4, label="while the card was held down", **grey),
-        Line2D([], [], color="#777777", linewidth=7, alpha=0.4, label="between the quartiles"),
+        Line2D([], [], linewidth=7, alpha=0.4, label="between the quartiles", **band),
         Line2D([], [], color=INK, linewidth=1.4, label="median; thin: quartiles"),
         Line2D([], [], marker=">", markersize=5, label="beyond the axis", **grey),
     ]

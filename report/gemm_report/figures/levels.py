@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from gemm_report.record import Record, Row, Traffic
 from gemm_report.rungs import rate
 
-# Of the bytes asked of the L2: a kernel that sends less through shared memory multiplies elsewhere.
-_WORTH_A_MARK = 0.01
-
 
 @dataclass(frozen=True)
 class Level:
@@ -19,17 +16,23 @@ class Level:
     marker: str
     why_above: str
     bytes_of: Callable[[Traffic], float]
+    least_share: float = 0.0  # of the bytes asked of the L2
 
     def flop_per_byte(self, row: Row) -> float | None:
         """By the model of its bytes; None where there is none, or next to nothing is moved."""
         if row.traffic is None:
             return None
         moved = self.bytes_of(row.traffic)
-        return row.flop / moved if moved > _WORTH_A_MARK * row.traffic.l2_bytes else None
+        return row.flop / moved if moved > self.least_share * row.traffic.l2_bytes else None
 
 
 SHARED = Level(
-    "Shared", "shared memory", "s", "the model counts too much", lambda t: t.shared_bytes
+    "Shared",
+    "shared memory",
+    "s",
+    "the model counts too much",
+    lambda traffic: traffic.shared_bytes,
+    least_share=0.01,  # a kernel that sends less through it multiplies elsewhere
 )
 L2 = Level("L2", "L2", "D", "the L1 answers for it", lambda t: t.l2_bytes)
 DRAM = Level("DRAM", "DRAM", "v", "the L2 held some of it", lambda t: t.dram_bytes)

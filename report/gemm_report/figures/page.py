@@ -257,9 +257,14 @@ def _weight(label: Label) -> str:
 def text_width(text: str, size: float = LABEL_SIZE, weight: str = "normal") -> float:
     """Points that a line of text needs."""
     font = FontProperties(size=size, weight=weight)
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    width, _, _ = text_to_path.get_text_width_height_descent(printable(text), font, ismath=False)
     # Hinting differs a little between this and what is drawn.
     return width * 1.03 + 2
+
+
+def printable(text: str) -> str:
+    """With a question mark for what has no place in an SVG, such as the end of a line."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _wrapped(lines: Sequence[str], inches: float) -> list[str]:

@@ -13,7 +13,7 @@ Line = str | tuple[float, tuple[float, ...]]
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 
-LIBRARY_COLORS = ("#000000", "#6b6b6b", "#a3a3a3")
+LIBRARY_COLORS = ("#000000", "#606060", "#c4c4c4")
 LIBRARY_LINE = "--"
 # The solid line first; the others tell kernels apart when there are more of them than colours.
 LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))

@@ -6,7 +6,7 @@ moved once, and one for each memory that the model of its bytes knows.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -56,6 +56,7 @@ _LEAST_SLOPE = 60.0
 _BEYOND_IDEAL = 0.03
 _ARROW_FROM = 6.0  # points: a shorter one would be all head
 _LANE = 8.0
+_LANES = 72.0  # points for all of them
 _CLEAR = 3.0
 
 
@@ -143,9 +144,7 @@ def draw(record: Record, looks: Mapping[str, Look], versus: Record | None = None
         _notes(record, versus, pairs, roofs, memory),
         labels,
         _PLOT,
-        _legend(
-            record, versus, pairs, [*memory, *(roof for each in roofs.values() for roof in each)]
-        ),
+        _legend(record, versus, pairs, shown),
     )
     for axes, (precision, _), its_labels in zip(plots, groups, labels, strict=True):
         its_pairs = by_precision[precision]
@@ -156,7 +155,8 @@ def draw(record: Record, looks: Mapping[str, Look], versus: Record | None = None
         for pair in its_pairs:
             _draw_pair(axes, pair, looks[pair.new.label].color, shift.get(pair.new.label, 1.0))
         _name_slopes(axes, its_pairs, roofs[precision], memory)
-        label_column(axes, its_labels)
+        moved = [shift.get(pair.new.label, 1.0) for pair in its_pairs]
+        label_column(axes, [*map(_aside, its_labels, moved), *its_labels[len(moved) :]])
     return page.figure
 
 
@@ -185,6 +185,10 @@ def _kernel_label(pair: Pair, rows: Sequence[Row], looks: Mapping[str, Look], pr
     return Label("".join(facts), row.flop_per_byte, rate(row), look.color, _IDEAL_MARKER)
 
 
+def _aside(label: Label, shift: float) -> Label:
+    return replace(label, x=label.x and label.x * shift)
+
+
 def _set_axes(
     axes: Axes, pairs: Sequence[Pair], roofs: Sequence[Roof], memory: Sequence[Roof], prefix: str
 ) -> None:
@@ -200,11 +204,13 @@ def _set_axes(
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, 1.3 * top)
-    axes.set_xlabel("FLOP for each byte of the memory that a mark stands for", size=8)
+    of_what = " of the memory that a mark stands for" if any(row.traffic for row in rows) else ""
+    axes.set_xlabel(f"arithmetic intensity [FLOP/byte{of_what}]", size=8)
     axes.set_ylabel(f"{prefix}FLOP/s")
     decades = math.log10(1.3 * top / bottom) * _PLOT.height / (size_in_points(axes)[1] / 72)
     y_ticks = (1.0, 2.0, 5.0) if decades < 2.6 else (1.0,)
-    for axis, ticks in ((axes.xaxis, (1.0,)), (axes.yaxis, y_ticks)):
+    x_ticks = (1.0, 2.0, 5.0) if right / left < 200 else (1.0,)
+    for axis, ticks in ((axes.xaxis, x_ticks), (axes.yaxis, y_ticks)):
         axis.set_major_locator(LogLocator(subs=ticks, numticks=20))
         axis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
@@ -295,7 +301,7 @@ def _shifts(axes: Axes, pairs: Sequence[Pair]) -> dict[str, float]:
                 moved.append((pair.new.label, (x, min(new, old), max(new, old))))
     found = lanes([span for _, span in moved], _LANE)
     low, high = axes.get_xlim()
-    step = min(_LANE, 120 / (max(found, default=0) + 1))
+    step = min(_LANE, _LANES / (max(found, default=0) + 1))
     point = math.log10(high / low) / size_in_points(axes)[0]
     return {
         label: 10 ** (-lane * step * point) for (label, _), lane in zip(moved, found, strict=True)
@@ -418,11 +424,15 @@ def _notes(
     remarks = notes(rows)
     if versus is not None:
         remarks += versus_notes(record, versus)
-        remarks.append("Roofs and percentages are those of the new run; an arrow leads to it.")
+        remarks.append(
+            "Roofs and percentages are those of the new run; an arrow leads to it. Round marks of "
+            "one intensity step aside to the left, so that each arrow is seen."
+        )
     cubes = {row.m for row in rows if row.is_cube}
     if len(cubes) == 1:
         remarks.append(f"Each kernel at its largest cube: {cubes.pop()}.")
-    if any(row.of_roof_nominal for row in rows):
+    nominal = any(roof.how == NOMINAL for each in roofs.values() for roof in each)
+    if nominal and any(row.of_roof_nominal for row in rows):
         remarks.append(
             "Percentages are of the thick roof over the round mark: the lower of arithmetic and "
             "DRAM."

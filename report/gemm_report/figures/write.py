@@ -10,7 +10,9 @@ from types import ModuleType
 import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from gemm_report.document import RecordError
 from gemm_report.figures import (
     burst,
     distribution,
@@ -24,6 +26,7 @@ from gemm_report.figures import (
     throughput,
     tuning,
 )
+from gemm_report.figures.page import printable
 from gemm_report.figures.palette import STYLE, Look
 from gemm_report.record import Part, Record
 from gemm_report.rungs import ladder_precisions
@@ -131,12 +134,27 @@ def _write(
     paths = [folder / f"{name}.{each}" for each in formats]
     # What a user's own matplotlibrc says must not change a figure.
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = drawing.draw(record, looks)
+        figure = _drawn(name, drawing, record, looks)
         FigureCanvasAgg(figure)
         for path in paths:
             # Without its date the same data gives the same SVG.
             figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     return paths
+
+
+def _drawn(name: str, drawing: Drawing, record: Record, looks: Mapping[str, Look]) -> Figure:
+    try:
+        figure = drawing.draw(record, looks)
+    except (ArithmeticError, ValueError) as error:
+        # Each number was checked, not what they make together: 1e300 over 1e-300.
+        raise RecordError(
+            f"{record.path}: has numbers of which no figure '{name}' can be drawn ({error}): "
+            "the record is damaged, take another copy or run gemm_bench again"
+        ) from error
+    for text in figure.findobj(Text):
+        if not text.get_text().isprintable():
+            text.set_text(printable(text.get_text()))
+    return figure
 
 
 def _with(figure: ModuleType, **given: object) -> Drawing:

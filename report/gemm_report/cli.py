@@ -24,7 +24,7 @@ BAD_INPUT = 3
 _EPILOG = """\
 examples:
   gemm-report figures results/h200/20250131T120000Z-0123abc.json
-  gemm-report figures before.json after.json -o comparison
+  gemm-report figures new.json --versus old.json --only roofline
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json

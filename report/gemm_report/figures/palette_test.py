@@ -100,3 +100,22 @@ def test_a_kernel_keeps_its_colour_in_a_record_that_holds_others(gpu: Record) ->
 def test_libraries_are_dashed_and_nothing_else_is(gpu: Record) -> None:
     dashed = {label for label, look in looks([gpu]).items() if look.line == LIBRARY_LINE}
     assert dashed == {"cuBLAS/math:default"}
+
+
+def test_a_kernel_looks_the_same_beside_a_whole_ladder_and_alone(
+    h200: Record,
+) -> None:
+    whole = looks([h200])
+    for name in ("Naive", "Tiled", "BlockTile1D", "BlockTile2D"):
+        kernels = tuple(kernel for kernel in h200.kernels if kernel.name == name)
+        rows = tuple(row for row in h200.rows if row.kernel == name)
+        alone = dataclasses.replace(h200, kernels=kernels, rows=rows)
+        assert looks([alone]).items() <= whole.items()
+    precision = {row.label for row in h200.rows if row.precision == "bf16" and not row.is_library}
+    assert len({whole[label].color for label in precision}) == 4, "of four kernels"
+
+
+def test_kernels_on_one_rung_differ(gpu: Record) -> None:
+    kernels = [Kernel(f"Kernel{i}", "simt", 12, "") for i in range(25)]
+    looked = looks([with_kernels(gpu, kernels)])
+    assert len({(look.color, look.line) for look in looked.values()}) == 25

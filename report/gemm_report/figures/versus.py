@@ -9,7 +9,7 @@ from gemm_report.ladder import drawn_rows, headlines
 from gemm_report.record import Record, Row
 from gemm_report.rungs import rate
 
-_LISTED = 12
+_LISTED = 8
 
 
 @dataclass(frozen=True)

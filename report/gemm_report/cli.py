@@ -47,6 +47,7 @@ examples:
   gemm-report figures before.json after.json -o comparison
   gemm-report report results/h200/20250131T120000Z-0123abc.json
   gemm-report history results -o build/history
+  gemm-report figures new.json --versus old.json --only roofline
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json

@@ -81,7 +81,8 @@ class MeasuredCeiling:
             bytes_per_second=self.bytes_per_second,
             origin="measured",
             source=self.what,
-            clock_hz=self.sm_hz if self.flop_per_second else None,
+            # Neither DRAM nor the link to the host runs with the clock of the multiprocessors.
+            clock_hz=None if self.name.startswith(("DRAM_", "PCIe_")) else self.sm_hz,
         )
 
 
@@ -260,6 +261,7 @@ class Row:
     device_code: tuple[DeviceCode, ...] = ()
     samples_sm_hz: tuple[float, ...] = ()
     device_kernels: tuple[str, ...] = ()
+    samples_throttled: tuple[bool, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -373,17 +375,20 @@ class Record:
         known = [c for c in self.ceilings if c.bytes_per_second]
         return sorted(known, key=lambda c: -(c.bytes_per_second or 0))
 
-    def measured_compute_roof(self, precision: str) -> Ceiling | None:
-        """The highest that was measured on values like those of the kernels."""
+    def measured_compute_roofs(self, precision: str) -> list[Ceiling]:
+        """What was measured on values like those of the kernels, highest first."""
         measured = [
-            ceiling
+            ceiling.roof
             for ceiling in self.measured_ceilings
             if ceiling.arithmetic == precision and ceiling.flop_per_second
             # Zeros need less power: no kernel that is timed here could have that clock.
             if ceiling.fill != "zeros"
         ]
-        best = max(measured, key=lambda c: c.flop_per_second or 0, default=None)
-        return best and best.roof
+        return sorted(measured, key=lambda c: -(c.flop_per_second or 0))
+
+    def measured_compute_roof(self, precision: str) -> Ceiling | None:
+        """The highest of them."""
+        return next(iter(self.measured_compute_roofs(precision)), None)
 
     def measured_memory_roof(self, level: str = "DRAM") -> Ceiling | None:
         """What reading a level was seen to reach; where it was not read, the best of the rest."""
@@ -561,6 +566,7 @@ def _row(benchmark: Object) -> Row:
         device_code=[],
         samples_sm_hz=[],
         device_kernels=[],
+        samples_throttled=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -625,7 +631,18 @@ def _row(benchmark: Object) -> Row:
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
         samples_sm_hz=row.positives("samples_sm_hz"),
         device_kernels=row.texts("device_kernels"),
+        samples_throttled=_throttled(row),
     )
+
+
+def _throttled(row: Object) -> tuple[bool, ...]:
+    """Of each sample, or empty where nobody watched."""
+    values = row.take("samples_throttled", list)
+    if not all(isinstance(value, bool) for value in values):
+        row.complain("samples_throttled", "has something other than true and false")
+    if values and len(values) != len(row.take("samples_seconds", list)):
+        row.complain("samples_throttled", "is not as long as samples_seconds")
+    return tuple(values)
 
 
 def _device_code(code: Object) -> DeviceCode:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gemm_report.commands import calibrate, figures, kernels, readme, seeds, tune
+from gemm_report.commands import calibrate, figures, kernels, readme, recover, seeds, tune
 from gemm_report.document import InputError
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
@@ -17,6 +17,7 @@ COMMANDS = {
     "seeds": seeds,
     "tune": tune,
     "calibrate": calibrate,
+    "recover": recover,
 }
 
 BAD_INPUT = 3
@@ -31,6 +32,7 @@ examples:
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
+  gemm-report recover results
 
 exit codes:
   0  done

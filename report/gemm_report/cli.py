@@ -16,6 +16,7 @@ from gemm_report.commands import (
     history,
     kernels,
     readme,
+    recover,
     report,
     seeds,
     tune,
@@ -37,6 +38,7 @@ COMMANDS = {
     "compare": compare,
     "gate": gate,
     "export": export,
+    "recover": recover,
 }
 
 BAD_INPUT = 3
@@ -57,6 +59,7 @@ examples:
   gemm-report compare before.json after.json
   gemm-report gate results --baseline main
   gemm-report export results --format parquet -o all.parquet
+  gemm-report recover results
 
 exit codes:
   0  done

@@ -60,6 +60,7 @@ class Use:
 # By command and, where it has several ways, a word for the way. A new command is a line here.
 USES: Mapping[str, Use] = {
     "figures": Use(lambda at: [at.record, "-o", f"{at.out}/figures"], 4),
+    "report": Use(lambda at: [at.record, "-o", f"{at.out}/report"], 4),
     "readme": Use(
         lambda at: [at.record, "--readme", f"{at.out}/README.md", "--pictures", at.out], 4
     ),

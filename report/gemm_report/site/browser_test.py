@@ -367,7 +367,7 @@ def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path)
     shown = HOSTILE.replace("\x1b", "␛").replace("\0", "␀").replace("\u202e", "\ufffd")
     assert value("document.querySelector('h1').textContent") == shown
     assert f"{shown}/tile:8" in column(browser, "kernel")
-    assert any(shown in text for text in value("[...document.querySelectorAll('svg.picture text')]"
+    assert any(shown[:20] in text for text in value("[...document.querySelectorAll('svg.picture text')]"
                                                ".map(t => t.textContent)"))  # fmt: skip
     kernels = find(browser, "#rows select")
     browser.execute_script(

@@ -367,8 +367,8 @@ def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path)
     shown = HOSTILE.replace("\x1b", "␛").replace("\0", "␀").replace("\u202e", "\ufffd")
     assert value("document.querySelector('h1').textContent") == shown
     assert f"{shown}/tile:8" in column(browser, "kernel")
-    assert any(shown[:20] in text for text in value("[...document.querySelectorAll('svg.picture text')]"
-                                               ".map(t => t.textContent)"))  # fmt: skip
+    drawn = "[...document.querySelectorAll('svg.picture text')].map(t => t.textContent)"
+    assert any(shown[:20] in text for text in value(drawn))
     kernels = find(browser, "#rows select")
     browser.execute_script(
         "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))",

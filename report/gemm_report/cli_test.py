@@ -1,3 +1,4 @@
+import gzip
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,15 @@ def test_several_records_get_a_folder_each(gpu_path: Path, tmp_path: Path) -> No
     assert main(["figures", str(gpu_path), str(cpu_path), "-o", str(tmp_path)]) == 0
     assert names(tmp_path) == {"gpu", "cpu"}
     assert names(tmp_path / "cpu") == files(OF_A_CPU) | {"summary.md"}
+
+
+def test_a_name_of_points_is_no_way_out(gpu_path: Path, tmp_path: Path) -> None:
+    odd = [shutil.copy(gpu_path, tmp_path / name) for name in ("...json", "a.b.json.gz")]
+    packed = Path(odd[1])
+    packed.write_bytes(gzip.compress(packed.read_bytes()))
+    assert main(["figures", *map(str, odd), "-o", str(tmp_path / "in" / "out")]) == 0
+    assert names(tmp_path / "in") == {"out"}
+    assert names(tmp_path / "in" / "out") == {"record", "a.b"}
 
 
 def test_records_of_one_name_are_not_written_over_each_other(

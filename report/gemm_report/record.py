@@ -4,8 +4,10 @@ The format is that of results/schema.json. What is checked here is what the repo
 schema has the whole of it, and the tests hold every stored record against it.
 """
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -155,11 +157,15 @@ class Roof:
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the result is from the reference; None where that is not finite."""
+    """How far the result is from the reference; None where that is not finite.
+
+    `bound` is that of the element that comes closest to its own, and `of_bound` how close that is.
+    """
 
     max_error: float | None
     bound: float | None
     passed: bool
+    of_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -253,6 +259,8 @@ class Row:
     end_to_end: EndToEnd | None = None
     fingerprint: str | None = None
     device_code: tuple[DeviceCode, ...] = ()
+    samples_sm_hz: tuple[float, ...] = ()
+    device_kernels: tuple[str, ...] = ()
     samples_throttled: tuple[bool, ...] = ()
 
     @property
@@ -352,6 +360,11 @@ class Record:
     rows: tuple[Row, ...]
     aggregates: int
 
+    @property
+    def utc(self) -> datetime:
+        """When the run began; RecordError where its date is none, or has no offset."""
+        return utc(self.path, self.date)
+
     def compute_roofs(self, precision: str) -> list[Ceiling]:
         """The known compute roofs of a precision, highest first."""
         known = [c for c in self.ceilings if c.precision == precision and c.flop_per_second]
@@ -404,6 +417,17 @@ class Record:
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
 
 
+def utc(path: Path, date: str) -> datetime:
+    """What the date of the record in `path` says; RecordError where it is none or has no offset."""
+    with contextlib.suppress(ValueError, OverflowError):
+        found = datetime.fromisoformat(date)
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    raise RecordError(
+        f"{path}: context.date is {date!r}, not a date with an offset: run gemm_bench again"
+    )
+
+
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
     """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
     parts = [kernel, _settings(parameters), "" if layout == "nn" else layout]
@@ -416,7 +440,12 @@ def _settings(parameters: Iterable[tuple[str, str]]) -> str:
 
 def read_record(path: Path) -> Record:
     """The record in `path`; RecordError where there is none that this version understands."""
-    context, benchmarks = _outer_objects(path, read_json(path, RECORD))
+    return record_of(path, read_json(path, RECORD))
+
+
+def record_of(path: Path, document: Any) -> Record:
+    """The same of what the JSON in `path` says."""
+    context, benchmarks = outer_objects(path, document)
     # Earlier records lack what is given here.
     run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
     run.check_schema(SCHEMA)
@@ -454,12 +483,13 @@ def read_record(path: Path) -> Record:
             cache=method.take("cache", str, NoneType),
             target=method.nonnegative_or_none("target"),
         ),
-        rows=tuple(_row(row) for row in rows),
+        rows=_distinct(path, [_row(row) for row in rows]),
         aggregates=len(benchmarks) - len(rows),
     )
 
 
-def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
+def outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
+    """The context and the rows; RecordError where it is no record."""
     context = document.get("context") if isinstance(document, dict) else None
     if not isinstance(context, dict) or "gemm" not in context:
         kind = "plain Google Benchmark output" if isinstance(context, dict) else "other JSON"
@@ -469,6 +499,15 @@ def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
         )
     outer = Object(path, RECORD, "record", document)
     return Object(path, RECORD, "context", context), outer.children("benchmarks")
+
+
+def _distinct(path: Path, rows: Sequence[Row]) -> tuple[Row, ...]:
+    seen: set[tuple[Identity, int]] = set()
+    for row in rows:
+        if (row.identity, row.repetition) in seen:
+            raise RecordError(f"{path}: has {row.identity} twice: {RECORD.advice}")
+        seen.add((row.identity, row.repetition))
+    return tuple(rows)
 
 
 def _ceiling(ceiling: Object) -> Ceiling:
@@ -525,6 +564,8 @@ def _row(benchmark: Object) -> Row:
         end_to_end=None,
         fingerprint=None,
         device_code=[],
+        samples_sm_hz=[],
+        device_kernels=[],
         samples_throttled=[],
     )
     parameters = row.child("parameters")
@@ -541,9 +582,9 @@ def _row(benchmark: Object) -> Row:
         parameters=tuple((name, parameters.take(name, str)) for name in parameters.values),
         precision=row.one_of("precision", PRECISIONS),
         layout=row.take("layout", str),
-        m=int(row.positive("m")),
-        n=int(row.positive("n")),
-        k=int(row.positive("k")),
+        m=row.count("m"),
+        n=row.count("n"),
+        k=row.count("k"),
         repetition=benchmark.take("repetition_index", int)
         if "repetition_index" in benchmark.values
         else 0,
@@ -559,9 +600,10 @@ def _row(benchmark: Object) -> Row:
         library=row.take("library", str, NoneType),
         verification=verification
         and Verification(
-            max_error=verification.take("max_error", int, float, NoneType),
-            bound=verification.take("bound", int, float, NoneType),
+            max_error=verification.finite_or_none("max_error"),
+            bound=verification.finite_or_none("bound"),
             passed=verification.take("passed", bool),
+            of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
         ),
         skipped=row.take("skipped", str, NoneType),
         failed=row.take("failed", str, NoneType),
@@ -587,6 +629,8 @@ def _row(benchmark: Object) -> Row:
         end_to_end=end_to_end and _end_to_end(end_to_end),
         fingerprint=row.take("fingerprint", str, NoneType),
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
+        samples_sm_hz=row.positives("samples_sm_hz"),
+        device_kernels=row.texts("device_kernels"),
         samples_throttled=_throttled(row),
     )
 

@@ -98,10 +98,17 @@ def check_names(record: Record, names: Sequence[str], wanted: Sequence[str] | No
 
 def folder_of(record: Record, records: Sequence[Record], output: Path | None) -> Path:
     """Where what is made of `record` goes: beside it, unless told."""
+    name = _name(record)
     if output is None:
-        return record.path.with_suffix("")
+        return record.path.with_name(name)
     if len(records) == 1:
         return output
-    if sum(other.path.stem == record.path.stem for other in records) > 1:
+    if sum(_name(other) == name for other in records) > 1:
         raise RecordError(f"{record.path}: given with another of this name: use -o for each alone")
-    return output / record.path.stem
+    return output / name
+
+
+def _name(record: Record) -> str:
+    name = record.path.name.removesuffix(".gz").removesuffix(".json")
+    # A record in "...json" must not be written into the folder above.
+    return name if name.strip(".") else "record"

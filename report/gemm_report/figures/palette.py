@@ -48,10 +48,15 @@ def looks(records: Iterable[Record]) -> dict[str, Look]:
     }
 
 
+def colors() -> list[str]:
+    """Those that kernels of ours have, each as #0072B2."""
+    cycle = matplotlib.rc_params_from_file(STYLE, use_default_template=False)["axes.prop_cycle"]
+    return cycle.by_key()["color"]
+
+
 def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
     """By rung alone: a kernel looks the same in a record that holds others beside it."""
-    cycle = matplotlib.rc_params_from_file(STYLE, use_default_template=False)["axes.prop_cycle"]
-    colors = cycle.by_key()["color"]
+    cycle = colors()
     taken: set[tuple[int, int]] = set()
     libraries = 0
     result: dict[str, tuple[str, Line]] = {}
@@ -60,12 +65,12 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             result[kernel.name] = LIBRARY_COLORS[libraries % len(LIBRARY_COLORS)], LIBRARY_LINE
             libraries += 1
             continue
-        lap = kernel.rung // len(colors)
-        slot = (kernel.rung + _TURN * lap) % len(colors), lap % len(LINES)
+        lap = kernel.rung // len(cycle)
+        slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)
         # Two on one rung, which only records of other people's kernels have.
-        free = [(s, line) for line in range(len(LINES)) for s in range(len(colors))]
+        free = [(s, line) for line in range(len(LINES)) for s in range(len(cycle))]
         if slot in taken:
             slot = next((place for place in free if place not in taken), slot)
         taken.add(slot)
-        result[kernel.name] = colors[slot[0]], LINES[slot[1]]
+        result[kernel.name] = cycle[slot[0]], LINES[slot[1]]
     return result

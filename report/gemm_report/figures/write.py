@@ -39,6 +39,11 @@ class Drawing:
     draw: Callable[[Record, Mapping[str, Look]], Figure]
     table: Callable[[Record], list[dict[str, object]]]
 
+    @property
+    def caption(self) -> str:
+        """What the figure shows, in one sentence: what is said of the function that draws it."""
+        return (getattr(self.draw, "func", self.draw).__doc__ or "").partition("\n")[0]
+
 
 @dataclass(frozen=True)
 class Choice:

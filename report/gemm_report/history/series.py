@@ -54,8 +54,9 @@ def series_of(content: Content) -> list[Series]:
     bounds = [0, *(np.flatnonzero(np.diff(group[order])) + 1).tolist(), len(order)]
     failed = np.isnan(points["seconds"])
     failed_record, failed_group = content.record[failed], group[failed]
-    record, group, points = content.record[order], group[order], points[order]
-    column = {name: np.ascontiguousarray(points[name]) for name in POINT.names or ()}
+    record, group = content.record[order], group[order]
+    # numpy is ten times slower at reordering whole points.
+    column = {name: np.take(points[name], order) for name in POINT.names or ()}
     found = []
     for start, end in pairwise(bounds):
         if start == end:

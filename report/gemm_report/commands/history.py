@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import threading
 from pathlib import Path
 
 from gemm_report.collection import Refusals
@@ -42,9 +43,11 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.history.index import Index
     from gemm_report.history.pages import Pages
     from gemm_report.history.series import series_of
-    from gemm_report.history.trends import find_trends
+    from gemm_report.history.trends import find_trends, load_libraries
     from gemm_report.history.words import as_json, told
 
+    # Meanwhile: that takes as long as reading the index.
+    threading.Thread(target=load_libraries, daemon=True).start()
     refusals = Refusals()
     with Index(options.folder) as index:
         index.update(refusals)

@@ -1,6 +1,6 @@
 """A trend as SVG, written by hand: matplotlib would take a second for each of hundreds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,14 @@ Floats = NDArray[np.float64]
 
 
 def sparkline(trend: Trend) -> Html:
-    """The rate over time, higher is faster: medians of stretches, and the levels over them."""
+    """The rate over time, higher is faster: means of stretches, and the levels over them."""
     rates = trend.series.rates
     low, high = _range(trend, rates)
-    stretches = np.array_split(rates, min(len(rates), _SPARK_POINTS))
-    middles = np.array([np.median(stretch) for stretch in stretches])
+    count = min(len(rates), _SPARK_POINTS)
+    starts = np.arange(count) * len(rates) // count
+    # What is clipped to the range pulls a mean little.
+    clipped = np.clip(rates, low, high)
+    middles = np.add.reduceat(clipped, starts) / np.diff(starts, append=len(rates))
     x = (np.arange(len(middles)) + 0.5) * _SPARK_WIDTH / len(middles)
     y = _heights(middles, low, high, 2.0, _SPARK_HEIGHT - 2.0)
     line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
@@ -43,7 +46,10 @@ def sparkline(trend: Trend) -> Html:
 
 
 def chart(
-    trend: Trend, driver: NDArray[np.int64], commit: NDArray[np.int64], dates: Sequence[str]
+    trend: Trend,
+    driver: NDArray[np.int64],
+    commit: NDArray[np.int64],
+    date: Callable[[int], str],
 ) -> Html:
     """The rate of every record, at even distances. Of each point: driver, commit and date."""
     rates = trend.series.rates
@@ -54,14 +60,14 @@ def chart(
     points = "points dense" if len(rates) > _PLOT else "points"
     parts = [
         _rate_axis(low, high),
-        _date_axis(x, dates),
+        _date_axis(x, date),
         *(
             tag("path", d=path, class_=f"{points} driver{which % COLORS}")
             for which, path in _points(x, y, driver).items()
         ),
         tag("path", d=levels, class_="level"),
         *_changes(trend, x),
-        _marks(x[1:][np.diff(commit) != 0], "commits"),
+        _commits(x, commit),
         _failures(trend, x),
     ]
     name = f"{trend.series.case}: rate over time"
@@ -103,14 +109,19 @@ def _levels(
 
 def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str]:
     """A path for each driver: dots, or where they are too many from highest to lowest."""
-    column = x.astype(int) if len(x) > _PLOT else np.arange(len(x))
-    starts = np.flatnonzero(np.diff(column, prepend=-1) | np.diff(driver, prepend=-1))
-    highest, lowest = np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)
+    if len(x) > _PLOT:
+        column = x.astype(int)
+        starts = np.flatnonzero(np.diff(column, prepend=-1) | np.diff(driver, prepend=-1))
+        top = np.minimum.reduceat(y, starts).astype(int)
+        bottom = np.maximum.reduceat(y, starts).astype(int) + 1
+        ends = zip(column[starts].tolist(), top.tolist(), bottom.tolist(), strict=True)
+        marks = [f"M{a} {b}V{c}" for a, b, c in ends]
+    else:
+        starts = np.arange(len(x))
+        marks = [f"M{a:.1f} {b:.1f}h0" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     paths: dict[int, list[str]] = {}
-    each = (values[starts].tolist() for values in (driver, x))
-    for which, a, top, bottom in zip(*each, highest.tolist(), lowest.tolist(), strict=True):
-        end = "h0" if bottom - top < 0.1 else f"V{bottom:.1f}"
-        paths.setdefault(which, []).append(f"M{a:.1f} {top:.1f}{end}")
+    for which, mark in zip(driver[starts].tolist(), marks, strict=True):
+        paths.setdefault(which, []).append(mark)
     return {which: "".join(path) for which, path in paths.items()}
 
 
@@ -131,13 +142,13 @@ def _rate_axis(low: float, high: float) -> Html:
     return tag("g", tag("path", d=lines, class_="grid"), *labels, unit, class_="rates")
 
 
-def _date_axis(x: Floats, dates: Sequence[str]) -> Html:
-    shown = np.unique(np.linspace(0, len(dates) - 1, min(len(dates), 7)).round().astype(int))
+def _date_axis(x: Floats, date: Callable[[int], str]) -> Html:
+    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), 7)).round().astype(int))
     labels = []
     for i in shown.tolist():
         # What stands at an edge must not reach over it.
         edge = "first" if x[i] < _LEFT + 40 else "last" if x[i] > _WIDTH - 40 else None
-        labels.append(tag("text", dates[i][:10], x=f"{x[i]:.1f}", y=_HEIGHT - 6, class_=edge))
+        labels.append(tag("text", date(i)[:10], x=f"{x[i]:.1f}", y=_HEIGHT - 6, class_=edge))
     return tag("g", *labels, class_="dates")
 
 
@@ -154,6 +165,12 @@ def _changes(trend: Trend, x: Floats) -> list[Html]:
         label = tag("text", str(number), x=f"{at:.1f}", y=_TOP - 4 - 13 * (row % 3))
         marks.append(tag("g", line, label, class_=f"change {tone}"))
     return marks
+
+
+def _commits(x: Floats, commit: NDArray[np.int64]) -> Html:
+    changed = x[1:][np.diff(commit) != 0]
+    # A mark at every other place would tell nothing.
+    return _marks(changed, "commits") if len(changed) < _PLOT / 3 else Html("")
 
 
 def _failures(trend: Trend, x: Floats) -> Html:

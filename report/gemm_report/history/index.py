@@ -2,6 +2,11 @@
 
 The records stay the truth: the index can be deleted at any time, and is made anew where it is
 damaged or of another version. A file is read again when its size or its time of change differs.
+
+SQLite with the points of a record as one blob, measured on 10,000 records of 300 rows (seconds of
+CPU time to write all, to add a record, to read all): 0.17, 0.00, 0.09. Parquet, which has to be
+written anew to grow: 0.51, 0.49, 0.30, but 31 instead of 82 MB. SQLite with a row for each point:
+2.41, 0.00, 1.37. And SQLite is in the standard library, and lets several processes write.
 """
 
 import contextlib
@@ -316,7 +321,7 @@ class _OtherVersionError(Exception):
 
 def window_key(values: NDArray[np.float64]) -> bytes:
     """By which what was found in a window of points is found again."""
-    return hashlib.blake2b(values.tobytes(), digest_size=16).digest()
+    return hashlib.blake2b(np.ascontiguousarray(values), digest_size=16).digest()
 
 
 def _place(folder: Path) -> Path | None:

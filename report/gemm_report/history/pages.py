@@ -122,7 +122,6 @@ class Pages:
 
     def _series_page(self, trend: Trend, folder: Path) -> str:
         series, entries = trend.series, self.content.entries
-        of_points = [entries[i] for i in series.record.tolist()]
         body = [
             tag("p", tag("a", "All series", href="../index.html")),
             tag("h1", str(series.case)),
@@ -136,7 +135,7 @@ class Pages:
                         trend,
                         self.driver[series.record],
                         self.commit[series.record],
-                        [entry.date for entry in of_points],
+                        lambda point: entries[series.record[point]].date,
                     ),
                     class_="wide",
                 ),

@@ -55,7 +55,8 @@ def series_of(content: Content) -> list[Series]:
     failed = np.isnan(points["seconds"])
     failed_record, failed_group = content.record[failed], group[failed]
     record, group = content.record[order], group[order]
-    column = {name: points[name][order] for name in POINT.names or ()}
+    # numpy is ten times slower at reordering whole points.
+    column = {name: np.take(points[name], order) for name in POINT.names or ()}
     found = []
     for start, end in pairwise(bounds):
         if start == end:

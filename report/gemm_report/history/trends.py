@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gemm_report.document import InputError
 from gemm_report.history.changes import Change, Floats, Level, find_changes, propose
 from gemm_report.history.index import Content, window_key
 from gemm_report.history.series import Series
@@ -84,10 +85,8 @@ def find_trends(
     if workers <= 1:
         parts = [_part(range(len(series)))]
     else:
-        # Imported here, once, and not in every process.
-        import ruptures  # noqa: F401
-        import scipy.special  # noqa: F401
-
+        # Here, once, and not in every process.
+        load_libraries()
         size = max(1, len(series) // (8 * workers))
         chunks = [range(i, min(i + size, len(series))) for i in range(0, len(series), size)]
         with ProcessPoolExecutor(workers, initializer=_share, initargs=(_shared,)) as pool:
@@ -101,6 +100,15 @@ def find_trends(
         new |= part_new
     trends = [Trend(s, *rest) for s, rest in zip(series, found, strict=True)]
     return trends, Memory(frozenset(used), new)
+
+
+def load_libraries() -> None:
+    """Those that are slow to load; InputError where one is missing."""
+    try:
+        import ruptures  # noqa: F401
+        import scipy.special  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"history needs {error.name}: pip install ruptures scipy") from None
 
 
 _shared: Any = None

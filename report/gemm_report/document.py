@@ -125,7 +125,7 @@ class Object:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not (number and _is_positive(value)):
                 self.complain(key, "has something other than positive numbers")
-        return tuple(values)
+        return tuple(map(float, values))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +186,15 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(value[step], (*place, step))
 
 
-@dataclass(frozen=True)
 class Damaged:
     """What a file holds; in the report of a failure, what is wrong with it."""
 
-    content: bytes = field(repr=False)
-    what: Sequence[str]
+    def __init__(self, content: bytes, what: Sequence[str]) -> None:
+        self.content = content
+        self.what = what
+
+    def __repr__(self) -> str:
+        return "; ".join(self.what)
 
 
 @st.composite

@@ -48,4 +48,7 @@ def percent(fraction: float | None) -> str:
 
 def change(ratio: float) -> str:
     """For example +3.10 %; of what is far off, the factor."""
-    return f"{100 * (ratio - 1):+.2f} %" if 0.1 < ratio < 10 else f"×{ratio:.3g}"
+    if not 0.1 < ratio < 10:
+        return f"×{ratio:.3g}"
+    # Not -0.00.
+    return f"{round(100 * (ratio - 1), 2) + 0.0:+.2f} %"

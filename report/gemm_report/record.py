@@ -255,6 +255,7 @@ class Row:
     fingerprint: str | None = None
     device_code: tuple[DeviceCode, ...] = ()
     samples_sm_hz: tuple[float, ...] = ()
+    device_kernels: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -550,6 +551,7 @@ def _row(benchmark: Object) -> Row:
         fingerprint=None,
         device_code=[],
         samples_sm_hz=[],
+        device_kernels=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -612,6 +614,7 @@ def _row(benchmark: Object) -> Row:
         fingerprint=row.take("fingerprint", str, NoneType),
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
         samples_sm_hz=row.positives("samples_sm_hz"),
+        device_kernels=row.texts("device_kernels"),
     )
 
 

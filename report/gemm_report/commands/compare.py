@@ -19,16 +19,25 @@ REGRESSION, AMBIGUOUS, BAD_INPUT = 1, 2, 3
 EPILOG = """\
 A folder of records counts as several processes of equal code: the noise between processes then
 averages down, and is known better. That noise comes from --noise, else from the device's newest
-calibration beside the records (tools/calibrate makes it); where there is none, a default is assumed.
+calibration beside the records: tools/calibrate makes it, of six processes or more. Of a case that
+nobody has calibrated only large changes are told: 13 % where there are a hundred cases.
 
 verdicts, by an interval that holds for all cases together with 95 %:
   same       the whole interval lies within the threshold
   slower     the interval excludes no change, and the estimate lies beyond the threshold
   faster     likewise
-  ambiguous  anything else: the row says what is missing, more samples or more processes
+  ambiguous  anything else: the row says what is missing, more samples or more processes; and what
+             the card's clock, a level of equal code or bad luck of one process may explain
 
 In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
 time is not, the clock is the suspect.
+
+--json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
+time and cycles (ratio, low and high of the interval; after the `offset` of another level of equal
+code), sd_within and sd_between (of the log ratio), noise (whence that is known), suspect, needs, and
+kernel, parameters, precision, layout, m, n, k, throttled_share of the row. Beside them: regression,
+counts, threshold, confidence, calibration, base, new, failed and otherwise_failed (wrong results),
+no_longer_timed, newly_timed, only_base, only_new, remarks. What is not known is null.
 
 examples:
   gemm-report compare before.json after.json

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import NormalDist, variance
 
 from gemm_report.comparison.moderation import Variance
+from gemm_report.comparison.modes import Scatter, scatter
 from gemm_report.document import Kind, Object, RecordError, read_json
 from gemm_report.record import PRECISIONS, variant
 
@@ -47,8 +48,13 @@ class Noise:
         return bool(self.throttled_share)
 
     @property
-    def variance(self) -> Variance:
+    def scatter(self) -> Scatter:
         """Of the logarithms of medians."""
+        return scatter([math.log(seconds) for seconds in self.medians_seconds])
+
+    @property
+    def variance(self) -> Variance:
+        """The same, whatever levels there are."""
         return log_variance(self.medians_seconds)
 
     @property

@@ -45,6 +45,7 @@ def remarks(comparison: Comparison) -> list[str]:
         *([comparison.common_shift] if comparison.common_shift else []),
         *_noise(comparison),
         *differences(*([run.record for run in side if run.record] for side in (base, new))),
+        *_named("wrong in NEW, and not timed in BASE", comparison.otherwise_failed),
         *_named("no longer timed", comparison.no_longer_timed),
         *_named("timed now, and not before", comparison.newly_timed),
         *_named("only in BASE", comparison.only_base),
@@ -62,9 +63,7 @@ def console(comparison: Comparison, every: bool = False) -> str:
         # Remarks are as long as they like.
         lines += [f"{row}  {line[-1]}".rstrip() for row, line in zip(table, cells, strict=True)]
     lines += [_plain(f"wrong now  {each.name}: {each.reason}") for each in comparison.failed]
-    hidden = len(comparison.cases) - len(shown)
-    if hidden:
-        lines.append(f"same       {hidden} cases{'' if shown else ': all'} (--all names them)")
+    lines += [f"{line} (--all names them)" for line in _hidden(comparison, shown)]
     lines += ["", *(_plain(line) for line in remarks(comparison)), summary_line(comparison)]
     return "\n".join(lines)
 
@@ -93,7 +92,8 @@ def markdown(comparison: Comparison) -> str:
         rows.append(row)
     if rows:
         parts.append(markdown_table(_HEAD, rows))
-    parts.append("\n".join(_more(len(shown) - len(rows))))
+    counted = [*_hidden(comparison, shown), *_more(len(shown) - len(rows))]
+    parts.append("\n".join(f"- {_markup(line)}" for line in counted))
     return "\n\n".join(filter(None, [*parts, after])) + "\n"
 
 
@@ -110,6 +110,7 @@ def as_json(comparison: Comparison) -> str:
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
         "cases": [_case(case) for case in comparison.cases],
         "failed": [_untimed(each) for each in comparison.failed],
+        "otherwise_failed": [_untimed(each) for each in comparison.otherwise_failed],
         "no_longer_timed": [_untimed(each) for each in comparison.no_longer_timed],
         "newly_timed": comparison.newly_timed,
         "only_base": comparison.only_base,
@@ -120,20 +121,41 @@ def as_json(comparison: Comparison) -> str:
 
 
 def _shown(comparison: Comparison, every: bool) -> list[Case]:
-    return [case for case in comparison.cases if every or case.verdict is not Verdict.SAME]
+    """Not those that are the same, nor those that only might be other than that."""
+    return [case for case in comparison.cases if every or _stands_out(case, comparison.threshold)]
+
+
+def _stands_out(case: Case, threshold: float) -> bool:
+    changed = abs(math.log(case.ratio)) > math.log1p(threshold)
+    return case.verdict is not Verdict.SAME and (case.verdict is not Verdict.AMBIGUOUS or changed)
+
+
+def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
+    """How many are not told by name; a line for each verdict."""
+    left = {
+        verdict: comparison.count(verdict) - sum(case.verdict is verdict for case in shown)
+        for verdict in Verdict
+    }
+    small = f"that changed by less than {100 * comparison.threshold:g} % so far"
+    told = (
+        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}" if left[Verdict.AMBIGUOUS] else "",
+        f"{left[Verdict.SAME]} cases are the same" if left[Verdict.SAME] else "",
+    )
+    return list(filter(None, told))
 
 
 def _cells(case: Case) -> list[str]:
     needs = case.needs and f"needs {case.needs}"
+    remark = "; ".join(filter(None, (case.suspect, needs)))
     return [
         case.verdict.value,
         _short(case.name),
         quantity(case.base_seconds, "s"),
         quantity(case.new_seconds, "s"),
-        change(case.time.ratio),
+        change(case.ratio),
         f"{change(case.time.low)} to {change(case.time.high)}",
         change(case.cycles.ratio) if case.cycles else "-",
-        case.suspect or needs or "",
+        remark,
     ]
 
 
@@ -236,6 +258,8 @@ def _case(case: Case) -> dict[str, Any]:
         "verdict": case.verdict.value,
         "base_seconds": case.base_seconds,
         "new_seconds": case.new_seconds,
+        "ratio": case.ratio,
+        "offset": case.offset,
         "time": _interval(case.time),
         "cycles": case.cycles and _interval(case.cycles),
         "sd_within": _finite(case.within_sd),

@@ -21,8 +21,18 @@ The argument:
    or `faster`: the interval excludes 0, and the estimate lies beyond the threshold. `ambiguous`:
    all else; the interval then holds a difference that would matter, and what is missing is told.
 
+6. Some cases have levels: equal code runs at one of two speeds, each process at its own (modes.py).
+   Of one process against one, the level's offset that comes nearest is taken out of d. What is left
+   is judged, but never as `same`, and as slower only if NEW is: an offset may explain a change, it
+   cannot prove that there was none. Levels that no calibrated process showed are a matter of luck:
+   six processes miss one that a third of them have in one case of eleven.
+7. A single process may be unlucky. So a case that is slower in time alone while the card was held
+   down, or though its machine code is the same, is `ambiguous` until three processes of each side
+   agree: then it is the driver, the card or the arguments, and worth the alarm.
+
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they are the same and the seconds are not, the card's clock is the suspect, not the kernel.
+Where they changed by less than the threshold and the seconds did not, the card's clock is the
+suspect, not the kernel.
 """
 
 import math
@@ -32,7 +42,7 @@ from enum import Enum
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.between import Between, Model, class_of
+from gemm_report.comparison.between import Between, Model, Offset, groups_of
 from gemm_report.comparison.moderation import Variance
 from gemm_report.comparison.noise import Calibration
 from gemm_report.comparison.run import Run, Timed
@@ -47,6 +57,13 @@ ERROR_RATE = 0.05  # of a whole comparison
 # More than these nobody will run.
 _MOST_PROCESSES = 100
 _MOST_SAMPLES = 100
+
+# From so many processes of each side on, it is no bad luck of one.
+_ENOUGH_PROCESSES = 3
+
+_NO_OFFSET = Offset(0.0, 0.0)
+
+_LARGEST_LOG = 300.0
 
 # Of so many cases the same change is no accident of one of them.
 _FEWEST_SHIFTED = 8
@@ -92,12 +109,18 @@ class Process:
 
 @dataclass(frozen=True)
 class Case:
-    """A case that both sides timed. Standard deviations are those of the log ratio."""
+    """A case that both sides timed.
+
+    `ratio` is NEW over BASE as measured, `time` the interval after the `offset` of another level
+    was taken out. Standard deviations are those of the log ratio.
+    """
 
     name: str
     verdict: Verdict
     base_seconds: float
     new_seconds: float
+    ratio: float
+    offset: float | None
     time: Interval
     cycles: Interval | None
     within_sd: float
@@ -118,7 +141,11 @@ class Untimed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is to be told. `failed` were right in BASE and are wrong in NEW."""
+    """All that is to be told.
+
+    `failed` were right in BASE and are wrong in NEW; `otherwise_failed` are wrong in NEW, and were
+    wrong in BASE or not timed there.
+    """
 
     base: tuple[Run, ...]
     new: tuple[Run, ...]
@@ -126,6 +153,7 @@ class Comparison:
     calibration: Calibration | None
     cases: tuple[Case, ...]
     failed: tuple[Untimed, ...]
+    otherwise_failed: tuple[Untimed, ...]
     no_longer_timed: tuple[Untimed, ...]
     newly_timed: tuple[str, ...]
     only_base: tuple[str, ...]
@@ -159,30 +187,28 @@ def compare(
     threshold: float = THRESHOLD,
 ) -> Comparison:
     """Processes of equal code on either side, one or more; RecordError where nothing matches."""
-    failed = _failed(base, new)
-    names = [
-        name
-        for name in _names(base)
-        if name in _names(new) and not any(name in side.run.failed for side in (*base, *new))
-    ]
+    wrong_before = _wrong(base)
+    right = {name: None for name in _names(base) if name not in wrong_before}
+    wrong, timed_new = _wrong(new), _names(new)
+    failed = [Untimed(name, reason) for name, reason in wrong.items() if name in right]
+    names = [name for name in right if name in timed_new and name not in wrong]
     if not names and not failed:
         raise RecordError(
             f"{new[0].run.path}: has no timed case that {base[0].run.path} has too: "
             "give runs of the same cases"
         )
     found = {name: _timed(name, [*base, *new]) for name in names}
-    classes = {name: class_of(cases) for name, cases in found.items()}
+    groups = {name: groups_of(cases) for name, cases in found.items()}
     models = [
-        Model(calibration, _repeated(names, base, new, at_clock), classes, at_clock)
+        Model(calibration, _repeated(names, base, new, at_clock), groups, at_clock)
         for at_clock in (False, True)
     ]
     cases = []
     for name in names:
-        betweens = [model.of(found[name][-1], classes[name]) for model in models]
+        betweens = [model.of(found[name][-1], groups[name]) for model in models]
         cases.append(_case(name, base, new, betweens, ERROR_RATE / len(names), threshold))
     seen_base, seen_new = _seen(base), _seen(new)
     untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
-    told = {*names, *(each.name for each in failed)}
     return Comparison(
         base=tuple(each.run for each in base),
         new=tuple(each.run for each in new),
@@ -190,15 +216,18 @@ def compare(
         calibration=calibration,
         cases=tuple(sorted(cases, key=_attention)),
         failed=tuple(failed),
+        otherwise_failed=tuple(
+            Untimed(name, reason) for name, reason in wrong.items() if name not in right
+        ),
         no_longer_timed=tuple(
             Untimed(name, untimed_new[name])
-            for name in _names(base)
-            if name in untimed_new and name not in told
+            for name in right
+            if name in untimed_new and name not in wrong and name not in timed_new
         ),
         newly_timed=tuple(
             name
-            for name in _names(new)
-            if name in seen_base and name not in _names(base) and name not in told
+            for name in timed_new
+            if name in seen_base and name not in right and name not in wrong
         ),
         only_base=tuple(name for name in seen_base if name not in seen_new),
         only_new=tuple(name for name in seen_new if name not in seen_base),
@@ -216,28 +245,41 @@ def _case(
 ) -> Case:
     sides = [[each for each in side if name in each.seconds] for side in (base, new)]
     seconds = [[each.seconds[name] for each in side] for side in sides]
-    time, parts, quantile = _interval(seconds, betweens[0].variance, error_rate)
+    d = fmean(each.value for each in seconds[1]) - fmean(each.value for each in seconds[0])
+    offset = _nearest(d, betweens[0].offsets)
+    time, parts, quantile = _interval(seconds, betweens[0].variance, error_rate, offset)
     cycles = None
     if all(name in each.cycles for side in sides for each in side):
         medians = [[each.cycles[name] for each in side] for side in sides]
         cycles, _, _ = _interval(medians, betweens[1].variance, error_rate)
-    verdict = time.verdict(threshold)
     rows = [side[-1].run.timed[name].row for side in sides]
-    means = [math.exp(fmean(each.value for each in side)) for side in seconds]
+    verdict = time.verdict(threshold)
+    if offset.value and (verdict is Verdict.SAME or (verdict is Verdict.SLOWER) != (d > 0)):
+        verdict = Verdict.AMBIGUOUS
+    processes = min(map(len, sides))
+    suspect, doubtful = _suspect(d, cycles, rows, offset, threshold)
+    if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
+        verdict = Verdict.AMBIGUOUS
+    if doubtful:
+        processes = max(processes, _ENOUGH_PROCESSES - 1)
+    needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
+    if offset.value:
+        needs = "another run of NEW, at the level of BASE"
+    means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
         verdict=verdict,
         base_seconds=means[0],
         new_seconds=means[1],
+        ratio=_exp(d),
+        offset=_exp(offset.value) if offset.value else None,
         time=time,
         cycles=cycles,
         within_sd=math.sqrt(parts.within),
         between_sd=math.sqrt(parts.between),
         noise=betweens[0].source,
-        suspect=_suspect(verdict, cycles, rows, threshold),
-        needs=_needs(time, parts, quantile, sides, name, threshold)
-        if verdict is Verdict.AMBIGUOUS
-        else None,
+        suspect=None if verdict is Verdict.SAME else suspect,
+        needs=needs if verdict is Verdict.AMBIGUOUS else None,
         new_row=rows[1],
     )
 
@@ -250,13 +292,16 @@ class _Parts(NamedTuple):
 
 
 def _interval(
-    sides: Sequence[Sequence[LogMedian]], between: Variance, error_rate: float
+    sides: Sequence[Sequence[LogMedian]],
+    between: Variance,
+    error_rate: float,
+    offset: Offset = _NO_OFFSET,
 ) -> tuple[Interval, _Parts, float]:
     """The ratio of NEW over BASE with its interval, its variance, and the quantile of that."""
     from scipy.special import stdtrit
 
     withins = [(each.variance / len(side) ** 2, each) for side in sides for each in side]
-    share = sum(1 / len(side) for side in sides)
+    share = sum(1 / len(side) for side in sides) + offset.factor
     parts = _Parts(sum(variance for variance, _ in withins), between.value * share)
     variance = parts.within + parts.between
     # Welch and Satterthwaite.
@@ -265,10 +310,8 @@ def _interval(
     degrees = variance**2 / spread if spread else between.degrees
     quantile = float(stdtrit(degrees, 1 - error_rate / 2))
     means = [fmean(each.value for each in side) for side in sides]
-    d, reach = means[1] - means[0], quantile * math.sqrt(variance)
-    # A single sample and a coarse clock can leave intervals that no number holds.
-    low, high = (math.exp(max(-300.0, min(300.0, end))) for end in (d - reach, d + reach))
-    return Interval(math.exp(d), low, high), parts, quantile
+    d, reach = means[1] - means[0] - offset.value, quantile * math.sqrt(variance)
+    return Interval(_exp(d), _exp(d - reach), _exp(d + reach)), parts, quantile
 
 
 def _repeated(
@@ -294,46 +337,73 @@ def _needs(
     time: Interval,
     parts: _Parts,
     quantile: float,
-    sides: Sequence[Sequence[Process]],
+    new: Sequence[Process],
     name: str,
+    processes: int,
     threshold: float,
 ) -> str:
-    """What would make the interval so narrow that it leaves a verdict, if the ratio stays."""
+    """What would make the interval so narrow that it leaves a verdict, if the ratio stays.
+
+    More than `processes` of each, where samples will not do.
+    """
     d, relevant = abs(math.log(time.ratio)), math.log1p(threshold)
     # Beside the threshold no number would do: there, half of it is asked for.
     reach = d if d > relevant else max(relevant - d, relevant / 2)
     wanted = (reach / quantile) ** 2
-    fewest = min(len(side) for side in sides)
     if parts.within > parts.between and parts.between < wanted:
         factor = math.ceil(parts.within / (wanted - parts.between))
         if factor <= _MOST_SAMPLES:
-            samples = [len(each.run.timed[name].samples_seconds) for each in sides[1]]
+            samples = [len(each.run.timed[name].samples_seconds) for each in new]
             return f"{factor} times the samples: {factor * round(median(samples))} in each process"
-    processes = math.ceil(fewest * (parts.within + parts.between) / wanted)
-    if processes > _MOST_PROCESSES:
+    needed = math.ceil(processes * (parts.within + parts.between) / wanted)
+    needed = max(processes + 1, needed)
+    if needed > _MOST_PROCESSES:
         return f"more than {_MOST_PROCESSES} processes of each: too noisy for {100 * threshold:g} %"
-    return f"{processes} processes of each"
+    return f"{needed} processes of each"
 
 
 def _suspect(
-    verdict: Verdict, cycles: Interval | None, rows: Sequence[Row | None], threshold: float
-) -> str | None:
-    """What a change comes from, where the rows tell."""
-    if verdict not in (Verdict.SLOWER, Verdict.FASTER):
-        return None
+    d: float,
+    cycles: Interval | None,
+    rows: Sequence[Row | None],
+    offset: Offset,
+    threshold: float,
+) -> tuple[str | None, bool]:
+    """What a change comes from where the rows tell, and whether that puts it in doubt."""
     base, new = rows
-    suspects = []
-    if cycles and cycles.verdict(threshold) is Verdict.SAME:
+    suspects, doubtful = [], False
+    relevant = math.log1p(threshold)
+    if abs(d) < relevant:
+        return None, False
+    if offset.value:
+        suspects.append(
+            f"equal code has a level at {change(_exp(offset.value))}: the interval is the rest"
+        )
+    if base is None or new is None:
+        return "; ".join(suspects) or None, doubtful
+    codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
+    changed = all(codes) and codes[0] != codes[1]
+    if cycles and abs(math.log(cycles.ratio)) < relevant:
         suspects.append(_clock(base, new))
-    if base and new and base.fingerprint and new.fingerprint:
-        equal = base.fingerprint == new.fingerprint
-        suspects.append("not the kernel's machine code" if equal else "machine code changed")
-    return "; ".join(suspects) or None
+        doubtful = (base.throttled or new.throttled) and not changed
+    if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:
+        suspects.append(f"another kernel was chosen: {', '.join(new.device_kernels)}")
+    elif changed:
+        suspects.append("the machine code changed")
+    elif all(codes):
+        suspects.append("not the machine code, which is the same")
+        doubtful = True
+    return "; ".join(suspects) or None, doubtful
 
 
-def _clock(base: Row | None, new: Row | None) -> str:
+def _nearest(d: float, offsets: Sequence[Offset]) -> Offset:
+    """The one that leaves the least to explain; mostly there is none."""
+    return min((_NO_OFFSET, *offsets), key=lambda offset: abs(d - offset.value))
+
+
+def _clock(base: Row, new: Row) -> str:
     """What happened to the clock."""
-    clocks = [row.clocks if row else None for row in (base, new)]
+    clocks = [row.clocks for row in (base, new)]
     told = "clock"
     if all(each and each.sm_hz for each in clocks):
         told += f" {' to '.join(megahertz(each.sm_hz) for each in clocks if each and each.sm_hz)}"
@@ -348,7 +418,7 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     """One line where most cases have moved together, which a change of one kernel does not do."""
     if len(cases) < _FEWEST_SHIFTED:
         return None
-    ratios = [case.time.ratio for case in cases]
+    ratios = [case.ratio for case in cases]
     middle = median(ratios)
     moved = sum((ratio > 1) == (middle > 1) for ratio in ratios)
     if abs(math.log(middle)) < math.log1p(threshold) / 2 or moved < _SHARE_SHIFTED * len(cases):
@@ -361,11 +431,14 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     return f"{told}: look at the card (clock, power, driver) and the build before the kernels"
 
 
-def _failed(base: Sequence[Process], new: Sequence[Process]) -> list[Untimed]:
-    """Wrong in a process of NEW, and in none of BASE, where it was timed."""
-    known = {name for name in _names(base) if not any(name in each.run.failed for each in base)}
-    wrong = {name: each.run.untimed[name] for each in new for name in sorted(each.run.failed)}
-    return [Untimed(name, reason) for name, reason in wrong.items() if name in known]
+def _exp(value: float) -> float:
+    """A number, however far off; little is known where the degrees of freedom are few."""
+    return math.exp(max(-_LARGEST_LOG, min(_LARGEST_LOG, value)))
+
+
+def _wrong(side: Sequence[Process]) -> dict[str, str]:
+    """The cases whose result was wrong in any process, and how."""
+    return {name: each.run.untimed[name] for each in side for name in sorted(each.run.failed)}
 
 
 def _names(side: Sequence[Process]) -> dict[str, None]:
@@ -384,4 +457,4 @@ def _timed(name: str, processes: Sequence[Process]) -> list[Timed]:
 
 def _attention(case: Case) -> tuple[int, float]:
     """The worst first."""
-    return list(Verdict).index(case.verdict), -abs(math.log(case.time.ratio))
+    return list(Verdict).index(case.verdict), -abs(math.log(case.ratio))

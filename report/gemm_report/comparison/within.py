@@ -1,9 +1,10 @@
 """How well the samples of one process know their median.
 
 Samples of a power-capped card hang together for a fifth of a second, so that neighbours are drawn
-together: a bootstrap of circular blocks, as long as the samples are for one independent one (their
-number over the effective count of bench/timing.hpp). Only the variance is taken from the draws: the
-tails that a correction for hundreds of rows asks for lie far beyond what a thousand draws can show.
+together: a bootstrap of circular blocks. A block is almost twice as long as what is worth one
+independent sample (their number over the effective count of bench/timing.hpp): one of that length
+would cut half of what hangs together. Only the variance is taken from the draws: the tails that a
+correction for hundreds of cases asks for lie far beyond what a thousand draws can show.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ def log_median(samples: Sequence[float]) -> LogMedian:
     if len(values) < 2:
         return LogMedian(value, 0.0, 0.0)
     count = effective_count(values)
-    block = int(np.clip(np.ceil(len(values) / count), 1, max(1, len(values) // 2)))
+    block = int(np.clip(np.ceil(2 * len(values) / count) - 1, 1, max(1, len(values) // 2)))
     medians = np.median(values[_picks(len(values), block)], axis=1)
     return LogMedian(value, float(np.var(medians, ddof=1)), max(1.0, count - 1))
 

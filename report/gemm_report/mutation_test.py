@@ -22,6 +22,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main  # noqa: E402
+from gemm_report.comparison.noise_test import DOCUMENT as CALIBRATION  # noqa: E402
 from gemm_report.conftest import TESTDATA  # noqa: E402
 from gemm_report.exchange.foreign_test import (  # noqa: E402
     GOOGLE,
@@ -72,6 +73,9 @@ USES: Mapping[str, Use] = {
     ),
     "calibrate": Use(lambda at: [at.record, at.good, "-o", f"{at.out}/noise.json"], 30),
     "compare": Use(lambda at: [at.record, at.good, "--json", f"{at.out}/verdicts.json"], 30),
+    "compare with noise": Use(
+        lambda at: [at.good, at.good, "--noise", at.record, "--markdown", f"{at.out}/a.md"], 30
+    ),
     "gate": Use(
         lambda at: [at.folder, "--baseline", at.good, "--markdown", f"{at.out}/comment.md"], 30, 2
     ),
@@ -110,8 +114,10 @@ def tiny() -> dict[str, Any]:
 
 TINY = tiny()
 
-FOREIGN = [
+# What a command also reads: other tools' files, and calibrations.
+OTHERS = [
     json.loads(GOOGLE),
+    CALIBRATION,
     nvbench(
         state(1, [summary("nv/cold/time/gpu/mean", "1e-3"), samples("good.json", 3)]),
         state(2, None, is_skipped=True, skip_reason="too small"),
@@ -350,16 +356,17 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("command", USES)
-def test_a_sound_record_is_taken_by(command: str) -> None:
-    content = json.dumps({**TINY, "surplus": 1}).encode()
+def test_a_sound_file_is_taken_by(command: str) -> None:
+    sound = CALIBRATION if "noise" in command else TINY
+    content = json.dumps({**sound, "surplus": 1}).encode()
     assert code_of(command, content, "record.json") == 0
 
 
 @pytest.mark.parametrize("command", USES)
 @pytest.mark.parametrize(
     "damage",
-    [changed([TINY]), damaged_bytes(), changed(FOREIGN)],
-    ids=["values", "bytes", "foreign"],
+    [changed([TINY]), damaged_bytes(), changed(OTHERS)],
+    ids=["values", "bytes", "others"],
 )
 def test_no_damage_ends_in_a_traceback(command: str, damage: st.SearchStrategy[Damaged]) -> None:
     examples = USES[command].examples

@@ -203,7 +203,7 @@ def read_text(path: Path, kind: Kind) -> str:
     return text
 
 
-def read_bytes(path: Path, kind: Kind) -> bytes:
+def read_bytes(path: Path, kind: Kind) -> bytearray:
     """The same without looking at it."""
     name = kind.name
     try:
@@ -250,7 +250,7 @@ def parse_json(
         ) from None
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path) -> bytearray:
     content = bytearray()
     with (
         open(path, "rb", opener=_without_waiting) as raw,
@@ -262,7 +262,7 @@ def _bytes(path: Path) -> bytes:
             content += piece
             if len(content) > LARGEST_FILE:
                 raise _too_large(path)
-    return bytes(content)
+    return content
 
 
 def _without_waiting(name: str, flags: int) -> int:

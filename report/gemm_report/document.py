@@ -30,9 +30,6 @@ _CHUNK = 2**20
 # Where a pipe is that the shell made; one that lies in a folder may have nobody at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
-# Only where a text has one of these can a string in it be other than printable.
-_ESCAPE_OR_BEYOND_ASCII = re.compile(r"\\[bfnrtu]|[^\t\n\r -~]")
-
 
 class InputError(Exception):
     """What is wrong with which file, and what to do about it: one line."""
@@ -237,7 +234,9 @@ def parse_json(
 
     try:
         values = json.loads(text, parse_constant=constant or refuse)
-        return _printable(values) if _ESCAPE_OR_BEYOND_ASCII.search(text) else values
+        # JSON has other control characters as escapes only.
+        is_plain = text.isascii() and "\\" not in text and "\x7f" not in text
+        return values if is_plain else _printable(values)
     except json.JSONDecodeError as error:
         at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         what = "the file ends too early" if at_end else f"is not JSON ({error.msg})"

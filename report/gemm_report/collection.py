@@ -29,7 +29,7 @@ def record_paths(folder: Path) -> list[Path]:
         and not path.name.endswith("schema.json")
     ]
     if not found:
-        raise RecordError(f"{folder}: holds no record: give a folder with records, such as results")
+        raise RecordError(f"{folder}: has no record: give a folder with records, such as results")
     return sorted(found, key=lambda path: (path.name, str(path)))
 
 

@@ -30,7 +30,7 @@ def test_a_folder_holds_its_records_and_those_of_its_devices(folder: Path) -> No
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
-    for folder, expected in ((tmp_path, "holds no record"), (tmp_path / "none", "is no folder")):
+    for folder, expected in ((tmp_path, "has no record"), (tmp_path / "none", "is no folder")):
         with pytest.raises(RecordError, match=expected):
             record_paths(folder)
 

@@ -30,9 +30,6 @@ _CHUNK = 2**20
 # Where a pipe is that the shell made; one that lies in a folder may have nobody at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
-# Only where a text has one of these can a string in it be other than printable.
-_ESCAPE_OR_BEYOND_ASCII = re.compile(r"\\[bfnrtu]|[^\t\n\r -~]")
-
 
 class InputError(Exception):
     """What is wrong with which file, and what to do about it: one line."""
@@ -125,7 +122,7 @@ class Object:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not (number and _is_positive(value)):
                 self.complain(key, "has something other than positive numbers")
-        return tuple(values)
+        return tuple(map(float, values))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""
@@ -203,7 +200,7 @@ def read_text(path: Path, kind: Kind) -> str:
     return text
 
 
-def read_bytes(path: Path, kind: Kind) -> bytes:
+def read_bytes(path: Path, kind: Kind) -> bytearray:
     """The same without looking at it."""
     name = kind.name
     try:
@@ -237,7 +234,9 @@ def parse_json(
 
     try:
         values = json.loads(text, parse_constant=constant or refuse)
-        return _printable(values) if _ESCAPE_OR_BEYOND_ASCII.search(text) else values
+        # JSON has other control characters as escapes only.
+        is_plain = text.isascii() and "\\" not in text and "\x7f" not in text
+        return values if is_plain else _printable(values)
     except json.JSONDecodeError as error:
         at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         what = "the file ends too early" if at_end else f"is not JSON ({error.msg})"
@@ -250,7 +249,7 @@ def parse_json(
         ) from None
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path) -> bytearray:
     content = bytearray()
     with (
         open(path, "rb", opener=_without_waiting) as raw,
@@ -262,7 +261,7 @@ def _bytes(path: Path) -> bytes:
             content += piece
             if len(content) > LARGEST_FILE:
                 raise _too_large(path)
-    return bytes(content)
+    return content
 
 
 def _without_waiting(name: str, flags: int) -> int:

@@ -22,6 +22,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main  # noqa: E402
+from gemm_report.comparison.noise_test import DOCUMENT as CALIBRATION  # noqa: E402
 from gemm_report.conftest import TESTDATA  # noqa: E402
 from gemm_report.exchange.foreign_test import (  # noqa: E402
     GOOGLE,
@@ -73,6 +74,9 @@ USES: Mapping[str, Use] = {
     ),
     "calibrate": Use(lambda at: [at.record, at.good, "-o", f"{at.out}/noise.json"], 30),
     "compare": Use(lambda at: [at.record, at.good, "--json", f"{at.out}/verdicts.json"], 30),
+    "compare with noise": Use(
+        lambda at: [at.good, at.good, "--noise", at.record, "--markdown", f"{at.out}/a.md"], 30
+    ),
     "gate": Use(
         lambda at: [at.folder, "--baseline", at.good, "--markdown", f"{at.out}/comment.md"], 30, 2
     ),
@@ -111,8 +115,10 @@ def tiny() -> dict[str, Any]:
 
 TINY = tiny()
 
-FOREIGN = [
+# What a command also reads: other tools' files, and calibrations.
+OTHERS = [
     json.loads(GOOGLE),
+    CALIBRATION,
     nvbench(
         state(1, [summary("nv/cold/time/gpu/mean", "1e-3"), samples("good.json", 3)]),
         state(2, None, is_skipped=True, skip_reason="too small"),
@@ -125,6 +131,9 @@ PAGES = {
 }
 
 EDGES = ("begin", "end")
+
+# Beside the records a command may keep this folder: it can be made again from them.
+INDEX = ".gemm_report"
 
 # JSON has no word for these: they are written as texts first.
 NUMBERS = ("1e999", "-1e999", "NaN", "Infinity", "1" * 400, "1" * 5000, "-0.0")
@@ -184,12 +193,12 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(value[step], (*place, step))
 
 
-@dataclass(frozen=True)
 class Damaged:
     """What a file holds; in the report of a failure, what is wrong with it."""
 
-    content: bytes
-    what: Sequence[str]
+    def __init__(self, content: bytes, what: Sequence[str]) -> None:
+        self.content = content
+        self.what = what
 
     def __repr__(self) -> str:
         return "; ".join(self.what)
@@ -328,7 +337,9 @@ def code_of(command: str, content: bytes, name: str) -> int:
             text.encode("utf-8")
         assert files(root) == before
         for path in written:
-            assert (root / path).resolve().is_relative_to(root / "out") or path == os.devnull, path
+            full = (root / path).resolve()
+            allowed = full.is_relative_to(root / "out") or INDEX in full.parts
+            assert allowed or path == os.devnull, path
         for path in (root / "out").rglob("*.json"):
             json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
         return code
@@ -336,7 +347,8 @@ def code_of(command: str, content: bytes, name: str) -> int:
 
 def files(root: Path) -> dict[str, bytes]:
     """All that lies beside the output."""
-    outside = (path for path in root.rglob("*") if "out" not in path.relative_to(root).parts)
+    inside = {"out", INDEX}
+    outside = (path for path in root.rglob("*") if not inside & set(path.relative_to(root).parts))
     return {str(path): path.read_bytes() for path in outside if path.is_file()}
 
 
@@ -345,16 +357,17 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("command", USES)
-def test_a_sound_record_is_taken_by(command: str) -> None:
-    content = json.dumps({**TINY, "surplus": 1}).encode()
+def test_a_sound_file_is_taken_by(command: str) -> None:
+    sound = CALIBRATION if "noise" in command else TINY
+    content = json.dumps({**sound, "surplus": 1}).encode()
     assert code_of(command, content, "record.json") == 0
 
 
 @pytest.mark.parametrize("command", USES)
 @pytest.mark.parametrize(
     "damage",
-    [changed([TINY]), damaged_bytes(), changed(FOREIGN)],
-    ids=["values", "bytes", "foreign"],
+    [changed([TINY]), damaged_bytes(), changed(OTHERS)],
+    ids=["values", "bytes", "others"],
 )
 def test_no_damage_ends_in_a_traceback(command: str, damage: st.SearchStrategy[Damaged]) -> None:
     examples = USES[command].examples

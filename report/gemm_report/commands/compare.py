@@ -32,6 +32,13 @@ verdicts, by an interval that holds for all cases together with 95 %:
 In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
 time is not, the clock is the suspect.
 
+--json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
+time and cycles (ratio, low and high of the interval; after the `offset` of another level of equal
+code), sd_within and sd_between (of the log ratio), noise (whence that is known), suspect, needs, and
+kernel, parameters, precision, layout, m, n, k, throttled_share of the row. Beside them: regression,
+counts, threshold, confidence, calibration, base, new, failed and otherwise_failed (wrong results),
+no_longer_timed, newly_timed, only_base, only_new, remarks. What is not known is null.
+
 examples:
   gemm-report compare before.json after.json
   gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --json=all.json

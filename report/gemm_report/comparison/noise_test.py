@@ -3,9 +3,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gemm_report.comparison.noise import read_calibration
+from gemm_report.comparison.noise import nearest, newest_calibration, read_calibration
 from gemm_report.document import RecordError
 from gemm_report.record import Record, Row
 
@@ -21,7 +22,7 @@ def row(kernel: str, precision: str, size: int, spread: float, **parameters: str
         "layout": "nn",
         **dict.fromkeys("mnk", size),
         "processes": 6,
-        "medians_seconds": [1.0] * 6,
+        "medians_seconds": [1.0] * 5 + [1.0 + spread],
         "spread": spread,
         "sd": spread / 3,
         "spread_at_clock": None,
@@ -76,16 +77,48 @@ def asked(gpu: Record, kernel: str, precision: str, size: int, **parameters: str
     )
 
 
-def test_the_noise_of_a_row_and_of_its_neighbours(path: Path, gpu: Record) -> None:
-    noise = read_calibration(path).relative_noise
-    assert noise(asked(gpu, "Tiled", "f32", 1024, tile="16")) == 0.01
-    assert noise(asked(gpu, "Tiled", "f32", 8192, tile="16")) == 0.02, "the nearest size"
-    assert noise(asked(gpu, "Tiled", "f32", 512, tile="16")) == 0.04, "of two the noisier"
-    assert noise(asked(gpu, "Tiled", "f32", 1024, tile="8")) == 0.3, "the worst of the precision"
-    assert noise(asked(gpu, "cuBLAS", "bf16", 64)) == 0.0
-    assert noise(asked(gpu, "cuBLAS", "f16", 1024)) is None
+def test_the_row_that_says_most_about_one_that_was_not_calibrated(path: Path, gpu: Record) -> None:
+    rows = read_calibration(path).rows
+
+    def similar(row: Row) -> str | None:
+        found = nearest(rows, row.label, row.precision, row.volume)
+        return found and found.name
+
+    nearest_size = "Tiled/tile:16/f32/4096x4096x4096"
+    assert similar(asked(gpu, "Tiled", "f32", 8192, tile="16")) == nearest_size
+    noisier = "Tiled/tile:16/f32/256x256x256"
+    assert similar(asked(gpu, "Tiled", "f32", 512, tile="16")) == noisier, "of two as near"
+    worst = "Naive/f32/1024x1024x1024"
+    assert similar(asked(gpu, "Tiled", "f32", 1024, tile="8")) == worst, "of the precision"
+    assert similar(asked(gpu, "cuBLAS", "bf16", 64)) == "cuBLAS/bf16/1024x1024x1024"
+    assert similar(asked(gpu, "cuBLAS", "f16", 1024)) is None
     transposed = dataclasses.replace(asked(gpu, "Tiled", "f32", 1024, tile="16"), layout="tn")
-    assert noise(transposed) == 0.3, "another layout is another variant"
+    assert similar(transposed) == worst, "another layout is another variant"
+
+
+def test_the_variance_in_cycles_comes_from_the_range(path: Path) -> None:
+    rng = np.random.default_rng(1)
+    (row, *_) = read_calibration(path).rows
+    assert row.variance_at_clock is None
+    found = []
+    for _ in range(2000):
+        cycles = rng.normal(1.0, 0.01, 6)
+        each = dataclasses.replace(row, spread_at_clock=float(np.ptp(cycles)))
+        assert each.variance_at_clock
+        found.append(each.variance_at_clock.value**0.5)
+    assert np.mean(found) == pytest.approx(0.01, rel=0.02)
+
+
+def test_the_newest_calibration_of_the_device_is_found(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gpu" / "calibration"
+    folder.mkdir(parents=True)
+    for name, device in (("1", "Test GPU"), ("2", "Test GPU"), ("3", "Other GPU")):
+        document = {**DOCUMENT, "device": {**DOCUMENT["device"], "name": device}}
+        (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    (folder / "4.json").write_text("{", encoding="utf-8")
+    folders = [tmp_path / "none", tmp_path / "gpu"]
+    assert newest_calibration(folders, "Test GPU") == folder / "2.json"
+    assert newest_calibration(folders, "Third GPU") is None
 
 
 def test_the_test_data_is_what_the_schema_says() -> None:
@@ -97,7 +130,7 @@ def test_the_test_data_is_what_the_schema_says() -> None:
         assert not jsonschema.Draft202012Validator(schema).is_valid(changed), key
 
 
-@pytest.mark.parametrize("key", ["spread", "precision", "kernel", "m"])
+@pytest.mark.parametrize("key", ["medians_seconds", "precision", "kernel", "m"])
 @pytest.mark.parametrize("value", [None, -1, True, [], "missing"])
 def test_damage_is_refused_in_one_line(key: str, value: object, path: Path) -> None:
     changed = {**DOCUMENT["rows"][0], key: value}
@@ -116,8 +149,8 @@ def test_damage_is_refused_in_one_line(key: str, value: object, path: Path) -> N
         ("[]", "is not a calibration"),
         ('{"context": {}}', "is not a calibration"),
         (json.dumps({**DOCUMENT, "schema": 2}), "calibration has schema 2"),
-        (json.dumps(DOCUMENT).replace("0.02", "NaN"), "has NaN"),
-        (json.dumps(DOCUMENT).replace("0.02", "1e999"), "is inf, not a number of at least 0"),
+        (json.dumps(DOCUMENT).replace("1.02", "NaN"), "has NaN"),
+        (json.dumps(DOCUMENT).replace("1.02", "1e999"), "other than positive numbers"),
         ("", "is empty: run tools/calibrate"),
     ],
 )

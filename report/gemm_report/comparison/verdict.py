@@ -31,7 +31,8 @@ The argument:
    agree: then it is the driver, the card or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they are the same and the seconds are not, the card's clock is the suspect, not the kernel.
+Where they changed by less than the threshold and the seconds did not, the card's clock is the
+suspect, not the kernel.
 """
 
 import math
@@ -256,11 +257,14 @@ def _case(
     if offset.value and (verdict is Verdict.SAME or (verdict is Verdict.SLOWER) != (d > 0)):
         verdict = Verdict.AMBIGUOUS
     processes = min(map(len, sides))
-    suspect, doubtful = _suspect(cycles, rows, offset, threshold)
+    suspect, doubtful = _suspect(d, cycles, rows, offset, threshold)
     if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
         verdict = Verdict.AMBIGUOUS
-    if doubtful or offset.value:
+    if doubtful:
         processes = max(processes, _ENOUGH_PROCESSES - 1)
+    needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
+    if offset.value:
+        needs = "another run of NEW, at the level of BASE"
     means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
@@ -275,9 +279,7 @@ def _case(
         between_sd=math.sqrt(parts.between),
         noise=betweens[0].source,
         suspect=None if verdict is Verdict.SAME else suspect,
-        needs=_needs(time, parts, quantile, sides[1], name, processes, threshold)
-        if verdict is Verdict.AMBIGUOUS
-        else None,
+        needs=needs if verdict is Verdict.AMBIGUOUS else None,
         new_row=rows[1],
     )
 
@@ -361,11 +363,18 @@ def _needs(
 
 
 def _suspect(
-    cycles: Interval | None, rows: Sequence[Row | None], offset: Offset, threshold: float
+    d: float,
+    cycles: Interval | None,
+    rows: Sequence[Row | None],
+    offset: Offset,
+    threshold: float,
 ) -> tuple[str | None, bool]:
     """What a change comes from where the rows tell, and whether that puts it in doubt."""
     base, new = rows
     suspects, doubtful = [], False
+    relevant = math.log1p(threshold)
+    if abs(d) < relevant:
+        return None, False
     if offset.value:
         suspects.append(
             f"equal code has a level at {change(_exp(offset.value))}: the interval is the rest"
@@ -374,7 +383,7 @@ def _suspect(
         return "; ".join(suspects) or None, doubtful
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     changed = all(codes) and codes[0] != codes[1]
-    if cycles and cycles.verdict(threshold) is Verdict.SAME:
+    if cycles and abs(math.log(cycles.ratio)) < relevant:
         suspects.append(_clock(base, new))
         doubtful = (base.throttled or new.throttled) and not changed
     if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:

@@ -200,6 +200,7 @@ def test_another_level_of_equal_code_is_no_change(d: float, verdict: Verdict) ->
     assert (case.offset is None) == (abs(d) < 0.05)
     if case.offset and case.verdict is Verdict.AMBIGUOUS:
         assert case.suspect and "has a level at" in case.suspect
+        assert case.needs == "another run of NEW, at the level of BASE"
 
 
 def test_several_processes_average_their_levels() -> None:

@@ -1,0 +1,213 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gemm_report.cli import BAD_INPUT, main
+
+Rewritten = Callable[..., Path]
+OK, REGRESSION, AMBIGUOUS = 0, 1, 2
+
+# Five processes of equal code, and one that is as slow as nobody would call noise.
+EQUAL = (1.0, 1.001, 0.999, 1.0005, 0.9995)
+
+
+def rows(document: Any) -> list[Any]:
+    return [b["gemm"] for b in document["benchmarks"] if b["run_type"] == "iteration"]
+
+
+def slow(document: Any) -> None:
+    """One case takes a third longer."""
+    (row,) = (r for r in rows(document) if r["kernel"] == "Naive" and r["m"] == 4096)
+    row["seconds"] = {key: 1.3 * value for key, value in row["seconds"].items()}
+    row["samples_seconds"] = [1.3 * each for each in row["samples_seconds"]]
+
+
+def fail(document: Any) -> None:
+    """One case that had a time is wrong."""
+    row = next(r for r in rows(document) if r["seconds"])
+    row.update(failed="c[0,0] = nan, expected 1.0", seconds=None, flop_per_second=None)
+    row["samples_seconds"] = []
+
+
+def rename_device(document: Any) -> None:
+    document["context"]["gemm"]["device"]["name"] = "Other GPU"
+
+
+def other_driver(document: Any) -> None:
+    document["context"]["gemm"]["device"]["driver"] = "9.9"
+
+
+def twice(document: Any) -> None:
+    document["benchmarks"].insert(0, document["benchmarks"][0])
+
+
+@pytest.fixture
+def noise(rewritten: Rewritten, tmp_path: Path) -> Path:
+    """The calibration of equal runs."""
+
+    def dated(i: int) -> Callable[[Any], None]:
+        return lambda document: document["context"].update(date=f"2025-01-31T13:0{i}:00+01:00")
+
+    paths = [rewritten(f"equal{i}.json", f, dated(i)) for i, f in enumerate(EQUAL)]
+    path = tmp_path / "noise.json"
+    assert main(["calibrate", *map(str, paths), "-o", str(path)]) == 0
+    return path
+
+
+def compare(*arguments: object) -> int:
+    return main(["compare", *map(str, arguments)])
+
+
+def test_exit_codes(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
+    assert compare(gpu_path, gpu_path, "--noise", noise) == OK
+    assert compare(gpu_path, gpu_path, "--noise=none") == OK
+    assert compare(gpu_path, gpu_path, "--noise=none", "--strict") == AMBIGUOUS
+    slower = rewritten("slow.json", 1.0, slow)
+    assert compare(gpu_path, slower, "--noise", noise) == REGRESSION
+    assert compare(gpu_path, slower, "--noise", noise, "--strict") == REGRESSION
+    assert compare(slower, gpu_path, "--noise", noise) == OK, "faster is no regression"
+    assert compare(gpu_path, rewritten("wrong.json", 1.0, fail), "--noise", noise) == REGRESSION
+    assert compare(gpu_path, gpu_path.with_name("none.json")) == BAD_INPUT
+
+
+def test_the_slower_case_comes_first(
+    rewritten: Rewritten, noise: Path, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    compare(gpu_path, rewritten("slow.json", 1.0, slow), "--noise", noise)
+    lines = capsys.readouterr().out.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("verdict"))
+    assert lines[head + 1].split()[:2] == ["slower", "Naive/f32/4096x4096x4096"]
+    assert "+30.00 %" in lines[head + 1]
+    assert lines[-1].startswith("REGRESSION: of ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--threshold=0"], "'0' is no percentage"),
+        (["--threshold=nan"], "'nan' is no percentage"),
+        (["--noise=nothing.json"], "nothing.json: no such file"),
+    ],
+)
+def test_bad_options_give_one_line(
+    arguments: list[str], expected: str, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = compare(gpu_path, gpu_path, *arguments)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == BAD_INPUT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert expected in said
+
+
+def test_another_device_is_refused_unless_told(
+    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = rewritten("other.json", 1.0, rename_device)
+    assert compare(gpu_path, other) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"{other}: was made on Other GPU, {gpu_path} on Test GPU" in said
+    assert compare(gpu_path, other, "--across-devices") == OK
+
+
+def test_another_driver_is_told(
+    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(gpu_path, rewritten("driver.json", 1.0, other_driver)) == OK
+    assert "in BASE, 9.9 in NEW" in capsys.readouterr().out
+
+
+def test_a_row_that_is_there_twice_is_refused(
+    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(gpu_path, rewritten("twice.json", 1.0, twice)) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "twice" in said
+
+
+def test_folders_are_processes(
+    rewritten: Rewritten, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side, factor in (("base", 1.0), ("new", 1.05)):
+        for i, noise in enumerate(EQUAL[:3]):
+            rewritten(f"{side}/{i}.json", factor * noise)
+    assert compare(tmp_path / "base", tmp_path / "new") == REGRESSION
+    said = capsys.readouterr().out
+    assert "BASE  3 processes" in said
+    assert "noise between processes by: processes" in said
+    assert "common shift: " in said
+
+
+def test_what_is_bad_in_a_folder_is_named_and_the_rest_compared(
+    rewritten: Rewritten, tmp_path: Path, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i, noise in enumerate(EQUAL[:3]):
+        rewritten(f"base/{i}.json", noise)
+    (tmp_path / "base" / "bad.json").write_text("{", encoding="utf-8")
+    shutil.copy(tmp_path / "base" / "0.json", tmp_path / "base" / "again.json")
+    assert compare(tmp_path / "base", gpu_path) == BAD_INPUT
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 2
+    assert "bad.json" in said.err
+    assert "is the same run as" in said.err
+    assert "BASE  3 processes" in said.out
+    assert compare(tmp_path / "base", rewritten("slow.json", 1.0, slow)) == REGRESSION
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    capsys.readouterr()
+    assert compare(empty, gpu_path) == BAD_INPUT
+    assert "has no record" in capsys.readouterr().err
+
+
+def test_the_calibration_beside_the_records_is_taken(
+    rewritten: Rewritten, noise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = rewritten("gpu/1.json"), rewritten("gpu/2.json", 1.0005)
+    (tmp_path / "gpu" / "calibration").mkdir()
+    noise.rename(tmp_path / "gpu" / "calibration" / "noise.json")
+    capsys.readouterr()
+    assert compare(base, new) == OK
+    assert "calibration/noise.json, 5 processes" in capsys.readouterr().out
+    assert compare(base, new, "--noise=none") == OK
+    assert "tools/calibrate" in capsys.readouterr().out
+
+
+def test_markdown_and_json_go_where_they_are_told_to(
+    rewritten: Rewritten,
+    noise: Path,
+    gpu_path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    slower = rewritten("slow.json", 1.0, slow)
+    markdown, document = tmp_path / "comment.md", tmp_path / "all.json"
+    options = ("--noise", noise)
+    compare(gpu_path, slower, *options, "--markdown", markdown, "--json", document)
+    assert markdown.read_text(encoding="utf-8").startswith("### REGRESSION")
+    assert json.loads(document.read_text(encoding="utf-8"))["counts"]["slower"] == 1
+    capsys.readouterr()
+    compare(gpu_path, slower, *options, "--json=-")
+    assert json.loads(capsys.readouterr().out)["regression"] is True
+    nowhere = tmp_path / "none" / "comment.md"
+    assert compare(gpu_path, gpu_path, "--markdown", nowhere) == BAD_INPUT
+
+
+def test_a_slower_clock_is_the_suspect(
+    rewritten: Rewritten, noise: Path, gpu_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower = rewritten("slow.json", 1.1, clock=1 / 1.1)
+    capsys.readouterr()
+    compare(gpu_path, slower, "--noise", noise)
+    said = capsys.readouterr().out
+    assert "clock 19" in said
+    assert "common shift: " in said
+    assert "in cycles: look at the card" in said

@@ -278,6 +278,8 @@ def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
     assert "clock and power not watched" in row["gemm"]["departures"]
     assert "* clock and power not watched" in done.stdout
     assert row["gemm"]["clocks"]["sm_hz"] is None
+    assert row["gemm"]["fingerprint"] is None, "only GPU code has one"
+    assert row["gemm"]["device_code"] == []
     assert row["gemm"]["of_roof_at_clock"] is None
     run_keys = document["context"]["gemm"]
     assert f"Measured: {run_keys['conformance']}" in done.stdout

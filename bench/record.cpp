@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "bench/fingerprint.hpp"
 #include "bench/json.hpp"
 #include "build_info.hpp"
 
@@ -65,6 +66,26 @@ json json_of(const Versus& versus) {
   return {{"kernel", versus.kernel},  {"ratio", versus.ratio},     {"low", versus.low},
           {"high", versus.high},      {"confidence", kConfidence}, {"seconds", versus.seconds},
           {"samples", versus.samples}};
+}
+
+std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
+  std::vector<std::optional<std::string>> each;
+  for (const KernelCode& code : launched.code) each.push_back(code.fingerprint);
+  return combined(each);
+}
+
+json json_of(const std::vector<KernelCode>& kernels) {
+  json all = json::array();
+  for (const KernelCode& code : kernels)
+    all.push_back({{"name", code.name},
+                   {"fingerprint", or_null(code.fingerprint)},
+                   {"registers", or_null(code.registers)},
+                   {"shared_bytes", or_null(code.shared_bytes)},
+                   {"local_bytes", or_null(code.local_bytes)},
+                   {"threads", count_or_null(code.threads)},
+                   {"blocks", count_or_null(code.blocks)},
+                   {"occupancy", or_null(code.occupancy)}});
+  return all;
 }
 
 // What the kernel is said to move, on the problem of the row.
@@ -218,7 +239,9 @@ json Results::to_json(const Row& row) const {
           {"rotation_sets", count_or_null(row.rotation_sets)},
           {"batch", count_or_null(row.batch)},
           {"launch", text_or_null(row.launch)},
-          {"device_kernels", row.device_kernels},
+          {"device_kernels", row.launched.names},
+          {"fingerprint", or_null(fingerprint_of(row.launched))},
+          {"device_code", json_of(row.launched.code)},
           {"warmup", warmup},
           {"samples_seconds", timed ? json(timing.samples_seconds) : json::array()},
           {"samples_sm_hz", timed ? json(timing.samples_sm_hz) : json::array()},

@@ -11,6 +11,7 @@
 #include "bench/cases.hpp"
 #include "bench/ceilings.hpp"
 #include "bench/device.hpp"
+#include "bench/kernel_code.hpp"
 #include "bench/options.hpp"
 #include "bench/peaks.hpp"
 #include "bench/timing.hpp"
@@ -25,7 +26,7 @@ struct Row {
   Timing timing;
   std::int64_t rotation_sets = 0, batch = 0;  // 0: never got that far
   std::string launch;
-  std::vector<std::string> device_kernels;  // that one launch runs
+  LaunchedKernels launched;  // by one launch
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
   std::optional<PartTimes> parts;  // of a case with a transfer

@@ -73,6 +73,32 @@ TEST(Results, NeitherNaNNorInfinityReachesTheJson) {
   EXPECT_TRUE(json["samples_seconds"].empty());
 }
 
+TEST(Results, TheCodeOfALaunchIsThatOfAllItsKernels) {
+  Results results({});
+  Row row = timed(kTiled, 1e-3);
+  EXPECT_TRUE(results.to_json(row)["fingerprint"].is_null());
+  EXPECT_TRUE(results.to_json(row)["device_code"].empty());
+  row.launched = {{"memset", "ours"},
+                  {{.name = "ours",
+                    .fingerprint = "0123456789abcdef",
+                    .registers = 40,
+                    .shared_bytes = 0,
+                    .threads = 256,
+                    .blocks = 64,
+                    .occupancy = 0.5}}};
+  auto json = results.to_json(row);
+  EXPECT_EQ(json["device_kernels"].dump(), R"(["memset","ours"])");
+  EXPECT_EQ(json["fingerprint"], "0123456789abcdef");
+  EXPECT_EQ(json["device_code"][0]["registers"], 40);
+  EXPECT_EQ(json["device_code"][0]["shared_bytes"], 0);
+  EXPECT_TRUE(json["device_code"][0]["local_bytes"].is_null());
+  row.launched.code.push_back({.name = "library"});
+  json = results.to_json(row);
+  EXPECT_TRUE(json["fingerprint"].is_null()) << "half of it would mislead";
+  EXPECT_EQ(json["device_code"][0]["fingerprint"], "0123456789abcdef");
+  EXPECT_TRUE(json["device_code"][1]["threads"].is_null());
+}
+
 TEST(Results, AFailedRowCountsASkippedOneDoesNot) {
   Results results({});
   results.add("skipped", {.which = {&kTiled, kProblem}, .skipped = "too large"});

@@ -14,6 +14,7 @@
 #include "bench/cases.hpp"
 #include "bench/device.hpp"
 #include "bench/fill.hpp"
+#include "bench/kernel_code.hpp"
 #include "bench/verdict.hpp"
 #include "kernels/gemm.hpp"
 
@@ -98,7 +99,7 @@ class Backend {
   // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
   virtual void run(const Launch& launch) = 0;
   // The GPU kernels that a launch runs, as far as that can be known (bench/kernel_names.hpp).
-  virtual std::vector<std::string> kernel_names(const Launch& launch) = 0;
+  virtual LaunchedKernels kernels_of(const Launch& launch) = 0;
   // `count` launches that take turns among `launches`, going on where the last time ended; as CUDA
   // graphs if asked. The launches must outlive the batch.
   virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,

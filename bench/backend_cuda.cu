@@ -16,6 +16,7 @@
 #include "bench/backend.hpp"
 #include "bench/cuda_handles.hpp"
 #include "bench/end_to_end.hpp"
+#include "bench/fingerprint.hpp"
 #include "bench/kernel_names.hpp"
 
 namespace gemm::bench {
@@ -367,8 +368,8 @@ class CudaBackend : public Backend {
     finish();
   }
 
-  std::vector<std::string> kernel_names(const Launch& launch) override {
-    return bench::kernel_names(launch, stream_);
+  LaunchedKernels kernels_of(const Launch& launch) override {
+    return bench::kernels_of(launch, stream_);
   }
 
   std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
@@ -410,16 +411,6 @@ std::optional<double> kilohertz(cudaDeviceAttr which, int index) {
   return value ? std::optional(static_cast<double>(*value) * 1e3) : std::nullopt;
 }
 
-// 64 bits of FNV-1a: enough to tell two cards apart, too little to give the UUID back.
-std::string hash_of(const cudaUUID_t& uuid) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : uuid.bytes)
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
-
 DeviceInfo query_gpu(int index, int driver, int runtime) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index));
@@ -429,7 +420,8 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.compute_capability = 10 * properties.major + properties.minor;
   info.sm_count = properties.multiProcessorCount;
   info.last_level_cache_bytes = properties.l2CacheSize;
-  info.uuid_hash = hash_of(properties.uuid);
+  // 64 bits: enough to tell two cards apart, too little to give the UUID back.
+  info.uuid_hash = hash_of({properties.uuid.bytes, sizeof properties.uuid.bytes});
   char bus_id[32] = {};
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess) info.pci_bus_id = bus_id;
   info.driver = "CUDA " + cuda_version(driver);

@@ -121,7 +121,7 @@ class HostBackend : public Backend {
   }
 
   void run(const Launch& launch) override { launch(nullptr); }
-  std::vector<std::string> kernel_names(const Launch&) override { return {}; }
+  LaunchedKernels kernels_of(const Launch&) override { return {}; }
 
   std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
                                bool) override {

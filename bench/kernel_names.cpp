@@ -6,7 +6,10 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <type_traits>
+
+#include "bench/fingerprint.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -49,41 +52,89 @@ Graph capture(const Launch& launch, Stream stream) {
   return launched && ended == cudaSuccess ? std::move(owned) : nullptr;
 }
 
-// Null if the driver does not tell.
-const char* symbol_of(cudaGraphNode_t node) {
+// Has the function of the driver write its answer; nothing if it is missing or refuses.
+template <typename Answer, typename... Arguments>
+std::optional<Answer> ask(const char* function, unsigned version, Arguments... arguments) {
+  using Function = CUresult(Answer*, Arguments...);
+  const auto found = driver_function<Function>(function, version);
+  Answer answer{};
+  if (found == nullptr || found(&answer, arguments...) != CUDA_SUCCESS) return std::nullopt;
+  return answer;
+}
+
+std::optional<CUDA_KERNEL_NODE_PARAMS_v2> parameters_of(cudaGraphNode_t node) {
   using GetParams = CUresult(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2*);
   const auto params_of = driver_function<GetParams>("cuGraphKernelNodeGetParams", 12000);
   CUDA_KERNEL_NODE_PARAMS_v2 params{};
-  if (params_of == nullptr || params_of(node, &params) != CUDA_SUCCESS) return nullptr;
-  const auto ask = [](const char* function, auto kernel) -> const char* {
-    using GetName = CUresult(const char**, decltype(kernel));
-    const auto name_of = driver_function<GetName>(function, 12030);
-    const char* name = nullptr;
-    if (name_of == nullptr || name_of(&name, kernel) != CUDA_SUCCESS) return nullptr;
-    return name;
-  };
-  if (params.func != nullptr) return ask("cuFuncGetName", params.func);
-  if (params.kern != nullptr) return ask("cuKernelGetName", params.kern);
-  return nullptr;
+  if (params_of == nullptr || params_of(node, &params) != CUDA_SUCCESS) return std::nullopt;
+  return params;
 }
 
-std::vector<std::string> names_in(cudaGraph_t graph) {
+// What a kernel is called by the linker; nothing if the driver does not tell.
+std::optional<const char*> symbol_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
+  if (params.func != nullptr) return ask<const char*>("cuFuncGetName", 12030, params.func);
+  if (params.kern != nullptr) return ask<const char*>("cuKernelGetName", 12030, params.kern);
+  return std::nullopt;
+}
+
+// Warps that fit on a multiprocessor at once, over those that it has room for.
+std::optional<double> occupancy_of(CUfunction function, int threads, std::size_t dynamic_bytes) {
+  int device = 0, warp = 0, room = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device) !=
+          cudaSuccess ||
+      warp <= 0 || room < warp)
+    return std::nullopt;
+  const auto blocks = ask<int>("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, function,
+                               threads, dynamic_bytes);
+  if (!blocks) return std::nullopt;
+  const int warps_of_block = (threads + warp - 1) / warp;
+  return static_cast<double>(*blocks * warps_of_block) / (room / warp);
+}
+
+KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& symbol) {
+  KernelCode code{.name = readable_kernel_name(symbol.c_str())};
+  const unsigned threads = params.blockDimX * params.blockDimY * params.blockDimZ;
+  code.threads = threads;
+  code.blocks = std::int64_t{params.gridDimX} * params.gridDimY * params.gridDimZ;
+  CUfunction function = params.func;
+  if (function == nullptr)
+    function = ask<CUfunction>("cuKernelGetFunction", 12000, params.kern).value_or(nullptr);
+  if (function == nullptr) return code;
+  const auto attribute = [&](CUfunction_attribute which) {
+    return ask<int>("cuFuncGetAttribute", 2020, which, function);
+  };
+  code.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  code.local_bytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  if (const auto fixed = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES))
+    code.shared_bytes = *fixed + std::int64_t{params.sharedMemBytes};
+  // Of code that the driver compiled from PTX: the card's own, for which the program has none.
+  if (const auto architecture = attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION))
+    code.fingerprint = own_fingerprint(symbol, *architecture);
+  code.occupancy = occupancy_of(function, static_cast<int>(threads), params.sharedMemBytes);
+  return code;
+}
+
+LaunchedKernels kernels_in(cudaGraph_t graph) {
   std::size_t count = 0;
   if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
   std::vector<cudaGraphNode_t> nodes(count);
   if (cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
-  std::vector<std::string> names;
+  LaunchedKernels launched;
   for (const cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return {};
-    if (type == cudaGraphNodeTypeMemcpy) names.emplace_back("memcpy");
-    if (type == cudaGraphNodeTypeMemset) names.emplace_back("memset");
+    if (type == cudaGraphNodeTypeMemcpy) launched.names.emplace_back("memcpy");
+    if (type == cudaGraphNodeTypeMemset) launched.names.emplace_back("memset");
     if (type != cudaGraphNodeTypeKernel) continue;
-    const char* symbol = symbol_of(node);
-    if (symbol == nullptr) return {};  // half of the names would mislead
-    names.push_back(readable_kernel_name(symbol));
+    const auto params = parameters_of(node);
+    const auto symbol = params ? symbol_of(*params) : std::nullopt;
+    if (!symbol) return {};  // half of the names would mislead
+    launched.code.push_back(code_of(*params, *symbol));
+    launched.names.push_back(launched.code.back().name);
   }
-  return names;
+  return launched;
 }
 
 // "void f<int>(float*)" -> "f<int>". What stands in brackets, as in "(anonymous namespace)::f", is
@@ -118,15 +169,15 @@ std::string without_template_arguments(const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> kernel_names(const Launch& launch, Stream stream) {
-  std::vector<std::string> names;
+LaunchedKernels kernels_of(const Launch& launch, Stream stream) {
+  LaunchedKernels launched;
   try {
-    if (const Graph graph = capture(launch, stream)) names = names_in(graph.get());
+    if (const Graph graph = capture(launch, stream)) launched = kernels_in(graph.get());
   } catch (const std::exception&) {  // out of memory
-    names.clear();
+    launched = {};
   }
   cudaGetLastError();  // whatever was refused is not the next caller's
-  return names;
+  return launched;
 }
 
 std::string readable_kernel_name(const char* symbol) {

@@ -58,11 +58,13 @@ class KernelNamesOnTheGpu : public testing::Test {
                           {matrices_[0].get(), matrices_[1].get(), matrices_[2].get()});
   }
 
-  std::vector<std::string> names_of(const Launch& launch) const {
-    std::vector<std::string> names;
-    backend_->run([&](Stream stream) { names = kernel_names(launch, stream); });
-    return names;
+  LaunchedKernels kernels_of(const Launch& launch) const {
+    LaunchedKernels launched;
+    backend_->run([&](Stream stream) { launched = bench::kernels_of(launch, stream); });
+    return launched;
   }
+
+  std::vector<std::string> names_of(const Launch& launch) const { return kernels_of(launch).names; }
 
   std::unique_ptr<Backend> backend_;
   Buffer matrices_[3];
@@ -79,6 +81,43 @@ TEST_F(KernelNamesOnTheGpu, FindsThoseOfTheLibraryOnTheGpu) {
     const auto names = names_of(launch_of(name));
     ASSERT_FALSE(names.empty()) << name;
     for (const std::string& one : names) EXPECT_FALSE(one.empty()) << name;
+  }
+}
+
+TEST_F(KernelNamesOnTheGpu, TellsTheCodeOfOurOwnOnTheGpu) {
+  std::vector<std::optional<std::string>> seen;
+  for (const char* name : {"Naive", "Tiled", "BlockTile1D", "BlockTile2D"}) {
+    const LaunchedKernels launched = kernels_of(launch_of(name));
+    ASSERT_EQ(launched.code.size(), 1U) << name;
+    const KernelCode& code = launched.code[0];
+    EXPECT_EQ(code.name, launched.names[0]);
+    ASSERT_TRUE(code.fingerprint) << name << ": " << code.name;
+    EXPECT_EQ(code.fingerprint->size(), 16U);
+    EXPECT_EQ(std::ranges::count(seen, code.fingerprint), 0) << name;
+    seen.push_back(code.fingerprint);
+    EXPECT_GT(code.registers.value_or(0), 8) << name;
+    EXPECT_LE(code.registers.value_or(999), 255) << name;
+    EXPECT_EQ(code.local_bytes, 0) << name;
+    EXPECT_EQ(code.shared_bytes.value_or(-1) > 0, std::string_view(name) != "Naive") << name;
+    EXPECT_GE(code.threads, 32) << name;
+    EXPECT_LE(code.threads, 1024) << name;
+    EXPECT_GE(code.blocks, 1) << name;
+    EXPECT_GT(code.occupancy.value_or(0), 0) << name;
+    EXPECT_LE(code.occupancy.value_or(2), 1) << name;
+    EXPECT_EQ(kernels_of(launch_of(name)).code[0].fingerprint, code.fingerprint);
+  }
+}
+
+TEST_F(KernelNamesOnTheGpu, KnowsTheResourcesButNotTheCodeOfTheLibraryOnTheGpu) {
+  for (const char* name : {"cuBLAS", "cuBLASLt"}) {
+    const LaunchedKernels launched = kernels_of(launch_of(name));
+    ASSERT_FALSE(launched.code.empty()) << name;
+    for (const KernelCode& code : launched.code) {
+      EXPECT_EQ(code.fingerprint, std::nullopt) << code.name;
+      EXPECT_GT(code.registers.value_or(0), 8) << code.name;
+      EXPECT_GT(code.occupancy.value_or(0), 0) << code.name;
+      EXPECT_LE(code.occupancy.value_or(2), 1) << code.name;
+    }
   }
 }
 

@@ -1,14 +1,11 @@
 #include "bench/record.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
-#include <fstream>
-#include <stdexcept>
 
+#include "bench/fingerprint.hpp"
 #include "bench/json.hpp"
 #include "build_info.hpp"
 
@@ -69,6 +66,26 @@ json json_of(const Versus& versus) {
   return {{"kernel", versus.kernel},  {"ratio", versus.ratio},     {"low", versus.low},
           {"high", versus.high},      {"confidence", kConfidence}, {"seconds", versus.seconds},
           {"samples", versus.samples}};
+}
+
+std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
+  std::vector<std::optional<std::string>> each;
+  for (const KernelCode& code : launched.code) each.push_back(code.fingerprint);
+  return combined(each);
+}
+
+json json_of(const std::vector<KernelCode>& kernels) {
+  json all = json::array();
+  for (const KernelCode& code : kernels)
+    all.push_back({{"name", code.name},
+                   {"fingerprint", or_null(code.fingerprint)},
+                   {"registers", or_null(code.registers)},
+                   {"shared_bytes", or_null(code.shared_bytes)},
+                   {"local_bytes", or_null(code.local_bytes)},
+                   {"threads", count_or_null(code.threads)},
+                   {"blocks", count_or_null(code.blocks)},
+                   {"occupancy", or_null(code.occupancy)}});
+  return all;
 }
 
 // What the kernel is said to move, on the problem of the row.
@@ -222,7 +239,9 @@ json Results::to_json(const Row& row) const {
           {"rotation_sets", count_or_null(row.rotation_sets)},
           {"batch", count_or_null(row.batch)},
           {"launch", text_or_null(row.launch)},
-          {"device_kernels", row.device_kernels},
+          {"device_kernels", row.launched.names},
+          {"fingerprint", or_null(fingerprint_of(row.launched))},
+          {"device_code", json_of(row.launched.code)},
           {"warmup", warmup},
           {"samples_seconds", timed ? json(timing.samples_seconds) : json::array()},
           {"samples_sm_hz", timed ? json(timing.samples_sm_hz) : json::array()},
@@ -318,48 +337,6 @@ std::string utc_now() {
 
 std::string record_name(const DeviceInfo& device) {
   return slug(device.name) + "/" + utc_now() + "-" + build_info::kCommit + ".json";
-}
-
-void write_atomically(const std::filesystem::path& path, const std::string& text) {
-  const auto failed = [&] {
-    return std::runtime_error("cannot write '" + path.string() +
-                              "': check that its folder exists and is writable");
-  };
-  std::error_code error;
-  std::filesystem::path target = path;
-  for (int links = 0; std::filesystem::is_symlink(target, error) && links < 40; ++links)
-    target = target.parent_path() / std::filesystem::read_symlink(target, error);
-  if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error)) {
-    std::ofstream device(target, std::ios::binary);  // a pipe or a terminal is not replaced
-    if (!(device << text << std::flush)) throw failed();
-    return;
-  }
-  std::filesystem::create_directories(target.parent_path(), error);
-  std::filesystem::path temporary = target;
-  temporary += ".part" + std::to_string(getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) std::filesystem::rename(temporary, target, error);
-  if (!file || error) {
-    std::filesystem::remove(temporary, error);
-    throw failed();
-  }
-}
-
-void require_writable(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
-    return;  // a pipe or a terminal takes no file beside it
-  std::filesystem::path probe = path;
-  probe += ".probe";
-  try {
-    write_atomically(probe, "");
-  } catch (const std::runtime_error&) {
-    throw std::runtime_error("cannot write '" + path.string() +
-                             "': check that its folder exists and is writable");
-  }
-  std::filesystem::remove(probe, ignored);
 }
 
 }  // namespace gemm::bench

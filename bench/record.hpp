@@ -2,7 +2,6 @@
 // (results/schema.json).
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "bench/cases.hpp"
 #include "bench/ceilings.hpp"
 #include "bench/device.hpp"
+#include "bench/kernel_code.hpp"
 #include "bench/options.hpp"
 #include "bench/peaks.hpp"
 #include "bench/timing.hpp"
@@ -26,7 +26,7 @@ struct Row {
   Timing timing;
   std::int64_t rotation_sets = 0, batch = 0;  // 0: never got that far
   std::string launch;
-  std::vector<std::string> device_kernels;  // that one launch runs
+  LaunchedKernels launched;  // by one launch
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
   std::optional<PartTimes> parts;  // of a case with a transfer
@@ -114,12 +114,5 @@ std::string utc_now();
 
 // "nvidia-h200/20261121T020000Z-0123456789ab.json"
 std::string record_name(const DeviceInfo& device);
-
-// Replaces the file in one step and makes missing folders; what is no regular file is written to.
-// Throws std::runtime_error naming the path.
-void write_atomically(const std::filesystem::path& path, const std::string& text);
-
-// The same error before anything is measured, and without touching the file.
-void require_writable(const std::filesystem::path& path);
 
 }  // namespace gemm::bench

@@ -3,9 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 namespace gemm::bench {
@@ -76,25 +73,38 @@ TEST(Results, NeitherNaNNorInfinityReachesTheJson) {
   EXPECT_TRUE(json["samples_seconds"].empty());
 }
 
+TEST(Results, TheCodeOfALaunchIsThatOfAllItsKernels) {
+  Results results({});
+  Row row = timed(kTiled, 1e-3);
+  EXPECT_TRUE(results.to_json(row)["fingerprint"].is_null());
+  EXPECT_TRUE(results.to_json(row)["device_code"].empty());
+  row.launched = {{"memset", "ours"},
+                  {{.name = "ours",
+                    .fingerprint = "0123456789abcdef",
+                    .registers = 40,
+                    .shared_bytes = 0,
+                    .threads = 256,
+                    .blocks = 64,
+                    .occupancy = 0.5}}};
+  auto json = results.to_json(row);
+  EXPECT_EQ(json["device_kernels"].dump(), R"(["memset","ours"])");
+  EXPECT_EQ(json["fingerprint"], "0123456789abcdef");
+  EXPECT_EQ(json["device_code"][0]["registers"], 40);
+  EXPECT_EQ(json["device_code"][0]["shared_bytes"], 0);
+  EXPECT_TRUE(json["device_code"][0]["local_bytes"].is_null());
+  row.launched.code.push_back({.name = "library"});
+  json = results.to_json(row);
+  EXPECT_TRUE(json["fingerprint"].is_null()) << "half of it would mislead";
+  EXPECT_EQ(json["device_code"][0]["fingerprint"], "0123456789abcdef");
+  EXPECT_TRUE(json["device_code"][1]["threads"].is_null());
+}
+
 TEST(Results, AFailedRowCountsASkippedOneDoesNot) {
   Results results({});
   results.add("skipped", {.which = {&kTiled, kProblem}, .skipped = "too large"});
   EXPECT_FALSE(results.any_failed());
   results.add("failed", {.which = {&kTiled, kProblem}, .failed = "wrong"});
   EXPECT_TRUE(results.any_failed());
-}
-
-TEST(Record, IsReplacedInOneStepAndMakesItsFolders) {
-  const auto folder = std::filesystem::temp_directory_path() / "gemm_bench_record_test";
-  std::filesystem::remove_all(folder);
-  const auto path = folder / "device" / "record.json";
-  write_atomically(path, "first");
-  write_atomically(path, "second");
-  std::ifstream file(path);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "second");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1);
-  EXPECT_THROW(write_atomically(path / "below-a-file.json", "x"), std::runtime_error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Device, NamesBecomeFolders) {

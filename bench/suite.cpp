@@ -158,7 +158,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   if (const auto wrong = impossible(which, row.timing, row.rotation_sets))
     throw std::runtime_error(*wrong);
   doubt_ceilings(row);
-  row.device_kernels = backend_->kernel_names(active_->kernel());
+  row.launched = backend_->kernels_of(active_->kernel());
   if (which.transfer) row.parts = active_->time_parts();
   if (!other) return;
   const bool raced = rival_can(*other, [&] {

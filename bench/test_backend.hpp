@@ -49,9 +49,7 @@ class ForwardingBackend : public Backend {
     return real_.judge(p, c, expected, magnitude, bound);
   }
   void run(const Launch& launch) override { real_.run(launch); }
-  std::vector<std::string> kernel_names(const Launch& launch) override {
-    return real_.kernel_names(launch);
-  }
+  LaunchedKernels kernels_of(const Launch& launch) override { return real_.kernels_of(launch); }
   std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
                                bool graph) override {
     return real_.batch(launches, count, graph);

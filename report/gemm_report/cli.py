@@ -1,17 +1,35 @@
 """The command gemm-report."""
 
 import argparse
+import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gemm_report.commands import calibrate, compare, figures, gate, kernels, readme, seeds, tune
+from gemm_report.commands import (
+    calibrate,
+    compare,
+    export,
+    figures,
+    gate,
+    history,
+    kernels,
+    readme,
+    recover,
+    report,
+    seeds,
+    tune,
+)
 from gemm_report.document import InputError
+from gemm_report.terminal import printable, printable_output
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
 # without matplotlib, and --help needs nothing.
 COMMANDS = {
     "figures": figures,
+    "report": report,
+    "history": history,
     "readme": readme,
     "kernels": kernels,
     "seeds": seeds,
@@ -19,6 +37,8 @@ COMMANDS = {
     "calibrate": calibrate,
     "compare": compare,
     "gate": gate,
+    "export": export,
+    "recover": recover,
 }
 
 BAD_INPUT = 3
@@ -27,6 +47,9 @@ _EPILOG = """\
 examples:
   gemm-report figures results/h200/20250131T120000Z-0123abc.json
   gemm-report figures before.json after.json -o comparison
+  gemm-report report results/h200/20250131T120000Z-0123abc.json
+  gemm-report history results -o build/history
+  gemm-report figures new.json --versus old.json --only roofline
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
@@ -35,6 +58,8 @@ examples:
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
   gemm-report compare before.json after.json
   gemm-report gate results --baseline main
+  gemm-report export results --format parquet -o all.parquet
+  gemm-report recover results
 
 exit codes:
   0  done
@@ -46,22 +71,35 @@ exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
-    options = _parser().parse_args(arguments)
+    # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
+    with printable_output(), warnings.catch_warnings(action="ignore"):
+        try:
+            return _done(arguments)
+        except InputError as error:
+            message = str(error)
+        except BrokenPipeError:
+            # Else Python tries again when it ends, and complains in its own words.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            message = "output: its reader has gone"
+        except OSError as error:
+            message = printable(f"{error.filename or 'output'}: {error.strerror or error}")
+        print(f"gemm-report: {message}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _done(arguments: Sequence[str] | None) -> int:
     try:
+        options = _parser().parse_args(arguments)
         return options.run(options)
-    except InputError as error:
-        message = str(error)
-    except OSError as error:
-        message = f"{error.filename or 'output'}: {error.strerror or error}"
-    print(f"gemm-report: {message}", file=sys.stderr)
-    return BAD_INPUT
+    finally:
+        sys.stdout.flush()
 
 
 class _Parser(argparse.ArgumentParser):
     """Ends with 3 where argparse would with 2, which is a verdict here."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {message}: see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {printable(message)}: see {self.prog} --help\n")
 
 
 def _parser() -> argparse.ArgumentParser:

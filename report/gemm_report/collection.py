@@ -1,7 +1,7 @@
 """Many records: those of a folder, in the order in which they were made."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gemm_report.document import InputError, RecordError
@@ -14,7 +14,8 @@ _APART = ("calibration", "tuning")
 def record_paths(folder: Path) -> list[Path]:
     """Files in `folder`, or in its folders of devices, that should be records, oldest name first.
 
-    `results` and `results/<device>` both do. RecordError where there is no such folder.
+    `results` and `results/<device>` both do. RecordError where there is no such folder, or none in
+    it.
     """
     if not folder.is_dir():
         raise RecordError(f"{folder}: is no folder: give one with records, such as results")
@@ -27,6 +28,8 @@ def record_paths(folder: Path) -> list[Path]:
         # Beside the folders of devices lie the schemas.
         and not path.name.endswith("schema.json")
     ]
+    if not found:
+        raise RecordError(f"{folder}: has no record: give a folder with records, such as results")
     return sorted(found, key=lambda path: (path.name, str(path)))
 
 
@@ -49,3 +52,31 @@ def records_in(folder: Path, refusals: Refusals) -> Iterator[Record]:
             yield read_record(path)
         except InputError as error:
             refusals.add(error)
+
+
+def records_given(paths: Sequence[Path], refusals: Refusals) -> Iterator[Record]:
+    """The records that are named, and those of the folders that are; what is none is told."""
+    for path in paths:
+        try:
+            if path.is_dir():
+                yield from records_in(path, refusals)
+            else:
+                yield read_record(path)
+        except InputError as error:
+            refusals.add(error)
+
+
+def of_one_device(records: Iterable[Record], refusals: Refusals) -> Iterator[Record]:
+    """Those of the device of the first; the others are told, since they do not compare."""
+    first = None
+    for record in records:
+        first = first or record
+        if record.device.name == first.device.name:
+            yield record
+        else:
+            refusals.add(
+                RecordError(
+                    f"{record.path}: is of {record.device.name}, {first.path} of "
+                    f"{first.device.name}: give records of one device"
+                )
+            )

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from gemm_report.terminal import printable
+
 
 def columns(lines: Sequence[Sequence[str]], left: int) -> str:
     """Cells under each other: the first `left` columns flush left, the others flush right."""
+    lines = [[printable(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
 
     def padded(line: Sequence[str]) -> str:

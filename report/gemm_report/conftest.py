@@ -2,7 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,30 @@ def tower(crowd: Record, ladder: Record) -> Record:
     library = [row for row in ladder.rows if row.family == "library"]
     kernels = (*crowd.kernels, *(k for k in ladder.kernels if k.family == "library"))
     return dataclasses.replace(ladder, kernels=kernels, rows=(*rows, *library))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium for all tests of pages; they are skipped where there is none.
+
+    Its log of the network is on: get_log("performance") has every request.
+    """
+    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    driver, browser = (
+        shutil.which("chromedriver"),
+        next(filter(None, map(shutil.which, names)), None),
+    )
+    if not driver or not browser:
+        pytest.skip("chromium and chromedriver are not on PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1440,1000"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as started:
+        yield started
 
 
 @pytest.fixture

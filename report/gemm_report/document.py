@@ -2,24 +2,40 @@
 
 import gzip
 import json
+import os
 import re
-import sys
+import stat
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
-# An integer of JSON can be larger than any double.
-_LARGEST = sys.float_info.max
+from gemm_report.terminal import printable
 
-# A record of a thousand rows has 10 MB; what is a hundred times larger is something else.
-LARGEST_FILE = 256 * 2**20
+# What is measured lies far inside, in any unit; and ratios and products of what lies inside are
+# finite, so that no sum, axis or file of ours ever holds an infinity.
+_SMALLEST, _LARGEST = 1e-60, 1e60
+_LARGEST_INTEGER = 2**63 - 1
+
+# The longest reasons have some hundred characters. A figure in which a name had a hundred thousand
+# took minutes to draw.
+_LONGEST_TEXT = 1000
+
+# A record of a thousand rows has 10 MB; what is a dozen times larger is something else.
+LARGEST_FILE = 128 * 2**20
+_CHUNK = 2**20
+
+# Where a pipe is that the shell made; one that lies in a folder may have nobody at its other end.
+_OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 class InputError(Exception):
     """What is wrong with which file, and what to do about it: one line."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class RecordError(InputError):
@@ -56,13 +72,25 @@ class Object:
         # In Python True is an int; in a record it is not a number.
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             self.complain(key, f"has the wrong type ({type(value).__name__})")
+        if len(key) > _LONGEST_TEXT or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
+            self.complain(key, f"has a text of more than {_LONGEST_TEXT} characters")
+        # One that may have a point as well is held against the range of what can be measured.
+        if isinstance(value, int) and float not in kinds and not abs(value) <= _LARGEST_INTEGER:
+            self.complain(key, f"is {_short(value)}, not a number of 64 bits")
+        return value
+
+    def count(self, key: str) -> int:
+        """A whole number that is at least 1."""
+        value = self.take(key, int)
+        if not value >= 1:
+            self.complain(key, f"is {_short(value)}, not a positive number")
         return value
 
     def positive(self, key: str) -> float:
-        """A number that is more than 0 and not infinite."""
+        """A number that is more than 0 and of this world."""
         value = self.take(key, int, float)
-        if not (0 < value <= _LARGEST):
-            self.complain(key, f"is {str(value)[:20]}, not a positive number")
+        if not _is_positive(value):
+            self.complain(key, f"is {_short(value)}, not a positive number that can be measured")
         return value
 
     def positive_or_none(self, key: str) -> float | None:
@@ -70,10 +98,17 @@ class Object:
         return None if self.take(key, int, float, NoneType) is None else self.positive(key)
 
     def nonnegative(self, key: str) -> float:
-        """A number that is at least 0 and not infinite."""
+        """A number that is at least 0 and of this world."""
         value = self.take(key, int, float)
-        if not (0 <= value <= _LARGEST):
-            self.complain(key, f"is {str(value)[:20]}, not a number of at least 0")
+        if not (value == 0 or _is_positive(value)):
+            self.complain(key, f"is {_short(value)}, not a number of at least 0")
+        return value
+
+    def finite_or_none(self, key: str) -> float | None:
+        """A number of either sign that is of this world, or null."""
+        value = self.take(key, int, float, NoneType)
+        if not (value is None or abs(value) <= _LARGEST):
+            self.complain(key, f"is {_short(value)}, not a number that can be measured")
         return value
 
     def nonnegative_or_none(self, key: str) -> float | None:
@@ -85,9 +120,9 @@ class Object:
         values = self.take(key, list)
         for value in values:
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and 0 < value <= _LARGEST):
+            if not (number and _is_positive(value)):
                 self.complain(key, "has something other than positive numbers")
-        return tuple(values)
+        return tuple(map(float, values))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""
@@ -100,7 +135,7 @@ class Object:
         """One of these texts."""
         value = self.take(key, str)
         if value not in allowed:
-            self.complain(key, f"is {value!r}, not one of {', '.join(allowed)}")
+            self.complain(key, f"is {_short(value)!r}, not one of {', '.join(allowed)}")
         return value
 
     def child(self, key: str) -> "Object":
@@ -119,13 +154,18 @@ class Object:
                 raise RecordError(f"{self.path}: {place} is not an object: {self.kind.advice}")
         return [Object(self.path, self.kind, place, value) for place, value in places]
 
+    def children_or_empty(self, key: str) -> list["Object"]:
+        """The same; none where there is no such key, or null."""
+        return [] if self.values.get(key) is None else self.children(key)
+
     def or_else(self, **defaults: Any) -> "Object":
         """The same with what it has for keys that earlier files lack."""
         return Object(self.path, self.kind, self.place, {**defaults, **self.values})
 
     def complain(self, key: str, what: str) -> NoReturn:
         """Refuses the file."""
-        raise RecordError(f"{self.path}: {self.place}.{key} {what}: {self.kind.advice}")
+        place = f"{self.place}.{_short(key)}"
+        raise RecordError(f"{self.path}: {place} {what}: {self.kind.advice}")
 
     def check_schema(self, known: int) -> None:
         """Refuses files of a version that is not known yet."""
@@ -144,13 +184,27 @@ class Object:
 
 def read_json(path: Path, kind: Kind) -> Any:
     """What `path` holds; RecordError where that is not JSON."""
-    return _parse(path, kind, _text(path, kind))
+    return parse_json(path, kind, read_text(path, kind))
 
 
-def _text(path: Path, kind: Kind) -> str:
+def read_text(path: Path, kind: Kind) -> str:
+    """What a file or a pipe holds, packed or not; RecordError where it is no text, or too much."""
+    try:
+        # Programs of Windows put a mark before UTF-8.
+        text = read_bytes(path, kind).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        name = kind.name
+        raise RecordError(f"{path}: is no {name} (not UTF-8 text): give a {name}") from None
+    if not text.strip():
+        raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
+    return text
+
+
+def read_bytes(path: Path, kind: Kind) -> bytearray:
+    """The same without looking at it."""
     name = kind.name
     try:
-        text = _bytes(path).decode("utf-8")
+        return _bytes(path)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file: give the path of a {name}") from None
     except IsADirectoryError:
@@ -160,25 +214,16 @@ def _text(path: Path, kind: Kind) -> str:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
-    except UnicodeDecodeError:
-        raise RecordError(f"{path}: is no {name} (not UTF-8 text): give a {name}") from None
-    if not text.strip():
-        raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
-    return text
 
 
-def _bytes(path: Path) -> bytes:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise RecordError(
-            f"{path}: has more than {LARGEST_FILE >> 20} MiB, which no record has: "
-            "give another file, or run fewer cases at once"
-        )
-    return content
+def parse_json(
+    path: Path, kind: Kind, text: str, constant: Callable[[str], Any] | None = None
+) -> Any:
+    """What `text` says, every string in it printable; RecordError where it is not JSON.
 
+    `constant` gives the value of NaN and Infinity, which are refused without it.
+    """
 
-def _parse(path: Path, kind: Kind, text: str) -> Any:
     def refuse(constant: str) -> NoReturn:
         place = re.search(rf"[:\[,]\s*{re.escape(constant)}", text)
         line = text.count("\n", 0, place.end()) + 1 if place else "?"
@@ -188,7 +233,10 @@ def _parse(path: Path, kind: Kind, text: str) -> Any:
         )
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        values = json.loads(text, parse_constant=constant or refuse)
+        # JSON has other control characters as escapes only.
+        is_plain = text.isascii() and "\\" not in text and "\x7f" not in text
+        return values if is_plain else _printable(values)
     except json.JSONDecodeError as error:
         at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         what = "the file ends too early" if at_end else f"is not JSON ({error.msg})"
@@ -199,3 +247,60 @@ def _parse(path: Path, kind: Kind, text: str) -> Any:
         raise RecordError(
             f"{path}: is no {kind.name} (nested too deeply): give a {kind.name}"
         ) from None
+
+
+def _bytes(path: Path) -> bytearray:
+    content = bytearray()
+    with (
+        open(path, "rb", opener=_without_waiting) as raw,
+        gzip.open(raw) if path.suffix == ".gz" else raw as file,
+    ):
+        _check_kind_and_size(path, raw)
+        # By pieces: a small packed file can hold very much.
+        while piece := file.read(_CHUNK):
+            content += piece
+            if len(content) > LARGEST_FILE:
+                raise _too_large(path)
+    return content
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    # To open a pipe that lies in a folder waits for somebody who writes into it.
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+def _check_kind_and_size(path: Path, file: BinaryIO) -> None:
+    status = os.fstat(file.fileno())
+    if stat.S_ISFIFO(status.st_mode) and str(path).startswith(_OPEN_ALREADY):
+        os.set_blocking(file.fileno(), True)
+    elif not stat.S_ISREG(status.st_mode):
+        raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
+    elif status.st_size > LARGEST_FILE:
+        raise _too_large(path)
+
+
+def _too_large(path: Path) -> RecordError:
+    return RecordError(
+        f"{path}: has more than {LARGEST_FILE >> 20} MiB, which no record has: "
+        "give another file, or run fewer cases at once"
+    )
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_printable(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(key): _printable(each) for key, each in value.items()}
+    return value
+
+
+def _is_positive(value: float) -> bool:
+    return _SMALLEST <= value <= _LARGEST
+
+
+def _short(value: object) -> str:
+    """Enough of it to recognise it by."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -64,7 +64,8 @@ def headlines(rows: Sequence[Row]) -> list[Row]:
 
 def natural(label: str) -> list[str | int]:
     """A key that sorts tile:8 before tile:16."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", label)]
+    parts = re.split(r"(\d{1,18})", label)
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def precisions(rows: Iterable[Row]) -> list[str]:

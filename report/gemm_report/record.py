@@ -4,8 +4,10 @@ The format is that of results/schema.json. What is checked here is what the repo
 schema has the whole of it, and the tests hold every stored record against it.
 """
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -79,7 +81,8 @@ class MeasuredCeiling:
             bytes_per_second=self.bytes_per_second,
             origin="measured",
             source=self.what,
-            clock_hz=self.sm_hz if self.flop_per_second else None,
+            # Neither DRAM nor the link to the host runs with the clock of the multiprocessors.
+            clock_hz=None if self.name.startswith(("DRAM_", "PCIe_")) else self.sm_hz,
         )
 
 
@@ -154,11 +157,15 @@ class Roof:
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the result is from the reference; None where that is not finite."""
+    """How far the result is from the reference; None where that is not finite.
+
+    `bound` is that of the element that comes closest to its own, and `of_bound` how close that is.
+    """
 
     max_error: float | None
     bound: float | None
     passed: bool
+    of_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -254,6 +261,7 @@ class Row:
     device_code: tuple[DeviceCode, ...] = ()
     samples_sm_hz: tuple[float, ...] = ()
     device_kernels: tuple[str, ...] = ()
+    samples_throttled: tuple[bool, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -352,6 +360,11 @@ class Record:
     rows: tuple[Row, ...]
     aggregates: int
 
+    @property
+    def utc(self) -> datetime:
+        """When the run began; RecordError where its date is none, or has no offset."""
+        return utc(self.path, self.date)
+
     def compute_roofs(self, precision: str) -> list[Ceiling]:
         """The known compute roofs of a precision, highest first."""
         known = [c for c in self.ceilings if c.precision == precision and c.flop_per_second]
@@ -362,17 +375,20 @@ class Record:
         known = [c for c in self.ceilings if c.bytes_per_second]
         return sorted(known, key=lambda c: -(c.bytes_per_second or 0))
 
-    def measured_compute_roof(self, precision: str) -> Ceiling | None:
-        """The highest that was measured on values like those of the kernels."""
+    def measured_compute_roofs(self, precision: str) -> list[Ceiling]:
+        """What was measured on values like those of the kernels, highest first."""
         measured = [
-            ceiling
+            ceiling.roof
             for ceiling in self.measured_ceilings
             if ceiling.arithmetic == precision and ceiling.flop_per_second
             # Zeros need less power: no kernel that is timed here could have that clock.
             if ceiling.fill != "zeros"
         ]
-        best = max(measured, key=lambda c: c.flop_per_second or 0, default=None)
-        return best and best.roof
+        return sorted(measured, key=lambda c: -(c.flop_per_second or 0))
+
+    def measured_compute_roof(self, precision: str) -> Ceiling | None:
+        """The highest of them."""
+        return next(iter(self.measured_compute_roofs(precision)), None)
 
     def measured_memory_roof(self, level: str = "DRAM") -> Ceiling | None:
         """What reading a level was seen to reach; where it was not read, the best of the rest."""
@@ -401,6 +417,17 @@ class Record:
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
 
 
+def utc(path: Path, date: str) -> datetime:
+    """What the date of the record in `path` says; RecordError where it is none or has no offset."""
+    with contextlib.suppress(ValueError, OverflowError):
+        found = datetime.fromisoformat(date)
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    raise RecordError(
+        f"{path}: context.date is {date!r}, not a date with an offset: run gemm_bench again"
+    )
+
+
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
     """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
     parts = [kernel, _settings(parameters), "" if layout == "nn" else layout]
@@ -413,7 +440,12 @@ def _settings(parameters: Iterable[tuple[str, str]]) -> str:
 
 def read_record(path: Path) -> Record:
     """The record in `path`; RecordError where there is none that this version understands."""
-    context, benchmarks = _outer_objects(path, read_json(path, RECORD))
+    return record_of(path, read_json(path, RECORD))
+
+
+def record_of(path: Path, document: Any) -> Record:
+    """The same of what the JSON in `path` says."""
+    context, benchmarks = outer_objects(path, document)
     # Earlier records lack what is given here.
     run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
     run.check_schema(SCHEMA)
@@ -451,12 +483,13 @@ def read_record(path: Path) -> Record:
             cache=method.take("cache", str, NoneType),
             target=method.nonnegative_or_none("target"),
         ),
-        rows=tuple(_row(row) for row in rows),
+        rows=_distinct(path, [_row(row) for row in rows]),
         aggregates=len(benchmarks) - len(rows),
     )
 
 
-def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
+def outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
+    """The context and the rows; RecordError where it is no record."""
     context = document.get("context") if isinstance(document, dict) else None
     if not isinstance(context, dict) or "gemm" not in context:
         kind = "plain Google Benchmark output" if isinstance(context, dict) else "other JSON"
@@ -466,6 +499,15 @@ def _outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
         )
     outer = Object(path, RECORD, "record", document)
     return Object(path, RECORD, "context", context), outer.children("benchmarks")
+
+
+def _distinct(path: Path, rows: Sequence[Row]) -> tuple[Row, ...]:
+    seen: set[tuple[Identity, int]] = set()
+    for row in rows:
+        if (row.identity, row.repetition) in seen:
+            raise RecordError(f"{path}: has {row.identity} twice: {RECORD.advice}")
+        seen.add((row.identity, row.repetition))
+    return tuple(rows)
 
 
 def _ceiling(ceiling: Object) -> Ceiling:
@@ -524,6 +566,7 @@ def _row(benchmark: Object) -> Row:
         device_code=[],
         samples_sm_hz=[],
         device_kernels=[],
+        samples_throttled=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -539,9 +582,9 @@ def _row(benchmark: Object) -> Row:
         parameters=tuple((name, parameters.take(name, str)) for name in parameters.values),
         precision=row.one_of("precision", PRECISIONS),
         layout=row.take("layout", str),
-        m=int(row.positive("m")),
-        n=int(row.positive("n")),
-        k=int(row.positive("k")),
+        m=row.count("m"),
+        n=row.count("n"),
+        k=row.count("k"),
         repetition=benchmark.take("repetition_index", int)
         if "repetition_index" in benchmark.values
         else 0,
@@ -557,9 +600,10 @@ def _row(benchmark: Object) -> Row:
         library=row.take("library", str, NoneType),
         verification=verification
         and Verification(
-            max_error=verification.take("max_error", int, float, NoneType),
-            bound=verification.take("bound", int, float, NoneType),
+            max_error=verification.finite_or_none("max_error"),
+            bound=verification.finite_or_none("bound"),
             passed=verification.take("passed", bool),
+            of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
         ),
         skipped=row.take("skipped", str, NoneType),
         failed=row.take("failed", str, NoneType),
@@ -587,7 +631,18 @@ def _row(benchmark: Object) -> Row:
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
         samples_sm_hz=row.positives("samples_sm_hz"),
         device_kernels=row.texts("device_kernels"),
+        samples_throttled=_throttled(row),
     )
+
+
+def _throttled(row: Object) -> tuple[bool, ...]:
+    """Of each sample, or empty where nobody watched."""
+    values = row.take("samples_throttled", list)
+    if not all(isinstance(value, bool) for value in values):
+        row.complain("samples_throttled", "has something other than true and false")
+    if values and len(values) != len(row.take("samples_seconds", list)):
+        row.complain("samples_throttled", "is not as long as samples_seconds")
+    return tuple(values)
 
 
 def _device_code(code: Object) -> DeviceCode:

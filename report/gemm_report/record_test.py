@@ -1,9 +1,11 @@
 import dataclasses
+import json
+from pathlib import Path
 
 import pytest
 
 from gemm_report.document import Kind, Object, RecordError
-from gemm_report.record import Part, Record, _end_to_end
+from gemm_report.record import Part, Record, _end_to_end, read_record
 
 
 def test_reads_what_the_record_says(gpu: Record) -> None:
@@ -69,3 +71,23 @@ def test_a_hidden_share_is_a_number(value: object, ladder: Record) -> None:
     values = {**dataclasses.asdict(parts), "hidden_share": value}
     with pytest.raises(RecordError, match="hidden_share"):
         _end_to_end(Object(ladder.path, Kind("record", "gemm_bench"), "row", values))
+
+
+@pytest.mark.parametrize(
+    ("throttled", "complaint"),
+    [([True], "is not as long as samples_seconds"), ([0, 1], "other than true and false")],
+)
+def test_samples_that_were_watched_are_as_many_as_samples(
+    throttled: list[object], complaint: str, gpu_path: Path, tmp_path: Path
+) -> None:
+    document = json.loads(gpu_path.read_text(encoding="utf-8"))
+    row = next(b["gemm"] for b in document["benchmarks"] if b.get("gemm", {}).get("seconds"))
+    path = tmp_path / "record.json"
+    row["samples_throttled"] = [True] * len(row["samples_seconds"])
+    path.write_text(json.dumps(document), encoding="utf-8")
+    watched = next(r for r in read_record(path).rows if r.seconds)
+    assert watched.samples_throttled == (True,) * len(watched.samples_seconds)
+    row["samples_throttled"] = throttled
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(RecordError, match=complaint):
+        read_record(path)

@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 STORED = sorted([*RESULTS.glob("*/*.json"), *RESULTS.glob("*/tuning/*.json")])
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19
-NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ holds no record yet"))
+NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ has no record yet"))
 
 
 def load(path: Path) -> Any:

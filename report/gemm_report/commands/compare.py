@@ -155,10 +155,9 @@ def judged(
 
 
 def _run(path: Path) -> "Run":
-    from gemm_report.comparison.run import run_of
-    from gemm_report.record import read_record
+    from gemm_report.exchange.foreign import read_run
 
-    return run_of(read_record(path))
+    return read_run(path)
 
 
 def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:

@@ -5,7 +5,6 @@ The spread between fresh processes is what makes false alarms; that inside one i
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
@@ -22,7 +21,7 @@ def calibration(records: Sequence[Record]) -> dict[str, Any]:
     """What results/calibration.schema.json describes; RecordError where runs are not equal."""
     _check_all(records)
     first = records[0]
-    utc = sorted(_utc(record) for record in records)
+    utc = sorted(record.utc.strftime("%Y-%m-%dT%H:%M:%SZ") for record in records)
     rows = [rows for rows in _by_problem(records) if len(rows) > 1]
     if not rows:
         raise RecordError(f"{first.path}: has no row with a time that another record has too")
@@ -107,19 +106,6 @@ def _check_all(records: Sequence[Record]) -> None:
                     f"{path}: its {what} is {of(record)}, that of {first.path} is {of(first)}: "
                     "give records of equal runs"
                 )
-
-
-def _utc(record: Record) -> str:
-    try:
-        date = datetime.fromisoformat(record.date)
-    except ValueError:
-        date = datetime.min
-    if date.tzinfo is None:
-        raise RecordError(
-            f"{record.path}: context.date is {record.date!r}, not a date with an offset: "
-            "run gemm_bench again"
-        )
-    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _by_problem(records: Sequence[Record]) -> list[list[Row]]:

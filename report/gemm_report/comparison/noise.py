@@ -137,7 +137,7 @@ def read_calibration(path: Path) -> Calibration:
         power_limit_w=device.positive_or_none("power_limit_w"),
         state=document.child("method").take("state", str, type(None)),
         commit=document.take("commit", str),
-        processes=int(document.positive("processes")),
+        processes=document.count("processes"),
         rows=tuple(_noise(row) for row in document.children("rows")),
     )
 
@@ -154,9 +154,9 @@ def _noise(row: Object) -> Noise:
             row.take("layout", str),
         ),
         precision=row.one_of("precision", PRECISIONS),
-        m=int(row.positive("m")),
-        n=int(row.positive("n")),
-        k=int(row.positive("k")),
+        m=row.count("m"),
+        n=row.count("n"),
+        k=row.count("k"),
         medians_seconds=medians,
         spread_at_clock=row.nonnegative_or_none("spread_at_clock"),
         throttled_share=row.nonnegative_or_none("throttled_share"),

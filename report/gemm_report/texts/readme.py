@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
@@ -10,7 +11,7 @@ from gemm_report.figures.page import method_line, missing_rows, run_line
 from gemm_report.ladder import drawn_rows, headlines
 from gemm_report.quantity import percent, prefix_for, scaled, significant
 from gemm_report.record import Record, Row
-from gemm_report.texts.summary import markdown_table
+from gemm_report.texts.summary import markdown_table, without_html
 
 PICTURES = ("roofline", "throughput")
 
@@ -97,7 +98,7 @@ def between_markers(readme: Path, text: str, part: str, content: str) -> str:
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ReadmeError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
     before, _, rest = text.partition(begin)
-    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+    return f"{before}{begin}\n{without_html(content)}\n{end}{rest.partition(end)[2]}"
 
 
 def as_text(text: str) -> str:
@@ -107,4 +108,5 @@ def as_text(text: str) -> str:
 
 def link(readme: Path, target: Path) -> str:
     """From one file to another."""
-    return Path(os.path.relpath(target, readme.parent)).as_posix()
+    path = Path(os.path.relpath(target, readme.parent)).as_posix()
+    return quote(path, errors="surrogateescape")

@@ -16,7 +16,7 @@ from gemm_report.quantity import quantity, times
 from gemm_report.record import Part, Record, Row
 from gemm_report.rungs import limits, rate
 from gemm_report.texts.readme import as_text, link
-from gemm_report.texts.summary import markdown_table
+from gemm_report.texts.summary import markdown_table, without_html
 
 NONE = "—"
 # What is nearer to 1 is no difference, and ratios that are nearer to each other are the same.
@@ -105,7 +105,7 @@ def page(records: Sequence[Record], output: Path) -> str:
         section, rows = _section(document, records)
         parts += section
         shown += rows
-    return "\n\n".join([*parts, *map(as_text, notes(shown))]) + "\n"
+    return without_html("\n\n".join([*parts, *map(as_text, notes(shown))])) + "\n"
 
 
 def _section(document: Document, records: Sequence[Record]) -> tuple[list[str], list[Row]]:

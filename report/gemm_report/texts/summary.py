@@ -7,6 +7,7 @@ from gemm_report.figures.page import method_line, run_line
 from gemm_report.ladder import ordered_rows, precisions
 from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
 from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
+from gemm_report.terminal import printable
 
 
 def summary(record: Record) -> str:
@@ -21,7 +22,7 @@ def summary(record: Record) -> str:
         method_line(record),
         record.conformance,
         record.time and _time(record.time),
-        f"record `{record.path.name}`",
+        f"record `{printable(record.path.name)}`",
     ]
     parts += [
         "  \n".join(filter(None, conditions)),
@@ -63,7 +64,12 @@ def summary(record: Record) -> str:
     for status in ("skipped", "failed", "untimed"):
         its_rows = [row for row in rows if row.status == status]
         parts += _list(status.capitalize(), its_rows, _reason)
-    return "\n\n".join(parts) + "\n"
+    return without_html("\n\n".join(parts)) + "\n"
+
+
+def without_html(text: str) -> str:
+    """Markdown in which names that look like tags, or like comments, stay text."""
+    return text.replace("<", "&lt;")
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -22,7 +22,7 @@ HEADER = (
 Key = tuple[str, str, int, int, int, int]
 
 _ENTRY = re.compile(
-    r'\{"(\w+)", Precision::(\w+), (\d+), \{(\d+), (\d+), (\d+)\}, "[^"\\]+"\},  // .+'
+    r'\{"(\w+)", Precision::(\w+), (\d+), \{(\d+), (\d+), (\d+)\}, "[^"\\]+"\},  // [^\\]+'
 )
 
 
@@ -65,10 +65,13 @@ def _key(record: Record, sweep: Sweep) -> Key:
 def _entry(record: Record, sweep: Sweep) -> str:
     kernel, precision, capability, m, n, k = _key(record, sweep)
     found = quantity(rate(sweep.best), "FLOP/s")
-    return (
+    entry = (
         f'{{"{kernel}", Precision::{precision}, {capability}, {{{m}, {n}, {k}}}, '
         f'"{sweep.best.settings}"}},  // {found}, {record.device.name}, {record.commit[:12]}'
     )
+    if not _ENTRY.fullmatch(entry):
+        raise RecordError(f"{record.path}: has a name that cannot stand in C++: {sweep.best.label}")
+    return entry
 
 
 def _capability(record: Record) -> int:

@@ -1,0 +1,71 @@
+"""Tells where the level of a series changed, and what may have done it; writes pages of it."""
+
+import argparse
+import sys
+import threading
+from pathlib import Path
+
+from gemm_report.collection import Refusals
+
+HELP = "tell where the records of a folder became slower or faster, and what differs there"
+
+EPILOG = """\
+examples:
+  gemm-report history results
+  gemm-report history results -o build/history
+  gemm-report history results/h200 --json changes.json
+
+What was read is kept in DIR/.gemm_report (in the cache of the user where DIR cannot be written):
+the next time only new records are read. The folder can be deleted at any time.
+
+exit codes:
+  0  done
+  3  a record was bad (named; the rest is used), or there is none
+"""
+
+_BAD_INPUT = 3
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument("folder", type=Path, metavar="DIR", help="with records, such as results")
+    command.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="write pages for the browser into OUT"
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    command.add_argument(
+        "--all", action="store_true", help="list all changes, not only the newest 20"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    from gemm_report.history.index import Index
+    from gemm_report.history.pages import Pages
+    from gemm_report.history.series import series_of
+    from gemm_report.history.trends import find_trends, load_libraries
+    from gemm_report.history.words import as_json, told
+
+    # Meanwhile: that takes as long as reading the index.
+    threading.Thread(target=load_libraries, daemon=True).start()
+    refusals = Refusals()
+    with Index(options.folder) as index:
+        index.update(refusals)
+        content = index.content()
+        known = index.findings()
+        for remark in index.remarks:
+            print(f"gemm-report: {remark}", file=sys.stderr)
+        if not content.entries:
+            print(f"gemm-report: {options.folder}: holds no record to use", file=sys.stderr)
+            return _BAD_INPUT
+        pages = Pages.into(options.output, content) if options.output else None
+        finish = pages.write_series if pages else None
+        trends, memory = find_trends(content, series_of(content), known, finish)
+        index.keep_findings(memory.new, known.keys() - memory.used)
+    print(told(content, trends, None if options.all else 20))
+    if options.json:
+        options.json.write_text(as_json(content, trends), encoding="utf-8")
+        print(options.json)
+    if pages:
+        print(pages.write_overview(trends))
+    return _BAD_INPUT if refusals.count else 0

@@ -1,0 +1,89 @@
+"""Writes a page for the browser for each record, with its figures beside it."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemm_report.collection import Refusals
+from gemm_report.commands.figures import folder_of
+from gemm_report.document import InputError
+from gemm_report.record import Record, read_record
+
+if TYPE_CHECKING:
+    from gemm_report.figures.palette import Look
+
+HELP = "write a page for the browser (index.html) for each record, with its figures beside it"
+
+EPILOG = """\
+The page is one file: its figures are in it, and it asks no network. Beside it lie the figures as
+PNG and SVG, and the data that they show as CSV. With -o and several records there is a page
+that lists them as well.
+
+examples:
+  gemm-report report results/h200/20250131T120000Z-0123abc.json
+  gemm-report report results/h200/*.json -o site
+
+exit codes:
+  0  done
+  3  bad input: a line on standard error for each file that cannot be used; the others have pages
+"""
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument("records", type=Path, nargs="+", metavar="RECORD")
+    command.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where to write; a folder in it for each record if there are several "
+        "(default: a folder beside each record, named like it)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    from gemm_report.cli import BAD_INPUT
+    from gemm_report.figures.palette import looks
+    from gemm_report.site.index_page import index_page
+
+    refusals = Refusals()
+    records = [record for path in options.records if (record := _read(path, refusals))]
+    folders = [folder_of(record, records, options.output) for record in records]
+    looks_of_all = looks(records)
+    for record, folder in zip(records, folders, strict=True):
+        print(write_page(record, looks_of_all, folder))
+    if options.output and len(records) > 1:
+        page = options.output / "index.html"
+        pages = {folder.name: record for folder, record in zip(folders, records, strict=True)}
+        page.write_text(index_page(pages), encoding="utf-8")
+        print(page)
+    return BAD_INPUT if refusals.count else 0
+
+
+def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
+    """The page of one record, and the figures that it shows and links; the page's path."""
+    from gemm_report.figures.palette import colors
+    from gemm_report.figures.write import drawings, write_with_data
+    from gemm_report.site.picture import Picture
+    from gemm_report.site.record_page import record_page
+
+    palette = frozenset(color.lower() for color in colors())
+    pictures = []
+    for name, drawing in drawings(record).items():
+        write_with_data(name, record, looks, folder)
+        svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
+        pictures.append(Picture(name, drawing.caption, svg, palette))
+    page = folder / "index.html"
+    page.write_text(record_page(record, pictures), encoding="utf-8")
+    return page
+
+
+def _read(path: Path, refusals: Refusals) -> Record | None:
+    try:
+        return read_record(path)
+    except InputError as error:
+        refusals.add(error)
+        return None

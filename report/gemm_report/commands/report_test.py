@@ -1,0 +1,84 @@
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gemm_report.cli import BAD_INPUT, main
+from gemm_report.figures.write import drawings
+from gemm_report.record import Record
+
+
+@pytest.fixture
+def files(gpu: Record) -> set[str]:
+    """What there is of the record in gpu_path."""
+    figures = {f"{name}.{end}" for name in drawings(gpu) for end in ("png", "svg", "csv")}
+    assert "ladder.svg" in figures
+    return figures | {"index.html"}
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_page_lies_beside_the_record_with_what_it_links(
+    gpu_path: Path, files: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = Path(shutil.copy(gpu_path, tmp_path / "2025-0123.json"))
+    assert main(["report", str(record)]) == 0
+    folder = tmp_path / "2025-0123"
+    assert names(folder) == files
+    assert capsys.readouterr().out == f"{folder / 'index.html'}\n"
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    linked = {link for link in re.findall(r"href=\"([^#\"]*)\"", page) if link != "data:,"}
+    assert linked == files - {"index.html"}
+
+
+def test_several_records_are_listed_and_a_bad_one_is_named(
+    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = Path(shutil.copy(gpu_path.with_name("cpu.json"), tmp_path / "a b#<i>.json"))
+    bad = tmp_path / "bad.json"
+    bad.write_text("{", encoding="utf-8")
+    site = tmp_path / "site"
+    assert main(["report", str(gpu_path), str(bad), str(odd), "-o", str(site)]) == BAD_INPUT
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert str(bad) in said.err
+    assert names(site) == {"index.html", "gpu", "a b#<i>"}
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert '<a href="gpu/index.html">gpu</a>' in page
+    assert '<a href="a%20b%23%3Ci%3E/index.html">a b#&lt;i&gt;</a>' in page
+    assert "2 records" in page
+    assert '<span class="badge bad">no</span>' in page, "the CPU's was interrupted"
+
+
+def test_names_with_folders_and_control_characters_write_nowhere_else(
+    gpu_path: Path, files: set[str], tmp_path: Path
+) -> None:
+    text = gpu_path.read_text(encoding="utf-8")
+    for name, hostile in (("Tiled", "../../\x1b<b>\0"), ("Test GPU", "/etc/\n<script>")):
+        text = text.replace(json.dumps(name), json.dumps(hostile))
+    record = tmp_path / "in" / "record.json"
+    record.parent.mkdir()
+    record.write_text(text, encoding="utf-8")
+    assert main(["report", str(record)]) == 0
+    assert names(tmp_path) == {"in"}
+    assert names(record.parent) == {"record.json", "record"}
+    assert names(record.parent / "record") == files
+    page = (record.parent / "record" / "index.html").read_text(encoding="utf-8")
+    assert "../../" in page
+    assert "&lt;b&gt;" in page
+    assert not {"\0", "\x1b"} & set(page)
+    assert "<b>" not in page
+    assert page.count("<script>") == 1
+
+
+def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", "--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert "examples:" in said
+    assert "exit codes:" in said

@@ -1,0 +1,194 @@
+"""A trend as SVG, written by hand: matplotlib would take a second for each of hundreds."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gemm_report.history.trends import Trend
+from gemm_report.quantity import prefix_for, scaled
+from gemm_report.site.markup import Html, joined, tag
+
+# As many colours as page.css has for them; further drivers begin again.
+COLORS = 6
+
+_WIDTH, _HEIGHT = 1200.0, 380.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 12.0, 46.0, 58.0
+_PLOT = _WIDTH - _LEFT - _RIGHT
+_FLOOR = _HEIGHT - _BOTTOM
+_SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_POINTS = 144.0, 24.0, 72
+
+Floats = NDArray[np.float64]
+
+
+def sparkline(trend: Trend) -> Html:
+    """The rate over time, higher is faster: means of stretches, and the levels over them."""
+    rates = trend.series.rates
+    low, high = _range(trend, rates)
+    count = min(len(rates), _SPARK_POINTS)
+    starts = np.arange(count) * len(rates) // count
+    # What is clipped to the range pulls a mean little.
+    clipped = np.clip(rates, low, high)
+    middles = np.add.reduceat(clipped, starts) / np.diff(starts, append=len(rates))
+    x = (np.arange(len(middles)) + 0.5) * _SPARK_WIDTH / len(middles)
+    y = _heights(middles, low, high, 2.0, _SPARK_HEIGHT - 2.0)
+    line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
+    per_point = _SPARK_WIDTH / len(rates)
+    levels = _levels(trend, lambda i: i * per_point, low, high, 2.0, _SPARK_HEIGHT - 2.0)
+    return tag(
+        "svg",
+        tag("path", d=line, class_="trace"),
+        tag("path", d=levels, class_="level"),
+        class_="spark",
+        viewBox=f"0 0 {_SPARK_WIDTH:g} {_SPARK_HEIGHT:g}",
+        aria_hidden="true",
+    )
+
+
+def chart(
+    trend: Trend,
+    driver: NDArray[np.int64],
+    commit: NDArray[np.int64],
+    date: Callable[[int], str],
+) -> Html:
+    """The rate of every record, at even distances. Of each point: driver, commit and date."""
+    rates = trend.series.rates
+    low, high = _range(trend, rates)
+    x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
+    y = _heights(rates, low, high, _TOP, _FLOOR)
+    levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
+    points = "points dense" if len(rates) > _PLOT else "points"
+    parts = [
+        _rate_axis(low, high),
+        _date_axis(x, date),
+        *(
+            tag("path", d=path, class_=f"{points} driver{which % COLORS}")
+            for which, path in _points(x, y, driver).items()
+        ),
+        tag("path", d=levels, class_="level"),
+        *_changes(trend, x),
+        _commits(x, commit),
+        _failures(trend, x),
+    ]
+    name = f"{trend.series.case}: rate over time"
+    return tag(
+        "svg",
+        *parts,
+        class_="history",
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        role="img",
+        aria_label=name,
+    )
+
+
+def _range(trend: Trend, rates: Floats) -> tuple[float, float]:
+    """Of nearly all rates: a point outside is drawn at the edge, and must not flatten the rest."""
+    levels = [trend.series.flop / level.seconds for level in trend.levels]
+    low, high = np.quantile(rates, [0.005, 0.995])
+    low, high = min(float(low), *levels), max(float(high), *levels)
+    # Noise of a tenth of a percent should look like what it is.
+    margin = max(0.08 * (high - low), 0.01 * high)
+    return low - margin, high + margin
+
+
+def _heights(rates: Floats, low: float, high: float, top: float, floor: float) -> Floats:
+    share = np.clip((rates - low) / (high - low), 0.0, 1.0)
+    return floor - share * (floor - top)
+
+
+def _levels(
+    trend: Trend, x: Callable[[int], float], low: float, high: float, top: float, floor: float
+) -> str:
+    rates = np.array([trend.series.flop / level.seconds for level in trend.levels])
+    heights = _heights(rates, low, high, top, floor)
+    return "".join(
+        f"M{x(level.start):.1f} {y:.1f}H{x(level.end):.1f}"
+        for level, y in zip(trend.levels, heights, strict=True)
+    )
+
+
+def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str]:
+    """A path for each driver: dots, or where they are too many from highest to lowest."""
+    if len(x) > _PLOT:
+        column = x.astype(int)
+        starts = np.flatnonzero(np.diff(column, prepend=-1) | np.diff(driver, prepend=-1))
+        top = np.minimum.reduceat(y, starts).astype(int)
+        bottom = np.maximum.reduceat(y, starts).astype(int) + 1
+        ends = zip(column[starts].tolist(), top.tolist(), bottom.tolist(), strict=True)
+        marks = [f"M{a} {b}V{c}" for a, b, c in ends]
+    else:
+        starts = np.arange(len(x))
+        marks = [f"M{a:.1f} {b:.1f}h0" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    paths: dict[int, list[str]] = {}
+    for which, mark in zip(driver[starts].tolist(), marks, strict=True):
+        paths.setdefault(which, []).append(mark)
+    return {which: "".join(path) for which, path in paths.items()}
+
+
+def _rate_axis(low: float, high: float) -> Html:
+    rough = (high - low) / 5
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough)
+    ticks = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
+    prefix = prefix_for([high])
+    heights = _heights(ticks, low, high, _TOP, _FLOOR)
+    lines = "".join(f"M{_LEFT:g} {y:.1f}H{_WIDTH - _RIGHT:g}" for y in heights)
+    decimals = max(0, -int(np.floor(np.log10(scaled(step, prefix)))))
+    labels = (
+        tag("text", f"{scaled(tick, prefix):.{decimals}f}", x=_LEFT - 6, y=f"{y + 4:.1f}")
+        for tick, y in zip(ticks.tolist(), heights.tolist(), strict=True)
+    )
+    unit = tag("text", f"{prefix}FLOP/s", x=_LEFT - 6, y=_TOP - 14)
+    return tag("g", tag("path", d=lines, class_="grid"), *labels, unit, class_="rates")
+
+
+def _date_axis(x: Floats, date: Callable[[int], str]) -> Html:
+    shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), 7)).round().astype(int))
+    labels = []
+    for i in shown.tolist():
+        # What stands at an edge must not reach over it.
+        edge = "first" if x[i] < _LEFT + 40 else "last" if x[i] > _WIDTH - 40 else None
+        labels.append(tag("text", date(i)[:10], x=f"{x[i]:.1f}", y=_HEIGHT - 6, class_=edge))
+    return tag("g", *labels, class_="dates")
+
+
+def _changes(trend: Trend, x: Floats) -> list[Html]:
+    marks = []
+    ends: list[float] = []
+    for number, turn in enumerate(trend.turns, 1):
+        at = float(x[turn.change.at - 1] + x[turn.change.at]) / 2
+        # Numbers of changes that lie close stand above each other.
+        row = next((i for i, end in enumerate(ends) if at - end > 16), len(ends))
+        ends[row : row + 1] = [at]
+        tone = "slower" if turn.change.ratio > 1 else "faster"
+        line = tag("path", d=f"M{at:.1f} {_TOP:g}V{_FLOOR:g}")
+        label = tag("text", str(number), x=f"{at:.1f}", y=_TOP - 4 - 13 * (row % 3))
+        marks.append(tag("g", line, label, class_=f"change {tone}"))
+    return marks
+
+
+def _commits(x: Floats, commit: NDArray[np.int64]) -> Html:
+    changed = x[1:][np.diff(commit) != 0]
+    # A mark at every other place would tell nothing.
+    return _marks(changed, "commits") if len(changed) < _PLOT / 3 else Html("")
+
+
+def _failures(trend: Trend, x: Floats) -> Html:
+    failed = trend.series.failed
+    beside = np.searchsorted(trend.series.record, failed)
+    return _marks(x[np.minimum(beside, len(x) - 1)], "failed", 12.0) if len(failed) else Html("")
+
+
+def _marks(x: Floats, name: str, lower: float = 0.0) -> Html:
+    top = _FLOOR + 12 + lower
+    path = "".join(f"M{a} {top:g}v7" for a in np.unique(x.astype(int)).tolist())
+    label = tag("text", name, x=_LEFT - 6, y=top + 7)
+    return tag("g", tag("path", d=path), label, class_=name)
+
+
+def legend(drivers: Mapping[int, str]) -> Html:
+    """Which colour is which driver."""
+    names = (
+        tag("span", tag("i", class_=f"driver{i % COLORS}"), driver) for i, driver in drivers.items()
+    )
+    return tag("figcaption", joined(["Driver: ", *names], " "), class_="drivers")

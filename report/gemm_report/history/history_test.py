@@ -1,0 +1,276 @@
+"""Of planted changes, what is found; and what history does with folders of all kinds."""
+
+import json
+import re
+import shutil
+import sqlite3
+from bisect import bisect_left
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemm_report.cli import main
+from gemm_report.collection import Refusals
+from gemm_report.history import generated
+from gemm_report.history.changes import WINDOW, find_changes, propose, windows
+from gemm_report.history.generated import World
+from gemm_report.history.index import FOLDER, Index
+from gemm_report.history.reading import identity_of, key_of, read
+from gemm_report.history.series import series_of
+from gemm_report.history.trends import Trend, find_trends
+
+pytest.importorskip("ruptures")
+
+
+def made(template: Path, folder: Path, records: int, rows: int) -> World:
+    document = json.loads(template.read_text(encoding="utf-8"))
+    hz = {"min": 1.9e9, "median": 1.95e9, "max": 1.98e9}
+    for row in document["benchmarks"]:
+        row["gemm"]["clocks"] = {"sm_hz": hz, "throttled_share": 0.0}
+    world = generated.make_world(document, records, rows, seed=3)
+    generated.write_history(world, folder, workers=1)
+    return world
+
+
+def trends_of(folder: Path) -> tuple[list[Trend], int]:
+    with Index(folder) as index:
+        refusals = Refusals()
+        index.update(refusals)
+        content = index.content()
+        known = index.findings()
+        trends, memory = find_trends(content, series_of(content), known)
+        index.keep_findings(memory.new, known.keys() - memory.used)
+    return trends, len(memory.new)
+
+
+@pytest.fixture(scope="session")
+def planted(ladder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[World, Path]:
+    folder = tmp_path_factory.mktemp("history")
+    return made(ladder_path, folder, 200, 30), folder
+
+
+@pytest.fixture
+def few(planted: tuple[World, Path], tmp_path: Path) -> Path:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    for path in sorted(planted[1].glob("*.json"))[:12]:
+        shutil.copy(path, folder)
+    return folder
+
+
+def test_planted_steps_are_found_where_they_are(planted: tuple[World, Path]) -> None:
+    world, folder = planted
+    names = [generated._name(row) for row in world.rows]
+    order = {generated.file_name(world, i): i for i in range(len(world.commits))}
+    files = sorted(path.name for path in folder.glob("*.json"))
+    trends, _ = trends_of(folder)
+    assert len(trends) == 30
+    complete, false, causes, of_steps = 0, 0, 0, 0
+    for trend in trends:
+        row = names.index(str(trend.series.case))
+        records = [order[files[i]] for i in trend.series.record.tolist()]
+        want = {bisect_left(records, e.at): e for e in world.events if row in e.rows}
+        found = {turn.change.at: turn for turn in trend.turns}
+        near = {at: next((t for t in found if abs(t - at) <= 1), None) for at in want}
+        complete += None not in near.values()
+        false += any(all(abs(t - at) > 1 for at in want) for t in found)
+        for at, place in near.items():
+            if place is not None:
+                event, turn = want[at], found[place]
+                factor = event.factors[list(event.rows).index(row)]
+                assert turn.change.ratio == pytest.approx(factor, rel=0.02)
+                of_steps += 1
+                suspect = turn.suspect.split()[0]
+                causes += suspect == event.cause.split()[0] or event.cause == "nothing"
+    assert of_steps > 20
+    assert complete >= 0.95 * len(trends)
+    assert false == 0
+    assert causes == of_steps
+
+
+def noise(count: int, seed: int) -> np.ndarray:
+    return 1e-3 * np.exp(0.005 * np.random.default_rng(seed).standard_t(5, count))
+
+
+def test_noise_alone_is_no_change() -> None:
+    assert all(not find_changes(noise(2000, seed))[1] for seed in range(40))
+
+
+def test_one_slow_record_is_no_change_and_four_are() -> None:
+    for slow, changes in ((1, 0), (3, 0), (4, 2)):
+        seconds = noise(60, 1)
+        seconds[30 : 30 + slow] *= 1.2
+        assert len(find_changes(seconds)[1]) == changes, slow
+
+
+def test_a_change_four_records_ago_is_found() -> None:
+    seconds = noise(40, 2)
+    seconds[36:] *= 1.05
+    (change,) = find_changes(seconds)[1]
+    assert change.at == 36
+    assert change.low < 1.05 < change.high
+
+
+def test_short_and_constant_series_have_no_change() -> None:
+    for count in (1, 2, 5, 9, 30):
+        assert not find_changes(np.full(count, 1e-3))[1]
+        assert not find_changes(noise(count, count))[1]
+
+
+def test_windows_cover_all_points_and_only_the_last_holds_the_newest() -> None:
+    for count in (1, WINDOW // 2, WINDOW, WINDOW + 1, 5000):
+        found = windows(count)
+        assert {i for a, b in found for i in range(a, b)} == set(range(count))
+        assert sum(end == count for _, end in found) == 1
+
+
+def test_what_is_found_in_steps_is_what_is_found_at_once() -> None:
+    seconds = noise(1500, 4)
+    for place in (300, 700, 1100, 1490):
+        seconds[place:] *= 1.05
+    memory: dict[bytes, list[int]] = {}
+
+    def remembered(window: np.ndarray) -> list[int]:
+        return memory.setdefault(window.tobytes(), propose(window))
+
+    for count in range(1400, 1501, 7):
+        assert find_changes(seconds[:count], remembered) == find_changes(seconds[:count])
+
+
+def test_one_more_record_is_all_that_is_read_and_looked_at(planted: tuple[World, Path]) -> None:
+    world, folder = planted
+    trends, _ = trends_of(folder)
+    newest = folder / "20991231T000000Z-new.json"
+    document = generated.record(world, len(world.commits) - 1)
+    document["context"]["date"] = "2099-12-31T00:00:00+00:00"
+    newest.write_text(json.dumps(document), encoding="utf-8")
+    with Index(folder) as index:
+        assert index.update(Refusals()) == 1
+        assert index.update(Refusals()) == 0
+    again, looked_at = trends_of(folder)
+    assert looked_at <= len(again) == len(trends)
+    newest.unlink()
+    trends_of(folder)
+
+
+def test_the_index_can_be_damaged_old_or_missing(few: Path) -> None:
+    def points() -> tuple[bytes, list[str]]:
+        with Index(few) as index:
+            index.update(Refusals())
+            return index.content().points["seconds"].tobytes(), index.remarks
+
+    first, remarks = points()
+    assert first
+    assert not remarks
+    path = few / FOLDER / "index.sqlite"
+    path.write_bytes(b"no database" * 1000)
+    seconds, remarks = points()
+    assert seconds == first
+    assert len(remarks) == 1
+    connection = sqlite3.connect(path)
+    connection.execute("pragma user_version = 99")
+    connection.close()
+    seconds, remarks = points()
+    assert seconds == first
+    assert len(remarks) == 1
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"x" * (len(content) - 4096)
+    path.write_bytes(content)
+    assert points()[0] == first
+    shutil.rmtree(few / FOLDER)
+    assert points() == (first, [])
+
+
+def test_changed_and_removed_files_are_followed_and_copies_count_once(few: Path) -> None:
+    def counts() -> tuple[int, int]:
+        with Index(few) as index:
+            read = index.update(Refusals())
+            return read, len(index.content().entries)
+
+    paths = sorted(few.glob("*.json"))
+    assert counts() == (12, 12)
+    shutil.copy(paths[0], few / "copy.json")
+    assert counts() == (1, 12)
+    paths[0].unlink()
+    assert counts() == (0, 12)
+    (few / "copy.json").unlink()
+    assert counts() == (0, 11)
+    document = json.loads(paths[1].read_text(encoding="utf-8"))
+    document["context"]["date"] = "2030-01-01T00:00:00+00:00"
+    paths[1].write_text(json.dumps(document), encoding="utf-8")
+    assert counts() == (1, 11)
+    with Index(few) as index:
+        assert index.content().entries[-1].date == "2030-01-01T00:00:00Z"
+
+
+def test_bad_files_are_told_each_time_and_the_rest_is_used(
+    few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = sorted(few.glob("*.json"))[3]
+    text = good.read_text(encoding="utf-8")
+    date = re.search(r'"date":\s*"[^"]*"', text)
+    assert date
+    (few / "cut.json").write_text(text[:1000], encoding="utf-8")
+    (few / "empty.json").write_text("", encoding="utf-8")
+    (few / "binary.json").write_bytes(bytes(range(256)))
+    (few / "nan.json").write_text(text.replace("0.0", "NaN", 1), encoding="utf-8")
+    (few / "undated.json").write_text(text.replace(date[0], '"date": "today"'), encoding="utf-8")
+    (few / "gone.json").symlink_to(few / "nowhere.json")
+    told = []
+    for _ in range(2):
+        assert main(["history", str(few)]) == 3
+        output = capsys.readouterr()
+        told.append(sorted(output.err.splitlines()))
+        assert "12 records" in output.out
+    assert told[0] == told[1]
+    assert len(told[0]) == 5
+    assert all(line.startswith(f"gemm-report: {few}") for line in told[0])
+
+
+@pytest.mark.parametrize("content", [None, "{}"])
+def test_without_a_record_there_is_no_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "other.json").write_text(content, encoding="utf-8")
+    assert main(["history", str(tmp_path)]) == 3
+    assert capsys.readouterr().err
+
+
+def test_devices_are_kept_apart_and_names_stay_texts(
+    few: Path, ladder_path: Path, tmp_path: Path
+) -> None:
+    document = json.loads(ladder_path.read_text(encoding="utf-8"))
+    name = "<img src=x onerror=alert(1)>/../../up"
+    document["context"]["gemm"]["device"]["name"] = name
+    for row in document["benchmarks"]:
+        if "gemm" in row:
+            row["gemm"]["kernel"] = f"../{name}"
+    (few / "other.json").write_text(json.dumps(document), encoding="utf-8")
+    output = tmp_path / "pages"
+    found = tmp_path / "found.json"
+    assert main(["history", str(few), "-o", str(output), "--json", str(found)]) == 0
+    devices = {series["device"] for series in json.loads(found.read_text())["series"]}
+    assert len(devices) == 2
+    assert {path.parent.name for path in tmp_path.rglob("*.html")} == {"pages", "series"}
+    pages = [path.read_text(encoding="utf-8") for path in output.rglob("*.html")]
+    assert any("onerror" in page for page in pages)
+    assert all("<img" not in page for page in pages)
+
+
+def test_failed_rows_are_gaps(planted: tuple[World, Path]) -> None:
+    world, folder = planted
+    trends, _ = trends_of(folder)
+    shown = ~world.interrupted[:, None] | (np.arange(30) < 15)
+    assert sum(len(t.series.failed) for t in trends) == (world.failed & shown).sum() > 0
+    assert sum(len(t.series.record) for t in trends) == (~world.failed & shown).sum()
+
+
+def test_every_stored_record_can_be_read() -> None:
+    results = Path(__file__).parents[3] / "results"
+    paths = sorted(results.glob("*/*.json"))
+    assert paths
+    for path in paths:
+        for timing in read(path).timings:
+            assert key_of(identity_of(timing.case)) == timing.case

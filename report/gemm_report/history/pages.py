@@ -1,0 +1,282 @@
+"""History in the browser: an overview with a line for each series, and a page for each."""
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gemm_report.history.chart import chart, legend, sparkline
+from gemm_report.history.index import Content, Entry
+from gemm_report.history.suspects import NOTHING, Suspect
+from gemm_report.history.trends import Trend, Turn
+from gemm_report.history.words import change_text, interval_text
+from gemm_report.quantity import quantity
+from gemm_report.record import variant
+from gemm_report.site.markup import Html, joined, tag
+from gemm_report.site.shell import document
+from gemm_report.site.table import Cell, Column, Line, table
+
+# In the overview; the pages of the series have all.
+_NEWEST = 20
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Writes into `folder`. Drivers and commits of the entries are numbered by first appearance."""
+
+    folder: Path
+    content: Content
+    drivers: tuple[str, ...]
+    driver: NDArray[np.int64]
+    commit: NDArray[np.int64]
+
+    @classmethod
+    def into(cls, folder: Path, content: Content) -> "Pages":
+        """Makes the folder."""
+        (folder / "series").mkdir(parents=True, exist_ok=True)
+        settings = [entry.setting for entry in content.entries]
+        drivers = {setting[1] or "not recorded": None for setting in settings}
+        numbers = {driver: i for i, driver in enumerate(drivers)}
+        commits = {setting[-1]: None for setting in settings}
+        of_commit = {commit: i for i, commit in enumerate(commits)}
+        return cls(
+            folder=folder,
+            content=content,
+            drivers=tuple(drivers),
+            driver=np.array([numbers[s[1] or "not recorded"] for s in settings]),
+            commit=np.array([of_commit[s[-1]] for s in settings]),
+        )
+
+    def write_series(self, trend: Trend) -> None:
+        """The page of one series."""
+        path = self.folder / "series" / file_name(trend)
+        path.write_text(self._series_page(trend, path.parent), encoding="utf-8")
+
+    def write_overview(self, trends: Sequence[Trend]) -> Path:
+        """The page that links the others."""
+        path = self.folder / "index.html"
+        path.write_text(self._overview(trends), encoding="utf-8")
+        return path
+
+    def _overview(self, trends: Sequence[Trend]) -> str:
+        entries = self.content.entries
+        incomplete = sum(not entry.complete for entry in entries)
+        said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
+        if incomplete:
+            said += f", {incomplete} of them incomplete"
+        turning = sum(bool(trend.turns) for trend in trends)
+        body = [
+            tag("h1", "GEMM benchmark: history"),
+            tag("p", f"{said}; {len(trends)} series, {turning} with changes", class_="quiet"),
+            self._newest_changes(trends),
+            tag("h2", "Series"),
+            tag("div", _series_table(trends, entries), class_="card"),
+        ]
+        return document("GEMM benchmark: history", tag("div", *body))
+
+    def _newest_changes(self, trends: Sequence[Trend]) -> Html:
+        """By record, the newest first: what came together probably has one reason."""
+        groups: dict[tuple[str, int], list[Turn]] = {}
+        for trend in trends:
+            for turn in trend.turns:
+                where = trend.series.device, int(trend.series.record[turn.change.at])
+                groups.setdefault(where, []).append(turn)
+        columns = [
+            Column("record"),
+            Column("date"),
+            Column("device"),
+            Column("slower", True),
+            Column("faster", True),
+            Column("suspects", hint="the likeliest of each series, and of how many"),
+        ]
+        newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
+        lines = []
+        for device, record in newest:
+            turns = groups[device, record]
+            slower = sum(turn.change.ratio > 1 for turn in turns)
+            told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
+            entry = self.content.entries[record]
+            lines.append(
+                Line(
+                    [
+                        Cell(self._link(entry, self.folder)),
+                        Cell(tag("time", entry.date[:16].replace("T", " "))),
+                        Cell(device),
+                        Cell(str(slower), slower),
+                        Cell(str(len(turns) - slower), len(turns) - slower),
+                        Cell(told),
+                    ]
+                )
+            )
+        if not lines:
+            return tag("p", "No change was found.")
+        title = "Newest changes" if len(groups) > len(lines) else "Changes"
+        listed = tag("div", table(columns, lines, "changes", tools=False), class_="card")
+        return tag("section", tag("h2", title), listed)
+
+    def _series_page(self, trend: Trend, folder: Path) -> str:
+        series, entries = trend.series, self.content.entries
+        body = [
+            tag("p", tag("a", "All series", href="../index.html")),
+            tag("h1", str(series.case)),
+            tag("p", series.device, class_="quiet"),
+            tag("div", tag("dl", *self._facts(trend, folder), class_="facts"), class_="card"),
+            tag(
+                "figure",
+                tag(
+                    "div",
+                    chart(
+                        trend,
+                        self.driver[series.record],
+                        self.commit[series.record],
+                        lambda point: entries[series.record[point]].date,
+                    ),
+                    class_="wide",
+                ),
+                self._legend(trend),
+                class_="figure card",
+            ),
+            tag("h2", "Changes"),
+            self._changes(trend, folder),
+        ]
+        return document(f"{series.case}: history", tag("div", *body))
+
+    def _legend(self, trend: Trend) -> Html:
+        used = np.unique(self.driver[trend.series.record]).tolist()
+        return legend({i: self.drivers[i] for i in used})
+
+    def _facts(self, trend: Trend, folder: Path) -> list[Html]:
+        series = trend.series
+        newest = self.content.entries[trend.newest]
+        state = "far off its level" if trend.strays else "on its level"
+        throttled = float(series.throttled[-1])
+        facts = [
+            ("Newest", f"{quantity(float(series.rates[-1]), 'FLOP/s')}, {state}"),
+            ("Time of one launch", quantity(float(series.seconds[-1]), "s")),
+            ("Record", self._link(newest, folder)),
+            ("Records", str(len(series.record))),
+            ("Failed in", f"{len(series.failed)} records" if len(series.failed) else ""),
+            ("Since the first level", change_text(trend.since_first) if trend.turns else ""),
+            ("Held down", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
+        ]
+        return [tag("div", tag("dt", name), tag("dd", said)) for name, said in facts if said]
+
+    def _changes(self, trend: Trend, folder: Path) -> Html:
+        if not trend.turns:
+            return tag("p", "None was found.")
+        columns = [
+            Column("#", True),
+            Column("last record before"),
+            Column("first record after"),
+            Column("rate before", True),
+            Column("rate after", True),
+            Column("change", True, hint="of the rate"),
+            Column("95 % interval"),
+            Column("suspect"),
+            Column("differs there as well"),
+        ]
+        lines = []
+        entries, record = self.content.entries, trend.series.record
+        for number, turn in enumerate(trend.turns, 1):
+            at, ratio = turn.change.at, turn.change.ratio
+            before, after = (trend.series.flop / trend.levels[number - i].seconds for i in (1, 0))
+            old, new = entries[record[at - 1]], entries[record[at]]
+            lines.append(
+                Line(
+                    [
+                        Cell(str(number), number),
+                        Cell(self._dated(old, folder)),
+                        Cell(self._dated(new, folder)),
+                        Cell(quantity(before, "FLOP/s"), before),
+                        Cell(quantity(after, "FLOP/s"), after),
+                        Cell(change_text(ratio), 1 / ratio),
+                        Cell(interval_text(turn.change)),
+                        Cell(turn.suspect),
+                        Cell("; ".join(map(str, turn.suspects[1:]))),
+                    ]
+                )
+            )
+        return tag("div", table(columns, lines, "changes", tools=False), class_="card")
+
+    def _dated(self, entry: Entry, folder: Path) -> Html:
+        return joined([tag("time", entry.date[:10]), self._link(entry, folder)], " ")
+
+    def _link(self, entry: Entry, folder: Path) -> Html:
+        href = quote(os.path.relpath(entry.path, folder))
+        name = entry.path.name.removesuffix(".gz").removesuffix(".json")
+        mark = Html("") if entry.complete else tag("span", "incomplete", class_="badge warn")
+        return joined([tag("a", name, href=href), mark], " " if mark else "")
+
+
+def file_name(trend: Trend) -> str:
+    """Stays the same when other series come or go; of the name only what is safe everywhere."""
+    series = trend.series
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", str(series.case)).strip("-")[:60]
+    digest = hashlib.sha256(f"{series.device}\0{series.key}".encode()).hexdigest()[:10]
+    return f"{readable}-{digest}.html"
+
+
+def _told(suspects: Sequence[Suspect | None]) -> str:
+    """How many of each kind; in full where all of a kind are the same."""
+    kinds: dict[str, list[str]] = {}
+    for suspect in suspects:
+        kinds.setdefault(suspect.what if suspect else NOTHING, []).append(str(suspect or NOTHING))
+    counted = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    said = ((texts[0] if len(set(texts)) == 1 else what, len(texts)) for what, texts in counted)
+    return "; ".join(f"{text} ({count})" for text, count in said)
+
+
+def _series_table(trends: Sequence[Trend], entries: Sequence[Entry]) -> Html:
+    columns = [
+        Column("kernel", filtered=True),
+        Column("precision", filtered=True),
+        Column("shape"),
+        Column("device", filtered=True),
+        Column("trend", hint="rate over time, higher is faster; the line is the level"),
+        Column("newest", True, hint="FLOP/s"),
+        Column("since first", True, hint="rate of the newest level over that of the first"),
+        Column("changes", True),
+        Column("newest change", True),
+        Column("since"),
+        Column("suspect", filtered=True, hint="what differs at the newest change"),
+    ]
+    return table(columns, [_line(trend, entries) for trend in trends], "series")
+
+
+def _line(trend: Trend, entries: Sequence[Entry]) -> Line:
+    series, case = trend.series, trend.series.case
+    label = variant(case.kernel, case.parameters, case.layout)
+    label = f"EndToEnd/{case.transfer}/{label}" if case.transfer else label
+    newest = trend.turns[-1] if trend.turns else None
+    strays = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
+    rate = quantity(float(series.rates[-1]), "FLOP/s")
+    what = (
+        ("no change",)
+        if newest is None
+        else (newest.suspects[0].what if newest.suspects else NOTHING,)
+    )
+    return Line(
+        [
+            Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
+            Cell(case.precision),
+            Cell(f"{case.m}x{case.n}x{case.k}"),
+            Cell(series.device),
+            Cell(sparkline(trend)),
+            Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
+            Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
+            Cell(str(len(trend.turns)), len(trend.turns)),
+            Cell("") if newest is None else _newest_cell(newest),
+            Cell(tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else ""),
+            Cell(newest.suspect if newest else "", choices=what),
+        ]
+    )
+
+
+def _newest_cell(turn: Turn) -> Cell:
+    return Cell(change_text(turn.change.ratio), 1 / turn.change.ratio)

@@ -1,0 +1,83 @@
+"""One case on one device over time."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gemm_report.history.index import POINT, Content
+from gemm_report.history.reading import identity_of
+from gemm_report.record import Identity
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Its points in the order of time; of each, `record` says in which entry of the index it is.
+
+    `failed` has the records in which there is no time for it.
+    """
+
+    device: str
+    case: Identity
+    key: str
+    flop: float
+    record: NDArray[np.int32]
+    seconds: Floats
+    sm_hz: NDArray[np.float32]
+    throttled: NDArray[np.float32]
+    fingerprint: NDArray[np.uint32]
+    failed: NDArray[np.int32]
+
+    @property
+    def rates(self) -> Floats:
+        """FLOP/s of every point."""
+        return self.flop / self.seconds
+
+
+def series_of(content: Content) -> list[Series]:
+    """Every series, by device and case; those that never had a time are left out."""
+    devices = sorted({entry.device for entry in content.entries})
+    numbers = {device: i for i, device in enumerate(devices)}
+    device = np.array([numbers[entry.device] for entry in content.entries], dtype=np.uint32)
+    points = content.points
+    if not len(points):
+        return []
+    cases = int(points["case"].max()) + 1
+    group = device[content.record] * cases + points["case"]
+    # numpy sorts 16 bits without comparing them.
+    small = len(devices) * cases < 2**16
+    order = np.argsort(group.astype(np.uint16) if small else group, kind="stable")
+    order = order[~np.isnan(points["seconds"][order])]
+    bounds = [0, *(np.flatnonzero(np.diff(group[order])) + 1).tolist(), len(order)]
+    failed = np.isnan(points["seconds"])
+    failed_record, failed_group = content.record[failed], group[failed]
+    record, group = content.record[order], group[order]
+    # numpy is ten times slower at reordering whole points.
+    column = {name: np.take(points[name], order) for name in POINT.names or ()}
+    found = []
+    for start, end in pairwise(bounds):
+        if start == end:
+            continue
+        key, flop = content.cases[int(column["case"][start])]
+        found.append(
+            Series(
+                device=content.entries[record[start]].device,
+                case=identity_of(key),
+                key=key,
+                flop=flop,
+                record=record[start:end],
+                seconds=column["seconds"][start:end],
+                sm_hz=column["sm_hz"][start:end],
+                throttled=column["throttled"][start:end],
+                fingerprint=column["fingerprint"][start:end],
+                failed=failed_record[failed_group == group[start]],
+            )
+        )
+    return sorted(found, key=lambda series: (series.device, _order(series.case)))
+
+
+def _order(case: Identity) -> tuple[str, str, int, str]:
+    return case.kernel, case.precision, case.m * case.n * case.k, str(case)

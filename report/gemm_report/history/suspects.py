@@ -1,0 +1,114 @@
+"""What differs at a change: what it may be put down to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from gemm_report.history.changes import Change
+from gemm_report.history.index import Entry
+from gemm_report.history.reading import SETTINGS
+from gemm_report.history.series import Series
+from gemm_report.quantity import megahertz
+
+NOTHING = "nothing recorded"
+
+# The likeliest first. Where the step is not there in cycles of the clock, code explains nothing.
+_IN_CYCLES = ("fingerprint", *SETTINGS)
+_OF_CLOCK = (
+    "power limit",
+    "clock",
+    "card",
+    "driver",
+    "method",
+    "toolkit",
+    "build",
+    "fingerprint",
+    "commit",
+)
+# On both sides of a change a value has to hold for so many points, or as long as the level does.
+_HELD = 8
+# For the clock: more points of a level know its clock no better.
+_NEAR = 64
+# The share of a step, in logarithms, that may be left of it in cycles.
+_LEFT = 1 / 3
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """`what` was `before` up to the change and `after` from it on."""
+
+    what: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.before} → {self.after}"
+
+
+def suspects(
+    series: Series,
+    change: Change,
+    level: tuple[int, int],
+    entries: Sequence[Entry],
+    fingerprints: Mapping[int, str],
+) -> tuple[Suspect, ...]:
+    """The likeliest first. `level` is where the level before begins and the one after ends."""
+    of_clock = _clock(series, change, level)
+    values: dict[str, Callable[[int], str | None]] = {
+        "fingerprint": lambda i: fingerprints.get(int(series.fingerprint[i])),
+    }
+    for which, name in enumerate(SETTINGS):
+        values[name] = lambda i, which=which: entries[series.record[i]].setting[which]
+    found = {} if of_clock is None else {"clock": of_clock}
+    for name, value in values.items():
+        # A commit need not hold: each record may have its own.
+        held = 1 if name == "commit" else _HELD
+        for place in _places(change, level):
+            if suspect := _changed(name, value, place, level, held):
+                found[name] = suspect
+                break
+    order = _IN_CYCLES if of_clock is None else _OF_CLOCK
+    return tuple(found[name] for name in order if name in found)
+
+
+def _places(change: Change, level: tuple[int, int]) -> list[int]:
+    """Where it is, and beside it if that fits hardly worse."""
+    low, high = max(change.earliest, change.at - 1), min(change.latest, change.at + 1)
+    beside = [place for place in (change.at - 1, change.at + 1) if low <= place <= high]
+    return [place for place in (change.at, *beside) if level[0] < place < level[1]]
+
+
+def _changed(
+    name: str, value: Callable[[int], str | None], place: int, level: tuple[int, int], held: int
+) -> Suspect | None:
+    before = {value(i) for i in range(max(level[0], place - held), place)}
+    after = {value(i) for i in range(place, min(level[1], place + held))}
+    if len(before) != 1 or len(after) != 1 or before == after:
+        return None
+    (old,), (new,) = before, after
+    # What was not recorded once is not known to have been another.
+    return None if old is None or new is None else Suspect(name, *_differing(old, new))
+
+
+def _differing(old: str, new: str) -> tuple[str, str]:
+    """Of lists of as many parts those that differ."""
+    parts = list(zip_longest(old.split(", "), new.split(", ")))
+    if any(None in pair for pair in parts):
+        return old, new
+    before, after = zip(*(pair for pair in parts if pair[0] != pair[1]), strict=True)
+    return ", ".join(before), ", ".join(after)
+
+
+def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | None:
+    before = series.sm_hz[max(level[0], change.at - _NEAR) : change.at]
+    after = series.sm_hz[change.at : min(level[1], change.at + _NEAR)]
+    before, after = before[~np.isnan(before)], after[~np.isnan(after)]
+    if not len(before) or not len(after):
+        return None
+    old, new = float(np.median(before)), float(np.median(after))
+    step = np.log(change.ratio)
+    if abs(step + np.log(new / old)) > _LEFT * abs(step):
+        return None
+    return Suspect("clock", megahertz(old), megahertz(new))

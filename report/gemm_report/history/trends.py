@@ -1,0 +1,172 @@
+"""Every series with its levels, its changes and their suspects; found anew only where points are.
+
+Each series is cut into windows of changes.WINDOW points, from its first point on, that overlap by
+half. What ruptures proposes for a window depends on its points alone, and is kept under a hash of
+them. With one more record therefore one window a series is looked at again, the one that has the
+new point; the test, which weighs all proposals of a series against each other, takes a millisecond
+and is always made in full. So what is found in steps is what is found at once. A record that comes
+later than others which are newer moves all windows behind it: those are looked at again.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemm_report.document import InputError
+from gemm_report.history.changes import Change, Floats, Level, find_changes, propose
+from gemm_report.history.index import Content, window_key
+from gemm_report.history.series import Series
+from gemm_report.history.suspects import NOTHING, Suspect, suspects
+
+Findings = Mapping[bytes, Sequence[int]]
+# Less is not worth a process.
+_POINTS_A_PROCESS = 100_000
+_STRAYS = 4.0
+_RECENT = 100
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A change of a series and what it may be put down to, the likeliest first."""
+
+    change: Change
+    suspects: tuple[Suspect, ...]
+
+    @property
+    def suspect(self) -> str:
+        """The likeliest."""
+        return str(self.suspects[0]) if self.suspects else NOTHING
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A series and what was found in it. `strays` if its newest point is far off its level."""
+
+    series: Series
+    levels: tuple[Level, ...]
+    turns: tuple[Turn, ...]
+    strays: bool
+
+    @property
+    def newest(self) -> int:
+        """The record of its newest point."""
+        return int(self.series.record[-1])
+
+    @property
+    def since_first(self) -> float:
+        """Seconds of the newest level over those of the first."""
+        return self.levels[-1].seconds / self.levels[0].seconds
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What was proposed for windows: all that was used, and what of it is new."""
+
+    used: frozenset[bytes]
+    new: Findings
+
+
+Finish = Callable[[Trend], None]
+
+
+def find_trends(
+    content: Content, series: Sequence[Series], known: Findings, finish: Finish | None = None
+) -> tuple[list[Trend], Memory]:
+    """The trends in the order of `series`; `finish` is called with each, maybe elsewhere."""
+    global _shared
+    workers = min(
+        len(os.sched_getaffinity(0)), sum(len(s.seconds) for s in series) // _POINTS_A_PROCESS
+    )
+    _shared = (content, series, known, finish)
+    if workers <= 1:
+        parts = [_part(range(len(series)))]
+    else:
+        # Here, once, and not in every process.
+        load_libraries()
+        size = max(1, len(series) // (8 * workers))
+        chunks = [range(i, min(i + size, len(series))) for i in range(0, len(series), size)]
+        with ProcessPoolExecutor(workers, initializer=_share, initargs=(_shared,)) as pool:
+            parts = list(pool.map(_part, chunks))
+    found: list[tuple[Level, ...]] = []
+    used: set[bytes] = set()
+    new: dict[bytes, Sequence[int]] = {}
+    for results, part_used, part_new in parts:
+        found += results
+        used |= part_used
+        new |= part_new
+    trends = [Trend(s, *rest) for s, rest in zip(series, found, strict=True)]
+    return trends, Memory(frozenset(used), new)
+
+
+def load_libraries() -> None:
+    """Those that are slow to load; InputError where one is missing."""
+    try:
+        import ruptures  # noqa: F401
+        import scipy.special  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"history needs {error.name}: pip install ruptures scipy") from None
+
+
+_shared: Any = None
+
+
+def _share(value: Any) -> None:
+    global _shared
+    _shared = value
+
+
+def _part(
+    indices: range,
+) -> tuple[list[tuple[Any, ...]], set[bytes], dict[bytes, Sequence[int]]]:
+    content, series, known, finish = _shared
+    used: set[bytes] = set()
+    new: dict[bytes, Sequence[int]] = {}
+
+    def remembered(window: Floats) -> Sequence[int]:
+        key = window_key(window)
+        used.add(key)
+        if key not in known and key not in new:
+            new[key] = propose(window)
+        return known[key] if key in known else new[key]
+
+    results = []
+    for i in indices:
+        trend = find_trend(content, series[i], remembered)
+        if finish is not None:
+            finish(trend)
+        # The series itself stays where it is.
+        results.append((trend.levels, trend.turns, trend.strays))
+    return results, used, new
+
+
+def find_trend(
+    content: Content, series: Series, propose: Callable[[Floats], Sequence[int]] = propose
+) -> Trend:
+    """What is found in one series."""
+    levels, changes = find_changes(series.seconds, propose)
+    bounds = [0, *(level.end for level in levels)]
+    turns = [
+        Turn(
+            change,
+            suspects(
+                series, change, (bounds[i], bounds[i + 2]), content.entries, content.fingerprints
+            ),
+        )
+        for i, change in enumerate(changes)
+    ]
+    return Trend(
+        series, tuple(levels), tuple(turns), _strays(series.seconds[bounds[-2] :][-_RECENT:])
+    )
+
+
+def _strays(seconds: Floats) -> bool:
+    """Whether the last is further from the middle than the others by far."""
+    if len(seconds) < 8:
+        return False
+    logarithms = np.log(seconds)
+    away = np.abs(logarithms - np.median(logarithms))
+    return bool(away[-1] > max(_STRAYS * 1.4826 * np.median(away), 0.01))

@@ -1,0 +1,51 @@
+"""The shell of every page: one file with its style and its script, which asks no network.
+
+A page is made of `markup` (elements), `table` (tables that sort and filter) and `document`, which
+puts page.css and page.js into it. They know these classes:
+
+- `js-only`: hidden where there is no JavaScript, and on paper
+- `card`: a framed box; `quiet`: smaller and paler text; `wide`: scrolls sideways if it must
+- `facts`: a `dl` of short facts side by side; `contents`: a `nav` with links to sections
+- `badge`, with `warn` or `bad`: a word that marks a row
+- `figure`: an SVG with its caption; see `picture.inline`
+"""
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from gemm_report.site.markup import Html, html, joined, tag
+
+
+def document(title: str, body: str) -> str:
+    """The whole page. `body` is markup (`Html`); a plain text is shown as it is."""
+    style, script = _asset("page.css"), _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # The browser itself refuses what the page must not do: load anything, or run another script.
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    head = joined(
+        [
+            tag("meta", charset="utf-8"),
+            tag("meta", http_equiv="Content-Security-Policy", content=policy),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("meta", name="color-scheme", content="light dark"),
+            # Without one a browser would ask the server for it.
+            tag("link", rel="icon", href="data:,"),
+            tag("title", title),
+            tag("style", Html(style)),
+            tag("script", Html(script)),
+        ],
+        "\n",
+    )
+    toggle = tag("button", "Dark", class_="theme js-only", type="button", aria_pressed="false")
+    page = tag("html", tag("head", head), tag("body", toggle, tag("main", html(body))), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("gemm_report.site").joinpath(name).read_text(encoding="utf-8")

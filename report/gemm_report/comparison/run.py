@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from gemm_report.document import RecordError
 from gemm_report.record import Record, Row
 
 
@@ -39,24 +38,14 @@ class Run:
 
 
 def run_of(record: Record) -> Run:
-    """A record's cases. Repetitions of a case are one; a wrong one of them makes it a failed one.
-
-    RecordError where a case is there twice.
-    """
-    cases: dict[str, dict[int, Row]] = {}
+    """A record's cases. Repetitions of a case are one; a wrong one of them makes it a failed one."""
+    cases: dict[str, list[Row]] = {}
     for row in record.rows:
-        repetitions = cases.setdefault(str(row.identity), {})
-        if row.repetition in repetitions:
-            raise RecordError(
-                f"{record.path}: has {row.identity} twice: run gemm_bench again, "
-                "or take one of the two out"
-            )
-        repetitions[row.repetition] = row
+        cases.setdefault(str(row.identity), []).append(row)
     timed: dict[str, Timed] = {}
     untimed: dict[str, str] = {}
     failed: set[str] = set()
-    for name, repetitions in cases.items():
-        rows = list(repetitions.values())
+    for name, rows in cases.items():
         wrong = next((row.failed for row in rows if row.failed is not None), None)
         good = [row for row in rows if row.status == "timed" and row.samples_seconds]
         if wrong is not None:

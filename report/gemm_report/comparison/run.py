@@ -38,7 +38,7 @@ class Run:
 
 
 def run_of(record: Record) -> Run:
-    """A record's cases. Repetitions of a case are one; a wrong one of them makes it a failed one."""
+    """A record's cases. Repetitions of a case are one, which failed if any of them did."""
     cases: dict[str, list[Row]] = {}
     for row in record.rows:
         cases.setdefault(str(row.identity), []).append(row)

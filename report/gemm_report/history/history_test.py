@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sqlite3
+import sys
 from bisect import bisect_left
 from pathlib import Path
 
@@ -274,3 +275,11 @@ def test_every_stored_record_can_be_read() -> None:
     for path in paths:
         for timing in read(path).timings:
             assert key_of(identity_of(timing.case)) == timing.case
+
+
+def test_a_missing_library_is_named(
+    few: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    assert main(["history", str(few)]) == 3
+    assert "pip install ruptures" in capsys.readouterr().err

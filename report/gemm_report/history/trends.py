@@ -101,7 +101,6 @@ def find_trends(
     # The points are those of the series: they need not travel twice.
     background = replace(content, points=content.points[:0], record=content.record[:0])
     if pool is None:
-        load_libraries()
         parts = [_part(background, series, known, finish)]
     else:
         size = -(-len(series) // _PARTS)
@@ -130,6 +129,7 @@ def load_libraries() -> None:
 def _part(
     content: Content, series: Sequence[Series], known: Findings, finish: Finish | None
 ) -> tuple[list[tuple[Any, ...]], set[bytes], dict[bytes, Sequence[int]]]:
+    load_libraries()
     used: set[bytes] = set()
     new: dict[bytes, Sequence[int]] = {}
 

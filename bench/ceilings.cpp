@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "bench/durable.hpp"
 #include "bench/json.hpp"
 #include "bench/record.hpp"
 

@@ -233,11 +233,12 @@ def test_ctrl_c_keeps_what_is_complete(
     out = tmp_path / "record.json"
     arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.1s"]
     arguments.append(f"--benchmark_repetitions={repetitions}")
+    journal = tmp_path / "record.json.journal"
     with subprocess.Popen(
         [BENCH, *arguments, f"--benchmark_out={out}"], stdout=subprocess.PIPE, text=True
     ) as process:
         deadline = time.monotonic() + 60
-        while not (out.exists() and record(out)["benchmarks"]):
+        while not (journal.exists() and '"run_name"' in journal.read_text()):
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
@@ -245,6 +246,7 @@ def test_ctrl_c_keeps_what_is_complete(
         process.send_signal(how)
         process.communicate(timeout=60)
     assert process.returncode == 130
+    assert not journal.exists()
     document = record(out)
     assert document["context"]["gemm"]["complete"] is False
     assert document["benchmarks"]
@@ -488,6 +490,19 @@ def test_names_its_record_after_device_time_and_commit() -> None:
     assert folder
     assert name.endswith(".json")
     assert len(name.split("-")[0]) == len("20260101T000000Z")
+
+
+@pytest.mark.parametrize("switch", ["", "=true"])
+def test_only_aggregates_on_the_console_leaves_the_record_whole(
+    switch: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive", "--benchmark_repetitions=2"]
+    shown = run(*few, f"--benchmark_out={out}", f"--benchmark_display_aggregates_only{switch}")
+    assert "_median" in shown.stdout
+    assert "[1/" not in shown.stdout
+    rows = record(out)["benchmarks"]
+    assert [row["run_type"] for row in rows[:3]] == ["iteration", "iteration", "aggregate"]
 
 
 def test_help_lists_our_options_and_googles() -> None:

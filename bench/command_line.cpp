@@ -32,9 +32,9 @@ std::string google_flag(const std::vector<std::string>& arguments, const std::st
   return value == nullptr ? "" : value;
 }
 
-bool google_lists(const std::vector<std::string>& arguments) {
-  const std::string value = google_flag(arguments, "list_tests");
-  const bool bare = std::ranges::find(arguments, "--benchmark_list_tests") != arguments.end();
+bool google_switch(const std::vector<std::string>& arguments, const std::string& name) {
+  const std::string value = google_flag(arguments, name);
+  const bool bare = std::ranges::find(arguments, "--benchmark_" + name) != arguments.end();
   // As Google Benchmark reads a flag: what begins like "no", "false", "0", or is "off", is not on.
   return bare || (!value.empty() && std::string_view("0fFnN").find(value[0]) == std::string::npos &&
                   value != "off" && value != "Off" && value != "OFF");

@@ -30,8 +30,8 @@ void check_google_flags(const std::vector<std::string>& arguments);
 // leading '-' for the opposite. Throws BadInput for what is no regular expression.
 std::size_t count_matches(const std::vector<std::string>& names, std::string filter);
 
-// Is --benchmark_list_tests on?
-bool google_lists(const std::vector<std::string>& arguments);
+// Is a flag like --benchmark_list_tests on?
+bool google_switch(const std::vector<std::string>& arguments, const std::string& name);
 
 // --benchmark_min_time says how long (0.5, 0.5s) or how often (100x) a row is sampled at least. To
 // Google Benchmark one call is always enough: it holds all the samples.

@@ -25,6 +25,7 @@ std::vector<std::string> publishable(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const auto value = argument.find('=') + 1;
+    if (argument.starts_with("--gemm_tell_record=")) continue;
     if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=")) {
       command.push_back(argument);
       continue;
@@ -36,6 +37,28 @@ std::vector<std::string> publishable(int argc, char** argv) {
     command.push_back(argument.substr(0, value) + kept);
   }
   return command;
+}
+
+// With the name that the record has, whether it was given or found.
+void name_record(std::vector<std::string>& command, const std::filesystem::path& record) {
+  for (std::string& argument : command)
+    if (argument.starts_with("--benchmark_out="))
+      argument = "--benchmark_out=" + record.filename().string();
+}
+
+// Null where the record goes to a pipe or the like. Throws std::runtime_error, before anything is
+// measured, if the record could not be written.
+std::unique_ptr<Journal> open_journal(const std::string& out, const DeviceInfo& device,
+                                      const Options& options) {
+  if (is_stream(out)) return nullptr;
+  const bool folder = out.ends_with('/') || std::filesystem::is_directory(out);
+  auto journal = folder ? std::make_unique<Journal>(out, [&] { return record_name(device); })
+                        : std::make_unique<Journal>(out);
+  recover_journals(journal->record().parent_path(), std::cerr);
+  if (folder) std::cerr << "Record: " << journal->record().string() << "\n";
+  if (options.tell_record)
+    write_atomically(*options.tell_record, journal->record().string() + "\n");
+  return journal;
 }
 
 // --benchmark_context=key=value,key=value, which Google Benchmark hands to its own reporters only.
@@ -57,6 +80,8 @@ void print_help(const char* program) {
       << "  " << program << " --benchmark_filter=EndToEnd     with the copies from and to "
       << "the host\n"
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
+      << "  " << program << " --benchmark_out=results/        keep the record, as "
+      << "results/<device>/<utc>-<commit>.json\n"
       << "  " << program << " --benchmark_list_tests          what there is\n\n"
       << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A "
          "(m x k) * B (k x n).\n"
@@ -113,7 +138,7 @@ void require_rival(const Options& options, Device::Kind kind) {
 }
 
 int run(int argc, char** argv) {
-  const std::vector<std::string> command = publishable(argc, argv);
+  std::vector<std::string> command = publishable(argc, argv);
   Options options = parse_options(argc, argv);
   if (options.help) {
     print_help(command[0].c_str());
@@ -137,9 +162,11 @@ int run(int argc, char** argv) {
   const std::string out = google_flag(google_arguments, "out");
   check_google_flags(google_arguments);
   const bool writes_record = !out.empty();
-  // Google Benchmark empties its output file first and fills it last; ours replaces it after every
-  // case.
-  if (writes_record) google_arguments.emplace_back("--benchmark_out=/dev/null");
+  const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only");
+  if (writes_record) {  // by us, and first (RecordFirst)
+    google_arguments.emplace_back("--benchmark_out=");
+    google_arguments.emplace_back("--benchmark_display_aggregates_only=false");
+  }
   const std::string format = google_flag(google_arguments, "format");
   settle_min_time(google_arguments, options.timing);
 
@@ -151,7 +178,7 @@ int run(int argc, char** argv) {
   if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
   const std::size_t matches = count_cases(cases, filter);
   require_matches(matches, filter, options, device.kind, why_no_gpu);
-  const bool list_only = google_lists(google_arguments);
+  const bool list_only = google_switch(google_arguments, "list_tests");
   if (list_only) {  // nothing is measured for it
     options.ceilings = CeilingsFrom::queried;
     options.watch_seconds = 0;
@@ -161,8 +188,10 @@ int run(int argc, char** argv) {
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 
-  if (writes_record && !list_only) require_writable(out);
   watch_for_interrupt();
+  std::unique_ptr<Journal> journal;
+  if (writes_record && !list_only) journal = open_journal(out, device, options);
+  if (journal) name_record(command, journal->record());
   Suite suite(std::move(backend), options, command);
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
@@ -173,10 +202,12 @@ int run(int argc, char** argv) {
     })->UseManualTime();
   }
 
-  const auto write = [&](const std::string& document) { write_atomically(out, document); };
+  const auto write = [&](const std::string& document) {
+    journal ? journal->finish(document) : write_to_stream(out, document);
+  };
   const auto print = [](const std::string& document) { std::cout << document; };
   const auto extra = custom_context(google_flag(google_arguments, "context"));
-  RecordReporter record(suite, extra, write, write);
+  RecordReporter record(suite, extra, journal.get(), write);
   RecordReporter printed_record(suite, extra, nullptr, print);
   TableReporter table(suite, matches);
   // Google Benchmark's own CSV cannot have a row without counters.
@@ -185,7 +216,8 @@ int run(int argc, char** argv) {
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
       : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
                         : &table;
-  benchmark::RunSpecifiedBenchmarks(display, writes_record ? &record : nullptr);
+  RecordFirst both(record, *display, aggregates_only);
+  benchmark::RunSpecifiedBenchmarks(writes_record ? &both : display);
   const bool failed = suite.results().any_failed() || suite.lost();
   const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;
   if (suite.lost()) {

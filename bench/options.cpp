@@ -170,6 +170,9 @@ const std::vector<Option>& table() {
       {"name_record", "",
        "print <device>/<utc>-<commit>.json, the record's name under results/, and stop",
        [](Options& o, const std::string&) { o.name_record = true; }},
+      {"tell_record", "FILE",
+       "write the record's path to FILE, for who lets --benchmark_out=FOLDER/ find the name",
+       [](Options& o, const std::string& v) { o.tell_record = v; }},
       {"allow_debug", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
   };

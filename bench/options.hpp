@@ -38,6 +38,7 @@ struct Options {
   GivenPeaks peaks;
   bool allow_debug = false;
   bool name_record = false;
+  std::optional<std::string> tell_record;  // a file for the record's path
   bool help = false;
 };
 

@@ -110,7 +110,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
   check_google_flags(arguments);
   const std::string format = google_flag(arguments, "format");
-  const bool list_only = google_lists(arguments);
+  const bool list_only = google_switch(arguments, "list_tests");
   const bool other_plan = !google_flag(arguments, "min_time").empty();
   Probing probing{.plan = plan_for_ceilings()};
   settle_min_time(arguments, probing.plan);

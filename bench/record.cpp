@@ -1,13 +1,9 @@
 #include "bench/record.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
-#include <fstream>
-#include <stdexcept>
 
 #include "bench/json.hpp"
 #include "build_info.hpp"
@@ -318,48 +314,6 @@ std::string utc_now() {
 
 std::string record_name(const DeviceInfo& device) {
   return slug(device.name) + "/" + utc_now() + "-" + build_info::kCommit + ".json";
-}
-
-void write_atomically(const std::filesystem::path& path, const std::string& text) {
-  const auto failed = [&] {
-    return std::runtime_error("cannot write '" + path.string() +
-                              "': check that its folder exists and is writable");
-  };
-  std::error_code error;
-  std::filesystem::path target = path;
-  for (int links = 0; std::filesystem::is_symlink(target, error) && links < 40; ++links)
-    target = target.parent_path() / std::filesystem::read_symlink(target, error);
-  if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error)) {
-    std::ofstream device(target, std::ios::binary);  // a pipe or a terminal is not replaced
-    if (!(device << text << std::flush)) throw failed();
-    return;
-  }
-  std::filesystem::create_directories(target.parent_path(), error);
-  std::filesystem::path temporary = target;
-  temporary += ".part" + std::to_string(getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) std::filesystem::rename(temporary, target, error);
-  if (!file || error) {
-    std::filesystem::remove(temporary, error);
-    throw failed();
-  }
-}
-
-void require_writable(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
-    return;  // a pipe or a terminal takes no file beside it
-  std::filesystem::path probe = path;
-  probe += ".probe";
-  try {
-    write_atomically(probe, "");
-  } catch (const std::runtime_error&) {
-    throw std::runtime_error("cannot write '" + path.string() +
-                             "': check that its folder exists and is writable");
-  }
-  std::filesystem::remove(probe, ignored);
 }
 
 }  // namespace gemm::bench

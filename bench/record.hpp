@@ -2,7 +2,6 @@
 // (results/schema.json).
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -114,12 +113,5 @@ std::string utc_now();
 
 // "nvidia-h200/20261121T020000Z-0123456789ab.json"
 std::string record_name(const DeviceInfo& device);
-
-// Replaces the file in one step and makes missing folders; what is no regular file is written to.
-// Throws std::runtime_error naming the path.
-void write_atomically(const std::filesystem::path& path, const std::string& text);
-
-// The same error before anything is measured, and without touching the file.
-void require_writable(const std::filesystem::path& path);
 
 }  // namespace gemm::bench

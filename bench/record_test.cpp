@@ -3,9 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 namespace gemm::bench {
@@ -82,19 +79,6 @@ TEST(Results, AFailedRowCountsASkippedOneDoesNot) {
   EXPECT_FALSE(results.any_failed());
   results.add("failed", {.which = {&kTiled, kProblem}, .failed = "wrong"});
   EXPECT_TRUE(results.any_failed());
-}
-
-TEST(Record, IsReplacedInOneStepAndMakesItsFolders) {
-  const auto folder = std::filesystem::temp_directory_path() / "gemm_bench_record_test";
-  std::filesystem::remove_all(folder);
-  const auto path = folder / "device" / "record.json";
-  write_atomically(path, "first");
-  write_atomically(path, "second");
-  std::ifstream file(path);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "second");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1);
-  EXPECT_THROW(write_atomically(path / "below-a-file.json", "x"), std::runtime_error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Device, NamesBecomeFolders) {

@@ -242,10 +242,12 @@ bool RecordReporter::ReportContext(const Context& context) {
                    {"num_cpus", context.cpu_info.num_cpus},
                    {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
                    {"caches", caches}});
+  if (journal_ != nullptr) journal_->add(this->context(false), {});
   return true;
 }
 
 void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
+  const std::size_t before = entries_.size();
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
     const bool timed = row == nullptr || row->timed();
     const auto number = [](double value) {
@@ -280,30 +282,39 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
       if (std::isfinite(counter.value)) entry[name] = counter.value;
     entries_.push_back({std::move(entry), row != nullptr ? std::optional(*row) : std::nullopt});
   });
-  if (each_) each_(document(false));
+  if (journal_ == nullptr || entries_.size() == before) return;
+  std::vector<json> finished;
+  for (std::size_t i = before; i < entries_.size(); ++i) finished.push_back(benchmark(entries_[i]));
+  journal_->add(context(false), finished);
 }
 
-void RecordReporter::Finalize() { last_(document(!interrupted() && !suite_.lost())); }
+void RecordReporter::Finalize() {
+  json rows = json::array();
+  for (const Entry& entry : entries_) rows.push_back(benchmark(entry));
+  last_(
+      json{{"context", context(!interrupted() && !suite_.lost())}, {"benchmarks", std::move(rows)}}
+          .dump(1, ' ', false, json::error_handler_t::replace) +
+      "\n");
+}
 
-std::string RecordReporter::document(bool complete) const {
+json RecordReporter::benchmark(const Entry& entry) const {
+  json row = entry.benchmark;
+  if (!entry.row) return row;
+  row["gemm"] = suite_.results().to_json(*entry.row);
+  if (const auto share = suite_.results().of_library(*entry.row)) row["%library"] = 100 * *share;
+  return row;
+}
+
+json RecordReporter::context(bool complete) const {
   json run = suite_.run_to_json();
   run["complete"] = complete;
-  json rows = json::array();
   std::vector<const RegisteredKernel*> kernels;
   for (const Entry& entry : entries_) {
-    json row = entry.benchmark;
-    if (entry.row) {
-      // As late as this, so that every row is held against the fastest library row of the whole
-      // run.
-      row["gemm"] = suite_.results().to_json(*entry.row);
-      if (const auto share = suite_.results().of_library(*entry.row))
-        row["%library"] = 100 * *share;
-      const RegisteredKernel* kernel = entry.row->which.kernel;
-      if (std::ranges::none_of(kernels,
-                               [&](const auto* other) { return other->name == kernel->name; }))
-        kernels.push_back(kernel);
-    }
-    rows.push_back(std::move(row));
+    if (!entry.row) continue;
+    const RegisteredKernel* kernel = entry.row->which.kernel;
+    if (std::ranges::none_of(kernels,
+                             [&](const auto* other) { return other->name == kernel->name; }))
+      kernels.push_back(kernel);
   }
   std::ranges::stable_sort(kernels, {}, [](const auto* kernel) { return kernel->rung; });
   for (const RegisteredKernel* kernel : kernels)
@@ -315,9 +326,23 @@ std::string RecordReporter::document(bool complete) const {
                               {"source", kernel->source}});
   json context = context_;
   context["gemm"] = std::move(run);
-  return json{{"context", std::move(context)}, {"benchmarks", std::move(rows)}}.dump(
-             1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  return context;
+}
+
+bool RecordFirst::ReportContext(const Context& context) {
+  return record_.ReportContext(context) && console_.ReportContext(context);
+}
+
+void RecordFirst::ReportRuns(const std::vector<Run>& runs) {
+  record_.ReportRuns(runs);
+  const bool hidden =
+      aggregates_only_ && !runs.empty() && is_row(runs[0]) && runs[0].repetitions > 1;
+  if (!hidden) console_.ReportRuns(runs);
+}
+
+void RecordFirst::Finalize() {
+  console_.Finalize();  // has its say even if the record cannot be written
+  record_.Finalize();
 }
 
 }  // namespace gemm::bench

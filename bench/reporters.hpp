@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench/journal.hpp"
 #include "bench/suite.hpp"
 
 namespace gemm::bench {
@@ -45,30 +46,49 @@ class TimedRowsReporter : public benchmark::BenchmarkReporter {
   benchmark::BenchmarkReporter* inner_ = benchmark::CreateDefaultDisplayReporter();  // not ours
 };
 
-// The record, handed on whole after every case, so that a run that is killed loses at most the case
-// it was at.
+// The record, handed on whole at the end; until then every row is in the journal as soon as it is
+// there.
 class RecordReporter : public benchmark::BenchmarkReporter {
  public:
   using Sink = std::function<void(const std::string& document)>;
 
-  // The keys of `extra` join the context.
-  RecordReporter(Suite& suite, nlohmann::ordered_json extra, Sink each, Sink last)
-      : suite_(suite), context_(std::move(extra)), each_(std::move(each)), last_(std::move(last)) {}
+  // The keys of `extra` join the context. `journal` may be null.
+  RecordReporter(Suite& suite, nlohmann::ordered_json extra, Journal* journal, Sink last)
+      : suite_(suite), context_(std::move(extra)), journal_(journal), last_(std::move(last)) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;
 
  private:
-  std::string document(bool complete) const;
-
-  Suite& suite_;
-  nlohmann::ordered_json context_;
   struct Entry {
     nlohmann::ordered_json benchmark;
     std::optional<Row> row;  // of an iteration row
   };
+  // Both as of now: every row is held against the fastest library row so far.
+  nlohmann::ordered_json context(bool complete) const;
+  nlohmann::ordered_json benchmark(const Entry& entry) const;
+
+  Suite& suite_;
+  nlohmann::ordered_json context_;
   std::vector<Entry> entries_;
-  Sink each_, last_;
+  Journal* journal_;
+  Sink last_;
+};
+
+// The record before the console, so that what is shown as finished is in the journal. Google
+// Benchmark would have it the other way round; to it the two are one console.
+class RecordFirst : public benchmark::BenchmarkReporter {
+ public:
+  RecordFirst(RecordReporter& record, benchmark::BenchmarkReporter& console, bool aggregates_only)
+      : record_(record), console_(console), aggregates_only_(aggregates_only) {}
+  bool ReportContext(const Context& context) override;
+  void ReportRuns(const std::vector<Run>& runs) override;
+  void Finalize() override;
+
+ private:
+  RecordReporter& record_;
+  benchmark::BenchmarkReporter& console_;
+  bool aggregates_only_;  // on the console, where there are any
 };
 
 }  // namespace gemm::bench

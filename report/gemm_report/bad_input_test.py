@@ -1,13 +1,20 @@
 """Whatever file is given: a record, or one line that says what is wrong and what to do."""
 
 import copy
+import errno
+import gzip
 import json
+import os
+import subprocess
+import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gemm_report import document
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.document import RecordError
 from gemm_report.record import read_record
@@ -58,6 +65,10 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         "record has schema 2, this gemm_report knows up to 1: update gemm_report",
     ),
     "older": (lambda text: text.replace('"schema": 1', '"schema": 0'), "the first is 1"),
+    "endless name": (
+        lambda text: text.replace('"Tiled"', f'"{"x" * 1001}"'),
+        "has a text of more than 1000 characters",
+    ),
     "new precision": (lambda text: text.replace('"bf16"', '"fp8"'), "'fp8', not one of f32, tf32"),
     "deep": (lambda text: "[" * 200_000, "nested too deeply"),
 }
@@ -80,6 +91,150 @@ def test_bad_input_gives_one_line_and_exit_3(
     assert str(path) in output.err
     assert expected in output.err
     assert {each.name for each in tmp_path.iterdir()} <= {"record.json"}
+
+
+# What is a record all the same.
+HARMLESS: dict[str, Callable[[str], bytes]] = {
+    "byte order mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "Windows line ends": lambda text: text.replace("\n", "\r\n").encode(),
+    "keys that nobody knows": lambda text: text.replace("{", '{"surplus": [{}],', 1).encode(),
+    "half a character": lambda text: text.replace("Test GPU", "Test \\ud800 GPU").encode(),
+    "escape sequences": lambda text: text.replace("Test GPU", "\\u001b[31m\\n\\u0000").encode(),
+}
+
+
+@pytest.mark.parametrize("case", HARMLESS)
+def test_what_does_no_harm_is_read(
+    case: str, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "record.json"
+    path.write_bytes(HARMLESS[case](gpu_path.read_text(encoding="utf-8")))
+    record = read_record(path)
+    assert record.device.name.isprintable()
+    assert len(record.rows) == len(read_record(gpu_path).rows)
+    output = tmp_path / "summary.csv"
+    assert main(["export", str(path), "--format", "csv", "-o", str(output)]) == 0
+    assert record.device.name in output.read_text(encoding="utf-8")
+    assert capsys.readouterr().err == ""
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(RecordError) as refused:
+        read_record(path)
+    said = str(refused.value)
+    assert str(path) in said
+    assert "\n" not in said
+    return said
+
+
+def test_a_case_that_comes_twice_is_refused(gpu_path: Path, tmp_path: Path) -> None:
+    document = json.loads(gpu_path.read_text(encoding="utf-8"))
+    document["benchmarks"].insert(3, document["benchmarks"][0])
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert "has NaiveUncoalesced/f32/256x256x256 twice" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["record.json", "record.json.gz"])
+def test_a_file_that_is_too_large_is_refused_unread(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.truncate(2**30)
+    assert peak_memory(path) < 2**20
+    assert "has more than 128 MiB" in refusal(path)
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused_in_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "LARGEST_FILE", 2**22)
+    path = tmp_path / "record.json.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(64):
+            file.write(bytes(2**20))
+    assert path.stat().st_size < 2**17
+    assert peak_memory(path) < 2**24
+    assert "has more than 4 MiB" in refusal(path)
+
+
+def peak_memory(path: Path) -> int:
+    tracemalloc.start()
+    try:
+        refusal(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop)
+    dangling = tmp_path / "dangling.json"
+    dangling.symlink_to(tmp_path / "nowhere")
+    assert "is no file but a device or a pipe" in within_seconds(pipe)
+    assert "is no file but a device or a pipe" in within_seconds(Path("/dev/zero"))
+    assert "cannot be read (Too many levels of symbolic links)" in refusal(loop)
+    assert "no such file" in refusal(dangling)
+    assert "no such file" in refusal(dangling / "record.json")
+    assert "Not a directory" in refusal(Path(__file__) / "record.json")
+    assert "File name too long" in refusal(tmp_path / ("x" * 300))
+
+
+def within_seconds(path: Path) -> str:
+    """Of a process, since one that waits for ever would take the tests with it."""
+    done = run(["figures", str(path)])
+    assert done.returncode == BAD_INPUT
+    assert done.stdout == b""
+    return done.stderr.decode()
+
+
+def run(arguments: list[str], record: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    """The command with `record` in a pipe as its standard input."""
+    command = [sys.executable, "-m", "gemm_report", *arguments]
+    folder = Path(__file__).parents[1]
+    return subprocess.run(
+        command, input=record, capture_output=True, check=False, timeout=60, cwd=folder
+    )
+
+
+def test_a_record_may_come_through_a_pipe(gpu_path: Path, tmp_path: Path) -> None:
+    output = tmp_path / "all.csv"
+    arguments = ["export", "/dev/stdin", "--format", "csv", "-o", str(output)]
+    assert run(arguments, gpu_path.read_bytes()).returncode == 0
+    assert len(output.read_text(encoding="utf-8").splitlines()) > len(read_record(gpu_path).rows)
+    assert b"/dev/stdin: the file is empty" in run(arguments, b"").stderr
+
+
+def test_a_file_that_may_not_be_read_is_refused(
+    gpu_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(name: str, flags: int) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+    # Who runs the tests may be allowed to read everything.
+    monkeypatch.setattr(document, "_without_waiting", forbidden)
+    assert "cannot be read (Permission denied)" in refusal(gpu_path)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["seeds", "--help"], ["seeds", "{record}"]])
+def test_a_reader_that_has_gone_is_no_reason_for_a_traceback(
+    arguments: list[str], gpu_path: Path, tmp_path: Path
+) -> None:
+    arguments = [each.format(record=gpu_path) for each in arguments]
+    arguments += ["-o", str(tmp_path / "seeds.md")] * ("seeds" in arguments)
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "gemm_report", *arguments]
+    folder = Path(__file__).parents[1]
+    done = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60, cwd=folder
+    )
+    os.close(writer)
+    # argparse says nothing of its own accord.
+    told = b"" if "--help" in arguments else b"gemm-report: output: its reader has gone\n"
+    assert done.stderr == told
 
 
 def test_a_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

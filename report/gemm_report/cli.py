@@ -7,7 +7,20 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gemm_report.commands import calibrate, figures, history, kernels, readme, report, seeds, tune
+from gemm_report.commands import (
+    calibrate,
+    compare,
+    export,
+    figures,
+    gate,
+    history,
+    kernels,
+    readme,
+    recover,
+    report,
+    seeds,
+    tune,
+)
 from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
 
@@ -22,6 +35,10 @@ COMMANDS = {
     "seeds": seeds,
     "tune": tune,
     "calibrate": calibrate,
+    "compare": compare,
+    "gate": gate,
+    "export": export,
+    "recover": recover,
 }
 
 BAD_INPUT = 3
@@ -32,16 +49,22 @@ examples:
   gemm-report figures before.json after.json -o comparison
   gemm-report report results/h200/20250131T120000Z-0123abc.json
   gemm-report history results -o build/history
+  gemm-report figures new.json --versus old.json --only roofline
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
   gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
+  gemm-report compare before.json after.json
+  gemm-report gate results --baseline main
+  gemm-report export results --format parquet -o all.parquet
+  gemm-report recover results
 
 exit codes:
   0  done
-  1  readme or kernels --check: the file is not what the record gives
+  1  readme or kernels --check: the file is not what the record gives; compare or gate: a regression
+  2  compare or gate --strict: ambiguous cases, and no regression
   3  bad input or usage: one line on standard error says which file, and what to do
 """
 
@@ -50,11 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
     # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
     with printable_output(), warnings.catch_warnings(action="ignore"):
-        options = _parser().parse_args(arguments)
         try:
-            code = options.run(options)
-            sys.stdout.flush()
-            return code
+            return _done(arguments)
         except InputError as error:
             message = str(error)
         except BrokenPipeError:
@@ -65,6 +85,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             message = printable(f"{error.filename or 'output'}: {error.strerror or error}")
         print(f"gemm-report: {message}", file=sys.stderr)
         return BAD_INPUT
+
+
+def _done(arguments: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+        return options.run(options)
+    finally:
+        sys.stdout.flush()
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,8 +1,9 @@
 """The stored records that the tests read."""
 
 import dataclasses
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,33 @@ def chromium() -> Iterator[Any]:
     service = webdriver.ChromeService(executable_path=driver)
     with webdriver.Chrome(options=options, service=service) as started:
         yield started
+
+
+@pytest.fixture
+def rewritten(gpu_path: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Writes gpu_path under a name, every time and clock scaled, after `change` was made to it."""
+
+    def write(
+        name: str,
+        factor: float = 1.0,
+        change: Callable[[Any], object] = lambda document: None,
+        clock: float = 1.0,
+    ) -> Path:
+        document = json.loads(gpu_path.read_text(encoding="utf-8"))
+        for benchmark in document["benchmarks"]:
+            row = benchmark.get("gemm")
+            if row and row["seconds"]:
+                row["seconds"] = {key: factor * value for key, value in row["seconds"].items()}
+                row["samples_seconds"] = [factor * each for each in row["samples_seconds"]]
+                row["samples_sm_hz"] = [clock * hz for hz in row.get("samples_sm_hz", [])]
+                for key in ("sm_hz", "sm_hz_by_timer"):
+                    if row["clocks"] and row["clocks"][key]:
+                        readings = row["clocks"][key].items()
+                        row["clocks"][key] = {what: clock * hz for what, hz in readings}
+        change(document)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return path
+
+    return write

@@ -19,6 +19,10 @@ from gemm_report.terminal import printable
 _SMALLEST, _LARGEST = 1e-60, 1e60
 _LARGEST_INTEGER = 2**63 - 1
 
+# The longest reasons have some hundred characters. A figure in which a name had a hundred thousand
+# took minutes to draw.
+_LONGEST_TEXT = 1000
+
 # A record of a thousand rows has 10 MB; what is a dozen times larger is something else.
 LARGEST_FILE = 128 * 2**20
 _CHUNK = 2**20
@@ -71,6 +75,8 @@ class Object:
         # In Python True is an int; in a record it is not a number.
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             self.complain(key, f"has the wrong type ({type(value).__name__})")
+        if len(key) > _LONGEST_TEXT or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
+            self.complain(key, f"has a text of more than {_LONGEST_TEXT} characters")
         # One that may have a point as well is held against the range of what can be measured.
         if isinstance(value, int) and float not in kinds and not abs(value) <= _LARGEST_INTEGER:
             self.complain(key, f"is {_short(value)}, not a number of 64 bits")
@@ -151,6 +157,10 @@ class Object:
                 raise RecordError(f"{self.path}: {place} is not an object: {self.kind.advice}")
         return [Object(self.path, self.kind, place, value) for place, value in places]
 
+    def children_or_empty(self, key: str) -> list["Object"]:
+        """The same; none where there is no such key, or null."""
+        return [] if self.values.get(key) is None else self.children(key)
+
     def or_else(self, **defaults: Any) -> "Object":
         """The same with what it has for keys that earlier files lack."""
         return Object(self.path, self.kind, self.place, {**defaults, **self.values})
@@ -182,10 +192,22 @@ def read_json(path: Path, kind: Kind) -> Any:
 
 def read_text(path: Path, kind: Kind) -> str:
     """What a file or a pipe holds, packed or not; RecordError where it is no text, or too much."""
-    name = kind.name
     try:
         # Programs of Windows put a mark before UTF-8.
-        text = _bytes(path).decode("utf-8-sig")
+        text = read_bytes(path, kind).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        name = kind.name
+        raise RecordError(f"{path}: is no {name} (not UTF-8 text): give a {name}") from None
+    if not text.strip():
+        raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
+    return text
+
+
+def read_bytes(path: Path, kind: Kind) -> bytes:
+    """The same without looking at it."""
+    name = kind.name
+    try:
+        return _bytes(path)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file: give the path of a {name}") from None
     except IsADirectoryError:
@@ -195,11 +217,6 @@ def read_text(path: Path, kind: Kind) -> str:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
-    except UnicodeDecodeError:
-        raise RecordError(f"{path}: is no {name} (not UTF-8 text): give a {name}") from None
-    if not text.strip():
-        raise RecordError(f"{path}: the file is empty: run {kind.maker} again")
-    return text
 
 
 def parse_json(

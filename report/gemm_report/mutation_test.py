@@ -23,6 +23,13 @@ from hypothesis import strategies as st  # noqa: E402
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main  # noqa: E402
 from gemm_report.conftest import TESTDATA  # noqa: E402
+from gemm_report.exchange.foreign_test import (  # noqa: E402
+    GOOGLE,
+    nvbench,
+    samples,
+    state,
+    summary,
+)
 
 # Where it was never imported, matplotlib makes itself a folder then.
 pytest.importorskip("gemm_report.figures.write")
@@ -46,22 +53,39 @@ class Use:
 
     arguments: Callable[[Place], Sequence[str]]
     examples: int
+    # Of complaints: one about the record, and where a folder has nothing else, one about that.
+    lines: int = 1
 
 
-# A new command is a line here.
+# By command and, where it has several ways, a word for the way. A new command is a line here.
 USES: Mapping[str, Use] = {
-    "figures": Use(lambda at: [at.record, "-o", f"{at.out}/figures"], 6),
+    "figures": Use(lambda at: [at.record, "-o", f"{at.out}/figures"], 4),
+    "report": Use(lambda at: [at.record, "-o", f"{at.out}/report"], 4),
     "readme": Use(
-        lambda at: [at.record, "--readme", f"{at.out}/README.md", "--pictures", at.out], 6
+        lambda at: [at.record, "--readme", f"{at.out}/README.md", "--pictures", at.out], 4
     ),
     "kernels": Use(
-        lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 6
+        lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 4
     ),
-    "seeds": Use(lambda at: [at.record, "-o", f"{at.out}/seeds.md"], 40),
+    "seeds": Use(lambda at: [at.record, "-o", f"{at.out}/seeds.md"], 30),
     "tune": Use(
-        lambda at: [at.record, "-o", f"{at.out}/tune", "--write", f"{at.out}/tuned.inc"], 6
+        lambda at: [at.record, "-o", f"{at.out}/tune", "--write", f"{at.out}/tuned.inc"], 4
     ),
-    "calibrate": Use(lambda at: [at.record, at.good, "-o", f"{at.out}/noise.json"], 40),
+    "calibrate": Use(lambda at: [at.record, at.good, "-o", f"{at.out}/noise.json"], 30),
+    "compare": Use(lambda at: [at.record, at.good, "--json", f"{at.out}/verdicts.json"], 30),
+    "gate": Use(
+        lambda at: [at.folder, "--baseline", at.good, "--markdown", f"{at.out}/comment.md"], 30, 2
+    ),
+    "export": Use(lambda at: [at.folder, "--format", "csv", "-o", f"{at.out}/all.csv"], 30),
+    "export parquet": Use(
+        lambda at: [at.record, "--format", "parquet", "-o", f"{at.out}/all.parquet"], 30
+    ),
+    "export github-action-benchmark": Use(
+        lambda at: [at.record, "--format", "github-action-benchmark", "-o", f"{at.out}/a.json"], 30
+    ),
+    "export otava": Use(
+        lambda at: [at.record, at.good, "--format", "otava", "-o", f"{at.out}/all.csv"], 30
+    ),
 }
 
 
@@ -86,6 +110,14 @@ def tiny() -> dict[str, Any]:
 
 
 TINY = tiny()
+
+FOREIGN = [
+    json.loads(GOOGLE),
+    nvbench(
+        state(1, [summary("nv/cold/time/gpu/mean", "1e-3"), samples("good.json", 3)]),
+        state(2, None, is_skipped=True, skip_reason="too small"),
+    ),
+]
 
 PAGES = {
     "README.md": ("picture", "table"),
@@ -164,9 +196,9 @@ class Damaged:
 
 
 @st.composite
-def changed_records(draw: st.DrawFn) -> Damaged:
-    """JSON that is a record but for some of its keys, values and rows."""
-    document = copy.deepcopy(TINY)
+def changed(draw: st.DrawFn, documents: Sequence[dict[str, Any]]) -> Damaged:
+    """One of these but for some of its keys, values and rows."""
+    document = copy.deepcopy(draw(st.sampled_from(documents)))
     what = []
     for _ in range(draw(st.integers(1, 3))):
         ways = list(places(document))
@@ -285,11 +317,12 @@ def code_of(command: str, content: bytes, name: str) -> int:
             contextlib.redirect_stderr(complained),
             WRITES.watched() as written,
         ):
-            code = main([command, *USES[command].arguments(at)])
+            code = main([command.split()[0], *USES[command].arguments(at)])
         assert code in range(4)
         complaint = complained.getvalue()
         assert "Traceback" not in complaint
-        assert code != BAD_INPUT or complaint.count("\n") == 1, complaint
+        if code == BAD_INPUT:
+            assert 1 <= complaint.count("\n") <= USES[command].lines, complaint
         for text in (said.getvalue(), complaint):
             assert all(line.isprintable() for line in text.split("\n"))
             text.encode("utf-8")
@@ -308,17 +341,21 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def test_every_command_is_tried() -> None:
-    assert USES.keys() == COMMANDS.keys()
+    assert {command.split()[0] for command in USES} == COMMANDS.keys()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", USES)
 def test_a_sound_record_is_taken_by(command: str) -> None:
     content = json.dumps({**TINY, "surplus": 1}).encode()
     assert code_of(command, content, "record.json") == 0
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("damage", [changed_records(), damaged_bytes()], ids=["values", "bytes"])
+@pytest.mark.parametrize("command", USES)
+@pytest.mark.parametrize(
+    "damage",
+    [changed([TINY]), damaged_bytes(), changed(FOREIGN)],
+    ids=["values", "bytes", "foreign"],
+)
 def test_no_damage_ends_in_a_traceback(command: str, damage: st.SearchStrategy[Damaged]) -> None:
     examples = USES[command].examples
 

@@ -44,3 +44,11 @@ def times(factor: float | None) -> str:
 def percent(fraction: float | None) -> str:
     """For example 73.1 %, and a dash where nothing is known."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+def change(ratio: float) -> str:
+    """For example +3.10 %; of what is far off, the factor."""
+    if not 0.1 < ratio < 10:
+        return f"×{ratio:.3g}"
+    # Not -0.00.
+    return f"{round(100 * (ratio - 1), 2) + 0.0:+.2f} %"

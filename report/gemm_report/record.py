@@ -81,7 +81,8 @@ class MeasuredCeiling:
             bytes_per_second=self.bytes_per_second,
             origin="measured",
             source=self.what,
-            clock_hz=self.sm_hz if self.flop_per_second else None,
+            # Neither DRAM nor the link to the host runs with the clock of the multiprocessors.
+            clock_hz=None if self.name.startswith(("DRAM_", "PCIe_")) else self.sm_hz,
         )
 
 
@@ -156,11 +157,15 @@ class Roof:
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the result is from the reference; None where that is not finite."""
+    """How far the result is from the reference; None where that is not finite.
+
+    `bound` is that of the element that comes closest to its own, and `of_bound` how close that is.
+    """
 
     max_error: float | None
     bound: float | None
     passed: bool
+    of_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -254,7 +259,9 @@ class Row:
     end_to_end: EndToEnd | None = None
     fingerprint: str | None = None
     device_code: tuple[DeviceCode, ...] = ()
+    samples_sm_hz: tuple[float, ...] = ()
     device_kernels: tuple[str, ...] = ()
+    samples_throttled: tuple[bool, ...] = ()
 
     @property
     def identity(self) -> Identity:
@@ -368,17 +375,20 @@ class Record:
         known = [c for c in self.ceilings if c.bytes_per_second]
         return sorted(known, key=lambda c: -(c.bytes_per_second or 0))
 
-    def measured_compute_roof(self, precision: str) -> Ceiling | None:
-        """The highest that was measured on values like those of the kernels."""
+    def measured_compute_roofs(self, precision: str) -> list[Ceiling]:
+        """What was measured on values like those of the kernels, highest first."""
         measured = [
-            ceiling
+            ceiling.roof
             for ceiling in self.measured_ceilings
             if ceiling.arithmetic == precision and ceiling.flop_per_second
             # Zeros need less power: no kernel that is timed here could have that clock.
             if ceiling.fill != "zeros"
         ]
-        best = max(measured, key=lambda c: c.flop_per_second or 0, default=None)
-        return best and best.roof
+        return sorted(measured, key=lambda c: -(c.flop_per_second or 0))
+
+    def measured_compute_roof(self, precision: str) -> Ceiling | None:
+        """The highest of them."""
+        return next(iter(self.measured_compute_roofs(precision)), None)
 
     def measured_memory_roof(self, level: str = "DRAM") -> Ceiling | None:
         """What reading a level was seen to reach; where it was not read, the best of the rest."""
@@ -554,7 +564,9 @@ def _row(benchmark: Object) -> Row:
         end_to_end=None,
         fingerprint=None,
         device_code=[],
+        samples_sm_hz=[],
         device_kernels=[],
+        samples_throttled=[],
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -591,6 +603,7 @@ def _row(benchmark: Object) -> Row:
             max_error=verification.finite_or_none("max_error"),
             bound=verification.finite_or_none("bound"),
             passed=verification.take("passed", bool),
+            of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
         ),
         skipped=row.take("skipped", str, NoneType),
         failed=row.take("failed", str, NoneType),
@@ -616,8 +629,20 @@ def _row(benchmark: Object) -> Row:
         end_to_end=end_to_end and _end_to_end(end_to_end),
         fingerprint=row.take("fingerprint", str, NoneType),
         device_code=tuple(_device_code(code) for code in row.children("device_code")),
+        samples_sm_hz=row.positives("samples_sm_hz"),
         device_kernels=row.texts("device_kernels"),
+        samples_throttled=_throttled(row),
     )
+
+
+def _throttled(row: Object) -> tuple[bool, ...]:
+    """Of each sample, or empty where nobody watched."""
+    values = row.take("samples_throttled", list)
+    if not all(isinstance(value, bool) for value in values):
+        row.complain("samples_throttled", "has something other than true and false")
+    if values and len(values) != len(row.take("samples_seconds", list)):
+        row.complain("samples_throttled", "is not as long as samples_seconds")
+    return tuple(values)
 
 
 def _device_code(code: Object) -> DeviceCode:

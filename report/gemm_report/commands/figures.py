@@ -4,10 +4,23 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from gemm_report.document import RecordError
+from gemm_report.document import InputError, RecordError
 from gemm_report.record import Record, read_record
 
 HELP = "write the figures of records (PNG, SVG, CSV) and summary.md"
+
+EPILOG = """\
+examples:
+  gemm-report figures results/h200/20250131T120000Z-0123abc.json
+  gemm-report figures new.json --versus old.json --only roofline
+  gemm-report figures settled.json --versus burst.json --only burst
+  gemm-report figures record.json --distribution 'cuBLAS.*/4096x' --only distribution
+  gemm-report figures llm.json --shapes 'Tiled/tile:32/' --only shapes
+
+exit codes:
+  0  done
+  3  bad input or usage: one line on standard error
+"""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -21,24 +34,66 @@ def add(command: argparse.ArgumentParser) -> None:
         help="where to write; a folder in it for each record if there are several "
         "(default: a folder beside each record, named like it)",
     )
+    command.add_argument(
+        "--versus",
+        type=Path,
+        metavar="OLD",
+        help="an older record of this device: the roofline gets arrows from it to RECORD; of a "
+        "burst and a settled record there is a figure 'burst'",
+    )
+    command.add_argument(
+        "--only", metavar="NAMES", help="these figures, separated by commas, and no summary.md"
+    )
+    command.add_argument(
+        "--distribution",
+        metavar="FILTER",
+        help="regular expression: rows whose samples are drawn, by the names of their benchmarks "
+        "(default: those that vary most)",
+    )
+    command.add_argument(
+        "--shapes",
+        metavar="FILTER",
+        help="regular expression: rows of the map over m and n (default: our kernels)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Does it; the exit code."""
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.write import write_figures
+    from gemm_report.figures.versus import check_device
+    from gemm_report.figures.write import Choice, drawings, write_figures
     from gemm_report.texts.summary import summary
 
     records = [read_record(path) for path in options.records]
     folders = [folder_of(record, records, options.output) for record in records]
-    looks_of_all = looks(records)
+    versus = read_record(options.versus) if options.versus else None
+    if versus:
+        for record in records:
+            check_device(record, versus)
+    choice = Choice(versus, options.distribution, options.shapes)
+    wanted = options.only and [name.strip() for name in options.only.split(",")]
+    for record in records:
+        check_names(record, list(drawings(record, choice)), wanted)
+    # The last record that has a kernel says on which rung it stands: not the old one.
+    looks_of_all = looks([*([versus] if versus else []), *records])
     for record, folder in zip(records, folders, strict=True):
-        paths = write_figures(record, looks_of_all, folder)
-        page = folder / "summary.md"
-        page.write_text(summary(record), encoding="utf-8")
-        for path in [*paths, page]:
+        paths = write_figures(record, looks_of_all, folder, choice, wanted)
+        if not wanted:
+            page = folder / "summary.md"
+            page.write_text(summary(record), encoding="utf-8")
+            paths.append(page)
+        for path in paths:
             print(path)
     return 0
+
+
+def check_names(record: Record, names: Sequence[str], wanted: Sequence[str] | None) -> None:
+    """InputError where a figure is wanted that `record` has no data for."""
+    for name in wanted or ():
+        if name not in names:
+            raise InputError(
+                f"--only={name}: {record.path} has no such figure: choose among {', '.join(names)}"
+            )
 
 
 def folder_of(record: Record, records: Sequence[Record], output: Path | None) -> Path:

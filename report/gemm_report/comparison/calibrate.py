@@ -4,33 +4,17 @@ The spread between fresh processes is what makes false alarms; that inside one i
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
 from gemm_report.columns import columns
+from gemm_report.comparison.conditions import CONDITIONS, options_of
 from gemm_report.comparison.noise import SCHEMA
 from gemm_report.document import RecordError
 from gemm_report.ladder import drawn_rows
 from gemm_report.record import Part, Record, Row, variant
-
-# In what records have to be equal.
-_SAME: Mapping[str, Callable[[Record], object]] = {
-    "commit": lambda record: record.commit,
-    "build type": lambda record: record.build_type,
-    "device": lambda record: record.device.name,
-    "uuid_hash": lambda record: record.device.uuid_hash,
-    "driver": lambda record: record.device.driver,
-    "runtime": lambda record: record.device.runtime,
-    "power limit": lambda record: record.device.power_limit_w,
-    "command": lambda record: " ".join(_options(record)),
-    "fill": lambda record: record.method.fill,
-    "test": lambda record: record.method.test,
-    "state": lambda record: record.method.state,
-    "cache": lambda record: record.method.cache,
-    "target": lambda record: record.method.target,
-}
 
 
 def calibration(records: Sequence[Record]) -> dict[str, Any]:
@@ -45,7 +29,7 @@ def calibration(records: Sequence[Record]) -> dict[str, Any]:
         "schema": SCHEMA,
         "commit": first.commit,
         "build_type": first.build_type,
-        "command": _options(first),
+        "command": options_of(first),
         "device": {
             "kind": first.device.kind,
             "name": first.device.name,
@@ -116,17 +100,12 @@ def _check_all(records: Sequence[Record]) -> None:
         other = contents.setdefault(path.read_bytes(), path)
         if other is not path:
             raise RecordError(f"{path}: is the same run as {other}: give each record once")
-        for what, of in _SAME.items():
+        for what, of in CONDITIONS.items():
             if of(record) != of(first):
                 raise RecordError(
                     f"{path}: its {what} is {of(record)}, that of {first.path} is {of(first)}: "
                     "give records of equal runs"
                 )
-
-
-def _options(record: Record) -> list[str]:
-    """The command but for where its record went, which is another place for every process."""
-    return [word for word in record.command if not word.startswith("--benchmark_out")]
 
 
 def _by_problem(records: Sequence[Record]) -> list[list[Row]]:

@@ -1,14 +1,22 @@
-"""The noise model: how far medians of equal code were apart, from a calibration."""
+"""How far medians of equal code were apart on a card: reads what tools/calibrate wrote."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from statistics import NormalDist, variance
 
+from gemm_report.comparison.moderation import Variance
+from gemm_report.comparison.modes import Scatter, scatter
 from gemm_report.document import Kind, Object, RecordError, read_json
-from gemm_report.record import PRECISIONS, Row, variant
+from gemm_report.record import PRECISIONS, variant
 
 CALIBRATION = Kind("calibration", "tools/calibrate")
 SCHEMA = 1
+
+# Of a range of up to a dozen values, against their standard deviation.
+_EFFICIENCY_OF_RANGE = 0.88
 
 
 @dataclass(frozen=True)
@@ -20,14 +28,43 @@ class Noise:
     m: int
     n: int
     k: int
-    processes: int
-    spread: float
+    medians_seconds: tuple[float, ...]
     spread_at_clock: float | None
+    throttled_share: float | None
+
+    @property
+    def name(self) -> str:
+        """As the benchmark is named."""
+        return f"{self.label}/{self.precision}/{self.m}x{self.n}x{self.k}"
 
     @property
     def volume(self) -> int:
         """Products in the problem."""
         return self.m * self.n * self.k
+
+    @property
+    def throttled(self) -> bool:
+        """Whether something held the clocks down."""
+        return bool(self.throttled_share)
+
+    @property
+    def scatter(self) -> Scatter:
+        """Of the logarithms of medians."""
+        return scatter([math.log(seconds) for seconds in self.medians_seconds])
+
+    @property
+    def variance(self) -> Variance:
+        """The same, whatever levels there are."""
+        return log_variance(self.medians_seconds)
+
+    @property
+    def variance_at_clock(self) -> Variance | None:
+        """The same in cycles, of which the calibration keeps the range alone."""
+        if self.spread_at_clock is None:
+            return None
+        processes = len(self.medians_seconds)
+        deviation = self.spread_at_clock / _range_of_normal(processes)
+        return Variance(deviation**2, _EFFICIENCY_OF_RANGE * (processes - 1))
 
 
 @dataclass(frozen=True)
@@ -37,30 +74,52 @@ class Calibration:
     path: Path
     device: str
     driver: str | None
+    power_limit_w: float | None
+    state: str | None
     commit: str
     processes: int
     rows: tuple[Noise, ...]
 
-    def relative_noise(self, row: Row) -> float | None:
-        """How far medians of `row` may be apart though nothing changed, over the median.
 
-        The largest minus the smallest median of the calibrated processes: of the same problem;
-        where that was not calibrated, of the same kernel and precision at the nearest size, and of
-        two that are as near the larger; where the kernel was not, the worst of the precision; and
-        None where the precision was not either.
-        """
-        same_precision = [noise for noise in self.rows if noise.precision == row.precision]
-        same_kernel = [noise for noise in same_precision if noise.label == row.label]
-        for noise in same_kernel:
-            if (noise.m, noise.n, noise.k) == (row.m, row.n, row.k):
-                return noise.spread
+def log_variance(values: Sequence[float]) -> Variance:
+    """Of the logarithms of two values or more."""
+    return Variance(variance(map(math.log, values)), len(values) - 1)
 
-        def distance(noise: Noise) -> tuple[float, float]:
-            return abs(math.log(noise.volume / row.volume)), -noise.spread
 
-        if same_kernel:
-            return min(same_kernel, key=distance).spread
-        return max((noise.spread for noise in same_precision), default=None)
+def nearest(rows: Iterable[Noise], label: str, precision: str, volume: int) -> Noise | None:
+    """The row that says most about a problem that was not calibrated.
+
+    The same kernel and precision at the nearest size, and of two that are as near the noisier;
+    where the kernel was not calibrated, the noisiest of the precision; None where that was not.
+    """
+
+    def noise(row: Noise) -> float:
+        return row.variance.value
+
+    def distance(row: Noise) -> tuple[float, float]:
+        return abs(math.log(row.volume / volume)), -noise(row)
+
+    same_precision = [row for row in rows if row.precision == precision]
+    same_kernel = [row for row in same_precision if row.label == label]
+    if same_kernel:
+        return min(same_kernel, key=distance)
+    return max(same_precision, key=noise, default=None)
+
+
+def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | None:
+    """The newest file of the first of these folders' `calibration` that has one of the device.
+
+    What cannot be read there is passed over, since nobody asked for it by name.
+    """
+    for folder in folders:
+        for path in sorted((folder / "calibration").glob("*.json"), reverse=True):
+            try:
+                found = read_calibration(path)
+            except RecordError:
+                continue
+            if found.device == device:
+                return path
+    return None
 
 
 def read_calibration(path: Path) -> Calibration:
@@ -75,6 +134,8 @@ def read_calibration(path: Path) -> Calibration:
         path=path,
         device=device.take("name", str),
         driver=device.take("driver", str, type(None)),
+        power_limit_w=device.positive_or_none("power_limit_w"),
+        state=document.child("method").take("state", str, type(None)),
         commit=document.take("commit", str),
         processes=document.count("processes"),
         rows=tuple(_noise(row) for row in document.children("rows")),
@@ -83,6 +144,9 @@ def read_calibration(path: Path) -> Calibration:
 
 def _noise(row: Object) -> Noise:
     parameters = row.child("parameters")
+    medians = row.positives("medians_seconds")
+    if len(medians) < 2:
+        row.complain("medians_seconds", "has fewer than two processes")
     return Noise(
         label=variant(
             row.take("kernel", str),
@@ -93,7 +157,15 @@ def _noise(row: Object) -> Noise:
         m=row.count("m"),
         n=row.count("n"),
         k=row.count("k"),
-        processes=row.count("processes"),
-        spread=row.nonnegative("spread"),
+        medians_seconds=medians,
         spread_at_clock=row.nonnegative_or_none("spread_at_clock"),
+        throttled_share=row.nonnegative_or_none("throttled_share"),
     )
+
+
+@cache
+def _range_of_normal(n: int) -> float:
+    """How far the largest and the smallest of `n` standard normal values are apart on average."""
+    step = 0.01
+    below = [NormalDist().cdf(i * step) for i in range(-800, 801)]
+    return step * sum(1 - p**n - (1 - p) ** n for p in below)

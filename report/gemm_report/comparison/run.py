@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from gemm_report.document import RecordError
 from gemm_report.record import Record, Row
 
 
@@ -12,20 +14,76 @@ class Timed:
     """One case with a time. `name` is its benchmark's, by which it is found in another run.
 
     Seconds of one launch. A tool that keeps no samples leaves one, its central value. `row` is None
-    for other tools' rows.
+    for other tools' rows, and `samples_cycles` (of the SM clock) is empty where no clock is known.
     """
 
     name: str
     samples_seconds: tuple[float, ...]
     row: Row | None = None
+    samples_cycles: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Run:
-    """One process. `untimed` has the reason for each case without a time."""
+    """One process. `untimed` has the reason for each case without a time.
+
+    `failed` are those of them whose result was wrong.
+    """
 
     path: Path
     device: str | None
     timed: Mapping[str, Timed]
     untimed: Mapping[str, str]
     record: Record | None = None
+    failed: frozenset[str] = frozenset()
+
+
+def run_of(record: Record) -> Run:
+    """A record's cases. Repetitions of a case are one; a wrong one of them makes it a failed one.
+
+    RecordError where a case is there twice.
+    """
+    cases: dict[str, dict[int, Row]] = {}
+    for row in record.rows:
+        repetitions = cases.setdefault(str(row.identity), {})
+        if row.repetition in repetitions:
+            raise RecordError(
+                f"{record.path}: has {row.identity} twice: run gemm_bench again, "
+                "or take one of the two out"
+            )
+        repetitions[row.repetition] = row
+    timed: dict[str, Timed] = {}
+    untimed: dict[str, str] = {}
+    failed: set[str] = set()
+    for name, repetitions in cases.items():
+        rows = list(repetitions.values())
+        wrong = next((row.failed for row in rows if row.failed is not None), None)
+        good = [row for row in rows if row.status == "timed" and row.samples_seconds]
+        if wrong is not None:
+            failed.add(name)
+            untimed[name] = wrong
+        elif good:
+            timed[name] = _timed(name, good)
+        else:
+            reasons = (row.skipped for row in rows if row.skipped is not None)
+            untimed[name] = next(reasons, "the record says neither a time nor a reason")
+    return Run(record.path, record.device.name, timed, untimed, record, frozenset(failed))
+
+
+def _timed(name: str, rows: list[Row]) -> Timed:
+    cycles = [_cycles(row) for row in rows]
+    return Timed(
+        name=name,
+        samples_seconds=tuple(chain.from_iterable(row.samples_seconds for row in rows)),
+        row=rows[0],
+        samples_cycles=tuple(chain.from_iterable(cycles)) if all(cycles) else (),
+    )
+
+
+def _cycles(row: Row) -> tuple[float, ...]:
+    """Of each sample; with the median clock where not each of them has its own."""
+    if len(row.samples_sm_hz) == len(row.samples_seconds):
+        pairs = zip(row.samples_seconds, row.samples_sm_hz, strict=True)
+        return tuple(seconds * hz for seconds, hz in pairs)
+    hz = row.clocks and row.clocks.sm_hz
+    return tuple(seconds * hz for seconds in row.samples_seconds) if hz else ()

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from gemm_report.figures.levels import L2, SHARED, Level, above_notes
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
     ROOF_COLOR,
@@ -31,25 +32,24 @@ _LEFT = 0.6
 _BETWEEN = 0.22
 _ABOVE = 0.55  # for title and roof of a panel
 _BELOW = 0.6
-# Of the bytes asked of the L2: a kernel that sends less through shared memory multiplies elsewhere.
-_WORTH_A_MARK = 0.01
+# With fewer rungs the roofline shows the same.
+_RUNGS = 6
 
 
 @dataclass(frozen=True)
-class Level:
+class Panel:
     """One memory, its measured roof, and where each row stands."""
 
     title: str
     axis: str
     width: float
-    why_above: str
     roof: Ceiling | None
     flop_per_byte: Mapping[str, float]
 
 
 def has_model(record: Record, precision: str) -> bool:
     """Whether there is anything that throughput and roofline do not show."""
-    return any(rung.row.traffic for rung in rungs(record, precision))
+    return sum(1 for rung in rungs(record, precision) if rung.row.traffic) >= _RUNGS
 
 
 def table(record: Record, precision: str) -> list[dict[str, object]]:
@@ -116,43 +116,39 @@ def _rows(record: Record, precision: str) -> list[Row]:
     return [rung.row for rung in rungs(record, precision)] + ([best] if best else [])
 
 
-def _levels(record: Record, rows: Sequence[Row]) -> list[Level]:
-    modelled = [(row, row.traffic) for row in rows if row.traffic]
-    levels = [
-        Level(
+def _levels(record: Record, rows: Sequence[Row]) -> list[Panel]:
+    def modelled(level: Level) -> dict[str, float]:
+        found = {row.label: level.flop_per_byte(row) for row in rows}
+        return {label: value for label, value in found.items() if value is not None}
+
+    panels = [
+        Panel(
             "Shared memory",
             "FLOP for each byte of shared memory, by model",
             3.1,
-            "the model counts too much",
-            record.measured_memory_roof("Shared"),
-            {
-                row.label: row.flop / t.shared_bytes
-                for row, t in modelled
-                if t.shared_bytes > _WORTH_A_MARK * t.l2_bytes
-            },
+            record.measured_memory_roof(SHARED.probe),
+            modelled(SHARED),
         ),
-        Level(
+        Panel(
             "L2",
             "FLOP for each byte asked of the L2, by model",
             3.1,
-            "the L1 answers for it",
-            record.measured_memory_roof("L2"),
-            {row.label: row.flop / traffic.l2_bytes for row, traffic in modelled},
+            record.measured_memory_roof(L2.probe),
+            modelled(L2),
         ),
-        Level(
+        Panel(
             "DRAM, ideal",
             "… if every matrix moves once",
             2.0,
-            "the L2 held some of it",
             record.measured_memory_roof() or next(iter(record.memory_roofs()), None),
             {row.label: row.flop_per_byte for row in rows},
         ),
     ]
-    return [level for level in levels if level.flop_per_byte]
+    return [panel for panel in panels if panel.flop_per_byte]
 
 
 def _set_axes(
-    axes: Axes, level: Level, rows: Sequence[Row], unit: Ceiling | None, prefix: str
+    axes: Axes, level: Panel, rows: Sequence[Row], unit: Ceiling | None, prefix: str
 ) -> None:
     rates = [rate(row) for row in rows]
     peak = max([unit.flop_per_second or 0 if unit else 0, *rates])
@@ -176,7 +172,7 @@ def _set_axes(
 
 def _draw_level(
     axes: Axes,
-    level: Level,
+    level: Panel,
     rows: Sequence[Row],
     unit: Ceiling | None,
     looks: Mapping[str, Look],
@@ -216,16 +212,14 @@ def _draw_level(
             )
 
 
-def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Level]) -> list[str]:
+def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Panel]) -> list[str]:
     remarks = [
         *notes(rows),
         "The grey path leads from rung to rung; a thin level line joins the marks of one kernel. "
         "A mark that touches a slope cannot get faster without asking less of that memory.",
     ]
-    for level in levels:
-        if above := [row.label for row in rows if _is_above(row, level)]:
-            names = ", ".join(above)
-            remarks.append(f"{level.title}, above its roof since {level.why_above}: {names}.")
+    for memory in (SHARED, L2):
+        remarks += above_notes(record, memory, rows)
     unmodelled = [row.label for row in rows if not row.traffic and not row.is_library]
     if unmodelled:
         remarks.append(f"Without a model of their bytes: {', '.join(unmodelled)}.")
@@ -233,10 +227,3 @@ def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Level]) -> list
     if missing:
         remarks.append(f"Roof not measured: {', '.join(missing)}.")
     return remarks
-
-
-def _is_above(row: Row, level: Level) -> bool:
-    intensity = level.flop_per_byte.get(row.label)
-    if level.roof is None or intensity is None:
-        return False
-    return rate(row) > intensity * (level.roof.bytes_per_second or 0)

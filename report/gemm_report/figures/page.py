@@ -28,6 +28,9 @@ _GUTTER = 26.0  # points between the plot and its labels, for the leader lines
 _SMALL = 8.0
 _SMALL_PITCH = 12.5
 _MARGIN = 0.2
+LEGEND_PITCH = 13.0
+_HANDLE = 18.0
+_BETWEEN_HANDLES = 14.0
 _TITLE = 0.36
 _TITLE_SIZE = 13.0
 
@@ -42,6 +45,7 @@ class Label:
     color: str = ROOF_COLOR
     marker: str | None = None
     thin: bool = False
+    line: str = "-"
 
 
 class Page:
@@ -80,6 +84,27 @@ class Page:
             (left / page_width, bottom / page_height, width / page_width, height / page_height)
         )
 
+    def legend(self, top: float, entries: Sequence[Line2D]) -> None:
+        """What the marks mean, in lines as wide as the page, so far from the body's upper edge."""
+        width, height = self._size
+        room = (width - 2 * _MARGIN) * POINTS
+        for i, line in enumerate(legend_lines(entries, room)):
+            self.figure.legend(
+                handles=line,
+                loc="upper left",
+                bbox_to_anchor=(
+                    _MARGIN / width,
+                    1 - (self._above + top + i * LEGEND_PITCH / POINTS) / height,
+                ),
+                ncols=len(line),
+                borderpad=0,
+                borderaxespad=0,
+                handlelength=_HANDLE / LABEL_SIZE,
+                handletextpad=0.5,
+                columnspacing=_BETWEEN_HANDLES / LABEL_SIZE,
+                fontsize=LABEL_SIZE,
+            )
+
     def _lines(self, top: float, lines: Sequence[str]) -> None:
         for i, line in enumerate(lines):
             self._text(top + i * _SMALL_PITCH / POINTS, line, size=_SMALL, color="#555555")
@@ -88,6 +113,20 @@ class Page:
         width, height = self._size
         x, y = _MARGIN / width, 1 - (_MARGIN + top) / height
         self.figure.text(x, y, text, ha="left", va="top", **looks)
+
+
+def legend_lines(entries: Sequence[Line2D], room: float) -> list[list[Line2D]]:
+    """Entries of a legend, broken into lines of at most `room` points."""
+    lines: list[list[Line2D]] = []
+    used = 0.0
+    for entry in entries:
+        needed = _HANDLE + 5 + text_width(str(entry.get_label())) + _BETWEEN_HANDLES
+        if not lines or used + needed > room:
+            lines.append([])
+            used = 0.0
+        lines[-1].append(entry)
+        used += needed
+    return lines
 
 
 def write_above(axes: Axes, text: str, points: float, x: float = 0, weight: str = "normal") -> None:
@@ -139,14 +178,14 @@ def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
 
 
 def roof_text(ceilings: Sequence[Ceiling]) -> str:
-    """Names roofs of one value: name, value, origin, and the clock that a measured one had."""
+    """Names roofs of one value: name, value, origin, and the clock for which that holds."""
     first = ceilings[0]
     value = (
         quantity(first.flop_per_second, "FLOP/s")
         if first.flop_per_second
         else quantity(first.bytes_per_second or 0, "B/s")
     )
-    at_clock = f" at {megahertz(first.clock_hz)}" if is_measured(first) and first.clock_hz else ""
+    at_clock = f" at {megahertz(first.clock_hz)}" if first.clock_hz else ""
     return f"{', '.join(c.name for c in ceilings)}: {value} ({first.origin}{at_clock})"
 
 
@@ -184,7 +223,8 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
         end = _GUTTER - (10 if label.marker else 2)
         bends = [(x, y), (1 + 4 / width, y), (1 + end / width, target)]
         looks = {"transform": axes.transAxes, "color": label.color, "clip_on": False}
-        leader = Line2D(*zip(*bends, strict=True), linewidth=0.6, alpha=0.6, zorder=1.5, **looks)
+        thread = {"linewidth": 0.6, "alpha": 0.6, "zorder": 1.5, "linestyle": label.line}
+        leader = Line2D(*zip(*bends, strict=True), **thread, **looks)
         axes.add_line(leader)
         if label.marker:
             at = [1 + (_GUTTER - 6) / width], [target]
@@ -217,9 +257,14 @@ def _weight(label: Label) -> str:
 def text_width(text: str, size: float = LABEL_SIZE, weight: str = "normal") -> float:
     """Points that a line of text needs."""
     font = FontProperties(size=size, weight=weight)
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    width, _, _ = text_to_path.get_text_width_height_descent(printable(text), font, ismath=False)
     # Hinting differs a little between this and what is drawn.
     return width * 1.03 + 2
+
+
+def printable(text: str) -> str:
+    """With a question mark for what has no place in an SVG, such as the end of a line."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _wrapped(lines: Sequence[str], inches: float) -> list[str]:

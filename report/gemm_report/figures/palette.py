@@ -13,10 +13,12 @@ Line = str | tuple[float, tuple[float, ...]]
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 
-LIBRARY_COLORS = ("#000000", "#6b6b6b", "#a3a3a3")
+LIBRARY_COLORS = ("#000000", "#606060", "#c4c4c4")
 LIBRARY_LINE = "--"
 # The solid line first; the others tell kernels apart when there are more of them than colours.
 LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+# By which the colours of a lap are turned: so the rungs that every precision has differ.
+_TURN = 2
 VARIANT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
 
 
@@ -53,10 +55,9 @@ def colors() -> list[str]:
 
 
 def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
-    """By rung: a colour stays with its kernel in records that hold other kernels beside it."""
+    """By rung alone: a kernel looks the same in a record that holds others beside it."""
     cycle = colors()
-    free: set[int] = set()
-    lap = -1
+    taken: set[tuple[int, int]] = set()
     libraries = 0
     result: dict[str, tuple[str, Line]] = {}
     for kernel in sorted(kernels, key=lambda kernel: (kernel.rung, kernel.name)):
@@ -64,11 +65,12 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             result[kernel.name] = LIBRARY_COLORS[libraries % len(LIBRARY_COLORS)], LIBRARY_LINE
             libraries += 1
             continue
-        if not free:
-            free, lap = set(range(len(cycle))), lap + 1
-        slot = kernel.rung % len(cycle)
-        while slot not in free:
-            slot = (slot + 1) % len(cycle)
-        free.remove(slot)
-        result[kernel.name] = cycle[slot], LINES[lap % len(LINES)]
+        lap = kernel.rung // len(cycle)
+        slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)
+        # Two on one rung, which only records of other people's kernels have.
+        free = [(s, line) for line in range(len(LINES)) for s in range(len(cycle))]
+        if slot in taken:
+            slot = next((place for place in free if place not in taken), slot)
+        taken.add(slot)
+        result[kernel.name] = cycle[slot[0]], LINES[slot[1]]
     return result

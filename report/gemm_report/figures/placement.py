@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+_STEP = 6.0
+_AIR = 4.0
+
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions in [low, high], at least `gap` apart and in the order of `wanted`.
@@ -27,3 +30,43 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     for rank, i in enumerate(order):
         places[i] = squeezed[rank] + rank * gap
     return places
+
+
+def freest(
+    length: float,
+    span: tuple[float, float],
+    side: tuple[float, float],
+    obstacles: Sequence[tuple[float, float, float]],
+) -> float:
+    """Where text of some length along a line hides least; of equal places the first.
+
+    It lies in a strip beside the line, from one distance to another. An obstacle is a place along
+    the line, a distance from it, and how much it would be missed.
+    """
+    (low, high), (near, far) = span, side
+    steps = max(1, int((high - length - low) / _STEP) + 1)
+
+    def hidden(start: float) -> float:
+        return sum(
+            weight
+            for along, away, weight in obstacles
+            if start - _AIR <= along <= start + length + _AIR and near - _AIR <= away <= far + _AIR
+        )
+
+    return min((low + i * _STEP for i in range(steps)), key=hidden)
+
+
+def lanes(spans: Sequence[tuple[float, float, float]], apart: float) -> list[int]:
+    """A lane for each (x, low, high), so that what lies in one lane at one x is `apart`."""
+    found = [0] * len(spans)
+    taken: list[tuple[float, float, float, int]] = []
+    for i in sorted(range(len(spans)), key=lambda i: spans[i]):
+        x, low, high = spans[i]
+        busy = {
+            lane
+            for other, bottom, top, lane in taken
+            if abs(other - x) < apart and low < top + apart and bottom < high + apart
+        }
+        found[i] = next(lane for lane in range(len(spans)) if lane not in busy)
+        taken.append((x, low, high, found[i]))
+    return found

@@ -1,276 +1,448 @@
-"""Rate against arithmetic intensity, under the roofs of the device."""
+"""The hierarchical roofline: rate against FLOP for each byte of every memory, under all roofs.
+
+A panel for each precision. A kernel is a level line of marks: one where it would be if each matrix
+moved once, and one for each memory that the model of its bytes knows.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from gemm_report.figures.levels import DRAM, L2, SHARED, above_notes
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
     INK,
+    LABEL_SIZE,
     ROOF_COLOR,
     Label,
-    Page,
-    column_height,
-    column_width,
-    is_measured,
     label_column,
-    roof_text,
     size_in_points,
+    text_width,
     unknown_roof_text,
 )
 from gemm_report.figures.palette import Look
+from gemm_report.figures.panels import Plot, panels
+from gemm_report.figures.placement import freest, lanes
+from gemm_report.figures.roofs import (
+    LINES,
+    MEASURED,
+    NOMINAL,
+    SETTLED,
+    Roof,
+    compute_roofs,
+    memory_roofs,
+    roof_labels,
+)
+from gemm_report.figures.versus import Pair, headline_pairs, run_name, versus_notes
 from gemm_report.ladder import drawn_rows, headlines, precisions
-from gemm_report.quantity import percent, quantity
-from gemm_report.record import PRECISIONS, Ceiling, Record, Row
+from gemm_report.quantity import percent, prefix_for, scaled, significant, times
+from gemm_report.record import Record, Row
+from gemm_report.rungs import rate
 
-_MARKERS = dict(zip(PRECISIONS, ("o", "s", "D", "^", "P", "v"), strict=True))
-_PLOT_WIDTH = 6.2
-_PLOT_HEIGHT = 4.6
-_LEFT = 0.75
-_ABOVE = 0.3  # for the legend
-_BELOW = 0.55
+IDEAL = "each matrix once"
+_IDEAL_MARKER = "o"
+_MARKERS = {level.name: level.marker for level in (SHARED, L2, DRAM)} | {IDEAL: _IDEAL_MARKER}
+_PLOT = Plot(width=4.2, height=3.2, left=0.55, above=0.42, below=0.58)
+# A slope must be long enough for its name.
+_LEAST_RANGE = 100.0
+_LEAST_SLOPE = 60.0
+# What the DRAM moves beyond the ideal is worth a mark of its own from here on.
+_BEYOND_IDEAL = 0.03
+_ARROW_FROM = 6.0  # points: a shorter one would be all head
+_LANE = 8.0
+_LANES = 72.0  # points for all of them
+_CLEAR = 3.0
 
 
-def table(record: Record) -> list[dict[str, object]]:
-    """The plotted data: kernels, then roofs."""
-    rows = drawn_rows(record)
-    labelled = headlines(rows)
+@dataclass(frozen=True)
+class Mark:
+    """Where a row stands by the bytes of one memory."""
+
+    level: str
+    flop_per_byte: float
+
+
+def marks(row: Row) -> list[Mark]:
+    """Of one row: the ideal one, then what its model knows."""
+    found = [Mark(IDEAL, row.flop_per_byte)]
+    for level in (DRAM, L2, SHARED):
+        intensity = level.flop_per_byte(row)
+        if intensity is None:
+            continue
+        if level is not DRAM or abs(intensity / row.flop_per_byte - 1) > _BEYOND_IDEAL:
+            found.append(Mark(level.name, intensity))
+    return found
+
+
+def table(record: Record, versus: Record | None = None) -> list[dict[str, object]]:
+    """The plotted data: each row at each memory, of both runs, then the roofs of each panel."""
+    pairs = _pairs(record, versus)
+    runs = [("new", pair.new) for pair in pairs]
+    runs += [("old", pair.old) for pair in pairs if pair.old]
     points = [
         {
             "kind": "kernel",
+            "run": run,
             "name": row.label,
             "precision": row.precision,
             "shape": row.shape,
-            "flop_per_byte": row.flop_per_byte,
-            "flop_per_second": row.flop_per_second,
+            "level": each.level,
+            "by": "ideal" if each.level == IDEAL else "model",
+            "flop_per_byte": each.flop_per_byte,
+            "flop_per_second": rate(row),
             "of_roof": row.of_roof_nominal,
-            "labelled": row in labelled,
         }
-        for row in rows
+        for run, row in runs
+        for each in marks(row)
     ]
+    panels_of_roofs = [
+        (precision, roof)
+        for precision, rows in _groups(pairs)
+        for roof in compute_roofs(record, rows)
+    ] + [(None, roof) for roof in memory_roofs(record)]
     roofs = [
         {
             "kind": "roof",
-            "name": ceiling.name,
-            "precision": ceiling.precision,
-            "flop_per_second": ceiling.flop_per_second,
-            "bytes_per_second": ceiling.bytes_per_second,
-            "origin": ceiling.origin,
+            "name": roof.ceiling.name,
+            "precision": precision,
+            "flop_per_second": roof.ceiling.flop_per_second,
+            "bytes_per_second": roof.ceiling.bytes_per_second,
+            "how": roof.how,
+            "origin": roof.ceiling.origin,
+            "clock_hz": roof.ceiling.clock_hz,
         }
-        for ceiling in _roofs(record, rows) + _measured_roofs(record, rows)
+        for precision, roof in panels_of_roofs
     ]
     return points + roofs
 
 
-def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
-    """Every kernel at its largest cube, named, and its other problems as faint dots."""
-    rows = drawn_rows(record)
-    roofs = _roofs(record, rows)
-    measured = _measured_roofs(record, rows)
-    named = headlines(rows)
-    labels = [_kernel_label(row, named, looks) for row in named]
-    labels += _roof_labels(roofs) + _roof_labels(measured, thin=True)
-    height = max(_PLOT_HEIGHT, column_height(labels))
-    remarks = notes(named) + [unknown_roof_text(c) for c in record.unknown_roofs()]
-    if any(row.of_roof_nominal for row in named):
-        remarks.append(
-            "Percentages are of the roof over the point: the lower of arithmetic and memory."
-        )
-    if measured and roofs:
-        remarks.append("Thin roofs were measured, thick ones are what percentages are of.")
-    page = Page(
+def draw(record: Record, looks: Mapping[str, Look], versus: Record | None = None) -> Figure:
+    """Every kernel at its largest cube, under the roofs of its precision and of each memory."""
+    pairs = _pairs(record, versus)
+    groups = _groups(pairs)
+    memory = memory_roofs(record)
+    by_precision = {p: [pair for pair in pairs if pair.new.precision == p] for p, _ in groups}
+    roofs = {p: compute_roofs(record, rows) for p, rows in groups}
+    prefixes = {p: prefix_for(map(rate, rows)) for p, rows in groups}
+    labels = [
+        [
+            *(_kernel_label(pair, rows, looks, prefixes[p]) for pair in by_precision[p]),
+            *roof_labels(roofs[p]),
+        ]
+        for p, rows in groups
+    ]
+    shown = [*memory, *(roof for each in roofs.values() for roof in each)]
+    page, plots = panels(
         record,
-        "GEMM roofline",
-        [*remarks, *([] if rows else ["No row of this record has a time."])],
-        width=_LEFT + _PLOT_WIDTH + column_width(labels),
-        height=_ABOVE + height + _BELOW,
+        "GEMM roofline" if versus is None else "GEMM roofline, two runs",
+        _notes(record, versus, pairs, roofs, memory),
+        labels,
+        _PLOT,
+        _legend(record, versus, pairs, shown),
     )
-    axes = page.axes(_LEFT, _ABOVE, _PLOT_WIDTH, height)
-    _set_axes(axes, rows, roofs + measured)
-    _draw_roofs(axes, roofs, beside=measured)
-    _draw_roofs(axes, measured, beside=roofs, thin=True)
-    _label_memory(axes, roofs, thin=measured)
-    for row in rows:
-        look = looks[row.label]
-        is_named = row in named
-        axes.plot(
-            row.flop_per_byte,
-            row.flop_per_second,
-            label=row.label,
-            color=look.color,
-            marker=_MARKERS[row.precision],
-            markersize=6.5 if is_named else 3.2,
-            markeredgecolor="white" if is_named else "none",
-            markeredgewidth=0.7,
-            alpha=1 if is_named else 0.35,
-            clip_on=False,
-            zorder=4 if is_named else 3,
-        )
-    _draw_legend(axes, rows)
-    label_column(axes, labels)
+    for axes, (precision, _), its_labels in zip(plots, groups, labels, strict=True):
+        its_pairs = by_precision[precision]
+        _set_axes(axes, its_pairs, roofs[precision], memory, prefixes[precision])
+        axes.set_title(precision)
+        _draw_roofs(axes, roofs[precision], memory)
+        shift = _shifts(axes, its_pairs)
+        for pair in its_pairs:
+            _draw_pair(axes, pair, looks[pair.new.label].color, shift.get(pair.new.label, 1.0))
+        _name_slopes(axes, its_pairs, roofs[precision], memory)
+        moved = [shift.get(pair.new.label, 1.0) for pair in its_pairs]
+        label_column(axes, [*map(_aside, its_labels, moved), *its_labels[len(moved) :]])
     return page.figure
 
 
-def _roofs(record: Record, rows: Sequence[Row]) -> list[Ceiling]:
-    # Without any row the roofs are all there is to see.
-    shown = precisions(rows) or PRECISIONS
-    return [c for p in shown for c in record.compute_roofs(p)] + record.memory_roofs()
+def _pairs(record: Record, versus: Record | None) -> list[Pair]:
+    if versus is not None:
+        return headline_pairs(record, versus)
+    return [Pair(row, None) for row in headlines(drawn_rows(record))]
 
 
-def _measured_roofs(record: Record, rows: Sequence[Row]) -> list[Ceiling]:
-    """Beside those that are computed; a measured one needs no second of its kind."""
-    found = [
-        record.measured_compute_roof(p)
-        for p in precisions(rows) or PRECISIONS
-        if not any(is_measured(roof) for roof in record.compute_roofs(p))
-    ]
-    if not any(is_measured(roof) for roof in record.memory_roofs()):
-        found.append(record.measured_memory_roof())
-    return [roof for roof in found if roof]
+def _groups(pairs: Sequence[Pair]) -> list[tuple[str, list[Row]]]:
+    rows = [pair.new for pair in pairs]
+    return [(p, [row for row in rows if row.precision == p]) for p in precisions(rows)]
 
 
-def _compute(roofs: Sequence[Ceiling]) -> list[float]:
-    return [roof.flop_per_second for roof in roofs if roof.flop_per_second]
-
-
-def _memory(roofs: Sequence[Ceiling]) -> list[float]:
-    return [roof.bytes_per_second for roof in roofs if roof.bytes_per_second]
-
-
-def _kernel_label(row: Row, named: Sequence[Row], looks: Mapping[str, Look]) -> Label:
-    largest = max(other.volume for other in named)
+def _kernel_label(pair: Pair, rows: Sequence[Row], looks: Mapping[str, Look], prefix: str) -> Label:
+    row = pair.new
+    largest = max(other.volume for other in rows)
     facts = [
-        f"{row.label}  {row.precision}  {quantity(row.flop_per_second or 0, 'FLOP/s')}",
+        f"{row.label}  {significant(scaled(rate(row), prefix))}",
         "" if row.of_roof_nominal is None else f", {percent(row.of_roof_nominal)}",
+        "" if pair.ratio is None else f", {times(pair.ratio)}",
         "" if row.volume == largest else f", at {row.size}",
         mark(row),
     ]
-    return Label(
-        "".join(facts),
-        row.flop_per_byte,
-        row.flop_per_second or 0,
-        looks[row.label].color,
-        _MARKERS[row.precision],
-    )
+    look = looks[row.label]
+    return Label("".join(facts), row.flop_per_byte, rate(row), look.color, _IDEAL_MARKER)
 
 
-def _roof_labels(roofs: Sequence[Ceiling], thin: bool = False) -> list[Label]:
-    def line(roof: Ceiling) -> tuple[float, str]:
-        return roof.flop_per_second or 0, roof.origin
-
-    same = groupby(sorted((r for r in roofs if r.flop_per_second), key=line), key=line)
-    return [Label(roof_text(list(group)), None, key[0], thin=thin) for key, group in same]
+def _aside(label: Label, shift: float) -> Label:
+    return replace(label, x=label.x and label.x * shift)
 
 
-def _set_axes(axes: Axes, rows: Sequence[Row], roofs: Sequence[Ceiling]) -> None:
+def _set_axes(
+    axes: Axes, pairs: Sequence[Pair], roofs: Sequence[Roof], memory: Sequence[Roof], prefix: str
+) -> None:
+    rows = _rows(pairs)
+    rates = [rate(row) for row in rows]
+    xs = [each.flop_per_byte for row in rows for each in marks(row)]
+    top = max([*rates, *(roof.rate for roof in roofs)])
+    widths = [roof.width for roof in memory]
+    bottom = min([*(each / 1.5 for each in rates), top / _LEAST_RANGE])
+    left = min(min(xs) / 1.6, top / max(widths) / _LEAST_SLOPE if widths else math.inf)
+    right = 1.6 * max([*xs, *(top / width for width in widths)])
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("arithmetic intensity [FLOP/byte], A and B read once and C written once")
-    axes.set_ylabel("FLOP/s")
-    peaks, widths = _compute(roofs), _memory(roofs)
-    ridges = [peak / width for peak in peaks for width in widths]
-    rates = [row.flop_per_second or 0 for row in rows]
-    xs = [row.flop_per_byte for row in rows] + ridges or [1.0, 100.0]
-    # The slope of the memory roof should be seen, even if every kernel stands right of it.
-    low, high = min(xs) / 3, max(xs) * 1.6
-    slopes = [low * width for width in widths]
-    bottom = min(rates + slopes or peaks or [1e9]) / 2
-    top = max(rates + peaks or [high * width for width in widths] or [1e12]) * 1.7
-    axes.set_xlim(low, high)
-    axes.set_ylim(bottom, top)
-    for axis, limits in ((axes.xaxis, (low, high)), (axes.yaxis, (bottom, top))):
-        ticks = (1.0,) if _decades(limits) > 2.5 else (1.0, 2.0, 5.0)
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, 1.3 * top)
+    of_what = " of the memory that a mark stands for" if any(row.traffic for row in rows) else ""
+    axes.set_xlabel(f"arithmetic intensity [FLOP/byte{of_what}]", size=8)
+    axes.set_ylabel(f"{prefix}FLOP/s")
+    decades = math.log10(1.3 * top / bottom) * _PLOT.height / (size_in_points(axes)[1] / 72)
+    y_ticks = (1.0, 2.0, 5.0) if decades < 2.6 else (1.0,)
+    x_ticks = (1.0, 2.0, 5.0) if right / left < 200 else (1.0,)
+    for axis, ticks in ((axes.xaxis, x_ticks), (axes.yaxis, y_ticks)):
         axis.set_major_locator(LogLocator(subs=ticks, numticks=20))
         axis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: _tick(y)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{scaled(y, prefix):g}"))
 
 
-def _draw_roofs(
-    axes: Axes, roofs: Sequence[Ceiling], beside: Sequence[Ceiling], thin: bool = False
-) -> None:
-    """Thick or thin; where there is no roof of one kind, it ends at those `beside`."""
+def _rows(pairs: Sequence[Pair]) -> list[Row]:
+    return [row for pair in pairs for row in (pair.new, pair.old) if row]
+
+
+def _draw_roofs(axes: Axes, roofs: Sequence[Roof], memory: Sequence[Roof]) -> None:
     low, high = axes.get_xlim()
-    looks = {"color": ROOF_COLOR, "linewidth": 0.8 if thin else 1.8, "zorder": 1}
-    looks["solid_capstyle"] = "butt"
-    peaks, widths = _compute(roofs), _memory(roofs)
-    widest = max(widths or _memory(beside), default=0)
-    for peak in peaks:
-        axes.plot([peak / widest if widest else low, high], [peak, peak], **looks)
-    top = max(peaks or _compute(beside), default=axes.get_ylim()[1])
-    for width in widths:
-        axes.plot([low, top / width], [low * width, top], **looks)
+    widest = max((roof.width for roof in memory), default=0)
+    top = max((roof.rate for roof in roofs), default=axes.get_ylim()[1])
+    looks = {"color": ROOF_COLOR, "zorder": 1, "solid_capstyle": "butt"}
+    for roof in roofs:
+        start = max(low, roof.rate / widest) if widest else low
+        axes.plot([start, high], [roof.rate] * 2, **LINES[roof.how], **looks)
+    for roof in memory:
+        xs = [low, top / roof.width]
+        axes.plot(xs, [x * roof.width for x in xs], **LINES[roof.how], **looks)
 
 
-def _label_memory(axes: Axes, roofs: Sequence[Ceiling], thin: Sequence[Ceiling]) -> None:
-    """Names of the memory roofs along the highest of them, in the order of the lines."""
-    named = sorted(
-        (roof for roof in [*roofs, *thin] if roof.bytes_per_second),
-        key=lambda roof: roof.bytes_per_second or 0,
+def _draw_pair(axes: Axes, pair: Pair, color: str, shift: float) -> None:
+    """Marks joined at one height; hollow ones and arrows where there is an older run."""
+    new = {each.level: each.flop_per_byte for each in marks(pair.new)}
+    new[IDEAL] *= shift
+    joined = {"color": color, "linewidth": 0.8, "alpha": 0.55, "zorder": 2}
+    axes.plot(sorted(new.values()), [rate(pair.new)] * len(new), **joined)
+    if pair.old:
+        old = {each.level: each.flop_per_byte for each in marks(pair.old)}
+        old[IDEAL] *= shift
+        for level in old.keys() & new.keys():
+            _draw_mark(axes, pair.old, level, old[level], color, hollow=True)
+            begin, end = (old[level], rate(pair.old)), (new[level], rate(pair.new))
+            if _distance(axes, begin, end) >= _ARROW_FROM:
+                look = {"color": color, "linewidth": 1.0, "shrinkA": 2.5, "shrinkB": 2.5}
+                style = {"arrowstyle": "-|>,head_length=0.35,head_width=0.18", **look}
+                axes.annotate("", end, begin, arrowprops=style, zorder=3)
+    for level, x in new.items():
+        _draw_mark(axes, pair.new, level, x, color)
+
+
+def _draw_mark(
+    axes: Axes, row: Row, level: str, x: float, color: str, hollow: bool = False
+) -> None:
+    axes.plot(
+        x,
+        rate(row),
+        label=row.label,
+        color=color,
+        linestyle="none",
+        marker=_MARKERS[level],
+        markersize=_size(level),
+        markerfacecolor="white" if hollow else color,
+        markeredgecolor=color if hollow else "white",
+        markeredgewidth=1.0 if hollow else 0.6,
+        clip_on=False,
+        zorder=3.5 if hollow else 4,
     )
+
+
+def _size(level: str) -> float:
+    """Of areas that look alike."""
+    return {IDEAL: 6.0, SHARED.name: 4.6, L2.name: 4.6, DRAM.name: 5.4}[level]
+
+
+def _distance(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> float:
+    (x0, y0), (x1, y1) = (_point(axes, *place) for place in (begin, end))
+    return math.hypot(x1 - x0, y1 - y0)
+
+
+def _point(axes: Axes, x: float, y: float) -> tuple[float, float]:
+    """In points from the corner of the plot."""
+    across, up = (axes.transScale + axes.transLimits).transform((x, y))
     width, height = size_in_points(axes)
-    angle = math.atan2(
-        height / _decades(axes.get_ylim()),
-        width / _decades(axes.get_xlim()),
-    )
-    start = 1.15 * axes.get_xlim()[0]
-    for i, roof in enumerate(named):
+    return across * width, up * height
+
+
+def _shifts(axes: Axes, pairs: Sequence[Pair]) -> dict[str, float]:
+    """By which factor an ideal mark steps aside, so that arrows of one intensity do not hide."""
+    moved = []
+    for pair in pairs:
+        if pair.old:
+            x, new = _point(axes, pair.new.flop_per_byte, rate(pair.new))
+            _, old = _point(axes, pair.new.flop_per_byte, rate(pair.old))
+            if abs(new - old) >= _ARROW_FROM:
+                moved.append((pair.new.label, (x, min(new, old), max(new, old))))
+    found = lanes([span for _, span in moved], _LANE)
+    low, high = axes.get_xlim()
+    step = min(_LANE, _LANES / (max(found, default=0) + 1))
+    point = math.log10(high / low) / size_in_points(axes)[0]
+    return {
+        label: 10 ** (-lane * step * point) for (label, _), lane in zip(moved, found, strict=True)
+    }
+
+
+def _name_slopes(
+    axes: Axes, pairs: Sequence[Pair], roofs: Sequence[Roof], memory: Sequence[Roof]
+) -> None:
+    """Writes along each slope what it is, where the fewest marks are."""
+    low, bottom = axes.get_xlim()[0], axes.get_ylim()[0]
+    top = max((roof.rate for roof in roofs), default=axes.get_ylim()[1])
+    across, up = _point(axes, low * 10, bottom * 10)
+    angle = math.atan2(up, across)
+    taken = _obstacles(axes, pairs, roofs)
+    for roof in sorted(memory, key=lambda roof: roof.width):
+        text = roof.text
+        weight = "bold" if roof.how == NOMINAL else "normal"
+        length = text_width(text, LABEL_SIZE, weight)
+        first, last = max(low, bottom / roof.width), top / roof.width
+        origin = _point(axes, first, first * roof.width)
+        end = _point(axes, last, last * roof.width)
+        turned = [(*_turned(x, y, origin, angle), weight) for x, y, weight in taken]
+        # The DRAM's two lie on each other: the lower one has its name below.
+        below = roof.how == MEASURED and roof.ceiling.name.startswith("DRAM") and len(memory) > 1
+        low_side, high_side = side = (-12.0, -3.0) if below else (3.0, 12.0)
+        # No letter may touch an axis.
+        first_place = max(
+            (_CLEAR - origin[0] + high_side * math.sin(angle)) / math.cos(angle),
+            (_CLEAR - origin[1] - low_side * math.cos(angle)) / math.sin(angle),
+        )
+        last_place = math.hypot(end[0] - origin[0], end[1] - origin[1])
+        start = freest(length, (first_place, last_place), side, turned)
+        place = (
+            origin[0] + start * math.cos(angle) - low_side * math.sin(angle),
+            origin[1] + start * math.sin(angle) + low_side * math.cos(angle),
+        )
         axes.annotate(
-            roof_text([roof]),
-            (start, start * max(_memory(named))),
-            xytext=(0, (4 + 10 * i) / math.cos(angle)),
-            textcoords="offset points",
+            text,
+            place,
+            xycoords="axes points",
             rotation=math.degrees(angle),
             rotation_mode="anchor",
             ha="left",
             va="bottom",
-            size=7.5,
-            weight="normal" if roof in thin else "bold",
+            size=LABEL_SIZE,
+            weight=weight,
             color=INK,
+            # Over the lines, under the marks.
+            zorder=2.5,
+            path_effects=[withStroke(linewidth=2, foreground="white")],
         )
 
 
-def _draw_legend(axes: Axes, rows: Sequence[Row]) -> None:
-    looks = {"linestyle": "none", "color": "#555555", "markeredgecolor": "none"}
+def _obstacles(
+    axes: Axes, pairs: Sequence[Pair], roofs: Sequence[Roof]
+) -> list[tuple[float, float, float]]:
+    """Marks, which must stay seen, and points of the level lines, which should."""
+    width, _ = size_in_points(axes)
+    levels = [_point(axes, axes.get_xlim()[0], roof.rate)[1] for roof in roofs]
+    found = [(float(x), y, 0.02) for y in levels for x in range(0, int(width), 6)]
+    for row in _rows(pairs):
+        places = [_point(axes, each.flop_per_byte, rate(row)) for each in marks(row)]
+        found += [(x, y, 2.0) for x, y in places]
+        left, right = min(places)[0], max(places)[0]
+        found += [(left + 6 * i, places[0][1], 0.02) for i in range(int((right - left) / 6))]
+    return found
+
+
+def _turned(x: float, y: float, origin: tuple[float, float], angle: float) -> tuple[float, float]:
+    """Along a slope from its origin, and away from it to the upper left."""
+    x, y = x - origin[0], y - origin[1]
+    along = x * math.cos(angle) + y * math.sin(angle)
+    return along, y * math.cos(angle) - x * math.sin(angle)
+
+
+def _legend(
+    record: Record, versus: Record | None, pairs: Sequence[Pair], roofs: Sequence[Roof]
+) -> list[Line2D]:
+    grey = {"linestyle": "none", "color": "#555555", "markeredgecolor": "#555555"}
+    used = {each.level for row in _rows(pairs) for each in marks(row)}
+    names = {
+        IDEAL: "A and B read once, C written once",
+        L2.name: "asked of the L2, by model",
+        SHARED.name: "of shared memory, by model",
+        DRAM.name: "of DRAM, by model",
+    }
     entries = [
-        Line2D([], [], marker=_MARKERS[p], markersize=6, label=p, **looks) for p in precisions(rows)
+        Line2D([], [], marker=_MARKERS[level], markersize=_size(level), label=label, **grey)
+        for level, label in names.items()
+        if level in used
     ]
-    named = {row.m for row in headlines(rows) if row.is_cube}
-    if rows:
-        size = f" ({max(named)})" if named else ""
+    if versus is not None:
+        looks = {"marker": _IDEAL_MARKER, "markersize": _size(IDEAL), **grey}
         entries += [
-            Line2D([], [], marker="o", markersize=6.5, label=f"large: largest cube{size}", **looks),
-            Line2D(
-                [],
-                [],
-                marker="o",
-                markersize=3.2,
-                alpha=0.5,
-                label="small: other problems",
-                **looks,
-            ),
+            Line2D([], [], label=f"new: {run_name(record)}", **looks),
+            Line2D([], [], label=f"old: {run_name(versus)}", **looks, markerfacecolor="white"),
         ]
-    axes.legend(
-        handles=entries,
-        loc="lower right",  # a steep memory roof has its name in the other corner
-        bbox_to_anchor=(1, 1.0),
-        ncols=max(1, len(entries)),
-        borderaxespad=0.2,
-        handletextpad=0.2,
-        columnspacing=1.4,
-    )
+    words = {
+        NOMINAL: "roof that percentages are of",
+        MEASURED: "roof: measured by a probe",
+        SETTLED: "roof: at the median clock that its kernels settled at",
+    }
+    hows = {roof.how for roof in roofs}
+    return entries + [
+        Line2D([], [], color=ROOF_COLOR, label=words[how], **LINES[how])
+        for how in words
+        if how in hows
+    ]
 
 
-def _decades(limits: tuple[float, float]) -> float:
-    return math.log10(limits[1] / limits[0])
-
-
-def _tick(value: float) -> str:
-    text = quantity(value, "")
-    number, _, prefix = text.partition(" ")
-    return f"{float(number):g} {prefix}".strip()
+def _notes(
+    record: Record,
+    versus: Record | None,
+    pairs: Sequence[Pair],
+    roofs: Mapping[str, Sequence[Roof]],
+    memory: Sequence[Roof],
+) -> list[str]:
+    rows = [pair.new for pair in pairs]
+    remarks = notes(rows)
+    if versus is not None:
+        remarks += versus_notes(record, versus)
+        remarks.append(
+            "Roofs and percentages are those of the new run; an arrow leads to it. Round marks of "
+            "one intensity step aside to the left, so that each arrow is seen."
+        )
+    cubes = {row.m for row in rows if row.is_cube}
+    if len(cubes) == 1:
+        remarks.append(f"Each kernel at its largest cube: {cubes.pop()}.")
+    nominal = any(roof.how == NOMINAL for each in roofs.values() for roof in each)
+    if nominal and any(row.of_roof_nominal for row in rows):
+        remarks.append(
+            "Percentages are of the thick roof over the round mark: the lower of arithmetic and "
+            "DRAM."
+        )
+    for level in (SHARED, L2, DRAM):
+        remarks += above_notes(record, level, rows)
+    without = dict.fromkeys(row.label for row in rows if not row.traffic)
+    if any(row.traffic for row in rows) and without:
+        remarks.append(f"Without a model of their bytes: {', '.join(without)}.")
+    shown = {*roofs, None}
+    return remarks + [
+        unknown_roof_text(c) for c in record.unknown_roofs() if c.precision in shown or not roofs
+    ]

@@ -1,7 +1,7 @@
 """Writes the figures of a record: each as PNG and SVG, with the plotted data as CSV beside them."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,15 +10,23 @@ from types import ModuleType
 import matplotlib.style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from gemm_report.document import RecordError
 from gemm_report.figures import (
+    burst,
+    distribution,
     end_to_end,
+    energy,
     ladder_bars,
     ladder_roofline,
+    of_library,
     roofline,
+    shapes,
     throughput,
     tuning,
 )
+from gemm_report.figures.page import printable
 from gemm_report.figures.palette import STYLE, Look
 from gemm_report.record import Part, Record
 from gemm_report.rungs import ladder_precisions
@@ -37,21 +45,40 @@ class Drawing:
         return (getattr(self.draw, "func", self.draw).__doc__ or "").partition("\n")[0]
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What a person asked for: an older record beside this one, and rows by their names."""
+
+    versus: Record | None = None
+    distribution: str | None = None
+    shapes: str | None = None
+
+
 # Of every record; the others are of those that have something for them.
-FIGURES: Mapping[str, Drawing] = {
-    "throughput": Drawing(throughput.draw, throughput.table),
-    "roofline": Drawing(roofline.draw, roofline.table),
-}
+FIGURES = ("throughput", "roofline")
 
 
-def drawings(record: Record) -> dict[str, Drawing]:
+def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
     """The figures of `record`, by name."""
-    found = dict(FIGURES)
+    found = {
+        "throughput": Drawing(throughput.draw, throughput.table),
+        "roofline": _with(roofline, versus=choice.versus),
+    }
     for precision in ladder_precisions(record):
         suffix = "" if precision == "f32" else f"_{precision}"
-        found[f"ladder{suffix}"] = _of_precision(ladder_bars, precision)
+        found[f"ladder{suffix}"] = _with(ladder_bars, precision=precision)
         if ladder_roofline.has_model(record, precision):
-            found[f"ladder_roofline{suffix}"] = _of_precision(ladder_roofline, precision)
+            found[f"ladder_roofline{suffix}"] = _with(ladder_roofline, precision=precision)
+    if of_library.rows_of(record):
+        found["of_library"] = Drawing(of_library.draw, of_library.table)
+    if shapes.maps(record, choice.shapes):
+        found["shapes"] = _with(shapes, pattern=choice.shapes)
+    if energy.groups(record):
+        found["energy"] = Drawing(energy.draw, energy.table)
+    if choice.versus and burst.pairs_of(record, choice.versus):
+        found["burst"] = _with(burst, versus=choice.versus)
+    if distribution.chosen(record, choice.distribution):
+        found["distribution"] = _with(distribution, pattern=choice.distribution)
     if end_to_end.transfer_rows(record):
         found["end_to_end"] = Drawing(end_to_end.draw, end_to_end.table)
     if any(row.part is Part.TUNING for row in record.rows_with("timed")):
@@ -59,18 +86,27 @@ def drawings(record: Record) -> dict[str, Drawing]:
     return found
 
 
-def write_figures(record: Record, looks: Mapping[str, Look], folder: Path) -> list[Path]:
-    """Every figure of `record` with its data; the paths written."""
-    written = (write_with_data(name, record, looks, folder) for name in drawings(record))
-    return [path for paths in written for path in paths]
+def write_figures(
+    record: Record,
+    looks: Mapping[str, Look],
+    folder: Path,
+    choice: Choice = Choice(),
+    only: Collection[str] | None = None,
+) -> list[Path]:
+    """Figures of `record` with their data, all of them or `only` some; the paths written."""
+    return [
+        path
+        for name, drawing in drawings(record, choice).items()
+        if only is None or name in only
+        for path in _write_with_data(name, drawing, record, looks, folder)
+    ]
 
 
 def write_with_data(
     name: str, record: Record, looks: Mapping[str, Look], folder: Path
 ) -> list[Path]:
     """One figure, and the data that it shows."""
-    paths = write_figure(name, record, looks, folder)
-    return [*paths, _write_csv(folder / f"{name}.csv", drawings(record)[name].table(record))]
+    return _write_with_data(name, drawings(record)[name], record, looks, folder)
 
 
 def write_figure(
@@ -81,11 +117,29 @@ def write_figure(
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
     """One figure in each of `formats`."""
+    return _write(name, drawings(record)[name], record, looks, folder, formats)
+
+
+def _write_with_data(
+    name: str, drawing: Drawing, record: Record, looks: Mapping[str, Look], folder: Path
+) -> list[Path]:
+    paths = _write(name, drawing, record, looks, folder, ("png", "svg"))
+    return [*paths, _write_csv(folder / f"{name}.csv", drawing.table(record))]
+
+
+def _write(
+    name: str,
+    drawing: Drawing,
+    record: Record,
+    looks: Mapping[str, Look],
+    folder: Path,
+    formats: Sequence[str],
+) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{each}" for each in formats]
     # What a user's own matplotlibrc says must not change a figure.
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = drawings(record)[name].draw(record, looks)
+        figure = _drawn(name, drawing, record, looks)
         FigureCanvasAgg(figure)
         for path in paths:
             # Without its date the same data gives the same SVG.
@@ -93,10 +147,23 @@ def write_figure(
     return paths
 
 
-def _of_precision(figure: ModuleType, precision: str) -> Drawing:
-    return Drawing(
-        partial(figure.draw, precision=precision), partial(figure.table, precision=precision)
-    )
+def _drawn(name: str, drawing: Drawing, record: Record, looks: Mapping[str, Look]) -> Figure:
+    try:
+        figure = drawing.draw(record, looks)
+    except (ArithmeticError, ValueError) as error:
+        # Each number was checked, not what they make together: 1e300 over 1e-300.
+        raise RecordError(
+            f"{record.path}: has numbers of which no figure '{name}' can be drawn ({error}): "
+            "the record is damaged, take another copy or run gemm_bench again"
+        ) from error
+    for text in figure.findobj(Text):
+        if not text.get_text().isprintable():
+            text.set_text(printable(text.get_text()))
+    return figure
+
+
+def _with(figure: ModuleType, **given: object) -> Drawing:
+    return Drawing(partial(figure.draw, **given), partial(figure.table, **given))
 
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:

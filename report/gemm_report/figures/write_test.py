@@ -2,6 +2,7 @@ import csv
 import dataclasses
 import itertools
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib.style
 import numpy as np
@@ -11,15 +12,19 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 
+from gemm_report.document import RecordError
 from gemm_report.figures.page import ROOF_COLOR
 from gemm_report.figures.palette import STYLE, looks
-from gemm_report.figures.write import FIGURES, drawings, write_figures
-from gemm_report.record import Ceiling, Record
+from gemm_report.figures.write import FIGURES, Choice, drawings, write_figures
+from gemm_report.record import Ceiling, Clocks, Record
+
+AS_IT_IS = Choice()
 
 
-def drawn(name: str, record: Record) -> Figure:
+def drawn(name: str, record: Record, choice: Choice = AS_IT_IS) -> Figure:
+    shown = [*([choice.versus] if choice.versus else []), record]
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = drawings(record)[name].draw(record, looks([record]))
+        figure = drawings(record, choice)[name].draw(record, looks(shown))
         FigureCanvasAgg(figure).draw()
     return figure
 
@@ -79,11 +84,21 @@ def colors(figure: Figure, labels: set[str]) -> dict[str, set[str]]:
 
 
 # What each of the records has figures of.
-DRAWN = [
-    *((which, name) for which in ("gpu", "cpu", "crowd") for name in (*FIGURES, "ladder")),
-    *(("ladder", name) for name in (*FIGURES, "ladder", "ladder_roofline", "end_to_end", "tuning")),
-    *(("tower", name) for name in (*FIGURES, "ladder", "ladder_roofline")),
-]
+OF_LADDERS = (*FIGURES, "ladder", "ladder_roofline", "of_library")
+DRAWN = {
+    "gpu": (*FIGURES, "ladder", "of_library", "energy", "distribution"),
+    "cpu": (*FIGURES, "ladder", "distribution"),
+    "crowd": (*FIGURES, "ladder", "of_library", "distribution"),
+    "ladder": (*OF_LADDERS, "end_to_end", "tuning"),
+    "tower": (*OF_LADDERS, "distribution"),
+    "bare": (*OF_LADDERS, "distribution"),
+    "epyc": (*FIGURES, "ladder", "of_library", "distribution"),
+    "three": (*FIGURES, "ladder", "of_library", "energy", "distribution"),
+    "h200": (
+        *(*OF_LADDERS, "energy", "distribution"),
+        *(f"ladder_{precision}" for precision in ("bf16", "f16", "f64", "s32")),
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +117,9 @@ def test_every_figure_is_written_with_its_data(written: list[Path]) -> None:
         *("throughput.png", "throughput.svg", "throughput.csv"),
         *("roofline.png", "roofline.svg", "roofline.csv"),
         *("ladder.png", "ladder.svg", "ladder.csv"),
+        *("of_library.png", "of_library.svg", "of_library.csv"),
+        *("energy.png", "energy.svg", "energy.csv"),
+        *("distribution.png", "distribution.svg", "distribution.csv"),
     ]
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths if path.suffix == ".png")
     assert all(path.stat().st_size > 300 for path in paths)
@@ -117,9 +135,10 @@ def test_figure_names_kernels_roofs_and_conditions(
     for fact in (
         *("Test GPU", "driver 550.54.15", "0123456789ab", "2025-01-31"),
         *("CUDA events", "fixed power, uniform[-1,1], 3 operand sets, settled after 0.5 to 3.1 s"),
-        *("bf16  560 T" if name == "roofline" else "  560 *", "* Something held the clocks"),
+        *("  560, 56.6 % *" if name == "roofline" else "  560 *", "* Something held the clocks"),
         "† Departs from the measurement guideline: the median is known to 0.8 %",
-        *("FP32 FMA: 66.9 TFLOP/s (queried)", "BF16 tensor core: 989 TFLOP/s (table)"),
+        "FP32 FMA: 66.9 TFLOP/s (queried at 1980 MHz)",
+        "BF16 tensor core: 989 TFLOP/s (table at 1830 MHz)",
         "Not drawn: 1 skipped, 1 failed",
     ):
         assert fact in svg, fact
@@ -143,7 +162,8 @@ def test_measured_roofs_are_thinner_and_named_with_their_clock(gpu: Record) -> N
     assert not [text for text in said if "960" in text], "zeros are no roof for a kernel"
     widths = {
         line.get_ydata()[1]: line.get_linewidth()
-        for line in figure.axes[0].lines
+        for axes in figure.axes
+        for line in axes.lines
         if line.get_color() == ROOF_COLOR and line.get_ydata()[0] == line.get_ydata()[1]
     }
     assert widths[700e12] < widths[989.4e12]
@@ -194,15 +214,22 @@ def test_the_same_record_gives_the_same_files(
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-@pytest.mark.parametrize(("which", "name"), DRAWN)
+@pytest.mark.parametrize(("which", "name"), [(w, n) for w in DRAWN for n in DRAWN[w]])
 def test_no_text_overlaps_another_or_leaves_the_page(
     which: str, name: str, request: pytest.FixtureRequest
 ) -> None:
-    figure = drawn(name, request.getfixturevalue(which))
+    check_text(drawn(name, request.getfixturevalue(which)))
+
+
+def check_text(figure: Figure) -> None:
+    """No two texts overlap, and none leaves the page."""
     found = artists(figure)
     assert len(found) > 4
-    for one, other in itertools.combinations(found, 2):
-        assert overlap(corners(one), corners(other)) < 0.5, f"{one} | {other}"
+    boxes = [(text, corners(text)) for text in found]
+    for (one, its_box), (other, other_box) in itertools.combinations(boxes, 2):
+        apart = its_box.min(axis=0) > other_box.max(axis=0)
+        if not (apart | (its_box.max(axis=0) < other_box.min(axis=0))).any():
+            assert overlap(its_box, other_box) < 0.5, f"{one} | {other}"
     page = figure.bbox
     for text, box in texts(figure):
         assert box.x0 >= page.x0, text
@@ -224,8 +251,8 @@ def test_slanted_text_that_overlaps_would_be_seen() -> None:
 
 
 def test_every_figure_that_a_record_has_is_looked_at(request: pytest.FixtureRequest) -> None:
-    for which in ("gpu", "cpu", "crowd", "ladder", "tower"):
-        assert set(drawings(request.getfixturevalue(which))) == {n for w, n in DRAWN if w == which}
+    for which, names in DRAWN.items():
+        assert set(drawings(request.getfixturevalue(which))) == set(names), which
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -285,5 +312,35 @@ def test_the_data_beside_a_figure_is_what_it_shows(gpu: Record, written: list[Pa
     roofline = list(csv.DictReader(content(written, "roofline.csv").splitlines()))
     roofs = {row["name"] for row in roofline if row["kind"] == "roof"}
     computed = {"FP32 FMA", "TF32 tensor core", "BF16 tensor core", "DRAM"}
-    assert roofs == computed | {"FP32_FMA", "TF32_mma", "BF16_wgmma", "DRAM_read"}
+    assert roofs == computed | {"FP32_FMA", "TF32_mma", "BF16_mma", "BF16_wgmma", "DRAM_read"}
     assert {row["name"] for row in roofline if row["origin"] == "measured"} == roofs - computed
+
+
+def test_names_that_are_formulas_paths_or_no_text_are_only_names(
+    gpu: Record, tmp_path: Path
+) -> None:
+    name = "$\\frac{$../../up\x00<b>\n&"
+    rows = tuple(
+        dataclasses.replace(row, kernel=name) if row.kernel == "Tiled" else row for row in gpu.rows
+    )
+    record = dataclasses.replace(gpu, rows=rows)
+    paths = write_figures(record, looks([record]), tmp_path / "out")
+    assert {path.parent for path in paths} == {tmp_path / "out"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    for path in paths:
+        if path.suffix == ".svg":
+            ElementTree.parse(path)
+    shown = (tmp_path / "out" / "throughput.svg").read_text(encoding="utf-8")
+    assert "../../up\ufffd&lt;b&gt;\ufffd&amp;" in shown
+
+
+def test_numbers_beyond_all_figures_are_refused_in_one_line(gpu: Record, tmp_path: Path) -> None:
+    clocks = Clocks(None, 1e-300, None, ())
+    rows = tuple(
+        dataclasses.replace(row, clocks=clocks, flop_per_second=1e300 * (row.m / 4096))
+        for row in gpu.rows
+        if row.status == "timed"
+    )
+    record = dataclasses.replace(gpu, rows=rows)
+    with pytest.raises(RecordError, match=r"gpu.json: has numbers of which no figure .* damaged"):
+        write_figures(record, looks([record]), tmp_path, only=["energy"])

@@ -3,16 +3,17 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gemm_report.commands.report import write_page
-from gemm_report.figures.palette import looks
-from gemm_report.record import Record, read_record
+from gemm_report.figures.palette import colors, looks
+from gemm_report.figures.write import write_figure
+from gemm_report.record import DeviceCode, Record, read_record
 from gemm_report.site.markup import Html
+from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import record_page
 from gemm_report.site.shell import document
 
@@ -23,9 +24,21 @@ HOSTILE = (
 )
 
 
+def written(record: Record, folder: Path, figures: Sequence[str]) -> Path:
+    """The page of a record with some of its figures."""
+    palette = frozenset(color.lower() for color in colors())
+    pictures = []
+    for name in figures:
+        (path,) = write_figure(name, record, looks([record]), folder, ("svg",))
+        pictures.append(Picture(name, name, path.read_text(encoding="utf-8"), palette))
+    page = folder / "index.html"
+    page.write_text(record_page(record, pictures), encoding="utf-8")
+    return page
+
+
 @pytest.fixture(scope="module")
 def gpu_page(gpu: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_page(gpu, looks([gpu]), tmp_path_factory.mktemp("page"))
+    return written(gpu, tmp_path_factory.mktemp("page"), ("throughput", "roofline", "ladder"))
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +46,21 @@ def suite_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The table of a whole suite: 232 rows."""
     path = tmp_path_factory.mktemp("suite") / "index.html"
     path.write_text(record_page(read_record(SUITE), []), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def long_page(gpu: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Names without a place to break them, all columns, and a figure that is wide."""
+    name = "Kernel" * 30
+    code = DeviceCode(f"void {name}()", "0123456789abcdef", 255, 232448, 16, 1024, 4096, 1.0)
+    rows = [dataclasses.replace(row, kernel=name, device_code=(code, code)) for row in gpu.rows]
+    record = dataclasses.replace(
+        gpu, rows=tuple(rows), device=dataclasses.replace(gpu.device, name=name), conformance=name
+    )
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="2000pt" height="50pt"/>'
+    path = tmp_path_factory.mktemp("long") / "index.html"
+    path.write_text(record_page(record, [Picture("wide", name, svg)]), encoding="utf-8")
     return path
 
 
@@ -45,12 +73,17 @@ def browser(chromium: Any) -> Iterator[Any]:
         chromium.get_log(log)
     yield chromium
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     chromium.get("data:,")
 
 
 def media(browser: Any, theme: str, medium: str = "screen") -> None:
     features = [{"name": "prefers-color-scheme", "value": theme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": features})
+
+
+def size(width: int) -> dict[str, object]:
+    return {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
 
 
 def show(browser: Any, page: Path) -> Callable[[str], Any]:
@@ -88,7 +121,7 @@ def column(browser: Any, name: str) -> list[str]:
 
 def head(browser: Any, name: str) -> Any:
     heads = find_all(browser, "#rows thead th")
-    return next(each for each in heads if each.text.split("\u202f")[0].replace("\n", " ") == name)
+    return next(each for each in heads if each.text.replace("\n", " ") == name)
 
 
 def click_head(browser: Any, name: str) -> str:
@@ -292,13 +325,25 @@ def test_paper_has_no_controls(browser: Any, gpu_page: Path) -> None:
     assert find(browser, "svg.picture").is_displayed()
 
 
-@pytest.mark.parametrize("width", [400, 800, 1440])
-def test_nothing_sticks_out_of_the_page(browser: Any, gpu_page: Path, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    value = show(browser, gpu_page)
+def test_heads_stay_in_sight(browser: Any, suite_page: Path) -> None:
+    value = show(browser, suite_page)
+    assert soon(lambda: value("document.querySelector('#rows .wide').matches('.fits')"))
+    browser.execute_script("document.getElementById('row-200').scrollIntoView()")
+    assert value("document.querySelector('#rows thead th').getBoundingClientRect().top") == 0
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size(400))
+    assert soon(lambda: not value("document.querySelector('#rows .wide').matches('.fits')"))
+    left = "document.querySelector('#row-200 th').getBoundingClientRect().left"
+    before = value(left)
+    browser.execute_script("document.querySelector('#rows .wide').scrollLeft = 300")
+    assert value("document.querySelector('#rows .wide').scrollLeft") == 300
+    assert value(left) == before
+
+
+@pytest.mark.parametrize("width", [400, 800, 1280, 1440])
+def test_nothing_sticks_out_of_the_page(browser: Any, long_page: Path, width: int) -> None:
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size(width))
+    value = show(browser, long_page)
     assert value("document.documentElement.scrollWidth <= innerWidth")
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path) -> None:
@@ -315,15 +360,15 @@ def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path)
     ]
     device = dataclasses.replace(gpu.device, name=HOSTILE, driver=HOSTILE)
     record = dataclasses.replace(gpu, rows=tuple(renamed), device=device, conformance=HOSTILE)
-    value = show(browser, write_page(record, looks([record]), tmp_path))
+    value = show(browser, written(record, tmp_path, ("ladder",)))
     assert value("window.ran") is None
     assert value("document.scripts.length") == 1
     assert value("document.querySelectorAll('img, b, #injected, [onload], [onerror]').length") == 0
     shown = HOSTILE.replace("\x1b", "␛").replace("\0", "␀").replace("\u202e", "\ufffd")
     assert value("document.querySelector('h1').textContent") == shown
     assert f"{shown}/tile:8" in column(browser, "kernel")
-    assert any(shown in text for text in value("[...document.querySelectorAll('svg.picture text')]"
-                                               ".map(t => t.textContent)"))  # fmt: skip
+    drawn = "[...document.querySelectorAll('svg.picture text')].map(t => t.textContent)"
+    assert any(shown[:20] in text for text in value(drawn))
     kernels = find(browser, "#rows select")
     browser.execute_script(
         "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))",
@@ -354,6 +399,6 @@ def test_a_whole_suite_is_quick(browser: Any, suite_page: Path) -> None:
     rates = [float(rate) for rate in column(browser, "TFLOP/s") if rate != "-"]
     assert rates == sorted(rates)
     assert 0 < len(rates) < 232
-    # Far above what a busy machine with two cores needs: 0.6 s, 30 ms and 20 ms.
-    assert opened < 10
-    assert max(took) < 1000
+    # Two cores took 0.9, 0.15 and 0.02 s, and five times as long when others kept them busy.
+    assert opened < 20
+    assert max(took) < 3000

@@ -116,12 +116,20 @@
     filter();
   }
 
+  // A table that fits needs no box to scroll in, and then its head can stay in sight.
+  function watchWidth(table) {
+    const box = table.parentElement;
+    const look = () => box.classList.toggle("fits", table.offsetWidth <= box.clientWidth);
+    new ResizeObserver(look).observe(box);
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("button.theme").forEach(startTheme);
     for (const sortable of document.querySelectorAll(".sortable")) {
       const table = sortable.querySelector("table");
       const tools = sortable.querySelector(".tools");
       startSorting(table);
+      watchWidth(table);
       if (tools) startFiltering(tools, table);
     }
   });

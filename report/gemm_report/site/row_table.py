@@ -37,8 +37,8 @@ def held_down_by(row: Row) -> str:
 
 def _columns(prefix: str, has_code: bool) -> list[Column]:
     code = [
-        Column("registers", True, "of a thread of each GPU kernel of the launch"),
-        Column("occupancy", True, "share of the warps that a multiprocessor could hold"),
+        Column("registers", True, "of a thread, in that GPU kernel of the launch that has most"),
+        Column("occupancy", True, "share of the warps that a multiprocessor could hold; the least"),
     ]
     return [
         Column("kernel", filtered=True),
@@ -52,7 +52,7 @@ def _columns(prefix: str, has_code: bool) -> list[Column]:
         Column("SM MHz", True, "median of the timed interval"),
         Column("W", True, "median of the timed interval"),
         Column("J", True, "of one product: median power times median time"),
-        Column("error/bound", True, "largest error over what rounding allows there"),
+        Column("of bound", True, "largest share of what rounding allows an element to be off"),
         *(code if has_code else ()),
         Column("samples", True),
         Column("status", filtered=True),
@@ -66,6 +66,7 @@ def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
     watts = clocks.power_w if clocks else None
     joule = seconds * watts if seconds and watts else None
     hertz = clocks.sm_hz if clocks else None
+    of_bound = row.verification.of_bound if row.verification else None
     repetition = f" (repetition {row.repetition + 1})" if row.repetition else ""
     return [
         Cell(row.label + repetition, choices=(row.kernel,)),
@@ -80,7 +81,7 @@ def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
         _number(hertz, f"{hertz / 1e6:.0f}" if hertz else None),
         _number(watts, f"{watts:.0f}" if watts else None),
         _number(joule, quantity(joule, "J") if joule else None),
-        _of_bound(row),
+        _number(of_bound, percent(of_bound)),
         *(_code_cells(row.device_code) if has_code else ()),
         _number(len(row.samples_seconds), str(len(row.samples_seconds))),
         _status(row),
@@ -91,19 +92,11 @@ def _number(value: float | None, text: str | None) -> Cell:
     return _NOTHING if value is None or text is None else Cell(text, value)
 
 
-def _of_bound(row: Row) -> Cell:
-    found = row.verification
-    if found is None or found.max_error is None or not found.bound:
-        return _NOTHING
-    share = found.max_error / found.bound
-    return Cell(significant(share) if share < 1000 else f"{share:.1e}", share)
-
-
 def _code_cells(codes: Sequence[DeviceCode]) -> list[Cell]:
     registers = [code.registers for code in codes if code.registers is not None]
     occupancies = [code.occupancy for code in codes if code.occupancy is not None]
     return [
-        Cell(", ".join(map(str, registers)), max(registers)) if registers else _NOTHING,
+        Cell(str(max(registers)), max(registers)) if registers else _NOTHING,
         Cell(f"{100 * min(occupancies):.0f} %", min(occupancies)) if occupancies else _NOTHING,
     ]
 
@@ -164,7 +157,8 @@ def _facts(row: Row) -> list[tuple[str, str]]:
             "not verified"
             if checked is None
             else f"{'passed' if checked.passed else 'did not pass'}: largest error "
-            f"{_or_dash(checked.max_error)}, bound there {_or_dash(checked.bound)}",
+            f"{_or_dash(checked.max_error)}; at {percent(checked.of_bound)} of the bound where it "
+            f"comes closest, {_or_dash(checked.bound)}",
         ),
         (
             "against a rival",

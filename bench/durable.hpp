@@ -1,0 +1,43 @@
+// Files that outlive a kill and a power cut.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace gemm::bench {
+
+// Closes what it holds.
+class File {
+ public:
+  explicit File(int descriptor = -1) : descriptor_(descriptor) {}
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+  // All of `text` at `offset`, and on the disk; false, with errno, if that cannot be.
+  bool write_at(std::int64_t offset, std::string_view text) const;
+
+ private:
+  int descriptor_;
+};
+
+// What a chain of links leads to, whether or not it is there.
+std::filesystem::path without_links(std::filesystem::path path);
+
+// A pipe, a terminal, /dev/stdout: what takes no file beside it and cannot be replaced.
+bool is_stream(const std::filesystem::path& path);
+void write_to_stream(const std::filesystem::path& path, const std::string& text);
+
+// Replaces the file in one step, or the file that a link leads to, and makes missing folders.
+// Throws std::runtime_error naming the path, as all here that write.
+void write_atomically(const std::filesystem::path& path, const std::string& text);
+
+// Writes a file that is new: `path`, or if there is one, or if the name is `taken`,
+// <stem>-recovered.json, <stem>-recovered-2.json, ... Returns its path.
+std::filesystem::path write_beside(const std::filesystem::path& path, bool taken,
+                                   const std::string& text);
+
+}  // namespace gemm::bench

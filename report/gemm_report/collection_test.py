@@ -1,0 +1,81 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gemm_report.collection import Refusals, of_one_device, record_paths, records_given
+from gemm_report.document import RecordError
+from gemm_report.record import Record, read_record
+
+
+@pytest.fixture
+def folder(gpu_path: Path, tmp_path: Path) -> Path:
+    """Two records and what else may lie beside them."""
+    device = tmp_path / "results" / "device"
+    (device / "calibration").mkdir(parents=True)
+    for name in ("b.json", "a.json", "calibration/c.json", ".hidden.json"):
+        shutil.copy(gpu_path, device / name)
+    (tmp_path / "results" / "schema.json").write_text("{}", encoding="utf-8")
+    return tmp_path / "results"
+
+
+def names(records: list[Record]) -> list[str]:
+    return [record.path.name for record in records]
+
+
+def test_a_folder_holds_its_records_and_those_of_its_devices(folder: Path) -> None:
+    assert [path.name for path in record_paths(folder)] == ["a.json", "b.json"]
+    assert record_paths(folder / "device") == record_paths(folder)
+
+
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
+    for folder, expected in ((tmp_path, "holds no record"), (tmp_path / "none", "is no folder")):
+        with pytest.raises(RecordError, match=expected):
+            record_paths(folder)
+
+
+def test_what_is_no_record_is_named_and_the_rest_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "device" / "aa.json").write_text("{", encoding="utf-8")
+    refusals = Refusals()
+    assert names(list(records_given([folder], refusals))) == ["a.json", "b.json"]
+    assert refusals.count == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "aa.json: the file ends too early" in said
+
+
+def test_a_record_that_is_deleted_while_others_are_read_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusals = Refusals()
+    records = records_given([folder, folder / "device" / "a.json"], refusals)
+    assert next(records).path.name == "a.json"
+    (folder / "device" / "b.json").unlink()
+    assert names(list(records)) == ["a.json"]
+    assert refusals.count == 1
+    assert "b.json: no such file" in capsys.readouterr().err
+
+
+def test_a_link_to_its_own_folder_is_not_followed_for_ever(folder: Path) -> None:
+    (folder / "loop").symlink_to(folder)
+    (folder / "device" / "d.json").symlink_to(folder / "device" / "d.json")
+    refusals = Refusals()
+    assert names(list(records_given([folder], refusals))) == ["a.json", "b.json"]
+    assert refusals.count == 1
+
+
+def test_records_of_another_device_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "device" / "b.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["context"]["gemm"]["device"]["name"] = "Another GPU"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    refusals = Refusals()
+    records = [read_record(path) for path in record_paths(folder)]
+    assert names(list(of_one_device(records, refusals))) == ["a.json"]
+    assert refusals.count == 1
+    assert "b.json: is of Another GPU, " in capsys.readouterr().err

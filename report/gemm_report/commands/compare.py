@@ -1,0 +1,181 @@
+"""Says which cases of two runs differ by more than noise."""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemm_report.collection import Refusals, record_paths
+from gemm_report.document import InputError, RecordError
+
+if TYPE_CHECKING:
+    from gemm_report.comparison.noise import Calibration
+    from gemm_report.comparison.run import Run
+
+HELP = "say which cases of NEW are slower or faster than in BASE by more than noise"
+REGRESSION, AMBIGUOUS, BAD_INPUT = 1, 2, 3
+
+EPILOG = """\
+A folder of records counts as several processes of equal code: the noise between processes then
+averages down, and is known better. That noise comes from --noise, else from the device's newest
+calibration beside the records: tools/calibrate makes it, of six processes or more. Of a case that
+nobody has calibrated only large changes are told: 13 % where there are a hundred cases.
+
+verdicts, by an interval that holds for all cases together with 95 %:
+  same       the whole interval lies within the threshold
+  slower     the interval excludes no change, and the estimate lies beyond the threshold
+  faster     likewise
+  ambiguous  anything else: the row says what is missing, more samples or more processes; and what
+             the card's clock, a level of equal code or bad luck of one process may explain
+
+In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
+time is not, the clock is the suspect.
+
+examples:
+  gemm-report compare before.json after.json
+  gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --json=all.json
+  gemm-report compare before.json after.json --noise=noise.json --strict
+
+exit codes:
+  0  no regression
+  1  regression: a case is slower, or its result is wrong now
+  2  with --strict: nothing is slower, but some cases are ambiguous
+  3  bad input: one line on standard error says which file, and what to do
+"""
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument("base", type=Path, metavar="BASE", help="a record, or a folder of them")
+    command.add_argument("new", type=Path, metavar="NEW", help="the same, to be judged")
+    add_comparison(command)
+
+
+def add_comparison(command: argparse.ArgumentParser) -> None:
+    """The options of every comparison."""
+    command.add_argument(
+        "--threshold",
+        type=_percent,
+        default=0.01,
+        metavar="PERCENT",
+        help="the smallest difference that matters (default 1)",
+    )
+    command.add_argument(
+        "--noise",
+        metavar="FILE",
+        help="the calibration to take, or none (default: the device's newest beside the records)",
+    )
+    command.add_argument(
+        "--across-devices", action="store_true", help="compare though the devices differ"
+    )
+    command.add_argument("--strict", action="store_true", help="end with 2 for ambiguous cases")
+    command.add_argument("--all", action="store_true", help="name the cases that are the same, too")
+    command.add_argument("--markdown", metavar="FILE", help="for a pull request (- is the console)")
+    command.add_argument("--json", metavar="FILE", help="all there is to know (- is the console)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    refusals = Refusals()
+    base, new = runs_of(options.base, refusals), runs_of(options.new, refusals)
+    return judged(options, base, new, refusals)
+
+
+def runs_of(path: Path, refusals: Refusals) -> list["Run"]:
+    """The processes of one side: a record's, or those of a folder but for what is none."""
+    if not path.is_dir():
+        return [_run(path)]
+    runs = list(readable(record_paths(path), refusals))
+    if not runs:
+        raise RecordError(f"{path}: has no record: give one that gemm_bench wrote")
+    return runs
+
+
+def readable(paths: Iterable[Path], refusals: Refusals) -> Iterator["Run"]:
+    """Those that can be read, each once; what is wrong with the others is told."""
+    known: list[Run] = []
+    for path in paths:
+        try:
+            run = _run(path)
+        except InputError as error:
+            refusals.add(error)
+            continue
+        same = next((each for each in known if each.timed and each.timed == run.timed), None)
+        if same:
+            refusals.add(RecordError(f"{path}: is the same run as {same.path}: it counts once"))
+            continue
+        known.append(run)
+        yield run
+
+
+def judged(
+    options: argparse.Namespace, base: list["Run"], new: list["Run"], refusals: Refusals
+) -> int:
+    """Compares, tells as the options say, and gives the exit code."""
+    from gemm_report.comparison import told
+    from gemm_report.comparison.verdict import Verdict, compare, process
+
+    _check_devices(base, new, options.across_devices)
+    comparison = compare(
+        [process(run) for run in base],
+        [process(run) for run in new],
+        _calibration(options.noise, base, new),
+        options.threshold,
+    )
+    outputs = ((options.markdown, told.markdown), (options.json, told.as_json))
+    if not any(to == "-" for to, _ in outputs):
+        print(told.console(comparison, options.all))
+    for to, text in outputs:
+        if to == "-":
+            print(text(comparison), end="")
+        elif to:
+            Path(to).write_text(text(comparison), encoding="utf-8")
+    if summary := getattr(options, "summary", None):
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(told.markdown(comparison))
+    if comparison.regressed:
+        return REGRESSION
+    if refusals.count:
+        return BAD_INPUT
+    return AMBIGUOUS if options.strict and comparison.count(Verdict.AMBIGUOUS) else 0
+
+
+def _run(path: Path) -> "Run":
+    from gemm_report.exchange.foreign import read_run
+
+    return read_run(path)
+
+
+def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:
+    """Times of two devices say nothing about code."""
+    if across:
+        return
+    first = base[0]
+    for run in (*base, *new):
+        if run.device != first.device:
+            raise RecordError(
+                f"{run.path}: was made on {run.device or 'an unknown device'}, {first.path} on "
+                f"{first.device or 'an unknown device'}: give runs of one, or --across-devices"
+            )
+
+
+def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
+    """The one that was named, else the newest of the device that lies beside the records."""
+    from gemm_report.comparison.noise import newest_calibration, read_calibration
+
+    if named == "none":
+        return None
+    if named:
+        return read_calibration(Path(named))
+    folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
+    path = newest_calibration(folders, new[-1].device)
+    return path and read_calibration(path)
+
+
+def _percent(text: str) -> float:
+    with suppress(ValueError):
+        value = float(text)
+        if 0 < value <= 100:
+            return value / 100
+    raise argparse.ArgumentTypeError(f"{text!r} is no percentage above 0 and up to 100")

@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from gemm_report.cli import BAD_INPUT, main
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line that a run ends with."""
+    assert main(["figures", *map(str, arguments)]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+@pytest.fixture
+def old_path(gpu_path: Path, tmp_path: Path) -> Path:
+    document = json.loads(gpu_path.read_text(encoding="utf-8"))
+    document["context"]["gemm"]["commit"] = "fedcba9876543210"
+    for benchmark in document["benchmarks"]:
+        row = benchmark.get("gemm", {})
+        if row.get("flop_per_second"):
+            row["flop_per_second"] /= 2
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_two_runs_are_drawn_on_one_roofline(gpu_path: Path, old_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--versus", str(old_path), "--only", "roofline", "-o", str(out)]
+    assert main(["figures", str(gpu_path), *options]) == 0
+    assert {path.name for path in out.iterdir()} == {"roofline.png", "roofline.svg", "roofline.csv"}
+    picture = (out / "roofline.svg").read_text(encoding="utf-8")
+    assert "old: fedcba987654" in picture
+    assert "×2.00" in picture
+    assert "old,Naive,f32" in (out / "roofline.csv").read_text(encoding="utf-8")
+
+
+def test_figures_are_chosen_by_name(gpu_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["figures", str(gpu_path), "--only", "energy, ladder", "-o", str(out)]) == 0
+    assert {path.stem for path in out.iterdir()} == {"energy", "ladder"}
+
+
+def test_bad_choices_end_with_one_line_and_no_file(
+    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    cpu_path = gpu_path.with_name("cpu.json")
+    said = refused(capsys, gpu_path, "--only", "pie", "-o", out)
+    assert "has no such figure: choose among throughput, roofline" in said
+    said = refused(capsys, gpu_path, "--versus", cpu_path, "-o", out)
+    assert "give two records of one device" in said
+    assert "is no regular expression" in refused(capsys, gpu_path, "--distribution", "(", "-o", out)
+    assert "no k with two m" in refused(capsys, gpu_path, "--shapes", "Tiled", "-o", out)
+    assert "no such file" in refused(capsys, gpu_path, "--versus", tmp_path / "none", "-o", out)
+    assert not out.exists()

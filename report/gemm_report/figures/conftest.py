@@ -1,0 +1,36 @@
+"""Records that were measured, and what is cut out of them."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from gemm_report.record import Record, read_record
+
+RESULTS = Path(__file__).parents[3] / "results"
+
+
+@pytest.fixture(scope="session")
+def h200() -> Record:
+    """The whole ladder in six precisions."""
+    return read_record(RESULTS / "nvidia-h200" / "20261121T104352Z-937303dac991.json")
+
+
+@pytest.fixture(scope="session")
+def three(h200: Record) -> Record:
+    """Three kernels of it."""
+    names = ("Naive", "Tiled/tile:32", "cuBLAS/math:default")
+    rows = tuple(r for r in h200.rows if r.label in names and r.precision == "f32")
+    return dataclasses.replace(h200, rows=rows)
+
+
+@pytest.fixture(scope="session")
+def epyc() -> Record:
+    """A processor: roofs measured, no power known."""
+    return read_record(RESULTS / "amd-epyc" / "20261121T105640Z-937303dac991.json")
+
+
+@pytest.fixture(scope="session")
+def bare(tower: Record) -> Record:
+    """A crowd without any roof."""
+    return dataclasses.replace(tower, ceilings=(), measured_ceilings=())

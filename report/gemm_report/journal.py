@@ -1,0 +1,144 @@
+"""What a run of gemm_bench that was killed left beside its record, made a record of.
+
+The format is told in bench/journal.hpp: a line of JSON for each row, with what changed in the
+record's context since the line before.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import escape
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from gemm_report.document import LARGEST_FILE, InputError, RecordError
+
+SUFFIX = ".journal"
+
+
+class HeldError(InputError):
+    """The run that writes the journal is still alive."""
+
+
+def journal_paths(folder: Path) -> list[Path]:
+    """Journals in `folder`, in its folders of devices and in theirs."""
+    patterns = [f"{depth}*{SUFFIX}" for depth in ("", "*/", "*/*/")]
+    return sorted(path for pattern in patterns for path in folder.glob(pattern) if path.is_file())
+
+
+def recover(path: Path) -> Path | None:
+    """Makes a record of the journal, which is then gone; None where no row was finished.
+
+    The record has the name that it was to have or, where that is taken, one that ends with
+    -recovered. HeldError while the run is alive, InputError for what is no journal.
+    """
+    with _locked(path) as file:
+        content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise RecordError(f"{path}: has more than {LARGEST_FILE >> 20} MiB: is no journal")
+        document = record_from(content, path)
+        try:
+            target = _write(document, path.with_name(path.name.removesuffix(SUFFIX)))
+            path.unlink()
+        except OSError as error:
+            raise InputError(
+                f"{path}: stays, its record cannot be written ({error.strerror}): "
+                "check that the folder is writable and has room"
+            ) from None
+    return target
+
+
+def record_from(content: bytes, path: Path) -> dict[str, Any] | None:
+    """The record that the lines make; what is torn is left out."""
+    # What follows the last end of line was never wholly written.
+    pieces = [_piece(line) for line in content.split(b"\n")[:-1]]
+    if not pieces or pieces[0] is None or "gemm" not in pieces[0]["context"]:
+        raise RecordError(f"{path}: is no journal of gemm_bench: give one that a run left behind")
+    context: dict[str, Any] = {}
+    benchmarks: list[dict[str, Any]] = []
+    for piece in filter(None, pieces):
+        _merge(context, piece["context"])
+        benchmarks += [entry for entry in piece["benchmarks"] if isinstance(entry, dict)]
+    return {"context": context, "benchmarks": benchmarks} if benchmarks else None
+
+
+def _piece(line: bytes) -> dict[str, Any] | None:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(constant)
+
+    try:
+        piece = json.loads(line, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return None
+    whole = (
+        isinstance(piece, dict)
+        and isinstance(piece.get("context"), dict)
+        and isinstance(piece.get("benchmarks"), list)
+    )
+    return piece if whole else None
+
+
+def _merge(into: dict[str, Any], changed: dict[str, Any]) -> None:
+    for key, value in changed.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("rb+")
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be opened ({error.strerror}): check the path") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HeldError(f"{path}: its run is still alive") from None
+        except OSError as error:
+            raise RecordError(
+                f"{path}: cannot be locked ({error.strerror}), so nobody knows whether its run is "
+                "alive: copy it to another disk"
+            ) from None
+        if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            raise HeldError(f"{path}: its run has just ended and wrote the record itself")
+        yield file
+
+
+def _write(document: dict[str, Any] | None, wanted: Path) -> Path | None:
+    for part in wanted.parent.glob(f"{escape(wanted.name)}.part*"):
+        part.unlink(missing_ok=True)  # a record that the run had begun to write
+    if document is None:
+        return None
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    target = _reserve(wanted)
+    part = target.with_name(f"{target.name}.part{os.getpid()}")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(target)
+    except OSError:
+        part.unlink(missing_ok=True)
+        target.unlink()
+        raise
+    return target
+
+
+def _reserve(wanted: Path) -> Path:
+    """A new, empty file: `wanted`, or the first of the names beside it that nobody has."""
+    endings = (f"-recovered-{n}" if n > 1 else "-recovered" if n else "" for n in count())
+    for ending in endings:
+        target = wanted.with_name(f"{wanted.stem}{ending}{wanted.suffix}")
+        try:
+            target.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return target
+    raise AssertionError("count() does not end")

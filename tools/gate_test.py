@@ -1,0 +1,138 @@
+"""tools/gate as a person meets it, in a repository whose gemm_bench only pretends."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "report" / "gemm_report" / "testdata" / "gpu.json"
+
+# Stands in for CMake: what it builds writes the record of its sources,
+# a little different each time.
+CMAKE = """#!/usr/bin/env bash
+case "$*" in
+  *--version*) echo "cmake version 3.31.0" ;;
+  *--preset*) [[ ! -e broken ]] ;;
+  *--build*)
+    mkdir -p "$2"
+    sed "s|@SOURCES@|$PWD|" measure.py >"$2/gemm_bench"
+    chmod +x "$2/gemm_bench" ;;
+esac
+"""
+MEASURE = f"""#!{sys.executable}
+import json, os, pathlib, random, sys
+sources = pathlib.Path("@SOURCES@")
+out = next(a.partition("=")[2] for a in sys.argv if a.startswith("--benchmark_out="))
+with open(os.environ["LOG"], "a") as log:
+    print(out, file=log)
+document = json.loads((sources / "record.json").read_text())
+for benchmark in document["benchmarks"]:
+    if benchmark.get("gemm", {{}}).get("seconds"):
+        factor = float((sources / "factor").read_text()) * random.uniform(0.9999, 1.0001)
+        row = benchmark["gemm"]
+        row["seconds"] = {{key: factor * value for key, value in row["seconds"].items()}}
+        row["samples_seconds"] = [factor * sample for sample in row["samples_seconds"]]
+        row["flop_per_second"] /= factor
+pathlib.Path(out).write_text(json.dumps(document))
+sys.exit(int((sources / "status").read_text()))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit, in which everything is as fast as in RECORD."""
+    root = tmp_path / "project"
+    for name in ("tools", "report"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "tools" / "setup").write_text("#!/bin/sh\necho export PRESET=p\n", encoding="utf-8")
+    program = tmp_path / "bin" / "cmake"
+    program.parent.mkdir()
+    program.write_text(CMAKE, encoding="utf-8")
+    program.chmod(0o755)
+    shutil.copy(RECORD, root / "record.json")
+    for name, text in {"measure.py": MEASURE, "factor": "1", "status": "0"}.items():
+        (root / name).write_text(text, encoding="utf-8")
+    (root / ".gitignore").write_text("build\n__pycache__\n", encoding="utf-8")
+    git(root, "init", "--quiet", "--initial-branch=main")
+    git(root, "add", "--all")
+    git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "-m", "one")
+    return root
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", root, *arguments], check=True)
+
+
+def gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    variables = {
+        "PATH": f"{project.parent / 'bin'}:{os.environ['PATH']}",
+        "LOG": str(project.parent / "log"),
+        "PYTHON": sys.executable,
+    }
+    return subprocess.run(
+        [project / "tools" / "gate", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **variables},
+    )
+
+
+def runs(project: Path) -> list[str]:
+    lines = (project.parent / "log").read_text(encoding="utf-8").splitlines()
+    return ["/".join(Path(line).parts[-2:]) for line in lines]
+
+
+def test_both_sides_run_in_turns(project: Path) -> None:
+    done = gate(project, "main", "-n", "2", "-o", str(project.parent / "out"))
+    assert done.returncode == 0, done.stderr
+    assert runs(project) == ["base/1.json", "new/1.json", "new/2.json", "base/2.json"]
+
+
+def test_a_slower_tree_ends_with_1(project: Path) -> None:
+    (project / "factor").write_text("1.5", encoding="utf-8")
+    done = gate(project, "main", "-n", "1", "--", "--markdown=-")
+    assert done.returncode == 1, done.stderr
+    assert "slower" in done.stdout
+
+
+def test_a_wrong_kernel_is_left_to_the_comparison(project: Path) -> None:
+    (project / "status").write_text("1", encoding="utf-8")
+    assert gate(project, "main", "-n", "1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no commit"),
+        (["nowhere"], "git knows no such commit"),
+        (["main", "-n", "0"], "from 1 to 99"),
+        (["main", "main"], "a second commit"),
+        (["main", "-o", "."], "exists: give another"),
+        (["main", "--benchmark_out=x"], "a record of its own"),
+    ],
+)
+def test_bad_input_is_one_line_and_3(project: Path, arguments: list[str], said: str) -> None:
+    arguments = [str(project) if each == "." else each for each in arguments]
+    done = gate(project, *arguments)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert not (project.parent / "log").exists()
+
+
+def test_a_side_that_cannot_be_built_or_run_ends_with_3(project: Path) -> None:
+    (project / "broken").touch()
+    done = gate(project, "main", "-n", "1")
+    assert done.returncode == 3
+    assert "cannot be built" in done.stderr.splitlines()[-1]
+    (project / "broken").unlink()
+    (project / "status").write_text("2", encoding="utf-8")
+    done = gate(project, "main", "-n", "1")
+    assert done.returncode == 3
+    assert "new, process 1 of 1 ended with 2" in done.stderr.splitlines()[-1]

@@ -4,8 +4,10 @@ import json
 import re
 import shutil
 import sqlite3
+import sys
 from bisect import bisect_left
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,3 +276,29 @@ def test_every_stored_record_can_be_read() -> None:
     for path in paths:
         for timing in read(path).timings:
             assert key_of(identity_of(timing.case)) == timing.case
+
+
+def test_a_missing_library_is_named(
+    few: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    assert main(["history", str(few)]) == 3
+    assert "pip install ruptures" in capsys.readouterr().err
+
+
+def test_pages_work_in_a_browser(few: Path, tmp_path: Path, chromium: Any) -> None:
+    assert main(["history", str(few), "-o", str(tmp_path / "pages")]) == 0
+    chromium.get_log("browser")
+    chromium.get((tmp_path / "pages/index.html").as_uri())
+    bodies = chromium.find_elements("css selector", "main table:last-of-type tbody")
+    assert len(bodies) == 30
+    chromium.find_element("css selector", "input[type=search]").send_keys("no such kernel")
+    assert not any(body.is_displayed() for body in bodies)
+    chromium.find_element("css selector", "button.clear").click()
+    chromium.find_element("css selector", "tbody a").click()
+    chart = chromium.find_element("css selector", "svg.history")
+    assert chart.size["width"] > 700
+    assert chromium.find_element("css selector", "svg.history .points").get_attribute("d")
+    chromium.find_element("link text", "All series").click()
+    assert chromium.find_elements("css selector", "svg.spark")
+    assert not chromium.get_log("browser")

@@ -113,6 +113,11 @@ class Index:
             self._start_again("is damaged")
             return self._update(refusals)
 
+    def records(self) -> int:
+        """How many it has."""
+        with self._telling():
+            return self._connection.execute("select count(*) from record").fetchone()[0]
+
     def content(self) -> Content:
         """All that is known of the records."""
         with self._telling():
@@ -326,13 +331,14 @@ def window_key(values: NDArray[np.float64]) -> bytes:
 
 def _place(folder: Path) -> Path | None:
     """Beside the records; where that cannot be written, in the cache of the user, or nowhere."""
+    if not folder.is_dir():
+        # Whoever looks for records in it refuses it.
+        return None
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()
     for place in (folder / FOLDER / "index.sqlite", cache / "gemm_report" / f"{name}.sqlite"):
-        # What is no folder is refused by whoever looks for records in it.
         with contextlib.suppress(OSError):
-            if folder.is_dir():
-                place.parent.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             if os.access(place if place.exists() else place.parent, os.W_OK):
                 return place
     return None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.chart import chart, legend, sparkline
-from gemm_report.history.index import Content, Entry
+from gemm_report.history.index import Entry
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, Turn
 from gemm_report.history.words import change_text, interval_text
@@ -31,23 +31,23 @@ class Pages:
     """Writes into `folder`. Drivers and commits of the entries are numbered by first appearance."""
 
     folder: Path
-    content: Content
+    entries: tuple[Entry, ...]
     drivers: tuple[str, ...]
     driver: NDArray[np.int64]
     commit: NDArray[np.int64]
 
     @classmethod
-    def into(cls, folder: Path, content: Content) -> "Pages":
+    def into(cls, folder: Path, entries: tuple[Entry, ...]) -> "Pages":
         """Makes the folder."""
         (folder / "series").mkdir(parents=True, exist_ok=True)
-        settings = [entry.setting for entry in content.entries]
+        settings = [entry.setting for entry in entries]
         drivers = {setting[1] or "not recorded": None for setting in settings}
         numbers = {driver: i for i, driver in enumerate(drivers)}
         commits = {setting[-1]: None for setting in settings}
         of_commit = {commit: i for i, commit in enumerate(commits)}
         return cls(
             folder=folder,
-            content=content,
+            entries=entries,
             drivers=tuple(drivers),
             driver=np.array([numbers[s[1] or "not recorded"] for s in settings]),
             commit=np.array([of_commit[s[-1]] for s in settings]),
@@ -65,7 +65,7 @@ class Pages:
         return path
 
     def _overview(self, trends: Sequence[Trend]) -> str:
-        entries = self.content.entries
+        entries = self.entries
         incomplete = sum(not entry.complete for entry in entries)
         said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
         if incomplete:
@@ -101,7 +101,7 @@ class Pages:
             turns = groups[device, record]
             slower = sum(turn.change.ratio > 1 for turn in turns)
             told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
-            entry = self.content.entries[record]
+            entry = self.entries[record]
             lines.append(
                 Line(
                     [
@@ -121,7 +121,7 @@ class Pages:
         return tag("section", tag("h2", title), listed)
 
     def _series_page(self, trend: Trend, folder: Path) -> str:
-        series, entries = trend.series, self.content.entries
+        series, entries = trend.series, self.entries
         body = [
             tag("p", tag("a", "All series", href="../index.html")),
             tag("h1", str(series.case)),
@@ -153,7 +153,7 @@ class Pages:
 
     def _facts(self, trend: Trend, folder: Path) -> list[Html]:
         series = trend.series
-        newest = self.content.entries[trend.newest]
+        newest = self.entries[trend.newest]
         state = "far off its level" if trend.strays else "on its level"
         throttled = float(series.throttled[-1])
         facts = [
@@ -182,7 +182,7 @@ class Pages:
             Column("differs there as well"),
         ]
         lines = []
-        entries, record = self.content.entries, trend.series.record
+        entries, record = self.entries, trend.series.record
         for number, turn in enumerate(trend.turns, 1):
             at, ratio = turn.change.at, turn.change.ratio
             before, after = (trend.series.flop / trend.levels[number - i].seconds for i in (1, 0))

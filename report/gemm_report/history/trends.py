@@ -8,10 +8,12 @@ and is always made in full. So what is found in steps is what is found at once. 
 later than others which are newer moves all windows behind it: those are looked at again.
 """
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,8 @@ from gemm_report.history.series import Series
 from gemm_report.history.suspects import NOTHING, Suspect, suspects
 
 Findings = Mapping[bytes, Sequence[int]]
-# Less is not worth a process.
-_POINTS_A_PROCESS = 100_000
+# Fewer records are not worth a process.
+_MANY = 500
 _STRAYS = 4.0
 _RECENT = 100
 
@@ -73,25 +75,37 @@ class Memory:
 Finish = Callable[[Trend], None]
 
 
+@contextlib.contextmanager
+def crew(records: int) -> Iterator[Executor | None]:
+    """Processes for so many records, or none where they are few; they load what they need."""
+    workers = _processes()
+    if workers == 1 or records < _MANY:
+        yield None
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        for _ in range(workers):
+            pool.submit(load_libraries)
+        yield pool
+
+
 def find_trends(
-    content: Content, series: Sequence[Series], known: Findings, finish: Finish | None = None
+    content: Content,
+    series: Sequence[Series],
+    known: Findings,
+    finish: Finish | None = None,
+    pool: Executor | None = None,
 ) -> tuple[list[Trend], Memory]:
     """The trends in the order of `series`; `finish` is called with each, maybe elsewhere."""
-    global _shared
-    workers = min(
-        len(os.sched_getaffinity(0)), sum(len(s.seconds) for s in series) // _POINTS_A_PROCESS
-    )
-    _shared = (content, series, known, finish)
-    if workers <= 1:
-        parts = [_part(range(len(series)))]
+    # The points are those of the series: they need not travel twice.
+    background = replace(content, points=content.points[:0], record=content.record[:0])
+    if pool is None:
+        parts = [_part(background, series, known, finish)]
     else:
-        # Here, once, and not in every process.
-        load_libraries()
-        size = max(1, len(series) // (8 * workers))
-        chunks = [range(i, min(i + size, len(series))) for i in range(0, len(series), size)]
-        with ProcessPoolExecutor(workers, initializer=_share, initargs=(_shared,)) as pool:
-            parts = list(pool.map(_part, chunks))
-    found: list[tuple[Level, ...]] = []
+        # One part each: to unpack what is known of 10,000 records takes a tenth of a second.
+        size = -(-len(series) // _processes())
+        chunks = [series[i : i + size] for i in range(0, len(series), size)]
+        parts = list(pool.map(partial(_part, background, known=known, finish=finish), chunks))
+    found: list[tuple[Any, ...]] = []
     used: set[bytes] = set()
     new: dict[bytes, Sequence[int]] = {}
     for results, part_used, part_new in parts:
@@ -100,6 +114,10 @@ def find_trends(
         new |= part_new
     trends = [Trend(s, *rest) for s, rest in zip(series, found, strict=True)]
     return trends, Memory(frozenset(used), new)
+
+
+def _processes() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def load_libraries() -> None:
@@ -111,18 +129,10 @@ def load_libraries() -> None:
         raise InputError(f"history needs {error.name}: pip install ruptures scipy") from None
 
 
-_shared: Any = None
-
-
-def _share(value: Any) -> None:
-    global _shared
-    _shared = value
-
-
 def _part(
-    indices: range,
+    content: Content, series: Sequence[Series], known: Findings, finish: Finish | None
 ) -> tuple[list[tuple[Any, ...]], set[bytes], dict[bytes, Sequence[int]]]:
-    content, series, known, finish = _shared
+    load_libraries()
     used: set[bytes] = set()
     new: dict[bytes, Sequence[int]] = {}
 
@@ -134,8 +144,8 @@ def _part(
         return known[key] if key in known else new[key]
 
     results = []
-    for i in indices:
-        trend = find_trend(content, series[i], remembered)
+    for each in series:
+        trend = find_trend(content, each, remembered)
         if finish is not None:
             finish(trend)
         # The series itself stays where it is.

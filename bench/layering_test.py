@@ -58,7 +58,7 @@ def test_includes_point_the_right_way(path: Path) -> None:
 
 
 def test_results_hold_no_code() -> None:
-    allowed = {".json", ".md", ".png", ".svg", ".csv", ".journal"}
+    allowed = {".json", ".gz", ".md", ".png", ".svg", ".csv", ".journal"}
     strangers = [
         p for p in (ROOT / "results").rglob("*") if p.is_file() and p.suffix not in allowed
     ]

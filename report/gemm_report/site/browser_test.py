@@ -387,7 +387,8 @@ def test_a_whole_suite_is_quick(browser: Any, suite_page: Path) -> None:
     assert len(column(browser, "kernel")) == 232
     took = value("""(() => {
       const start = performance.now();
-      document.querySelectorAll("#rows thead button")[4].click();
+      const heads = [...document.querySelectorAll("#rows thead button")];
+      heads.find(head => head.textContent.startsWith("TFLOP/s")).click();
       document.body.offsetHeight;
       const sorted = performance.now();
       const search = document.querySelector("#rows input[type=search]");

@@ -44,6 +44,7 @@ def _columns(prefix: str, has_code: bool) -> list[Column]:
         Column("kernel", filtered=True),
         Column("precision", filtered=True),
         Column("shape", hint="m x n x k"),
+        Column("status", filtered=True),
         Column("time", True, "of one launch: the median of the samples"),
         Column(f"{prefix}FLOP/s", True),
         Column("of roof", True, "the lower of the arithmetic's roof and the memory's"),
@@ -55,7 +56,6 @@ def _columns(prefix: str, has_code: bool) -> list[Column]:
         Column("of bound", True, "largest share of what rounding allows an element to be off"),
         *(code if has_code else ()),
         Column("samples", True),
-        Column("status", filtered=True),
     ]
 
 
@@ -72,6 +72,7 @@ def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
         Cell(row.label + repetition, choices=(row.kernel,)),
         Cell(row.precision),
         Cell(row.shape, choices=(row.size,)),
+        _status(row),
         _number(seconds, quantity(seconds, "s") if seconds else None),
         _number(rate, significant(scaled(rate, prefix)) if rate else None),
         *(
@@ -84,7 +85,6 @@ def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
         _number(of_bound, percent(of_bound)),
         *(_code_cells(row.device_code) if has_code else ()),
         _number(len(row.samples_seconds), str(len(row.samples_seconds))),
-        _status(row),
     ]
 
 

@@ -19,10 +19,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Does it; the exit code."""
-    from gemm_report.texts.readme import PICTURES, filled
+    from gemm_report.texts.readme import PICTURES, filled, main_ladder
 
     record = read_record(options.record)
-    return renew(options, record, filled(options.readme, record, options.pictures), PICTURES)
+    text = filled(options.readme, record, options.pictures)
+    return renew(options, record, text, PICTURES, drawn=main_ladder(record))
 
 
 def add_options(command: argparse.ArgumentParser, readme: str) -> None:
@@ -34,8 +35,14 @@ def add_options(command: argparse.ArgumentParser, readme: str) -> None:
     )
 
 
-def renew(options: argparse.Namespace, record: Record, text: str, pictures: Sequence[str]) -> int:
-    """Writes a page and its pictures, or with --check compares the page."""
+def renew(
+    options: argparse.Namespace,
+    record: Record,
+    text: str,
+    pictures: Sequence[str],
+    drawn: Record | None = None,
+) -> int:
+    """Writes a page and its pictures, of `drawn` if given, or with --check compares the page."""
     from gemm_report.figures.palette import looks
     from gemm_report.figures.write import write_figure
 
@@ -48,8 +55,9 @@ def renew(options: argparse.Namespace, record: Record, text: str, pictures: Sequ
             file=sys.stderr,
         )
         return CHECK_FAILED
+    drawn = drawn or record
     for name in pictures:
-        print(write_figure(name, record, looks([record]), options.pictures, formats=["png"])[0])
+        print(write_figure(name, drawn, looks([record]), options.pictures, formats=["png"])[0])
     options.readme.write_text(text, encoding="utf-8")
     print(options.readme)
     return 0

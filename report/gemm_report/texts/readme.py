@@ -1,6 +1,8 @@
 """The numbers and the picture in the project's README, taken from a record."""
 
+import dataclasses
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -8,7 +10,7 @@ from urllib.parse import quote
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
-from gemm_report.ladder import drawn_rows, headlines
+from gemm_report.ladder import drawn_rows, headlines, precisions
 from gemm_report.quantity import percent, prefix_for, scaled, significant
 from gemm_report.record import Record, Row
 from gemm_report.texts.summary import markdown_table, without_html
@@ -25,6 +27,17 @@ def filled(readme: Path, record: Record, pictures: Path) -> str:
     text = read_text(readme)
     text = between_markers(readme, text, "table", table(record, link(readme, record.path)))
     return between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
+
+
+def main_ladder(record: Record) -> Record:
+    """The record with one precision, that of most kernels: a picture that a page has room for."""
+    kernels = {(row.precision, row.kernel) for row in drawn_rows(record)}
+    counts = Counter(precision for precision, _ in kernels)
+    if not counts:
+        return record
+    precision = max(precisions(record.rows), key=lambda each: counts[each])
+    rows = tuple(row for row in record.rows if row.precision == precision)
+    return dataclasses.replace(record, rows=rows)
 
 
 def table(record: Record, link: str) -> str:

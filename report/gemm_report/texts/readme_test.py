@@ -1,3 +1,4 @@
+import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -7,6 +8,7 @@ import pytest
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.commands.readme import CHECK_FAILED
 from gemm_report.record import Record
+from gemm_report.texts.readme import main_ladder
 
 README = """# gemm_bench
 <!-- gemm_report:begin picture -->
@@ -123,3 +125,11 @@ def test_the_readme_of_the_project_is_what_its_record_gives() -> None:
         str(root / "results" / "readme"),
     ]
     assert main(["readme", str(root / record), *arguments, "--check"]) == 0
+
+
+def test_the_pictures_show_the_precision_of_most_kernels(gpu: Record) -> None:
+    shown = main_ladder(gpu)
+    assert {row.precision for row in shown.rows} == {"f32"}
+    assert len(shown.rows) < len(gpu.rows)
+    nothing = dataclasses.replace(gpu, rows=())
+    assert main_ladder(nothing) is nothing

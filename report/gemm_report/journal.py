@@ -14,7 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from gemm_report.document import LARGEST_FILE, InputError, RecordError
+from gemm_report.document import InputError, RecordError, check_kind_and_size, without_waiting
+from gemm_report.whole_file import whole_file
 
 SUFFIX = ".journal"
 
@@ -36,12 +37,19 @@ def recover(path: Path) -> Path | None:
     -recovered. HeldError while the run is alive, InputError for what is no journal.
     """
     with _locked(path) as file:
-        content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise RecordError(f"{path}: has more than {LARGEST_FILE >> 20} MiB: is no journal")
-        document = record_from(content, path)
+        check_kind_and_size(path, file)
         try:
-            target = _write(document, path.with_name(path.name.removesuffix(SUFFIX)))
+            document = record_from(file.read(), path)
+            text = document and json.dumps(
+                document, indent=1, ensure_ascii=False, allow_nan=False
+            ).encode("utf-8")
+        except (ValueError, RecursionError):
+            raise RecordError(
+                f"{path}: has half a character, a number that is none, or is nested too deeply: "
+                "the journal is damaged, take another copy"
+            ) from None
+        try:
+            target = _write(text, path.with_name(path.name.removesuffix(SUFFIX)))
             path.unlink()
         except OSError as error:
             raise InputError(
@@ -92,7 +100,7 @@ def _merge(into: dict[str, Any], changed: dict[str, Any]) -> None:
 @contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
     try:
-        file = path.open("rb+")
+        file = open(path, "rb+", buffering=0, opener=without_waiting)  # noqa: SIM115
     except OSError as error:
         raise RecordError(f"{path}: cannot be opened ({error.strerror}): check the path") from None
     with file:
@@ -110,22 +118,18 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _write(document: dict[str, Any] | None, wanted: Path) -> Path | None:
+def _write(text: bytes | None, wanted: Path) -> Path | None:
     for part in wanted.parent.glob(f"{escape(wanted.name)}.part*"):
         part.unlink(missing_ok=True)  # a record that the run had begun to write
-    if document is None:
+    if text is None:
         return None
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     target = _reserve(wanted)
-    part = target.with_name(f"{target.name}.part{os.getpid()}")
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with whole_file(target) as part, part.open("wb") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        part.rename(target)
-    except OSError:
-        part.unlink(missing_ok=True)
+    except BaseException:
         target.unlink()
         raise
     return target

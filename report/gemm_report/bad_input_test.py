@@ -214,7 +214,7 @@ def test_a_file_that_may_not_be_read_is_refused(
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 
     # Who runs the tests may be allowed to read everything.
-    monkeypatch.setattr(document, "without_waiting", forbidden)
+    monkeypatch.setattr(document, "_without_waiting", forbidden)
     assert "cannot be read (Permission denied)" in refusal(gpu_path)
 
 

@@ -249,13 +249,27 @@ def parse_json(
         ) from None
 
 
-def without_waiting(name: str, flags: int) -> int:
-    """An opener: to open a pipe that lies in a folder would wait for somebody who writes to it."""
+def _bytes(path: Path) -> bytearray:
+    content = bytearray()
+    with (
+        open(path, "rb", opener=_without_waiting) as raw,
+        gzip.open(raw) if path.suffix == ".gz" else raw as file,
+    ):
+        _check_kind_and_size(path, raw)
+        # By pieces: a small packed file can hold very much.
+        while piece := file.read(_CHUNK):
+            content += piece
+            if len(content) > LARGEST_FILE:
+                raise _too_large(path)
+    return content
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    # To open a pipe that lies in a folder waits for somebody who writes into it.
     return os.open(name, flags | os.O_NONBLOCK)
 
 
-def check_kind_and_size(path: Path, file: BinaryIO) -> None:
-    """Refuses what is no file, but for a pipe of the shell, and what is larger than any record."""
+def _check_kind_and_size(path: Path, file: BinaryIO) -> None:
     status = os.fstat(file.fileno())
     if stat.S_ISFIFO(status.st_mode) and str(path).startswith(_OPEN_ALREADY):
         os.set_blocking(file.fileno(), True)
@@ -263,21 +277,6 @@ def check_kind_and_size(path: Path, file: BinaryIO) -> None:
         raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
     elif status.st_size > LARGEST_FILE:
         raise _too_large(path)
-
-
-def _bytes(path: Path) -> bytearray:
-    content = bytearray()
-    with (
-        open(path, "rb", opener=without_waiting) as raw,
-        gzip.open(raw) if path.suffix == ".gz" else raw as file,
-    ):
-        check_kind_and_size(path, raw)
-        # By pieces: a small packed file can hold very much.
-        while piece := file.read(_CHUNK):
-            content += piece
-            if len(content) > LARGEST_FILE:
-                raise _too_large(path)
-    return content
 
 
 def _too_large(path: Path) -> RecordError:

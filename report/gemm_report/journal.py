@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from gemm_report.document import InputError, RecordError, check_kind_and_size, without_waiting
+from gemm_report.document import LARGEST_FILE, InputError, RecordError
 from gemm_report.whole_file import whole_file
 
 SUFFIX = ".journal"
@@ -37,12 +37,12 @@ def recover(path: Path) -> Path | None:
     -recovered. HeldError while the run is alive, InputError for what is no journal.
     """
     with _locked(path) as file:
-        check_kind_and_size(path, file)
+        content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise RecordError(f"{path}: has more than {LARGEST_FILE >> 20} MiB: is no journal")
         try:
-            document = record_from(file.read(), path)
-            text = document and json.dumps(
-                document, indent=1, ensure_ascii=False, allow_nan=False
-            ).encode("utf-8")
+            document = record_from(content, path)
+            text = document and _text(document)
         except (ValueError, RecursionError):
             raise RecordError(
                 f"{path}: has half a character, a number that is none, or is nested too deeply: "
@@ -99,8 +99,11 @@ def _merge(into: dict[str, Any], changed: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
+    if path.exists() and not path.is_file():
+        # To read a pipe waits for whoever writes to it.
+        raise RecordError(f"{path}: is no file: give a journal that a run left behind")
     try:
-        file = open(path, "rb+", buffering=0, opener=without_waiting)  # noqa: SIM115
+        file = path.open("rb+")
     except OSError as error:
         raise RecordError(f"{path}: cannot be opened ({error.strerror}): check the path") from None
     with file:
@@ -116,6 +119,11 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
         if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
             raise HeldError(f"{path}: its run has just ended and wrote the record itself")
         yield file
+
+
+def _text(document: dict[str, Any]) -> bytes:
+    """ValueError for a number beyond all numbers, and for half a character."""
+    return f"{json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def _write(text: bytes | None, wanted: Path) -> Path | None:

@@ -20,7 +20,7 @@ REGRESSION, AMBIGUOUS, BAD_INPUT = 1, 2, 3
 EPILOG = """\
 A folder of records counts as several processes of equal code: the noise between processes then
 averages down, and is known better. That noise comes from --noise, else from the device's newest
-calibration beside the records: tools/calibrate makes it, of six processes or more. Of a case that
+calibration beside the records: tools/calibrate makes it, of ten processes. Of a case that
 nobody has calibrated only large changes are told: 13 % where there are a hundred cases.
 
 verdicts, by an interval that holds for all cases together with 95 %:

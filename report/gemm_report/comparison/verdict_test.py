@@ -66,7 +66,8 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
             precision="f32",
             **dict.fromkeys("mnk", 2048),
             medians_seconds=tuple(math.exp(value) for value in values),
-            spread_at_clock=max(values) - min(values),
+            medians_cycles=tuple(math.exp(value) for value in values),
+            spread_at_clock=None,
             throttled_share=None,
         )
         for each, values in logs.items()

@@ -27,8 +27,9 @@ verdicts, by an interval that holds for all cases together with 95 %:
   same       the whole interval lies within the threshold
   slower     the interval excludes no change, and the estimate lies beyond the threshold
   faster     likewise
-  ambiguous  anything else: the row says what is missing, more samples or more processes; and what
-             the card's clock, a level of equal code or bad luck of one process may explain
+  ambiguous  anything else: the row says what is missing, more samples, more processes or a
+             calibration; and what the card's clock, a level of equal code (processes of it were
+             seen at two speeds) or bad luck of one process may explain
 
 In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
 time is not, the clock is the suspect.

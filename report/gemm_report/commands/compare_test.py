@@ -146,7 +146,7 @@ def test_folders_are_processes(
     assert compare(tmp_path / "base", tmp_path / "new") == REGRESSION
     said = capsys.readouterr().out
     assert "BASE  3 processes" in said
-    assert "noise between processes by: processes" in said
+    assert "noise between processes is from: processes" in said
     assert "common shift: " in said
 
 
@@ -179,7 +179,7 @@ def test_the_calibration_beside_the_records_is_taken(
     noise.rename(tmp_path / "gpu" / "calibration" / "noise.json")
     capsys.readouterr()
     assert compare(base, new) == OK
-    assert "calibration/noise.json, 5 processes" in capsys.readouterr().out
+    assert "calibration/noise.json, of 5 processes" in capsys.readouterr().out
     assert compare(base, new, "--noise=none") == OK
     assert "tools/calibrate" in capsys.readouterr().out
 

@@ -146,6 +146,7 @@ def test_what_nobody_calibrated_needs_a_large_change() -> None:
         found = {c.name: c for c in compare([made([0.0] * 100)], [made(logs)]).cases}
         assert found[name(0)].verdict is verdict
         assert found[name(0)].noise == "default"
+        assert found[name(1)].needs == "a calibration that has it, or 3 processes of each"
 
 
 def test_ambiguous_cases_say_what_they_need() -> None:
@@ -200,8 +201,8 @@ def test_another_level_of_equal_code_is_no_change(d: float, verdict: Verdict) ->
     assert case.verdict is verdict
     assert (case.offset is None) == (abs(d) < 0.05)
     if case.offset and case.verdict is Verdict.AMBIGUOUS:
-        assert case.suspect and "has a level at" in case.suspect
-        assert case.needs == "another run of NEW, at the level of BASE"
+        assert case.suspect and "was seen at two speeds" in case.suspect
+        assert case.needs == "another run of NEW, until one is at the level of BASE"
 
 
 def test_several_processes_average_their_levels() -> None:

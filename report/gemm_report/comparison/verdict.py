@@ -31,8 +31,8 @@ The argument:
    agree: then it is the driver, the card or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they changed by less than the threshold and the seconds did not, the card's clock is the
-suspect, not the kernel.
+Where they changed by less than the threshold and half of what the seconds did, the card's clock is
+the suspect, not the kernel.
 """
 
 import math
@@ -389,7 +389,7 @@ def _suspect(
         return "; ".join(suspects) or None, doubtful
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     changed = all(codes) and codes[0] != codes[1]
-    if cycles and abs(math.log(cycles.ratio)) < relevant:
+    if cycles and abs(math.log(cycles.ratio)) < min(relevant, abs(d) / 2):
         suspects.append(_clock(base, new))
         doubtful = (base.throttled or new.throttled) and not changed
     if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:

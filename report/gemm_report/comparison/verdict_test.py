@@ -286,6 +286,14 @@ def test_suspects(
     assert {case.suspect for case in found.cases} == {suspect}
 
 
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_a_clock_that_explains_less_than_half_is_no_suspect(share: float, gpu: Record) -> None:
+    before = made([0.0] * 20, timed_row(gpu), [0.0] * 20)
+    after = made([0.015] * 20, timed_row(gpu, clocks=CAPPED), [0.015 * share] * 20)
+    found = compare([before], [after], quiet(20))
+    assert {case.suspect is None for case in found.cases} == {share > 0.5}
+
+
 def test_a_card_that_was_held_down_is_the_suspect(gpu: Record) -> None:
     calibration = quiet(20)
     held = dataclasses.replace(

@@ -16,6 +16,10 @@ are found, and false ones in at most 1 % of the series.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from itertools import pairwise
 
 import numpy as np
@@ -76,13 +80,36 @@ def propose(logarithms: Floats) -> list[int]:
     """Places in one window where a level may end."""
     if len(logarithms) < 2 * SHORTEST:
         return []
-    from ruptures import KernelCPD
-
     clean = without_spikes(logarithms)
     # About 0, where squares of doubles are exact enough.
     signal = (clean - np.median(clean)) / _noise(clean)
-    found = KernelCPD(kernel="linear", min_size=SHORTEST).fit(signal[:, None])
-    return [int(place) for place in found.predict(pen=_PENALTY)[:-1]]
+    before = searching()(signal[:, None], _PENALTY, SHORTEST)
+    places = []
+    place = int(before[-1])
+    while place > 0:
+        places.append(place)
+        place = int(before[place])
+    return places[::-1]
+
+
+@cache
+def searching() -> Callable[[Floats, float, int], NDArray[np.int32]]:
+    """The search of KernelCPD(kernel="linear"): for each end of a level, where it best begins.
+
+    Taken from its own module where that is found: `import ruptures` loads scipy.stats for other
+    methods, which takes longer than all else after one more record.
+    """
+    name = "ruptures.detection._detection.ekcpd"
+    package = find_spec("ruptures")
+    folders = package.submodule_search_locations if package else None
+    alone = PathFinder.find_spec(
+        name, [f"{folder}/detection/_detection" for folder in folders or ()]
+    )
+    if alone is None or alone.loader is None:
+        return import_module(name).ekcpd_pelt_L2
+    module = module_from_spec(alone)
+    alone.loader.exec_module(module)
+    return module.ekcpd_pelt_L2
 
 
 def find_changes(seconds: Floats, propose: Propose = propose) -> tuple[list[Level], list[Change]]:

@@ -15,7 +15,7 @@ import pytest
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
 from gemm_report.history import generated
-from gemm_report.history.changes import WINDOW, find_changes, propose, windows
+from gemm_report.history.changes import WINDOW, find_changes, propose, searching, windows
 from gemm_report.history.generated import World
 from gemm_report.history.index import FOLDER, Index
 from gemm_report.history.reading import identity_of, key_of, read
@@ -118,6 +118,21 @@ def test_short_and_constant_series_have_no_change() -> None:
     for count in (1, 2, 5, 9, 30):
         assert not find_changes(np.full(count, 1e-3))[1]
         assert not find_changes(noise(count, count))[1]
+
+
+def test_the_search_is_that_of_ruptures() -> None:
+    from ruptures import KernelCPD
+
+    for seed in range(20):
+        signal = np.random.default_rng(seed).normal(size=(300, 1))
+        signal[100:180] += 2
+        library = KernelCPD(kernel="linear", min_size=4).fit(signal).predict(pen=5.0)
+        before = searching()(signal, 5.0, 4)
+        found = [300]
+        while before[found[0]] > 0:
+            found.insert(0, int(before[found[0]]))
+        assert found == library
+        assert len(found) > 2
 
 
 def test_windows_cover_all_points_and_only_the_last_holds_the_newest() -> None:
@@ -282,6 +297,7 @@ def test_a_missing_library_is_named(
     few: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ruptures", None)
+    searching.cache_clear()
     assert main(["history", str(few)]) == 3
     assert "pip install ruptures" in capsys.readouterr().err
 

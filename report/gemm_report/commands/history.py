@@ -57,12 +57,12 @@ def run(options: argparse.Namespace) -> int:
         known = index.findings()
         pages = Pages.into(options.output, content.entries) if options.output else None
         finish = pages.write_series if pages else None
-        trends, memory = find_trends(content, series_of(content), known, finish)
+        trends, memory, lines = find_trends(content, series_of(content), known, finish)
         index.keep_findings(memory.new, known.keys() - memory.used)
     print(told(content, trends, None if options.all else 20))
     if options.json:
         options.json.write_text(as_json(content, trends), encoding="utf-8")
         print(options.json)
     if pages:
-        print(pages.write_overview(trends))
+        print(pages.write_overview(trends, lines))
     return _BAD_INPUT if refusals.count else 0

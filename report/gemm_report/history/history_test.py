@@ -41,7 +41,7 @@ def trends_of(folder: Path) -> tuple[list[Trend], int]:
         index.update(refusals)
         content = index.content()
         known = index.findings()
-        trends, memory = find_trends(content, series_of(content), known)
+        trends, memory, _ = find_trends(content, series_of(content), known)
         index.keep_findings(memory.new, known.keys() - memory.used)
     return trends, len(memory.new)
 

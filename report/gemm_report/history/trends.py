@@ -75,7 +75,7 @@ class Memory:
     new: Findings
 
 
-Finish = Callable[[Trend], None]
+Finish = Callable[[Trend], Any]
 
 
 def find_trends(
@@ -83,8 +83,8 @@ def find_trends(
     series: Sequence[Series],
     known: Findings,
     finish: Finish | None = None,
-) -> tuple[list[Trend], Memory]:
-    """The trends in the order of `series`; `finish` is called with each, maybe elsewhere."""
+) -> tuple[list[Trend], Memory, list[Any]]:
+    """The trends in the order of `series`, and what `finish`, in other processes, made of each."""
     load_libraries()
     # The points are those of the series: where they are copied, once is enough.
     background = replace(content, points=content.points[:0], record=content.record[:0])
@@ -103,8 +103,8 @@ def find_trends(
         found += results
         used |= part_used
         new |= part_new
-    trends = [Trend(s, *rest) for s, rest in zip(series, found, strict=True)]
-    return trends, Memory(frozenset(used), new)
+    trends = [Trend(s, *rest) for s, (*rest, _) in zip(series, found, strict=True)]
+    return trends, Memory(frozenset(used), new), [finished for *_, finished in found]
 
 
 def _context() -> BaseContext:
@@ -149,10 +149,9 @@ def _part(
     results = []
     for each in series:
         trend = find_trend(content, each, remembered)
-        if finish is not None:
-            finish(trend)
+        finished = finish and finish(trend)
         # The series itself stays where it is.
-        results.append((trend.levels, trend.turns, trend.strays))
+        results.append((trend.levels, trend.turns, trend.strays, finished))
     return results, used, new
 
 

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 def sparkline(trend: Trend) -> Html:
     """The rate over time, higher is faster: means of stretches, and the levels over them."""
     rates = trend.series.rates
-    low, high = _range(trend, rates)
+    low, high = _range(trend)
     count = min(len(rates), _SPARK_POINTS)
     starts = np.arange(count) * len(rates) // count
     # What is clipped to the range pulls a mean little.
@@ -54,7 +54,7 @@ def chart(
 ) -> Html:
     """The rate of every record, at even distances. Of each point: driver, commit and date."""
     rates = trend.series.rates
-    low, high = _range(trend, rates)
+    low, high = _range(trend)
     x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
     y = _heights(rates, low, high, _TOP, _FLOOR)
     levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
@@ -82,11 +82,11 @@ def chart(
     )
 
 
-def _range(trend: Trend, rates: Floats) -> tuple[float, float]:
+def _range(trend: Trend) -> tuple[float, float]:
     """Of nearly all rates: a point outside is drawn at the edge, and must not flatten the rest."""
     levels = [trend.series.flop / level.seconds for level in trend.levels]
-    low, high = np.quantile(rates, [0.005, 0.995])
-    low, high = min(float(low), *levels), max(float(high), *levels)
+    low, high = trend.series.usual
+    low, high = min(low, *levels), max(high, *levels)
     # Noise of a tenth of a percent should look like what it is.
     margin = max(0.08 * (high - low), 0.01 * high)
     return low - margin, high + margin

@@ -57,13 +57,13 @@ class Pages:
     def write_series(self, trend: Trend) -> Line:
         """The page of one series; its line in the overview."""
         path = self.folder / "series" / file_name(trend)
-        path.write_text(self._series_page(trend, path.parent), encoding="utf-8")
+        _write(path, self._series_page(trend, path.parent))
         return _line(trend, self.entries)
 
     def write_overview(self, trends: Sequence[Trend], lines: Sequence[Line]) -> Path:
         """The page that links the others, with the line of each."""
         path = self.folder / "index.html"
-        path.write_text(self._overview(trends, lines), encoding="utf-8")
+        _write(path, self._overview(trends, lines))
         return path
 
     def _overview(self, trends: Sequence[Trend], lines: Sequence[Line]) -> str:
@@ -205,6 +205,13 @@ class Pages:
                 )
             )
         return tag("div", table(columns, lines, "changes", tools=False), class_="card")
+
+
+def _write(path: Path, text: str) -> None:
+    """Over what is there: emptied first, ext4 would put each page on the disk at once."""
+    with path.open("r+b" if path.exists() else "wb") as file:
+        file.write(text.encode())
+        file.truncate()
 
 
 # Series change at the same records.

@@ -1,6 +1,7 @@
 """One case on one device over time."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -31,10 +32,16 @@ class Series:
     fingerprint: NDArray[np.uint32]
     failed: NDArray[np.int32]
 
-    @property
+    @cached_property
     def rates(self) -> Floats:
         """FLOP/s of every point."""
         return self.flop / self.seconds
+
+    @cached_property
+    def usual(self) -> tuple[float, float]:
+        """Between which nearly all rates are."""
+        low, high = np.quantile(self.rates, [0.005, 0.995])
+        return float(low), float(high)
 
 
 def series_of(content: Content) -> list[Series]:

@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from gemm_report.document import InputError
-from gemm_report.history.changes import Change, Floats, Level, find_changes, propose, searching
+from gemm_report.history.changes import (
+    Change,
+    Floats,
+    Level,
+    find_changes,
+    median,
+    propose,
+    searching,
+)
 from gemm_report.history.index import Content, window_key
 from gemm_report.history.series import Series
 from gemm_report.history.suspects import NOTHING, Suspect, suspects
@@ -180,5 +188,5 @@ def _strays(seconds: Floats) -> bool:
     if len(seconds) < 8:
         return False
     logarithms = np.log(seconds)
-    away = np.abs(logarithms - np.median(logarithms))
-    return bool(away[-1] > max(_STRAYS * 1.4826 * np.median(away), 0.01))
+    away = np.abs(logarithms - median(logarithms))
+    return bool(away[-1] > max(_STRAYS * 1.4826 * median(away), 0.01))

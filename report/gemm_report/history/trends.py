@@ -8,6 +8,7 @@ and is always made in full. So what is found in steps is what is found at once. 
 later than others which are newer moves all windows behind it: those are looked at again.
 """
 
+import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -101,9 +102,12 @@ def find_trends(
     if workers == 1 or len(content.entries) < _MANY:
         parts = [find(series)]
     else:
-        # Processes that are forked have all that is in memory, libraries included.
+        # Processes that are forked have all that is in memory, libraries included; what the
+        # collector of garbage looks at would be copied.
+        gc.freeze()
         with ProcessPoolExecutor(workers, _context(), _begin, (find, series)) as pool:
             parts = list(pool.map(_continue, range(0, len(series), _STRETCH)))
+        gc.unfreeze()
     found: list[tuple[Any, ...]] = []
     used: set[bytes] = set()
     new: dict[bytes, Sequence[int]] = {}

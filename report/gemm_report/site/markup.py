@@ -57,7 +57,7 @@ def _attribute(keyword: str) -> str:
 
 def joined(parts: Iterable[str], between: str = "") -> Html:
     """One after the other."""
-    return Html(html(between).join(html(part) for part in parts))
+    return Html(html(between).join([html(part) for part in parts]))
 
 
 def tag(name: str, /, *content: str, **attributes: str | float | bool | None) -> Html:
@@ -67,9 +67,11 @@ def tag(name: str, /, *content: str, **attributes: str | float | bool | None) ->
     attribute without a value; None and False give none.
     """
     written = "".join(
-        f" {_attribute(key)}" + ("" if value is True else f'="{html(str(value))}"')
-        for key, value in attributes.items()
-        if value is not None and value is not False
+        [
+            f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{html(str(value))}"'
+            for key, value in attributes.items()
+            if value is not None and value is not False
+        ]
     )
     if name in _VOID:
         return Html(f"<{name}{written}>")

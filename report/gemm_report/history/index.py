@@ -341,12 +341,17 @@ def _place(folder: Path) -> Path | None:
     if not folder.is_dir():
         # Whoever looks for records in it refuses it.
         return None
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()
-    for place in (folder / FOLDER / "index.sqlite", cache / "gemm_report" / f"{name}.sqlite"):
+    places = [folder / FOLDER / "index.sqlite"]
+    # Whoever runs a container need have no home.
+    with contextlib.suppress(RuntimeError):
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        places.append(cache / "gemm_report" / f"{name}.sqlite")
+    for place in places:
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            if os.access(place if place.exists() else place.parent, os.W_OK):
+            # SQLite writes its journal beside it.
+            if all(os.access(each, os.W_OK) for each in (place.parent, place) if each.exists()):
                 return place
     return None
 

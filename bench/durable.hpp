@@ -29,10 +29,9 @@ std::filesystem::path without_links(std::filesystem::path path);
 
 // A pipe, a terminal, /dev/stdout: what takes no file beside it and cannot be replaced.
 bool is_stream(const std::filesystem::path& path);
-void write_to_stream(const std::filesystem::path& path, const std::string& text);
 
-// Replaces the file in one step, or the file that a link leads to, and makes missing folders.
-// Throws std::runtime_error naming the path, as all here that write.
+// Replaces the file in one step, or the file that a link leads to, and makes missing folders; a
+// stream is written to. Throws std::runtime_error naming the path, as all here that write.
 void write_atomically(const std::filesystem::path& path, const std::string& text);
 
 // Writes a file that is new: `path`, or if there is one, or if the name is `taken`,

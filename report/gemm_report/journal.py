@@ -131,7 +131,7 @@ def _write(document: dict[str, Any] | None, wanted: Path) -> Path | None:
 
 
 def _is_in(document: dict[str, Any], record: Path) -> bool:
-    """Did the run that left these rows write its record, too? A power cut can bring a journal back."""
+    """Did the run write its record, too? A power cut can bring the journal back."""
     rows = len(document["benchmarks"])
 
     def gist(whole: dict[str, Any]) -> list[Any]:

@@ -44,12 +44,6 @@ void write_to_stream(const std::filesystem::path& path, const std::string& text)
   if (!stream || !rest.empty()) throw cannot_write(path, errno);
 }
 
-// A new name is on the disk once its folder is.
-void sync_folder(const std::filesystem::path& folder) {
-  const File opened(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
-  if (opened) (void)fsync(opened.descriptor());
-}
-
 }  // namespace
 
 File::File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -74,6 +68,19 @@ bool File::write_at(std::int64_t offset, std::string_view text) const {
   return fdatasync(descriptor_) == 0;
 }
 
+void sync_folder(const std::filesystem::path& folder) {
+  const File opened(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened) (void)fsync(opened.descriptor());
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::exists(folder, ignored)) return;
+  make_folder(folder.parent_path());
+  std::filesystem::create_directory(folder, ignored);
+  sync_folder(folder.parent_path());
+}
+
 std::filesystem::path without_links(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(path, error) && links < 40; ++links)
@@ -94,8 +101,7 @@ bool is_stream(const std::filesystem::path& path) {
 void write_atomically(const std::filesystem::path& path, const std::string& text) {
   if (is_stream(path)) return write_to_stream(path, text);
   const std::filesystem::path target = without_links(path);
-  std::error_code ignored;
-  std::filesystem::create_directories(target.parent_path(), ignored);
+  make_folder(target.parent_path());
   const std::filesystem::path part = write_part(target, text);
   if (rename(part.c_str(), target.c_str()) != 0) {
     const int error = errno;

@@ -158,8 +158,7 @@ std::filesystem::path Journal::path() const { return record_.string() + std::str
 // False if another process has it.
 bool Journal::take(const std::filesystem::path& record) {
   record_ = record;
-  std::error_code ignored;
-  std::filesystem::create_directories(record.parent_path(), ignored);
+  make_folder(record.parent_path());
   auto [file, state] = lock(path(), O_CREAT);
   if (!file)
     throw std::runtime_error("cannot write '" + path().string() + "' (" + std::strerror(errno) +
@@ -179,6 +178,7 @@ bool Journal::take(const std::filesystem::path& record) {
     if (ftruncate(file.descriptor(), 0) != 0)
       throw std::runtime_error("cannot empty '" + path().string() + "': " + std::strerror(errno));
   }
+  sync_folder(record.parent_path());
   file_ = std::move(file);
   pending_ = line_of({{"gemm", json::object()}}, json::array());
   flush();

@@ -316,10 +316,11 @@ def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
 
 def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
-    with (tmp_path / "errors.txt").open("w") as errors:
+    (tmp_path / "errors.txt").write_text("before\n")
+    with (tmp_path / "errors.txt").open("a") as errors:
         command = [*ONE, f"--benchmark_out={out}", "--gemm_tell_record=/dev/stderr"]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=errors, timeout=60, check=True)
-    assert (tmp_path / "errors.txt").read_text() == f"{out}\n"
+    assert (tmp_path / "errors.txt").read_text() == f"before\n{out}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["errors.txt", "record.json"]
 
 

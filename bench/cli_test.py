@@ -507,6 +507,16 @@ def test_only_aggregates_on_the_console_leaves_the_record_whole(
     assert [row["run_type"] for row in rows[:3]] == ["iteration", "iteration", "aggregate"]
 
 
+def test_only_aggregates_on_the_console_hides_no_failure(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Wrong[NL]", "--benchmark_repetitions=2"]
+    few += [f"--benchmark_out={out}", "--benchmark_display_aggregates_only"]
+    shown = run(*few, program=WRONG)
+    assert shown.returncode == 1
+    failed = [row for row in record(out)["benchmarks"] if row["gemm"]["failed"]]
+    assert shown.stdout.count("FAILED") == len(failed) > 0
+
+
 def test_help_lists_our_options_and_googles() -> None:
     done = run("--help")
     assert done.returncode == 0

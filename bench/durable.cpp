@@ -21,10 +21,27 @@ File create(const std::filesystem::path& path, int how) {
   return File(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
 }
 
-// A new name is on the disk once its folder is.
-void sync_folder(const std::filesystem::path& folder) {
-  const File opened(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
-  if (opened) (void)fsync(opened.descriptor());
+// The text in a file that is to become `path`.
+std::filesystem::path write_part(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::path part = path;
+  part += ".part" + std::to_string(getpid());
+  const File file = create(part, O_TRUNC);
+  if (file && file.write_at(0, text)) return part;
+  const int error = errno;
+  unlink(part.c_str());
+  throw cannot_write(path, error);
+}
+
+void write_to_stream(const std::filesystem::path& path, const std::string& text) {
+  const File stream(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  std::string_view rest = text;
+  while (stream && !rest.empty()) {
+    const ssize_t written = write(stream.descriptor(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (!stream || !rest.empty()) throw cannot_write(path, errno);
 }
 
 }  // namespace
@@ -51,6 +68,19 @@ bool File::write_at(std::int64_t offset, std::string_view text) const {
   return fdatasync(descriptor_) == 0;
 }
 
+void sync_folder(const std::filesystem::path& folder) {
+  const File opened(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened) (void)fsync(opened.descriptor());
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::exists(folder, ignored)) return;
+  make_folder(folder.parent_path());
+  std::filesystem::create_directory(folder, ignored);
+  sync_folder(folder.parent_path());
+}
+
 std::filesystem::path without_links(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(path, error) && links < 40; ++links)
@@ -68,54 +98,38 @@ bool is_stream(const std::filesystem::path& path) {
   return text.starts_with("/dev/std") || text.starts_with("/dev/fd/") || text.starts_with("/proc/");
 }
 
-void write_to_stream(const std::filesystem::path& path, const std::string& text) {
-  const File stream(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  std::string_view rest = text;
-  while (stream && !rest.empty()) {
-    const ssize_t written = write(stream.descriptor(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (!stream || !rest.empty()) throw cannot_write(path, errno);
-}
-
 void write_atomically(const std::filesystem::path& path, const std::string& text) {
+  if (is_stream(path)) return write_to_stream(path, text);
   const std::filesystem::path target = without_links(path);
-  std::error_code ignored;
-  std::filesystem::create_directories(target.parent_path(), ignored);
-  std::filesystem::path part = target;
-  part += ".part" + std::to_string(getpid());
-  {
-    const File file = create(part, O_TRUNC);
-    if (file && file.write_at(0, text) && rename(part.c_str(), target.c_str()) == 0) {
-      sync_folder(target.parent_path());
-      return;
-    }
+  make_folder(target.parent_path());
+  const std::filesystem::path part = write_part(target, text);
+  if (rename(part.c_str(), target.c_str()) != 0) {
+    const int error = errno;
+    unlink(part.c_str());
+    throw cannot_write(path, error);
   }
-  const int error = errno;
-  std::filesystem::remove(part, ignored);
-  throw cannot_write(path, error);
+  sync_folder(target.parent_path());
 }
 
 std::filesystem::path write_beside(const std::filesystem::path& path, bool taken,
                                    const std::string& text) {
+  const std::filesystem::path part = write_part(path, text);
   std::filesystem::path free = path;
   for (int count = taken ? 1 : 0;; ++count) {
     if (count > 0)
       free.replace_filename(path.stem().string() + "-recovered" +
                             (count > 1 ? "-" + std::to_string(count) : "") +
                             path.extension().string());
-    if (create(free, O_EXCL)) break;  // nobody else gets this name any more
-    if (errno != EEXIST) throw cannot_write(free, errno);
+    // Unlike rename, it replaces nothing.
+    if (link(part.c_str(), free.c_str()) == 0) break;
+    if (errno == EEXIST || access(free.c_str(), F_OK) == 0) continue;
+    if (rename(part.c_str(), free.c_str()) == 0) break;  // a file system without links
+    const int error = errno;
+    unlink(part.c_str());
+    throw cannot_write(free, error);
   }
-  try {
-    write_atomically(free, text);
-  } catch (const std::runtime_error&) {
-    std::error_code ignored;
-    std::filesystem::remove(free, ignored);
-    throw;
-  }
+  unlink(part.c_str());
+  sync_folder(path.parent_path());
   return free;
 }
 

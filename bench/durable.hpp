@@ -27,12 +27,17 @@ class File {
 // What a chain of links leads to, whether or not it is there.
 std::filesystem::path without_links(std::filesystem::path path);
 
+// A name is on the disk once its folder is.
+void sync_folder(const std::filesystem::path& folder);
+
+// With those above it that are missing. Whether it is there then shows when it is written to.
+void make_folder(const std::filesystem::path& folder);
+
 // A pipe, a terminal, /dev/stdout: what takes no file beside it and cannot be replaced.
 bool is_stream(const std::filesystem::path& path);
-void write_to_stream(const std::filesystem::path& path, const std::string& text);
 
-// Replaces the file in one step, or the file that a link leads to, and makes missing folders.
-// Throws std::runtime_error naming the path, as all here that write.
+// Replaces the file in one step, or the file that a link leads to, and makes missing folders; a
+// stream is written to. Throws std::runtime_error naming the path, as the next.
 void write_atomically(const std::filesystem::path& path, const std::string& text);
 
 // Writes a file that is new: `path`, or if there is one, or if the name is `taken`,

@@ -209,7 +209,7 @@ std::optional<std::string> own_fingerprint(const std::string& function, int arch
   static const Fingerprints all = [] {
     try {
       return fingerprints_in("/proc/self/exe");
-    } catch (const std::runtime_error&) {
+    } catch (const std::exception&) {
       return Fingerprints();
     }
   }();

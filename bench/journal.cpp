@@ -77,31 +77,52 @@ std::filesystem::path record_of(const std::filesystem::path& journal) {
   return record.replace_filename(journal.stem());
 }
 
-// Of a journal whose lock is held. The path is empty where no row was finished.
-std::filesystem::path recover(const std::filesystem::path& journal, bool name_taken) {
+// Did the run that left these rows write its record, too? A power cut can bring a journal back.
+bool is_in(const json& document, const std::filesystem::path& record) {
+  std::ifstream file(record, std::ios::binary);
+  const json written = json::parse(file, nullptr, false);
+  const auto gist = [](const json& whole, std::size_t rows) {
+    json pieces = {whole.at("context").at("date")};
+    for (std::size_t i = 0; i < rows; ++i)
+      for (const char* key : {"name", "real_time"})
+        pieces.push_back(whole.at("benchmarks").at(i).at(key));
+    return pieces;
+  };
+  try {
+    const std::size_t rows = document.at("benchmarks").size();
+    return gist(written, rows) == gist(document, rows);
+  } catch (const json::exception&) {
+    return false;
+  }
+}
+
+// Of a journal whose lock is held. Returns what became of it, as a sentence.
+std::string recover(const std::filesystem::path& journal, bool name_taken) {
   std::ifstream lines(journal, std::ios::binary);
   const auto document = record_from(lines);
   const std::filesystem::path record = record_of(journal);
-  std::filesystem::path written;
-  if (document)
-    written = write_beside(record, name_taken,
-                           document->dump(1, ' ', false, json::error_handler_t::replace) + "\n");
-  // The record that a killed run had begun to write.
+  std::string told = "Removed " + journal.string();
+  if (!document)
+    told += ": the run was killed before its first row";
+  else if (is_in(*document, record))
+    told += ": the run had written its record";
+  else
+    told = "Recovered " +
+           write_beside(record, name_taken,
+                        document->dump(1, ' ', false, json::error_handler_t::replace) + "\n")
+               .string() +
+           " from the journal of a run that was killed";
+  // The record that it had begun to write.
   const std::string part = record.filename().string() + ".part";
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(
-           record.has_parent_path() ? record.parent_path() : ".", ignored))
-    if (entry.path().filename().string().starts_with(part))
+           record.has_parent_path() ? record.parent_path() : ".", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(part) && name.size() > part.size() &&
+        name.find_first_not_of("0123456789", part.size()) == std::string::npos)
       std::filesystem::remove(entry.path(), ignored);
-  return written;
-}
-
-void say_recovered(std::ostream& log, const std::filesystem::path& journal,
-                   const std::filesystem::path& record) {
-  if (record.empty())
-    log << "Removed " << journal.string() << ": the run was killed before its first row\n";
-  else
-    log << "Recovered " << record.string() << " from the journal of a run that was killed\n";
+  }
+  return told;
 }
 
 }  // namespace
@@ -137,8 +158,7 @@ std::filesystem::path Journal::path() const { return record_.string() + std::str
 // False if another process has it.
 bool Journal::take(const std::filesystem::path& record) {
   record_ = record;
-  std::error_code ignored;
-  std::filesystem::create_directories(record.parent_path(), ignored);
+  make_folder(record.parent_path());
   auto [file, state] = lock(path(), O_CREAT);
   if (!file)
     throw std::runtime_error("cannot write '" + path().string() + "' (" + std::strerror(errno) +
@@ -149,7 +169,8 @@ bool Journal::take(const std::filesystem::path& record) {
   fstat(file.descriptor(), &facts);
   if (facts.st_size > 0 || !S_ISREG(facts.st_mode)) {
     try {
-      say_recovered(std::cerr, path(), recover(path(), true));
+      if (!S_ISREG(facts.st_mode)) throw std::runtime_error("it is no file");
+      std::cerr << recover(path(), true) << "\n";
     } catch (const std::runtime_error& error) {
       throw std::runtime_error("'" + path().string() + "' is in the way: " + error.what() +
                                "; move it, or give another --benchmark_out");
@@ -157,6 +178,7 @@ bool Journal::take(const std::filesystem::path& record) {
     if (ftruncate(file.descriptor(), 0) != 0)
       throw std::runtime_error("cannot empty '" + path().string() + "': " + std::strerror(errno));
   }
+  sync_folder(record.parent_path());
   file_ = std::move(file);
   pending_ = line_of({{"gemm", json::object()}}, json::array());
   flush();
@@ -252,9 +274,9 @@ void recover_journals(const std::filesystem::path& folder, std::ostream& log) {
       continue;
     }
     try {
-      const auto record = recover(journal, false);
+      const std::string told = recover(journal, false);
       std::filesystem::remove(journal, ignored);
-      say_recovered(log, journal, record);
+      log << told << "\n";
     } catch (const std::exception& error) {
       log << "gemm_bench: " << journal.string() << " stays: " << error.what() << "\n";
     }

@@ -1,7 +1,11 @@
 #include "bench/journal.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -17,7 +21,8 @@ class InAFolder : public testing::Test {
  protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("gemm_bench_") + test->name());
+    folder_ = fs::path(testing::TempDir()) /
+              (std::string("gemm_bench_") + test->name() + std::to_string(getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -54,6 +59,17 @@ TEST_F(Durable, AFileIsReplacedInOneStepAndItsFoldersAreMade) {
   EXPECT_THROW(write_atomically(path / "below-a-file.json", "x"), std::runtime_error);
 }
 
+TEST_F(Durable, AStreamIsWrittenToAndStays) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const File reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  write_atomically(pipe, "text");
+  char text[8] = {};
+  EXPECT_EQ(read(reader.descriptor(), text, sizeof text), 4);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(names(), Names{"pipe"});
+}
+
 TEST_F(Durable, ANewFileNeverReplacesOne) {
   const auto path = folder_ / "record.json";
   EXPECT_EQ(write_beside(path, false, "1"), path);
@@ -61,6 +77,7 @@ TEST_F(Durable, ANewFileNeverReplacesOne) {
   EXPECT_EQ(write_beside(path, true, "3"), folder_ / "record-recovered-2.json");
   EXPECT_EQ(content(path), "1");
   EXPECT_EQ(content(folder_ / "record-recovered.json"), "2");
+  EXPECT_EQ(names(), (Names{"record-recovered-2.json", "record-recovered.json", "record.json"}));
 }
 
 TEST_F(JournalTest, MakesTheRecordThatTheRunWouldHaveWritten) {
@@ -133,6 +150,29 @@ TEST_F(JournalTest, OfADeadRunBecomesARecordBesideTheOthers) {
   EXPECT_EQ(names(), (Names{"foreign.journal", "record-recovered.json", "record.json"}));
   EXPECT_EQ(content(record), "old");
   EXPECT_EQ(json::parse(content(folder_ / "record-recovered.json"))["benchmarks"][0]["name"], "a");
+}
+
+TEST_F(JournalTest, OfARunThatWroteItsRecordNothingIsLeft) {
+  const auto record = folder_ / "record.json";
+  const json row = {{"name", "a"}, {"real_time", 1.25}};
+  const json written = {{"context", context(2)}, {"benchmarks", {row, row}}};
+  for (const auto& [count, left] : {std::pair(2, Names{"record.json"}),
+                                    std::pair(3, Names{"record-recovered.json", "record.json"})}) {
+    { Journal(record).add(context(1), std::vector(static_cast<std::size_t>(count), row)); }
+    std::ofstream(record) << written;
+    std::ostringstream log;
+    recover_journals(folder_, log);
+    EXPECT_EQ(names(), left) << log.str();
+  }
+}
+
+TEST_F(JournalTest, OfAHalfWrittenRecordNothingIsLeftAndNothingElseIsTouched) {
+  { Journal(folder_ / "record.json").add(context(1), {{{"name", "a"}}}); }
+  for (const char* name : {"record.json.part12", "record.json.part", "record.json.part2-of-mine"})
+    std::ofstream(folder_ / name) << "text";
+  std::ostringstream log;
+  recover_journals(folder_, log);
+  EXPECT_EQ(names(), (Names{"record.json", "record.json.part", "record.json.part2-of-mine"}));
 }
 
 TEST_F(JournalTest, ItsNameIsNotWrittenOverByTheNextRun) {

@@ -248,6 +248,27 @@ def test_a_recovered_record_replaces_none(tmp_path: Path) -> None:
     assert record(tmp_path / "record-recovered-2.json")
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_journal_whose_record_was_written_makes_no_second_one(
+    by_hand: bool, tmp_path: Path
+) -> None:
+    """As after a power cut, which can undo that it was removed."""
+    out = tmp_path / "record.json"
+    with with_a_row(out) as process:
+        lines = Path(f"{out}.journal").read_bytes()
+        process.send_signal(signal.SIGINT)
+    written = out.read_bytes()
+    journal = Path(f"{out}.journal")
+    journal.write_bytes(lines)
+    if by_hand:
+        assert recover(journal).returncode == 0
+    else:
+        assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
+        (tmp_path / "next.json").unlink()
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+    assert out.read_bytes() == written
+
+
 @pytest.mark.parametrize("content", ["", "x\n", "{}\n", '{"context": {}, "benchmarks": []}\n'])
 def test_a_foreign_journal_stays_as_it_is(content: str, tmp_path: Path) -> None:
     foreign = tmp_path / "sqlite.journal"
@@ -291,6 +312,16 @@ def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
         assert f"--benchmark_out={path.name}" in record(path)["context"]["gemm"]["command"]
         assert str(tmp_path) not in path.read_text()
     assert set((tmp_path / "results").glob("*/*")) == set(paths)
+
+
+def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    (tmp_path / "errors.txt").write_text("before\n")
+    with (tmp_path / "errors.txt").open("a") as errors:
+        command = [*ONE, f"--benchmark_out={out}", "--gemm_tell_record=/dev/stderr"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=errors, timeout=60, check=True)
+    assert (tmp_path / "errors.txt").read_text() == f"before\n{out}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["errors.txt", "record.json"]
 
 
 @pytest.mark.parametrize("out", ["/dev/stdout", "/dev/fd/1"])

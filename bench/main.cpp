@@ -203,7 +203,7 @@ int run(int argc, char** argv) {
   }
 
   const auto write = [&](const std::string& document) {
-    journal ? journal->finish(document) : write_to_stream(out, document);
+    journal ? journal->finish(document) : write_atomically(out, document);
   };
   const auto print = [](const std::string& document) { std::cout << document; };
   const auto extra = custom_context(google_flag(google_arguments, "context"));
@@ -216,7 +216,7 @@ int run(int argc, char** argv) {
       format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
       : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
                         : &table;
-  RecordFirst both(record, *display, aggregates_only);
+  RecordFirst both(record, *display, suite.results(), aggregates_only);
   benchmark::RunSpecifiedBenchmarks(writes_record ? &both : display);
   const bool failed = suite.results().any_failed() || suite.lost();
   const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;

@@ -335,8 +335,9 @@ bool RecordFirst::ReportContext(const Context& context) {
 
 void RecordFirst::ReportRuns(const std::vector<Run>& runs) {
   record_.ReportRuns(runs);
-  const bool hidden =
-      aggregates_only_ && !runs.empty() && is_row(runs[0]) && runs[0].repetitions > 1;
+  const bool hidden = aggregates_only_ && !runs.empty() && is_row(runs[0]) &&
+                      runs[0].repetitions > 1 &&
+                      results_.all_timed(case_name(runs[0]), runs[0].repetitions);
   if (!hidden) console_.ReportRuns(runs);
 }
 

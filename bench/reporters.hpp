@@ -79,8 +79,9 @@ class RecordReporter : public benchmark::BenchmarkReporter {
 // Benchmark would have it the other way round; to it the two are one console.
 class RecordFirst : public benchmark::BenchmarkReporter {
  public:
-  RecordFirst(RecordReporter& record, benchmark::BenchmarkReporter& console, bool aggregates_only)
-      : record_(record), console_(console), aggregates_only_(aggregates_only) {}
+  RecordFirst(RecordReporter& record, benchmark::BenchmarkReporter& console, const Results& results,
+              bool aggregates_only)
+      : record_(record), console_(console), results_(results), aggregates_only_(aggregates_only) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;
@@ -88,6 +89,7 @@ class RecordFirst : public benchmark::BenchmarkReporter {
  private:
   RecordReporter& record_;
   benchmark::BenchmarkReporter& console_;
+  const Results& results_;
   bool aggregates_only_;  // on the console, where there are any
 };
 

@@ -1,5 +1,6 @@
 """tools/gate as a person meets it, in a repository whose gemm_bench only pretends."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -112,6 +113,7 @@ def test_a_wrong_kernel_is_left_to_the_comparison(project: Path) -> None:
         ([], "no commit"),
         (["nowhere"], "git knows no such commit"),
         (["main", "-n", "0"], "from 1 to 99"),
+        (["main", "-o", ""], "-o needs a value"),
         (["main", "main"], "a second commit"),
         (["main", "-o", "."], "exists: give another"),
         (["main", "--benchmark_out=x"], "a record of its own"),
@@ -124,6 +126,16 @@ def test_bad_input_is_one_line_and_3(project: Path, arguments: list[str], said: 
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
     assert not (project.parent / "log").exists()
+
+
+def test_a_second_gate_waits_for_its_turn(project: Path) -> None:
+    assert gate(project, "main", "-n", "1").returncode == 0
+    with (project / "build" / "gate" / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = gate(project, "main", "-n", "1")
+        assert done.returncode == 3
+        assert "another gate" in done.stderr
+    assert gate(project, "main", "-n", "1").returncode == 0
 
 
 def test_a_side_that_cannot_be_built_or_run_ends_with_3(project: Path) -> None:

@@ -1,7 +1,5 @@
 """Lets `python -m gemm_report` do what the command gemm-report does."""
 
-import sys
+from gemm_report.cli import command
 
-from gemm_report.cli import main
-
-sys.exit(main())
+command()

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import NoReturn
@@ -42,6 +43,7 @@ COMMANDS = {
 }
 
 BAD_INPUT = 3
+DEFECT = 4
 
 _EPILOG = """\
 examples:
@@ -66,7 +68,18 @@ exit codes:
   1  readme or kernels --check: the file is not what the record gives; compare or gate: a regression
   2  compare or gate --strict: ambiguous cases, and no regression
   3  bad input or usage: one line on standard error says which file, and what to do
+  4  a defect of gemm-report, with a traceback
 """
+
+
+def command() -> NoReturn:
+    """The program. Python itself would end with 1 for a defect of ours, which is a verdict here."""
+    try:
+        code = main()
+    except Exception:
+        traceback.print_exc()
+        code = DEFECT
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gemm_report import cli
 from gemm_report.cli import BAD_INPUT, main
 
 FIGURES = ("throughput", "roofline", "ladder", "of_library", "energy", "distribution")
@@ -76,3 +77,13 @@ def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert "examples:" in said
     assert "exit codes:" in said
+
+
+def test_a_defect_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> int:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(cli, "main", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.command()
+    assert ended.value.code == cli.DEFECT

@@ -7,6 +7,7 @@ record's context since the line before.
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from gemm_report.document import LARGEST_FILE, InputError, RecordError
-from gemm_report.whole_file import whole_file
 
 SUFFIX = ".journal"
 
@@ -34,7 +34,8 @@ def recover(path: Path) -> Path | None:
     """Makes a record of the journal, which is then gone; None where no row was finished.
 
     The record has the name that it was to have or, where that is taken, one that ends with
-    -recovered. HeldError while the run is alive, InputError for what is no journal.
+    -recovered. None, too, where the run had written it. HeldError while the run is alive,
+    InputError for what is no journal.
     """
     with _locked(path) as file:
         content = file.read(LARGEST_FILE + 1)
@@ -48,8 +49,11 @@ def recover(path: Path) -> Path | None:
                 f"{path}: has half a character, a number that is none, or is nested too deeply: "
                 "the journal is damaged, take another copy"
             ) from None
+        wanted = path.with_name(path.name.removesuffix(SUFFIX))
+        if document and _is_in(document, wanted):
+            text = None
         try:
-            target = _write(text, path.with_name(path.name.removesuffix(SUFFIX)))
+            target = _write(text, wanted)
             path.unlink()
         except OSError as error:
             raise InputError(
@@ -128,29 +132,47 @@ def _text(document: dict[str, Any]) -> bytes:
 
 def _write(text: bytes | None, wanted: Path) -> Path | None:
     for part in wanted.parent.glob(f"{escape(wanted.name)}.part*"):
-        part.unlink(missing_ok=True)  # a record that the run had begun to write
+        if re.fullmatch(r"\.part[0-9]+", part.name.removeprefix(wanted.name)):
+            part.unlink(missing_ok=True)  # a record that the run had begun to write
     if text is None:
         return None
-    target = _reserve(wanted)
+    part = wanted.with_name(f"{wanted.name}.part{os.getpid()}")
     try:
-        with whole_file(target) as part, part.open("wb") as file:
+        with part.open("wb") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:
-        target.unlink()
-        raise
-    return target
+        return _name(part, wanted)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def _reserve(wanted: Path) -> Path:
-    """A new, empty file: `wanted`, or the first of the names beside it that nobody has."""
+def _is_in(document: dict[str, Any], record: Path) -> bool:
+    """Did the run write its record, too? A power cut can bring the journal back."""
+    rows = len(document["benchmarks"])
+
+    def gist(whole: dict[str, Any]) -> list[Any]:
+        entries = whole["benchmarks"][:rows]
+        return [whole["context"]["date"], *((row["name"], row["real_time"]) for row in entries)]
+
+    try:
+        return gist(json.loads(record.read_bytes())) == gist(document)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return False
+
+
+def _name(part: Path, wanted: Path) -> Path:
+    """Names it `wanted`, or the first of the names beside that nobody has; replaces nothing."""
     endings = (f"-recovered-{n}" if n > 1 else "-recovered" if n else "" for n in count())
     for ending in endings:
         target = wanted.with_name(f"{wanted.stem}{ending}{wanted.suffix}")
         try:
-            target.touch(exist_ok=False)
+            os.link(part, target)
         except FileExistsError:
             continue
+        except OSError:  # a file system without links
+            if target.exists():
+                continue
+            part.rename(target)
         return target
     raise AssertionError("count() does not end")

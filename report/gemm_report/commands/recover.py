@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         for journal in _journals(path):
             try:
                 record = recover(journal)
-                print(record or f"{journal}: removed, the run was killed before its first row")
+                print(record or f"{journal}: removed, it has no row, or none that its record lacks")
             except HeldError as reason:
                 print(reason)
             except InputError as error:

@@ -83,7 +83,7 @@ def test_a_journal_without_a_row_is_removed(
 ) -> None:
     journal.write_text(lines()[0], encoding="utf-8")
     assert recover(journal) == 0
-    assert "before its first row" in capsys.readouterr().out
+    assert "no row, or none that its record lacks" in capsys.readouterr().out
     assert names(journal.parent) == []
 
 

@@ -21,7 +21,7 @@ from gemm_report.commands import (
     seeds,
     tune,
 )
-from gemm_report.document import InputError
+from gemm_report.document import BAD_INPUT, InputError
 from gemm_report.terminal import printable, printable_output
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
@@ -40,8 +40,6 @@ COMMANDS = {
     "export": export,
     "recover": recover,
 }
-
-BAD_INPUT = 3
 
 _EPILOG = """\
 examples:

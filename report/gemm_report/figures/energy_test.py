@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from gemm_report.figures.energy import flop_per_joule, groups, joules, table
+from gemm_report.figures.energy import flop_per_joule, groups, table
 from gemm_report.figures.write import drawings
 from gemm_report.figures.write_test import drawn, texts
 from gemm_report.record import Clocks, Record, Seconds
@@ -15,7 +15,7 @@ def test_a_product_costs_power_times_time(gpu: Record) -> None:
         seconds=Seconds(2e-3, 2e-3, 2e-3, 2e-3),
         clocks=Clocks(None, 700.0, None, ()),
     )
-    assert joules(row) == pytest.approx(1.4)
+    assert row.joules == pytest.approx(1.4)
     assert flop_per_joule(row) == pytest.approx(1e11)
 
 

@@ -42,7 +42,7 @@ from enum import Enum
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.between import GUESSED, Between, Model, Offset, groups_of
+from gemm_report.comparison.between import Between, Model, Offset, groups_of
 from gemm_report.comparison.moderation import Variance
 from gemm_report.comparison.noise import Calibration
 from gemm_report.comparison.run import Run, Timed
@@ -265,9 +265,6 @@ def _case(
     if doubtful:
         processes = max(processes, _ENOUGH_PROCESSES - 1)
     needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
-    if betweens[0].source in GUESSED and parts.between > parts.within:
-        # How many processes a guess would take says nothing: two of them tell the noise itself.
-        needs = f"its noise known: a calibration, or {_ENOUGH_PROCESSES} processes of each"
     if offset.value:
         needs = "another run of NEW, at the level of BASE"
     means = [_exp(fmean(each.value for each in side)) for side in seconds]

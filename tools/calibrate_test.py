@@ -97,7 +97,7 @@ def test_a_process_without_a_record_ends_it(stub: Path) -> None:
     )
     done = calibrate(stub, "-o", str(stub / "noise.json"), env={"TMPDIR": str(stub.parent / "tmp")})
     assert done.returncode == 1
-    assert last_line(done).endswith("process 1 of 6 ended with 0; complete records: none")
+    assert last_line(done).endswith("process 1 of 10 ended with 0; complete records: none")
     assert not list((stub.parent / "tmp").iterdir())
 
 

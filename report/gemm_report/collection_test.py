@@ -13,8 +13,9 @@ from gemm_report.record import Record, read_record
 def folder(gpu_path: Path, tmp_path: Path) -> Path:
     """Two records and what else may lie beside them."""
     device = tmp_path / "results" / "device"
-    (device / "calibration").mkdir(parents=True)
-    for name in ("b.json", "a.json", "calibration/c.json", ".hidden.json"):
+    (device / "calibration" / "equal").mkdir(parents=True)
+    others = ("calibration/c.json", "calibration/equal/d.json.gz", ".hidden.json")
+    for name in ("b.json", "a.json", *others):
         shutil.copy(gpu_path, device / name)
     (tmp_path / "results" / "schema.json").write_text("{}", encoding="utf-8")
     return tmp_path / "results"

@@ -7,7 +7,7 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, NoReturn
@@ -127,6 +127,11 @@ class Object:
             if not (number and _is_positive(value)):
                 self.complain(key, "has something other than positive numbers")
         return tuple(map(float, values))
+
+    def positives_where_known(self, key: str) -> tuple[float, ...]:
+        """Those of a list in which null stands for what is not known."""
+        known = [value for value in self.take(key, list) if value is not None]
+        return replace(self, values={key: known}).positives(key)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from gemm_report.document import LARGEST_FILE, InputError, RecordError
+from gemm_report.whole_file import whole_file
 
 SUFFIX = ".journal"
 
@@ -39,9 +40,16 @@ def recover(path: Path) -> Path | None:
         content = file.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
             raise RecordError(f"{path}: has more than {LARGEST_FILE >> 20} MiB: is no journal")
-        document = record_from(content, path)
         try:
-            target = _write(document, path.with_name(path.name.removesuffix(SUFFIX)))
+            document = record_from(content, path)
+            text = document and _text(document)
+        except (ValueError, RecursionError):
+            raise RecordError(
+                f"{path}: has half a character, a number that is none, or is nested too deeply: "
+                "the journal is damaged, take another copy"
+            ) from None
+        try:
+            target = _write(text, path.with_name(path.name.removesuffix(SUFFIX)))
             path.unlink()
         except OSError as error:
             raise InputError(
@@ -91,6 +99,9 @@ def _merge(into: dict[str, Any], changed: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
+    if path.exists() and not path.is_file():
+        # To read a pipe waits for whoever writes to it.
+        raise RecordError(f"{path}: is no file: give a journal that a run left behind")
     try:
         file = path.open("rb+")
     except OSError as error:
@@ -110,22 +121,23 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _write(document: dict[str, Any] | None, wanted: Path) -> Path | None:
+def _text(document: dict[str, Any]) -> bytes:
+    """ValueError for a number beyond all numbers, and for half a character."""
+    return f"{json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def _write(text: bytes | None, wanted: Path) -> Path | None:
     for part in wanted.parent.glob(f"{escape(wanted.name)}.part*"):
         part.unlink(missing_ok=True)  # a record that the run had begun to write
-    if document is None:
+    if text is None:
         return None
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     target = _reserve(wanted)
-    part = target.with_name(f"{target.name}.part{os.getpid()}")
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with whole_file(target) as part, part.open("wb") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        part.rename(target)
-    except OSError:
-        part.unlink(missing_ok=True)
+    except BaseException:
         target.unlink()
         raise
     return target

@@ -1,5 +1,6 @@
 """The records of the tests and those in results/ are what results/schema.json says."""
 
+import gzip
 import json
 import math
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from gemm_report.record import SCHEMA, read_record
 jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
-STORED = sorted([*RESULTS.glob("*/*.json"), *RESULTS.glob("*/tuning/*.json")])
+PATTERNS = ("*/*.json", "*/tuning/*.json", "*/calibration/equal/*.json")
+STORED = sorted(path for each in PATTERNS for path in RESULTS.glob(f"{each}*"))
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19
 NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ has no record yet"))
@@ -24,7 +26,9 @@ def load(path: Path) -> Any:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{path} holds {constant}")
 
-    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        return json.load(file, parse_constant=refuse)
 
 
 def rows(document: Any) -> Iterator[Any]:

@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import InputError, RecordError
+from gemm_report.whole_file import whole_file
 
 if TYPE_CHECKING:
     from gemm_report.comparison.noise import Calibration
@@ -19,15 +20,16 @@ REGRESSION, AMBIGUOUS, BAD_INPUT = 1, 2, 3
 EPILOG = """\
 A folder of records counts as several processes of equal code: the noise between processes then
 averages down, and is known better. That noise comes from --noise, else from the device's newest
-calibration beside the records: tools/calibrate makes it, of six processes or more. Of a case that
+calibration beside the records: tools/calibrate makes it, of ten processes. Of a case that
 nobody has calibrated only large changes are told: 13 % where there are a hundred cases.
 
 verdicts, by an interval that holds for all cases together with 95 %:
   same       the whole interval lies within the threshold
   slower     the interval excludes no change, and the estimate lies beyond the threshold
   faster     likewise
-  ambiguous  anything else: the row says what is missing, more samples or more processes; and what
-             the card's clock, a level of equal code or bad luck of one process may explain
+  ambiguous  anything else: the row says what is missing, more samples, more processes or a
+             calibration; and what the card's clock, a level of equal code (processes of it were
+             seen at two speeds) or bad luck of one process may explain
 
 In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
 time is not, the clock is the suspect.
@@ -49,7 +51,8 @@ exit codes:
   0  no regression
   1  regression: a case is slower, or its result is wrong now
   2  with --strict: nothing is slower, but some cases are ambiguous
-  3  bad input: one line on standard error says which file, and what to do
+  3  bad input, or a place that cannot be written: one line on standard error says which file, and
+     what to do
 """
 
 
@@ -143,15 +146,28 @@ def judged(
         if to == "-":
             print(text(comparison), end="")
         elif to:
-            Path(to).write_text(text(comparison), encoding="utf-8")
+            with _writing(to, refusals), whole_file(Path(to)) as part:
+                part.write_text(text(comparison), encoding="utf-8")
     if summary := getattr(options, "summary", None):
-        with Path(summary).open("a", encoding="utf-8") as file:
+        with _writing(summary, refusals), Path(summary).open("a", encoding="utf-8") as file:
             file.write(told.markdown(comparison))
     if comparison.regressed:
         return REGRESSION
     if refusals.count:
         return BAD_INPUT
     return AMBIGUOUS if options.strict and comparison.count(Verdict.AMBIGUOUS) else 0
+
+
+@contextmanager
+def _writing(to: str, refusals: Refusals) -> Iterator[None]:
+    """What cannot be written is told, and the rest goes on."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        refusals.add(InputError(f"{to}: cannot be written ({why}): give another place"))
+    except InputError as error:
+        refusals.add(error)
 
 
 def _run(path: Path) -> "Run":

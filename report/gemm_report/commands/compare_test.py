@@ -146,7 +146,7 @@ def test_folders_are_processes(
     assert compare(tmp_path / "base", tmp_path / "new") == REGRESSION
     said = capsys.readouterr().out
     assert "BASE  3 processes" in said
-    assert "noise between processes by: processes" in said
+    assert "noise between processes is from: processes" in said
     assert "common shift: " in said
 
 
@@ -179,7 +179,7 @@ def test_the_calibration_beside_the_records_is_taken(
     noise.rename(tmp_path / "gpu" / "calibration" / "noise.json")
     capsys.readouterr()
     assert compare(base, new) == OK
-    assert "calibration/noise.json, 5 processes" in capsys.readouterr().out
+    assert "calibration/noise.json, of 5 processes" in capsys.readouterr().out
     assert compare(base, new, "--noise=none") == OK
     assert "tools/calibrate" in capsys.readouterr().out
 
@@ -200,8 +200,36 @@ def test_markdown_and_json_go_where_they_are_told_to(
     capsys.readouterr()
     compare(gpu_path, slower, *options, "--json=-")
     assert json.loads(capsys.readouterr().out)["regression"] is True
-    nowhere = tmp_path / "none" / "comment.md"
-    assert compare(gpu_path, gpu_path, "--markdown", nowhere) == BAD_INPUT
+    assert sorted(path.name for path in tmp_path.iterdir() if ".part" in path.name) == []
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/proc/comment.md", "{here}", "{here}/file/a.md"])
+@pytest.mark.parametrize("option", ["--markdown", "--json"])
+def test_a_place_that_cannot_be_written_costs_nothing_else(
+    option: str,
+    place: str,
+    gpu_path: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").touch()
+    where = place.format(here=tmp_path)
+    other, elsewhere = {"--markdown", "--json"}.difference({option}).pop(), tmp_path / "other"
+    assert compare(gpu_path, gpu_path, option, where, other, elsewhere) == BAD_INPUT
+    said = capsys.readouterr()
+    assert "no regression" in said.out.splitlines()[-1]
+    assert said.err.count("\n") == 1
+    assert where in said.err
+    assert elsewhere.stat().st_size
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "other"}
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_regression_outranks_a_place_that_cannot_be_written(
+    rewritten: Rewritten, noise: Path, gpu_path: Path, tmp_path: Path
+) -> None:
+    slower = rewritten("slow.json", 1.0, slow)
+    assert compare(gpu_path, slower, "--noise", noise, "--json", tmp_path) == REGRESSION
 
 
 def test_a_slower_clock_is_the_suspect(

@@ -154,6 +154,20 @@ def test_a_job_of_github_gets_its_summary(
     assert summary.read_text(encoding="utf-8") == "before\n" + told
 
 
+def test_a_summary_that_cannot_be_written_is_told_after_the_verdicts(
+    results: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    assert gate(results, "--baseline=aaaa1111", "--threshold=100") == BAD_INPUT
+    said = capsys.readouterr()
+    assert "no regression" in said.out.splitlines()[-1]
+    assert said.err.count("\n") == 1
+    assert str(tmp_path) in said.err
+
+
 @pytest.mark.parametrize("reference", ["--upload-pack=x", "", "HEAD^{tree}", "a\x00b", "*", "\n"])
 def test_no_reference_is_more_than_a_name(reference: str, results: Path) -> None:
     assert gate(results, f"--baseline={reference}") == BAD_INPUT

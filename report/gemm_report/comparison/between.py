@@ -75,7 +75,7 @@ class Model:
         known: defaultdict[str, list[Variance]] = defaultdict(list)
         for name in {**self._rows, **repeated}:
             row = self._rows.get(name)
-            # In cycles only the range is known, which levels make wide.
+            # In cycles levels are not told apart, and make the variance wide.
             if own := self._own(name) if not (at_clock and self._offsets(name)) else None:
                 for group in _groups_of(row) if row else groups[name]:
                     known[group].append(own)

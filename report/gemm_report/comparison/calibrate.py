@@ -12,9 +12,11 @@ from typing import Any
 from gemm_report.columns import columns
 from gemm_report.comparison.conditions import CONDITIONS, options_of
 from gemm_report.comparison.noise import SCHEMA
+from gemm_report.comparison.run import cycles_of
 from gemm_report.document import RecordError
 from gemm_report.ladder import drawn_rows
 from gemm_report.record import Part, Record, Row, variant
+from gemm_report.whole_file import whole_file
 
 
 def calibration(records: Sequence[Record]) -> dict[str, Any]:
@@ -72,13 +74,8 @@ def table(document: Mapping[str, Any]) -> str:
 def write(document: Mapping[str, Any], path: Path) -> None:
     """All of it or nothing; what is there already stays."""
     check_free(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    try:
+    with whole_file(path) as part:
         part.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_free(path: Path) -> None:
@@ -123,13 +120,10 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
     first = rows[0]
     seconds = [row.seconds for row in rows if row.seconds]
     medians = [each.median for each in seconds]
-    clocks = [row.clocks.sm_hz for row in rows if row.clocks and row.clocks.sm_hz]
+    cycles = [median(samples) if samples else None for samples in map(cycles_of, rows)]
+    known = [each for each in cycles if each is not None]
     throttled = [row.clocks.throttled_share for row in rows if row.clocks]
     shares = [share for share in throttled if share is not None]
-    known = len(clocks) == len(rows)
-    # Cycles instead of seconds; over the nominal clock they would be seconds again, and the spread
-    # the same.
-    cycles = [m * hz for m, hz in zip(medians, clocks, strict=True)] if known else None
     return {
         "kernel": first.kernel,
         "parameters": dict(first.parameters),
@@ -142,7 +136,8 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
         "medians_seconds": medians,
         "spread": _spread(medians),
         "sd": stdev(medians) / fmean(medians),
-        "spread_at_clock": cycles and _spread(cycles),
+        "medians_cycles": cycles,
+        "spread_at_clock": _spread(known) if len(known) == len(rows) else None,
         "median_within": median((each.q3 - each.q1) / each.median for each in seconds),
         "throttled_share": median(shares) if shares else None,
     }

@@ -28,6 +28,7 @@ def scale(document: Any, factor: float, clock: float = 1.0) -> None:
             row["seconds"] = {key: factor * value for key, value in row["seconds"].items()}
             row["samples_seconds"] = [factor * sample for sample in row["samples_seconds"]]
             row["flop_per_second"] /= factor
+            row["samples_sm_hz"] = [clock * hz for hz in row.get("samples_sm_hz", [])]
         if row["clocks"]:
             for value in row["clocks"]["sm_hz_by_timer"], row["clocks"]["sm_hz"]:
                 value.update({key: clock * hz for key, hz in value.items()})
@@ -67,7 +68,7 @@ def refused(paths: list[Path], output: Path, capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
-    assert not list(output.parent.glob("*.part"))
+    assert not list(output.parent.glob("*.part*"))
     return said.err
 
 
@@ -96,10 +97,14 @@ def test_says_how_far_medians_of_equal_runs_are_apart(
     assert large["spread"] == pytest.approx(0.10 / 1.01)
     assert large["sd"] == pytest.approx(0.05508 / 1.03667, rel=1e-3)
     assert large["spread_at_clock"] == pytest.approx(0.01)
+    cycles = large["medians_cycles"]
+    assert cycles == pytest.approx([cycles[0], cycles[0], 1.01 * cycles[0]])
+    assert 1e9 < cycles[0] / first < 3e9, "hertz"
     assert large["median_within"] < 0.02
     assert large["throttled_share"] == 0.875
     small = found["cuBLAS", "bf16", 256, 256]
     assert small["spread_at_clock"] is None
+    assert small["medians_cycles"] == [None] * 3
     assert small["throttled_share"] is None
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == str(output)
@@ -142,8 +147,8 @@ def set_device(key: str, value: object) -> Callable[[Any], None]:
 
 DIFFERENCES: dict[str, tuple[Callable[[Any], object], str]] = {
     "device": (set_device("name", "Other GPU"), "its device is Other GPU, that of"),
-    "card": (set_device("uuid_hash", "0ther"), "its uuid_hash is 0ther, that of"),
-    "card not known": (set_device("uuid_hash", None), "its uuid_hash is None, that of"),
+    "card": (set_device("uuid_hash", "0ther"), "its card is 0ther, that of"),
+    "card not known": (set_device("uuid_hash", None), "its card is None, that of"),
     "driver": (set_device("driver", "1.0"), "its driver is 1.0, that of"),
     "power limit": (set_device("power_limit_w", 300), "its power limit is 300, that of"),
     "commit": (lambda d: d["context"]["gemm"].update(commit="fee1"), "its commit is fee1, that of"),

@@ -9,7 +9,7 @@ CONDITIONS: Mapping[str, Callable[[Record], object]] = {
     "commit": lambda record: record.commit,
     "build type": lambda record: record.build_type,
     "device": lambda record: record.device.name,
-    "uuid_hash": lambda record: record.device.uuid_hash,
+    "card": lambda record: record.device.uuid_hash,
     "driver": lambda record: record.device.driver,
     "runtime": lambda record: record.device.runtime,
     "power limit": lambda record: record.device.power_limit_w,
@@ -23,7 +23,7 @@ CONDITIONS: Mapping[str, Callable[[Record], object]] = {
 
 
 # A comparison is there to see what these change; and cards of one name are compared.
-_OF_THE_PROGRAM = ("commit", "uuid_hash")
+_OF_THE_PROGRAM = ("commit", "card")
 
 
 def options_of(record: Record) -> list[str]:
@@ -45,7 +45,10 @@ def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
         said = [list(dict.fromkeys(_said(of(record)) for record in side)) for side in (base, new)]
         if all(len(values) == 1 for values in said):
             if said[0] != said[1] and what != "commit":
-                found.append(f"{what}: {said[0][0]} in BASE, {said[1][0]} in NEW")
+                told = f"{what}: {said[0][0]} in BASE, {said[1][0]} in NEW"
+                # A calibration is of one.
+                rest = ": how far cards of one name are apart is not in the noise"
+                found.append(f"{told}{rest if what == 'card' else ''}")
         else:
             for name, values in zip(("BASE", "NEW"), said, strict=True):
                 if len(values) > 1:

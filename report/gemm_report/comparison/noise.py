@@ -29,6 +29,7 @@ class Noise:
     n: int
     k: int
     medians_seconds: tuple[float, ...]
+    medians_cycles: tuple[float, ...]  # of the processes whose clock is known
     spread_at_clock: float | None
     throttled_share: float | None
 
@@ -59,7 +60,9 @@ class Noise:
 
     @property
     def variance_at_clock(self) -> Variance | None:
-        """The same in cycles, of which the calibration keeps the range alone."""
+        """The same in cycles, of which earlier calibrations keep the range alone."""
+        if len(self.medians_cycles) > 1:
+            return log_variance(self.medians_cycles)
         if self.spread_at_clock is None:
             return None
         processes = len(self.medians_seconds)
@@ -158,6 +161,7 @@ def _noise(row: Object) -> Noise:
         n=row.count("n"),
         k=row.count("k"),
         medians_seconds=medians,
+        medians_cycles=row.or_else(medians_cycles=[]).positives_where_known("medians_cycles"),
         spread_at_clock=row.nonnegative_or_none("spread_at_clock"),
         throttled_share=row.nonnegative_or_none("throttled_share"),
     )

@@ -53,7 +53,8 @@ DOCUMENT: dict[str, Any] = {
         row("Tiled", "f32", 4096, 0.02, tile="16"),
         row("Tiled", "f32", 256, 0.04, tile="16"),
         row("Naive", "f32", 1024, 0.3),
-        row("cuBLAS", "bf16", 1024, 0.0),
+        # Earlier calibrations lack medians in cycles, as the rows above do.
+        {**row("cuBLAS", "bf16", 1024, 0.0), "medians_cycles": [1e9, None, 1.01e9] * 2},
     ],
 }
 
@@ -96,7 +97,18 @@ def test_the_row_that_says_most_about_one_that_was_not_calibrated(path: Path, gp
     assert similar(transposed) == worst, "another layout is another variant"
 
 
-def test_the_variance_in_cycles_comes_from_the_range(path: Path) -> None:
+def test_the_variance_in_cycles_is_that_of_the_processes_whose_clock_is_known(path: Path) -> None:
+    row = read_calibration(path).rows[-1]
+    assert row.medians_cycles == (1e9, 1.01e9, 1e9, 1.01e9)
+    assert row.variance_at_clock
+    step = np.log(1.01) / 2
+    assert row.variance_at_clock.value == pytest.approx(step**2 * 4 / 3)
+    assert row.variance_at_clock.degrees == 3
+    alone = dataclasses.replace(row, medians_cycles=(1e9,))
+    assert alone.variance_at_clock is None
+
+
+def test_the_variance_in_cycles_of_an_earlier_calibration_comes_from_the_range(path: Path) -> None:
     rng = np.random.default_rng(1)
     (row, *_) = read_calibration(path).rows
     assert row.variance_at_clock is None
@@ -125,7 +137,14 @@ def test_the_test_data_is_what_the_schema_says() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((RESULTS / "calibration.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(DOCUMENT, schema)
-    for key, value in (("spread", -1), ("processes", 1), ("surplus", 1), ("medians_seconds", [1])):
+    for key, value in (
+        ("spread", -1),
+        ("processes", 1),
+        ("surplus", 1),
+        ("medians_seconds", [1]),
+        ("medians_cycles", [0, 1]),
+        ("medians_cycles", None),
+    ):
         changed = {**DOCUMENT, "rows": [{**DOCUMENT["rows"][0], key: value}]}
         assert not jsonschema.Draft202012Validator(schema).is_valid(changed), key
 
@@ -160,6 +179,14 @@ def test_what_is_not_a_calibration_is_refused(text: str, expected: str, path: Pa
         read_calibration(path)
 
 
+@pytest.mark.parametrize("value", [None, [0], [True], "1", [[]]])
+def test_damaged_cycles_are_refused(value: object, path: Path) -> None:
+    row = {**DOCUMENT["rows"][0], "medians_cycles": value}
+    path.write_text(json.dumps({**DOCUMENT, "rows": [row]}), encoding="utf-8")
+    with pytest.raises(RecordError, match=r"calibration\.rows\[0\]\.medians_cycles"):
+        read_calibration(path)
+
+
 def test_a_record_is_not_a_calibration(gpu_path: Path) -> None:
     with pytest.raises(RecordError, match="is not a calibration"):
         read_calibration(gpu_path)
@@ -177,5 +204,6 @@ def test_stored_calibrations_are_valid(stored: Path) -> None:
     jsonschema.validate(document, schema)
     for each in document["rows"]:
         assert each["processes"] == len(each["medians_seconds"])
+        assert len(each.get("medians_cycles", each["medians_seconds"])) == each["processes"]
     assert read_calibration(stored).rows
     assert "/" not in document["command"][0]

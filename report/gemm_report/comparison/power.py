@@ -51,7 +51,6 @@ def _noise(name: str, processes: Sequence[Process]) -> Noise | None:
         return None
     cycles = [math.exp(each.cycles[name].value) for each in processes if name in each.cycles]
     shares = sorted(row.clocks.throttled_share or 0 for row in rows if row.clocks)
-    middle = sorted(cycles)[len(cycles) // 2] if cycles else None
     return Noise(
         label=rows[0].label,
         precision=rows[0].precision,
@@ -59,7 +58,8 @@ def _noise(name: str, processes: Sequence[Process]) -> Noise | None:
         n=rows[0].n,
         k=rows[0].k,
         medians_seconds=tuple(math.exp(each.seconds[name].value) for each in processes),
-        spread_at_clock=(max(cycles) - min(cycles)) / middle if middle else None,
+        medians_cycles=tuple(cycles),
+        spread_at_clock=None,
         throttled_share=shares[len(shares) // 2] if shares else None,
     )
 

@@ -50,7 +50,10 @@ def test_a_calibration_is_the_one_that_calibrate_would_write(
     for row in made.rows:
         assert row.variance.value == pytest.approx(expected[row.name].variance.value, rel=1e-6)
         assert row.throttled == expected[row.name].throttled
-        assert (row.spread_at_clock is None) == (expected[row.name].spread_at_clock is None)
+        at_clock, expected_at_clock = row.variance_at_clock, expected[row.name].variance_at_clock
+        assert (at_clock is None) == (expected_at_clock is None)
+        if at_clock and expected_at_clock:
+            assert at_clock.value == pytest.approx(expected_at_clock.value, rel=1e-6, abs=1e-12)
     assert power.calibrated(processes[:1]) is None
 
 

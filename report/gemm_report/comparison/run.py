@@ -59,20 +59,20 @@ def run_of(record: Record) -> Run:
     return Run(record.path, record.device.name, timed, untimed, record, frozenset(failed))
 
 
-def _timed(name: str, rows: list[Row]) -> Timed:
-    cycles = [_cycles(row) for row in rows]
-    return Timed(
-        name=name,
-        samples_seconds=tuple(chain.from_iterable(row.samples_seconds for row in rows)),
-        row=rows[0],
-        samples_cycles=tuple(chain.from_iterable(cycles)) if all(cycles) else (),
-    )
-
-
-def _cycles(row: Row) -> tuple[float, ...]:
+def cycles_of(row: Row) -> tuple[float, ...]:
     """Of each sample; with the median clock where not each of them has its own."""
     if len(row.samples_sm_hz) == len(row.samples_seconds):
         pairs = zip(row.samples_seconds, row.samples_sm_hz, strict=True)
         return tuple(seconds * hz for seconds, hz in pairs)
     hz = row.clocks and row.clocks.sm_hz
     return tuple(seconds * hz for seconds in row.samples_seconds) if hz else ()
+
+
+def _timed(name: str, rows: list[Row]) -> Timed:
+    cycles = [cycles_of(row) for row in rows]
+    return Timed(
+        name=name,
+        samples_seconds=tuple(chain.from_iterable(row.samples_seconds for row in rows)),
+        row=rows[0],
+        samples_cycles=tuple(chain.from_iterable(cycles)) if all(cycles) else (),
+    )

@@ -138,8 +138,16 @@ def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
         for verdict in Verdict
     }
     small = f"that changed by less than {100 * comparison.threshold:g} % so far"
+    named = {case.name for case in shown}
+    guessed = sum(
+        case.verdict is Verdict.AMBIGUOUS and case.noise in GUESSED and case.name not in named
+        for case in comparison.cases
+    )
+    rest = f", {guessed} of them not calibrated" if guessed else ""
     told = (
-        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}" if left[Verdict.AMBIGUOUS] else "",
+        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}{rest}"
+        if left[Verdict.AMBIGUOUS]
+        else "",
         f"{left[Verdict.SAME]} cases are the same" if left[Verdict.SAME] else "",
     )
     return list(filter(None, told))
@@ -167,8 +175,8 @@ def _noise(comparison: Comparison) -> list[str]:
     sources: dict[str, int] = {}
     for case in cases:
         sources[case.noise] = sources.get(case.noise, 0) + 1
-    told = ", ".join(f"{source} {count}" for source, count in sources.items())
-    lines = [f"noise between processes by: {told}"]
+    told = ", ".join(f"{source} ({count} cases)" for source, count in sources.items())
+    lines = [f"noise between processes is from: {told}"]
     unknown = sum(case.noise in GUESSED for case in cases)
     if unknown:
         lines.append(
@@ -177,7 +185,7 @@ def _noise(comparison: Comparison) -> list[str]:
         )
     if calibration is None:
         return lines
-    lines[0] += f" ({calibration.path}, {calibration.processes} processes)"
+    lines[0] += f"; the calibration is {calibration.path}, of {calibration.processes} processes"
     record = comparison.new[-1].record
     if record:
         for what, its, ours in (

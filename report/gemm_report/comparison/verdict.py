@@ -31,8 +31,8 @@ The argument:
    agree: then it is the driver, the card or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they changed by less than the threshold and the seconds did not, the card's clock is the
-suspect, not the kernel.
+Where they changed by less than the threshold and half of what the seconds did, the card's clock is
+the suspect, not the kernel.
 """
 
 import math
@@ -42,7 +42,7 @@ from enum import Enum
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.between import Between, Model, Offset, groups_of
+from gemm_report.comparison.between import GUESSED, Between, Model, Offset, groups_of
 from gemm_report.comparison.moderation import Variance
 from gemm_report.comparison.noise import Calibration
 from gemm_report.comparison.run import Run, Timed
@@ -266,7 +266,10 @@ def _case(
         processes = max(processes, _ENOUGH_PROCESSES - 1)
     needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
     if offset.value:
-        needs = "another run of NEW, at the level of BASE"
+        needs = "another run of NEW, until one is at the level of BASE"
+    elif betweens[0].source in GUESSED:
+        # A number from a guess would be one.
+        needs = f"a calibration that has it, or {_ENOUGH_PROCESSES} processes of each"
     means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
@@ -379,13 +382,14 @@ def _suspect(
         return None, False
     if offset.value:
         suspects.append(
-            f"equal code has a level at {change(_exp(offset.value))}: the interval is the rest"
+            f"equal code was seen at two speeds, {change(_exp(offset.value))} apart: the interval "
+            "is of what that leaves"
         )
     if base is None or new is None:
         return "; ".join(suspects) or None, doubtful
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     changed = all(codes) and codes[0] != codes[1]
-    if cycles and abs(math.log(cycles.ratio)) < relevant:
+    if cycles and abs(math.log(cycles.ratio)) < min(relevant, abs(d) / 2):
         suspects.append(_clock(base, new))
         doubtful = (base.throttled or new.throttled) and not changed
     if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:

@@ -66,7 +66,8 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
             precision="f32",
             **dict.fromkeys("mnk", 2048),
             medians_seconds=tuple(math.exp(value) for value in values),
-            spread_at_clock=max(values) - min(values),
+            medians_cycles=tuple(math.exp(value) for value in values),
+            spread_at_clock=None,
             throttled_share=None,
         )
         for each, values in logs.items()
@@ -145,6 +146,7 @@ def test_what_nobody_calibrated_needs_a_large_change() -> None:
         found = {c.name: c for c in compare([made([0.0] * 100)], [made(logs)]).cases}
         assert found[name(0)].verdict is verdict
         assert found[name(0)].noise == "default"
+        assert found[name(1)].needs == "a calibration that has it, or 3 processes of each"
 
 
 def test_ambiguous_cases_say_what_they_need() -> None:
@@ -199,8 +201,8 @@ def test_another_level_of_equal_code_is_no_change(d: float, verdict: Verdict) ->
     assert case.verdict is verdict
     assert (case.offset is None) == (abs(d) < 0.05)
     if case.offset and case.verdict is Verdict.AMBIGUOUS:
-        assert case.suspect and "has a level at" in case.suspect
-        assert case.needs == "another run of NEW, at the level of BASE"
+        assert case.suspect and "was seen at two speeds" in case.suspect
+        assert case.needs == "another run of NEW, until one is at the level of BASE"
 
 
 def test_several_processes_average_their_levels() -> None:
@@ -282,6 +284,14 @@ def test_suspects(
     found = compare([before] * processes, [after] * processes, quiet(20))
     assert {case.verdict for case in found.cases} == {verdict}
     assert {case.suspect for case in found.cases} == {suspect}
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_a_clock_that_explains_less_than_half_is_no_suspect(share: float, gpu: Record) -> None:
+    before = made([0.0] * 20, timed_row(gpu), [0.0] * 20)
+    after = made([0.015] * 20, timed_row(gpu, clocks=CAPPED), [0.015 * share] * 20)
+    found = compare([before], [after], quiet(20))
+    assert {case.suspect is None for case in found.cases} == {share > 0.5}
 
 
 def test_a_card_that_was_held_down_is_the_suspect(gpu: Record) -> None:

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import InputError, RecordError
 from gemm_report.history.reading import Reading, read
+from gemm_report.terminal import printable
 
 # Raise it when a table, or what is read from a record, changes.
-VERSION = 1
+VERSION = 2
 FOLDER = ".gemm_report"
 # One row of a record. Seconds are NaN where it failed, the clock and the share where unknown.
 POINT = np.dtype(
@@ -45,7 +46,7 @@ POINT = np.dtype(
 _BATCH = 256
 _PATIENCE_SECONDS = 60.0
 _TABLES = """
-create table file (path text primary key, size int, changed_ns int, digest blob, complaint text);
+create table file (path blob primary key, size int, changed_ns int, digest blob, complaint text);
 create table record (digest blob primary key, date text, device text, complete int, setting text,
                      points blob);
 create table "case" (id integer primary key, key text unique, flop real);
@@ -135,7 +136,13 @@ class Index:
         counts = [len(each) // POINT.itemsize for each in of_record]
         return Content(
             entries=tuple(
-                Entry(self.folder / path, date, device, bool(complete), _shared_setting(setting))
+                Entry(
+                    self.folder / os.fsdecode(path),
+                    date,
+                    device,
+                    bool(complete),
+                    _shared_setting(setting),
+                )
                 for _, path, date, device, complete, setting in rows
             ),
             points=np.frombuffer(b"".join(of_record), POINT),
@@ -165,7 +172,7 @@ class Index:
         paths = record_paths(self.folder)
         found = {str(p.relative_to(self.folder)): state for p in paths if (state := _state(p))}
         rows = self._connection.execute("select path, size, changed_ns, complaint from file")
-        known = {path: ((size, changed), complaint) for path, size, changed, complaint in rows}
+        known = {os.fsdecode(row[0]): (row[1:3], row[3]) for row in rows}
         for path, (state, complaint) in known.items():
             if complaint is not None and found.get(path) == state:
                 refusals.add(RecordError(f"{self.folder / path}: {complaint}"))
@@ -193,7 +200,7 @@ class Index:
                 digest, complaint = (None, reading) if bad else (reading.digest, None)
                 connection.execute(
                     "insert or replace into file values (?, ?, ?, ?, ?)",
-                    (path, *states[path], digest, complaint),
+                    (os.fsencode(path), *states[path], digest, complaint),
                 )
                 if not bad:
                     self._add_record(connection, reading)
@@ -239,7 +246,9 @@ class Index:
 
     def _forget(self, gone: Iterable[str]) -> None:
         with self._writing() as connection:
-            connection.executemany("delete from file where path = ?", [(path,) for path in gone])
+            connection.executemany(
+                "delete from file where path = ?", [(os.fsencode(path),) for path in gone]
+            )
             connection.execute(
                 "delete from record where digest not in"
                 " (select digest from file where digest is not null)"
@@ -376,4 +385,4 @@ def _read_one(path: Path) -> Reading | str | None:
     try:
         return read(path)
     except InputError as error:
-        return str(error).removeprefix(f"{path}: ") if path.exists() else None
+        return str(error).removeprefix(printable(f"{path}: ")) if path.exists() else None

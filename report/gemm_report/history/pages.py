@@ -208,7 +208,7 @@ class Pages:
         return joined([tag("time", entry.date[:10]), self._link(entry, folder)], " ")
 
     def _link(self, entry: Entry, folder: Path) -> Html:
-        href = quote(os.path.relpath(entry.path, folder))
+        href = quote(os.path.relpath(entry.path, folder), errors="surrogateescape")
         name = entry.path.name.removesuffix(".gz").removesuffix(".json")
         mark = Html("") if entry.complete else tag("span", "incomplete", class_="badge warn")
         return joined([tag("a", name, href=href), mark], " " if mark else "")

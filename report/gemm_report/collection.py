@@ -1,5 +1,7 @@
 """Many records: those of a folder, in the order in which they were made."""
 
+import contextlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,20 +19,36 @@ def record_paths(folder: Path) -> list[Path]:
     `results` and `results/<device>` both do. RecordError where there is no such folder, or none in
     it.
     """
+    return [folder / name for name in record_names(folder)]
+
+
+def record_names(folder: Path) -> list[str]:
+    """The same within the folder, which is much faster for ten thousand of them."""
     if not folder.is_dir():
         raise RecordError(f"{folder}: is no folder: give one with records, such as results")
-    found = [
-        path
-        for pattern in ("*.json", "*.json.gz", "*/*.json", "*/*.json.gz")
-        for path in folder.glob(pattern)
-        if path.parent.name not in _APART
-        and not path.name.startswith(".")
-        # Beside the folders of devices lie the schemas.
-        and not path.name.endswith("schema.json")
-    ]
+    names, inner = _listed(folder)
+    found = [] if folder.name in _APART else [(name, name) for name in names]
+    for place in sorted(inner.difference(_APART)):
+        found += [(name, f"{place}/{name}") for name in _listed(folder / place)[0]]
     if not found:
         raise RecordError(f"{folder}: has no record: give a folder with records, such as results")
-    return sorted(found, key=lambda path: (path.name, str(path)))
+    return [name for _, name in sorted(found)]
+
+
+def _listed(folder: Path) -> tuple[list[str], set[str]]:
+    """Names of what should be a record, and of folders."""
+    names, inner = [], set()
+    # What may not be looked into has nothing to offer.
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            # Beside the folders of devices lie the schemas.
+            if name.endswith((".json", ".json.gz")):
+                if not name.startswith(".") and not name.endswith("schema.json"):
+                    names.append(name)
+            elif entry.is_dir():
+                inner.add(name)
+    return names, inner
 
 
 class Refusals:

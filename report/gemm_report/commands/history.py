@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.history.index import Index
     from gemm_report.history.pages import Pages
     from gemm_report.history.series import series_of
-    from gemm_report.history.trends import crew, find_trends
+    from gemm_report.history.trends import find_trends
     from gemm_report.history.words import as_json, told
 
     refusals = Refusals()
@@ -49,20 +49,19 @@ def run(options: argparse.Namespace) -> int:
         index.update(refusals)
         for remark in index.remarks:
             print(f"gemm-report: {remark}", file=sys.stderr)
-        with crew(index.records()) as pool:
-            content = index.content()
-            if not content.entries:
-                print(f"gemm-report: {options.folder}: holds no record to use", file=sys.stderr)
-                return BAD_INPUT
-            known = index.findings()
-            pages = Pages.into(options.output, content.entries) if options.output else None
-            finish = pages.write_series if pages else None
-            trends, memory = find_trends(content, series_of(content), known, finish, pool)
+        content = index.content()
+        if not content.entries:
+            print(f"gemm-report: {options.folder}: holds no record to use", file=sys.stderr)
+            return BAD_INPUT
+        known = index.findings()
+        pages = Pages.into(options.output, content.entries) if options.output else None
+        finish = pages.write_series if pages else None
+        trends, memory, lines = find_trends(content, series_of(content), known, finish)
         index.keep_findings(memory.new, known.keys() - memory.used)
     print(told(content, trends, None if options.all else 20))
     if options.json:
         options.json.write_text(as_json(content, trends), encoding="utf-8")
         print(options.json)
     if pages:
-        print(pages.write_overview(trends))
+        print(pages.write_overview(trends, lines))
     return refusals.exit_code

@@ -16,7 +16,12 @@ are found, and false ones in at most 1 % of the series.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -76,13 +81,38 @@ def propose(logarithms: Floats) -> list[int]:
     """Places in one window where a level may end."""
     if len(logarithms) < 2 * SHORTEST:
         return []
-    from ruptures import KernelCPD
-
     clean = without_spikes(logarithms)
     # About 0, where squares of doubles are exact enough.
-    signal = (clean - np.median(clean)) / _noise(clean)
-    found = KernelCPD(kernel="linear", min_size=SHORTEST).fit(signal[:, None])
-    return [int(place) for place in found.predict(pen=_PENALTY)[:-1]]
+    signal = (clean - median(clean)) / _noise(clean)
+    before = searching()(signal[:, None], _PENALTY, SHORTEST)
+    places = []
+    place = int(before[-1])
+    while place > 0:
+        places.append(place)
+        place = int(before[place])
+    return places[::-1]
+
+
+@cache
+def searching() -> Callable[[Floats, float, int], NDArray[np.int32]]:
+    """The search of KernelCPD(kernel="linear"): for each end of a level, where it best begins.
+
+    Taken from its own module where that is found: `import ruptures` loads scipy.stats for other
+    methods, which takes longer than all else after one more record.
+    """
+    name = "ruptures.detection._detection.ekcpd"
+    package = find_spec("ruptures")
+    if package is None:
+        raise ModuleNotFoundError("no module ruptures", name="ruptures")
+    folders = [
+        f"{place}/detection/_detection" for place in package.submodule_search_locations or ()
+    ]
+    alone = PathFinder.find_spec(name, folders)
+    if alone is None or alone.loader is None:
+        return import_module(name).ekcpd_pelt_L2
+    module = module_from_spec(alone)
+    alone.loader.exec_module(module)
+    return module.ekcpd_pelt_L2
 
 
 def find_changes(seconds: Floats, propose: Propose = propose) -> tuple[list[Level], list[Change]]:
@@ -92,7 +122,7 @@ def find_changes(seconds: Floats, propose: Propose = propose) -> tuple[list[Leve
     places = {
         start + place for start, end in windows(count) for place in propose(logarithms[start:end])
     }
-    middle = float(np.median(logarithms))
+    middle = median(logarithms)
     clean = without_spikes(logarithms) - middle
     sums = _Sums(clean)
     bounds = np.array([0, *sorted(places), count])
@@ -103,6 +133,15 @@ def find_changes(seconds: Floats, propose: Propose = propose) -> tuple[list[Leve
     edges = pairwise(bounds.tolist())
     levels = [Level(*edge, float(mean)) for edge, mean in zip(edges, means, strict=True)]
     return levels, _described(clean, sums, bounds)
+
+
+def median(values: NDArray[Any]) -> float:
+    """What np.median tells, which takes five times as long for a few hundred."""
+    half = len(values) // 2
+    if len(values) % 2:
+        return float(np.partition(values, half)[half])
+    parted = np.partition(values, [half - 1, half])
+    return float(parted[half - 1] + parted[half]) / 2
 
 
 def without_spikes(values: Floats) -> Floats:
@@ -125,7 +164,7 @@ def without_spikes(values: Floats) -> Floats:
 def _noise(values: Floats) -> float:
     """Standard deviation, from differences, so that levels do not count."""
     differences = np.abs(np.diff(values))
-    return max(1.4826 * float(np.median(differences)) / np.sqrt(2), _LEAST_NOISE)
+    return max(1.4826 * median(differences) / np.sqrt(2), _LEAST_NOISE)
 
 
 class _Sums:

@@ -1,6 +1,7 @@
 """A trend as SVG, written by hand: matplotlib would take a second for each of hundreds."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 def sparkline(trend: Trend) -> Html:
     """The rate over time, higher is faster: means of stretches, and the levels over them."""
     rates = trend.series.rates
-    low, high = _range(trend, rates)
+    low, high = _range(trend)
     count = min(len(rates), _SPARK_POINTS)
     starts = np.arange(count) * len(rates) // count
     # What is clipped to the range pulls a mean little.
@@ -53,7 +54,7 @@ def chart(
 ) -> Html:
     """The rate of every record, at even distances. Of each point: driver, commit and date."""
     rates = trend.series.rates
-    low, high = _range(trend, rates)
+    low, high = _range(trend)
     x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
     y = _heights(rates, low, high, _TOP, _FLOOR)
     levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
@@ -81,11 +82,11 @@ def chart(
     )
 
 
-def _range(trend: Trend, rates: Floats) -> tuple[float, float]:
+def _range(trend: Trend) -> tuple[float, float]:
     """Of nearly all rates: a point outside is drawn at the edge, and must not flatten the rest."""
     levels = [trend.series.flop / level.seconds for level in trend.levels]
-    low, high = np.quantile(rates, [0.005, 0.995])
-    low, high = min(float(low), *levels), max(float(high), *levels)
+    low, high = trend.series.usual
+    low, high = min(low, *levels), max(high, *levels)
     # Noise of a tenth of a percent should look like what it is.
     margin = max(0.08 * (high - low), 0.01 * high)
     return low - margin, high + margin
@@ -114,15 +115,19 @@ def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str
         starts = np.flatnonzero(np.diff(column, prepend=-1) | np.diff(driver, prepend=-1))
         top = np.minimum.reduceat(y, starts).astype(int)
         bottom = np.maximum.reduceat(y, starts).astype(int) + 1
-        ends = zip(column[starts].tolist(), top.tolist(), bottom.tolist(), strict=True)
-        marks = [f"M{a} {b}V{c}" for a, b, c in ends]
+        mark, driver = "M%d %dV%d", driver[starts]
+        numbers = np.column_stack([column[starts], top, bottom])
     else:
-        starts = np.arange(len(x))
-        marks = [f"M{a:.1f} {b:.1f}h0" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    paths: dict[int, list[str]] = {}
-    for which, mark in zip(driver[starts].tolist(), marks, strict=True):
-        paths.setdefault(which, []).append(mark)
-    return {which: "".join(path) for which, path in paths.items()}
+        mark, numbers = "M%.1f %.1fh0", np.column_stack([x, y])
+    return {
+        which: _repeated(mark, numbers[driver == which])
+        for which in np.flatnonzero(np.bincount(driver)).tolist()
+    }
+
+
+def _repeated(mark: str, numbers: NDArray[Any]) -> str:
+    """The mark for each row of numbers."""
+    return mark * len(numbers) % tuple(numbers.ravel().tolist())
 
 
 def _rate_axis(low: float, high: float) -> Html:
@@ -181,7 +186,7 @@ def _failures(trend: Trend, x: Floats) -> Html:
 
 def _marks(x: Floats, name: str, lower: float = 0.0) -> Html:
     top = _FLOOR + 12 + lower
-    path = "".join(f"M{a} {top:g}v7" for a in np.unique(x.astype(int)).tolist())
+    path = "".join(f"M{a} {top:g}v7" for a in np.flatnonzero(np.bincount(x.astype(int))).tolist())
     label = tag("text", name, x=_LEFT - 6, y=top + 7)
     return tag("g", tag("path", d=path), label, class_=name)
 

@@ -1,9 +1,11 @@
 """Of planted changes, what is found; and what history does with folders of all kinds."""
 
 import json
+import os
 import re
 import shutil
 import sqlite3
+import subprocess
 import sys
 from bisect import bisect_left
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
 from gemm_report.history import generated
-from gemm_report.history.changes import WINDOW, find_changes, propose, windows
+from gemm_report.history.changes import WINDOW, find_changes, propose, searching, windows
 from gemm_report.history.generated import World
 from gemm_report.history.index import FOLDER, Index
 from gemm_report.history.reading import identity_of, key_of, read
@@ -41,7 +43,7 @@ def trends_of(folder: Path) -> tuple[list[Trend], int]:
         index.update(refusals)
         content = index.content()
         known = index.findings()
-        trends, memory = find_trends(content, series_of(content), known)
+        trends, memory, _ = find_trends(content, series_of(content), known)
         index.keep_findings(memory.new, known.keys() - memory.used)
     return trends, len(memory.new)
 
@@ -118,6 +120,21 @@ def test_short_and_constant_series_have_no_change() -> None:
     for count in (1, 2, 5, 9, 30):
         assert not find_changes(np.full(count, 1e-3))[1]
         assert not find_changes(noise(count, count))[1]
+
+
+def test_the_search_is_that_of_ruptures() -> None:
+    from ruptures import KernelCPD
+
+    for seed in range(20):
+        signal = np.random.default_rng(seed).normal(size=(300, 1))
+        signal[100:180] += 2
+        library = KernelCPD(kernel="linear", min_size=4).fit(signal).predict(pen=5.0)
+        before = searching()(signal, 5.0, 4)
+        found = [300]
+        while before[found[0]] > 0:
+            found.insert(0, int(before[found[0]]))
+        assert found == library
+        assert len(found) > 2
 
 
 def test_windows_cover_all_points_and_only_the_last_holds_the_newest() -> None:
@@ -230,6 +247,78 @@ def test_bad_files_are_told_each_time_and_the_rest_is_used(
     assert all(line.startswith(f"gemm-report: {few}") for line in told[0])
 
 
+def test_a_file_name_that_is_no_utf_8_is_told_each_time(
+    few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = sorted(few.glob("*.json"))[3]
+    try:
+        shutil.copy(good, few / os.fsdecode(b"caf\xe9.json"))
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    for _ in range(2):
+        assert main(["history", str(few)]) == 3
+        output = capsys.readouterr()
+        assert "12 records" in output.out
+        (line,) = output.err.splitlines()
+        assert "no UTF-8: rename it" in line
+
+
+@pytest.mark.parametrize("cache", ["writable", "read-only"])
+def test_where_the_folder_cannot_be_written_history_is_the_same(
+    few: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    cache: str,
+) -> None:
+    assert main(["history", str(few)]) == 0
+    told = capsys.readouterr().out
+    shutil.rmtree(few / FOLDER)
+    # A file where the folder would be: permissions do not stop root, as whom CI may run.
+    (few / FOLDER).write_text("", encoding="utf-8")
+    home = tmp_path / "cache"
+    home.mkdir()
+    if cache == "read-only":
+        (home / "gemm_report").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    for _ in range(2):
+        assert main(["history", str(few)]) == 0
+        output = capsys.readouterr()
+        assert output.out == told
+        remarks = output.err.splitlines()
+        assert len(remarks) == (cache == "read-only")
+        assert all("no place for an index" in remark for remark in remarks)
+    assert len(list(home.glob("gemm_report/*.sqlite"))) == (cache == "writable")
+
+
+def test_a_build_that_is_killed_goes_on_where_it_was(few: Path) -> None:
+    killed = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from gemm_report.collection import Refusals\n"
+        "from gemm_report.history import index\n"
+        "index._BATCH = 4\n"
+        "add = index.Index._add_record\n"
+        "def add_some(self, connection, reading, done=[]):\n"
+        "    add(self, connection, reading)\n"
+        "    done.append(reading)\n"
+        "    if len(done) == 10:\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "index.Index._add_record = add_some\n"
+        "index.Index(Path(sys.argv[1])).update(Refusals())\n"
+    )
+    package = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": package}
+    command = [sys.executable, "-c", killed, str(few)]
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
+    with Index(few) as index:
+        # Two batches of four were kept, and the two records of the third were not.
+        assert index.update(Refusals()) == 4
+        assert len(index.content().entries) == 12
+        assert not index.remarks
+        assert index.update(Refusals()) == 0
+
+
 @pytest.mark.parametrize("content", [None, "{}"])
 def test_without_a_record_there_is_no_history(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
@@ -282,6 +371,7 @@ def test_a_missing_library_is_named(
     few: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ruptures", None)
+    searching.cache_clear()
     assert main(["history", str(few)]) == 3
     assert "pip install ruptures" in capsys.readouterr().err
 

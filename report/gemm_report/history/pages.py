@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -53,18 +54,19 @@ class Pages:
             commit=np.array([of_commit[s[-1]] for s in settings]),
         )
 
-    def write_series(self, trend: Trend) -> None:
-        """The page of one series."""
+    def write_series(self, trend: Trend) -> Line:
+        """The page of one series; its line in the overview."""
         path = self.folder / "series" / file_name(trend)
-        path.write_text(self._series_page(trend, path.parent), encoding="utf-8")
+        _write(path, self._series_page(trend, path.parent))
+        return _line(trend, self.entries)
 
-    def write_overview(self, trends: Sequence[Trend]) -> Path:
-        """The page that links the others."""
+    def write_overview(self, trends: Sequence[Trend], lines: Sequence[Line]) -> Path:
+        """The page that links the others, with the line of each."""
         path = self.folder / "index.html"
-        path.write_text(self._overview(trends), encoding="utf-8")
+        _write(path, self._overview(trends, lines))
         return path
 
-    def _overview(self, trends: Sequence[Trend]) -> str:
+    def _overview(self, trends: Sequence[Trend], lines: Sequence[Line]) -> str:
         entries = self.entries
         incomplete = sum(not entry.complete for entry in entries)
         said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
@@ -76,7 +78,7 @@ class Pages:
             tag("p", f"{said}; {len(trends)} series, {turning} with changes", class_="quiet"),
             self._newest_changes(trends),
             tag("h2", "Series"),
-            tag("div", _series_table(trends, entries), class_="card"),
+            tag("div", _series_table(lines), class_="card"),
         ]
         return document("GEMM benchmark: history", tag("div", *body))
 
@@ -105,7 +107,7 @@ class Pages:
             lines.append(
                 Line(
                     [
-                        Cell(self._link(entry, self.folder)),
+                        Cell(_link(entry, self.folder)),
                         Cell(tag("time", entry.date[:16].replace("T", " "))),
                         Cell(device),
                         Cell(str(slower), slower),
@@ -148,7 +150,7 @@ class Pages:
         return document(f"{series.case}: history", tag("div", *body))
 
     def _legend(self, trend: Trend) -> Html:
-        used = np.unique(self.driver[trend.series.record]).tolist()
+        used = np.flatnonzero(np.bincount(self.driver[trend.series.record])).tolist()
         return legend({i: self.drivers[i] for i in used})
 
     def _facts(self, trend: Trend, folder: Path) -> list[Html]:
@@ -159,7 +161,7 @@ class Pages:
         facts = [
             ("Newest", f"{quantity(float(series.rates[-1]), 'FLOP/s')}, {state}"),
             ("Time of one launch", quantity(float(series.seconds[-1]), "s")),
-            ("Record", self._link(newest, folder)),
+            ("Record", _link(newest, folder)),
             ("Records", str(len(series.record))),
             ("Failed in", f"{len(series.failed)} records" if len(series.failed) else ""),
             ("Since the first level", change_text(trend.since_first) if trend.turns else ""),
@@ -191,8 +193,8 @@ class Pages:
                 Line(
                     [
                         Cell(str(number), number),
-                        Cell(self._dated(old, folder)),
-                        Cell(self._dated(new, folder)),
+                        Cell(_dated(old, folder)),
+                        Cell(_dated(new, folder)),
                         Cell(quantity(before, "FLOP/s"), before),
                         Cell(quantity(after, "FLOP/s"), after),
                         Cell(change_text(ratio), 1 / ratio),
@@ -204,14 +206,26 @@ class Pages:
             )
         return tag("div", table(columns, lines, "changes", tools=False), class_="card")
 
-    def _dated(self, entry: Entry, folder: Path) -> Html:
-        return joined([tag("time", entry.date[:10]), self._link(entry, folder)], " ")
 
-    def _link(self, entry: Entry, folder: Path) -> Html:
-        href = quote(os.path.relpath(entry.path, folder), errors="surrogateescape")
-        name = entry.path.name.removesuffix(".gz").removesuffix(".json")
-        mark = Html("") if entry.complete else tag("span", "incomplete", class_="badge warn")
-        return joined([tag("a", name, href=href), mark], " " if mark else "")
+def _write(path: Path, text: str) -> None:
+    """Over what is there: emptied first, ext4 would put each page on the disk at once."""
+    with path.open("r+b" if path.exists() else "wb") as file:
+        file.write(text.encode())
+        file.truncate()
+
+
+# Series change at the same records.
+@lru_cache(maxsize=4096)
+def _dated(entry: Entry, folder: Path) -> Html:
+    return joined([tag("time", entry.date[:10]), _link(entry, folder)], " ")
+
+
+@lru_cache(maxsize=4096)
+def _link(entry: Entry, folder: Path) -> Html:
+    href = quote(os.path.relpath(entry.path, folder))
+    name = entry.path.name.removesuffix(".gz").removesuffix(".json")
+    mark = Html("") if entry.complete else tag("span", "incomplete", class_="badge warn")
+    return joined([tag("a", name, href=href), mark], " " if mark else "")
 
 
 def file_name(trend: Trend) -> str:
@@ -232,7 +246,7 @@ def _told(suspects: Sequence[Suspect | None]) -> str:
     return "; ".join(f"{text} ({count})" for text, count in said)
 
 
-def _series_table(trends: Sequence[Trend], entries: Sequence[Entry]) -> Html:
+def _series_table(lines: Sequence[Line]) -> Html:
     columns = [
         Column("kernel", filtered=True),
         Column("precision", filtered=True),
@@ -246,7 +260,7 @@ def _series_table(trends: Sequence[Trend], entries: Sequence[Entry]) -> Html:
         Column("since"),
         Column("suspect", filtered=True, hint="what differs at the newest change"),
     ]
-    return table(columns, [_line(trend, entries) for trend in trends], "series")
+    return table(columns, lines, "series")
 
 
 def _line(trend: Trend, entries: Sequence[Entry]) -> Line:

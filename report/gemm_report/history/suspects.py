@@ -1,12 +1,12 @@
 """What differs at a change: what it may be put down to."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
-from gemm_report.history.changes import Change
+from gemm_report.history.changes import Change, median
 from gemm_report.history.index import Entry
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.series import Series
@@ -56,19 +56,16 @@ def suspects(
 ) -> tuple[Suspect, ...]:
     """The likeliest first. `level` is where the level before begins and the one after ends."""
     of_clock = _clock(series, change, level)
-    values: dict[str, Callable[[int], str | None]] = {
-        "fingerprint": lambda i: fingerprints.get(int(series.fingerprint[i])),
-    }
-    for which, name in enumerate(SETTINGS):
-        values[name] = lambda i, which=which: entries[series.record[i]].setting[which]
     found = {} if of_clock is None else {"clock": of_clock}
-    for name, value in values.items():
-        # A commit need not hold: each record may have its own.
-        held = 1 if name == "commit" else _HELD
-        for place in _places(change, level):
-            if suspect := _changed(name, value, place, level, held):
+    for place in _places(change, level):
+        start, end = max(level[0], place - _HELD), min(level[1], place + _HELD)
+        near = series.fingerprint[start:end].tolist(), series.record[start:end].tolist()
+        # Of each point the fingerprint, and SETTINGS behind it.
+        values = [(fingerprints.get(f), *entries[i].setting) for f, i in zip(*near, strict=True)]
+        for name, column in zip(("fingerprint", *SETTINGS), zip(*values, strict=True), strict=True):
+            suspect = None if name in found else _changed(name, column, place - start)
+            if suspect:
                 found[name] = suspect
-                break
     order = _IN_CYCLES if of_clock is None else _OF_CLOCK
     return tuple(found[name] for name in order if name in found)
 
@@ -80,11 +77,14 @@ def _places(change: Change, level: tuple[int, int]) -> list[int]:
     return [place for place in (change.at, *beside) if level[0] < place < level[1]]
 
 
-def _changed(
-    name: str, value: Callable[[int], str | None], place: int, level: tuple[int, int], held: int
-) -> Suspect | None:
-    before = {value(i) for i in range(max(level[0], place - held), place)}
-    after = {value(i) for i in range(place, min(level[1], place + held))}
+def _changed(name: str, values: tuple[str | None, ...], place: int) -> Suspect | None:
+    """If it is one value before `place` and another from there on."""
+    # A commit need not hold: each record may have its own.
+    before, after = (
+        ({values[place - 1]}, {values[place]})
+        if name == "commit"
+        else (set(values[:place]), set(values[place:]))
+    )
     if len(before) != 1 or len(after) != 1 or before == after:
         return None
     (old,), (new,) = before, after
@@ -107,7 +107,7 @@ def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | 
     before, after = before[~np.isnan(before)], after[~np.isnan(after)]
     if not len(before) or not len(after):
         return None
-    old, new = float(np.median(before)), float(np.median(after))
+    old, new = median(before), median(after)
     step = np.log(change.ratio)
     if abs(step + np.log(new / old)) > _LEFT * abs(step):
         return None

@@ -8,18 +8,28 @@ and is always made in full. So what is found in steps is what is found at once. 
 later than others which are newer moves all windows behind it: those are looked at again.
 """
 
-import contextlib
+import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.context import BaseContext
 from typing import Any
 
 import numpy as np
 
 from gemm_report.document import InputError
-from gemm_report.history.changes import Change, Floats, Level, find_changes, propose
+from gemm_report.history.changes import (
+    Change,
+    Floats,
+    Level,
+    find_changes,
+    median,
+    propose,
+    searching,
+)
 from gemm_report.history.index import Content, window_key
 from gemm_report.history.series import Series
 from gemm_report.history.suspects import NOTHING, Suspect, suspects
@@ -27,6 +37,8 @@ from gemm_report.history.suspects import NOTHING, Suspect, suspects
 Findings = Mapping[bytes, Sequence[int]]
 # Fewer records are not worth a process.
 _MANY = 500
+# Series that a process takes at once.
+_STRETCH = 8
 _STRAYS = 4.0
 _RECENT = 100
 
@@ -72,20 +84,7 @@ class Memory:
     new: Findings
 
 
-Finish = Callable[[Trend], None]
-
-
-@contextlib.contextmanager
-def crew(records: int) -> Iterator[Executor | None]:
-    """Processes for so many records, or none where they are few; they load what they need."""
-    workers = _processes()
-    if workers == 1 or records < _MANY:
-        yield None
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        for _ in range(workers):
-            pool.submit(load_libraries)
-        yield pool
+Finish = Callable[[Trend], Any]
 
 
 def find_trends(
@@ -93,18 +92,22 @@ def find_trends(
     series: Sequence[Series],
     known: Findings,
     finish: Finish | None = None,
-    pool: Executor | None = None,
-) -> tuple[list[Trend], Memory]:
-    """The trends in the order of `series`; `finish` is called with each, maybe elsewhere."""
-    # The points are those of the series: they need not travel twice.
+) -> tuple[list[Trend], Memory, list[Any]]:
+    """The trends in the order of `series`, and what `finish`, in other processes, made of each."""
+    load_libraries()
+    # The points are those of the series: where they are copied, once is enough.
     background = replace(content, points=content.points[:0], record=content.record[:0])
-    if pool is None:
-        parts = [_part(background, series, known, finish)]
+    find = partial(_part, background, known=known, finish=finish)
+    workers = len(os.sched_getaffinity(0))
+    if workers == 1 or len(content.entries) < _MANY:
+        parts = [find(series)]
     else:
-        # One part each: to unpack what is known of 10,000 records takes a tenth of a second.
-        size = -(-len(series) // _processes())
-        chunks = [series[i : i + size] for i in range(0, len(series), size)]
-        parts = list(pool.map(partial(_part, background, known=known, finish=finish), chunks))
+        # Processes that are forked have all that is in memory, libraries included; what the
+        # collector of garbage looks at would be copied.
+        gc.freeze()
+        with ProcessPoolExecutor(workers, _context(), _begin, (find, series)) as pool:
+            parts = list(pool.map(_continue, range(0, len(series), _STRETCH)))
+        gc.unfreeze()
     found: list[tuple[Any, ...]] = []
     used: set[bytes] = set()
     new: dict[bytes, Sequence[int]] = {}
@@ -112,19 +115,32 @@ def find_trends(
         found += results
         used |= part_used
         new |= part_new
-    trends = [Trend(s, *rest) for s, rest in zip(series, found, strict=True)]
-    return trends, Memory(frozenset(used), new)
+    trends = [Trend(s, *rest) for s, (*rest, _) in zip(series, found, strict=True)]
+    return trends, Memory(frozenset(used), new), [finished for *_, finished in found]
 
 
-def _processes() -> int:
-    return len(os.sched_getaffinity(0))
+def _context() -> BaseContext:
+    return get_context("fork" if "fork" in get_all_start_methods() else None)
+
+
+_work: list[Any] = []
+
+
+def _begin(find: Callable[[Sequence[Series]], Any], series: Sequence[Series]) -> None:
+    _work[:] = find, series
+
+
+def _continue(start: int) -> Any:
+    find, series = _work
+    return find(series[start : start + _STRETCH])
 
 
 def load_libraries() -> None:
     """Those that are slow to load; InputError where one is missing."""
     try:
-        import ruptures  # noqa: F401
         import scipy.special  # noqa: F401
+
+        searching()
     except ImportError as error:
         raise InputError(f"history needs {error.name}: pip install ruptures scipy") from None
 
@@ -132,7 +148,6 @@ def load_libraries() -> None:
 def _part(
     content: Content, series: Sequence[Series], known: Findings, finish: Finish | None
 ) -> tuple[list[tuple[Any, ...]], set[bytes], dict[bytes, Sequence[int]]]:
-    load_libraries()
     used: set[bytes] = set()
     new: dict[bytes, Sequence[int]] = {}
 
@@ -146,10 +161,9 @@ def _part(
     results = []
     for each in series:
         trend = find_trend(content, each, remembered)
-        if finish is not None:
-            finish(trend)
+        finished = finish and finish(trend)
         # The series itself stays where it is.
-        results.append((trend.levels, trend.turns, trend.strays))
+        results.append((trend.levels, trend.turns, trend.strays, finished))
     return results, used, new
 
 
@@ -178,5 +192,5 @@ def _strays(seconds: Floats) -> bool:
     if len(seconds) < 8:
         return False
     logarithms = np.log(seconds)
-    away = np.abs(logarithms - np.median(logarithms))
-    return bool(away[-1] > max(_STRAYS * 1.4826 * np.median(away), 0.01))
+    away = np.abs(logarithms - median(logarithms))
+    return bool(away[-1] > max(_STRAYS * 1.4826 * median(away), 0.01))

@@ -6,9 +6,12 @@ into an element, so that forgetting it shows as visible tags and never as elemen
 
 import html as standard_html
 from collections.abc import Iterable
+from functools import lru_cache
 
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _UNKNOWN = 0xFFFD
+# Longer texts are not kept.
+_SHORT = 80
 
 # A page cannot hold these, or they turn the text that follows around: they are made visible.
 _VISIBLE = {
@@ -36,12 +39,25 @@ def html(content: str) -> Html:
     """Markup as it is, and any other text escaped."""
     if isinstance(content, Html):
         return content
+    # Hundreds of pages have much the same in their tables.
+    return _remembered(content) if len(content) < _SHORT else _escaped(content)
+
+
+def _escaped(content: str) -> Html:
     return Html(standard_html.escape(visible(content), quote=True))
+
+
+_remembered = lru_cache(maxsize=4096)(_escaped)
+
+
+@lru_cache(maxsize=256)
+def _attribute(keyword: str) -> str:
+    return keyword.removesuffix("_").replace("_", "-")
 
 
 def joined(parts: Iterable[str], between: str = "") -> Html:
     """One after the other."""
-    return Html(html(between).join(html(part) for part in parts))
+    return Html(html(between).join([html(part) for part in parts]))
 
 
 def tag(name: str, /, *content: str, **attributes: str | float | bool | None) -> Html:
@@ -51,10 +67,11 @@ def tag(name: str, /, *content: str, **attributes: str | float | bool | None) ->
     attribute without a value; None and False give none.
     """
     written = "".join(
-        f" {key.removesuffix('_').replace('_', '-')}"
-        + ("" if value is True else f'="{html(str(value))}"')
-        for key, value in attributes.items()
-        if value is not None and value is not False
+        [
+            f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{html(str(value))}"'
+            for key, value in attributes.items()
+            if value is not None and value is not False
+        ]
     )
     if name in _VOID:
         return Html(f"<{name}{written}>")

@@ -237,9 +237,11 @@ def test_a_reader_that_has_gone_is_no_reason_for_a_traceback(
     assert done.stderr == told
 
 
-def test_a_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["figures", str(tmp_path)]) == BAD_INPUT
+def test_a_folder_is_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["readme", str(tmp_path)]) == BAD_INPUT
     assert "is a folder" in capsys.readouterr().err
+    assert main(["figures", str(tmp_path)]) == BAD_INPUT
+    assert "has no record" in capsys.readouterr().err
 
 
 def damaged(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,7 +22,7 @@ from gemm_report.commands import (
     seeds,
     tune,
 )
-from gemm_report.document import InputError
+from gemm_report.document import BAD_INPUT, InputError
 from gemm_report.terminal import printable, printable_output
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
@@ -42,7 +42,6 @@ COMMANDS = {
     "recover": recover,
 }
 
-BAD_INPUT = 3
 DEFECT = 4
 
 _EPILOG = """\

@@ -1,4 +1,5 @@
 import gzip
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gemm_report import cli
-from gemm_report.cli import BAD_INPUT, main
+from gemm_report.cli import BAD_INPUT, COMMANDS, main
 
 FIGURES = ("throughput", "roofline", "ladder", "of_library", "energy", "distribution")
 OF_A_CPU = ("throughput", "roofline", "ladder", "distribution")
@@ -70,13 +71,24 @@ def test_a_folder_that_cannot_be_made_gives_one_line(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_has_examples_that_parse_and_exit_codes(
+    command: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--help"])
+        main([*([command] if command else []), "--help"])
     assert ended.value.code == 0
     said = capsys.readouterr().out
-    assert "examples:" in said
-    assert "exit codes:" in said
+    examples, codes = said.split("\nexamples:\n")[1].split("\nexit codes:\n")
+    assert "  0  " in codes
+    assert "  3  " in codes
+    for module in COMMANDS.values():
+        monkeypatch.setattr(module, "run", lambda options: 0)
+    lines = [line.strip() for line in examples.replace("\\\n", "").split("\n")]
+    lines = [line.partition("&&")[0] for line in lines if line.startswith("gemm-report ")]
+    assert lines
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line
 
 
 def test_a_defect_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gemm_report.document import InputError, RecordError
+from gemm_report.document import BAD_INPUT, InputError, RecordError
 from gemm_report.record import Record, read_record
 
 # Beside the records of a device: calibrations are no records, grids are about one kernel.
@@ -61,6 +61,11 @@ class Refusals:
         """One line on standard error."""
         self.count += 1
         print(f"gemm-report: {error}", file=sys.stderr)
+
+    @property
+    def exit_code(self) -> int:
+        """With which a command ends that has nothing worse to say."""
+        return BAD_INPUT if self.count else 0
 
 
 def records_in(folder: Path, refusals: Refusals) -> Iterator[Record]:

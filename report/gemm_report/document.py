@@ -31,6 +31,10 @@ _CHUNK = 2**20
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
+# With this the program ends where an InputError was the reason; 1 and 2 are verdicts.
+BAD_INPUT = 3
+
+
 class InputError(Exception):
     """What is wrong with which file, and what to do about it: one line."""
 

@@ -311,6 +311,17 @@ class Row:
         return self.m * self.n * self.k
 
     @property
+    def ordinal(self) -> str:
+        """Behind its name, which repetition it is; nothing behind the first."""
+        return f" (repetition {self.repetition + 1})" if self.repetition else ""
+
+    @property
+    def joules(self) -> float | None:
+        """Of one launch: the median power of the board times the median time."""
+        power = self.clocks and self.clocks.power_w
+        return power * self.seconds.median if power and self.seconds else None
+
+    @property
     def settings(self) -> str:
         """The parameters as in the benchmark's name: BM:128/BN:128."""
         return _settings(self.parameters)

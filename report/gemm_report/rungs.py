@@ -38,11 +38,13 @@ class Limit:
 
 
 def ladder_size(rows: Iterable[Row]) -> int | None:
-    """The cube at which rungs are compared.
+    """The cube at which rungs are compared; libraries, where there is no rung.
 
     4096 if most kernels have it; else the one that most of them share, of several the largest.
     """
-    cubes = {(row.kernel, row.m) for row in rows if row.is_cube and not row.is_library}
+    found = [row for row in rows if row.is_cube]
+    found = [row for row in found if not row.is_library] or found
+    cubes = {(row.kernel, row.m) for row in found}
     sharing = Counter(size for _, size in cubes)
     if sharing[USUAL_SIZE] > len({kernel for kernel, _ in cubes}) / 2:
         return USUAL_SIZE

@@ -32,10 +32,16 @@ def test_the_ladder_stands_at_4096_if_most_kernels_have_it(gpu: Record) -> None:
     assert at() is None
 
 
-def test_shapes_that_are_no_cubes_and_libraries_do_not_vote(gpu: Record) -> None:
+def test_shapes_that_are_no_cubes_do_not_vote_and_libraries_only_among_themselves(
+    gpu: Record,
+) -> None:
     slab = next(row for row in gpu.rows if not row.is_cube)
-    library = next(row for row in gpu.rows if row.family == "library")
-    assert ladder_size([slab, library]) is None
+    assert ladder_size([slab]) is None
+    library = next(row for row in gpu.rows if row.family == "library" and row.is_cube)
+    kernel = next(row for row in gpu.rows if not row.is_library and row.is_cube)
+    large = dataclasses.replace(library, m=8192, n=8192, k=8192)
+    assert ladder_size([slab, large, kernel]) == kernel.m
+    assert ladder_size([slab, large]) == 8192
 
 
 def test_a_step_is_over_the_fastest_variant_of_the_kernel_below(ladder: Record) -> None:

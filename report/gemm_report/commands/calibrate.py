@@ -8,6 +8,19 @@ from gemm_report.record import read_record
 
 HELP = "write how far medians of equal runs are apart, and show it"
 
+EPILOG = """\
+The records are complete, and of one commit, command, card and driver. FILE must not be there yet;
+in results/<device>/calibration/ compare and gate find it by themselves.
+
+examples:
+  gemm-report calibrate 1.json 2.json 3.json -o noise.json
+  gemm-report calibrate runs/*.json -o results/h200/calibration/20250131T120000Z-0123abc.json
+
+exit codes:
+  0  done
+  3  bad input or usage: one line on standard error says which record differs, and in what
+"""
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gemm_report.comparison.run import Run
 
 HELP = "say which cases of NEW are slower or faster than in BASE by more than noise"
-REGRESSION, AMBIGUOUS, BAD_INPUT = 1, 2, 3
+REGRESSION, AMBIGUOUS = 1, 2
 
 EPILOG = """\
 A folder of records counts as several processes of equal code: the noise between processes then
@@ -154,7 +154,7 @@ def judged(
     if comparison.regressed:
         return REGRESSION
     if refusals.count:
-        return BAD_INPUT
+        return refusals.exit_code
     return AMBIGUOUS if options.strict and comparison.count(Verdict.AMBIGUOUS) else 0
 
 

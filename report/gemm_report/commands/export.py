@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             print(path)
     except _NothingLeftError:
         pass
-    return 3 if refusals.count else 0
+    return refusals.exit_code
 
 
 class _NothingLeftError(Exception):

@@ -197,4 +197,3 @@ def test_help_says_what_each_column_is(capsys: pytest.CaptureFixture[str]) -> No
     said = capsys.readouterr().out
     for column in COLUMNS:
         assert re.search(rf"^  {column.name} +\S", said, re.MULTILINE), column.name
-    assert "exit codes:" in said

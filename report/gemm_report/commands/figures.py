@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from gemm_report.collection import Refusals, records_given
 from gemm_report.document import InputError, RecordError
 from gemm_report.record import Record, read_record
 
@@ -19,13 +20,16 @@ examples:
 
 exit codes:
   0  done
-  3  bad input or usage: one line on standard error
+  3  bad input or usage: a line on standard error for each file that cannot be used; the others
+     have figures
 """
 
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""
-    command.add_argument("records", type=Path, nargs="+", metavar="RECORD")
+    command.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
+    )
     command.add_argument(
         "-o",
         "--output",
@@ -64,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.figures.write import Choice, drawings, write_figures
     from gemm_report.texts.summary import summary
 
-    records = [read_record(path) for path in options.records]
+    refusals = Refusals()
+    records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
     versus = read_record(options.versus) if options.versus else None
     if versus:
@@ -84,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             paths.append(page)
         for path in paths:
             print(path)
-    return 0
+    return refusals.exit_code
 
 
 def check_names(record: Record, names: Sequence[str], wanted: Sequence[str] | None) -> None:

@@ -57,3 +57,16 @@ def test_bad_choices_end_with_one_line_and_no_file(
     assert "no k with two m" in refused(capsys, gpu_path, "--shapes", "Tiled", "-o", out)
     assert "no such file" in refused(capsys, gpu_path, "--versus", tmp_path / "none", "-o", out)
     assert not out.exists()
+
+
+def test_a_bad_record_is_named_and_the_others_of_its_folder_have_figures(
+    gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "bad.json").write_text("{", encoding="utf-8")
+    for name in ("a.json", "b.json"):
+        (folder / name).write_bytes(gpu_path.read_bytes())
+    said = refused(capsys, folder, "--only", "roofline", "-o", out)
+    assert "bad.json" in said
+    assert {path.name for path in out.iterdir()} == {"a", "b"}

@@ -171,12 +171,3 @@ def test_a_summary_that_cannot_be_written_is_told_after_the_verdicts(
 @pytest.mark.parametrize("reference", ["--upload-pack=x", "", "HEAD^{tree}", "a\x00b", "*", "\n"])
 def test_no_reference_is_more_than_a_name(reference: str, results: Path) -> None:
     assert gate(results, f"--baseline={reference}") == BAD_INPUT
-
-
-def test_help_explains_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        gate("--help")
-    assert ended.value.code == 0
-    said = capsys.readouterr().out
-    for word in ("--baseline", "examples:", "exit codes:", "GitHub Actions"):
-        assert word in said

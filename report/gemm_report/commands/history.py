@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from gemm_report.collection import Refusals
+from gemm_report.document import BAD_INPUT
 
 HELP = "tell where the records of a folder became slower or faster, and what differs there"
 
@@ -21,8 +22,6 @@ exit codes:
   0  done
   3  a record was bad (named; the rest is used), or there is none
 """
-
-_BAD_INPUT = 3
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         content = index.content()
         if not content.entries:
             print(f"gemm-report: {options.folder}: holds no record to use", file=sys.stderr)
-            return _BAD_INPUT
+            return BAD_INPUT
         known = index.findings()
         pages = Pages.into(options.output, content.entries) if options.output else None
         finish = pages.write_series if pages else None
@@ -65,4 +64,4 @@ def run(options: argparse.Namespace) -> int:
         print(options.json)
     if pages:
         print(pages.write_overview(trends, lines))
-    return _BAD_INPUT if refusals.count else 0
+    return refusals.exit_code

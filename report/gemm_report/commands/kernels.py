@@ -9,6 +9,20 @@ from gemm_report.record import read_record
 
 HELP = "renew the figures of the rungs in kernels/README.md"
 
+EPILOG = """\
+examples:
+  gemm-report kernels results/h200/20250131T120000Z-0123abc.json \\
+    results/cpu/20250131T130000Z-0123abc.json
+  gemm-report kernels results/h200/20250131T120000Z-0123abc.json --check
+
+A rung that is in no record is named, and left without figures.
+
+exit codes:
+  0  done
+  1  with --check: the file is not what the records give
+  3  bad input or usage: one line on standard error
+"""
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""

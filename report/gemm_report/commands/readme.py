@@ -8,6 +8,17 @@ from pathlib import Path
 from gemm_report.record import Record, read_record
 
 HELP = "renew the README's table and pictures"
+
+EPILOG = """\
+examples:
+  gemm-report readme results/h200/20250131T120000Z-0123abc.json
+  gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
+
+exit codes:
+  0  done
+  1  with --check: the file is not what the record gives
+  3  bad input or usage: one line on standard error
+"""
 CHECK_FAILED = 1
 
 

@@ -8,7 +8,6 @@ from gemm_report.document import InputError
 from gemm_report.journal import HeldError, journal_paths, recover
 
 HELP = "make records of the journals that runs left behind when they were killed"
-BAD_INPUT = 3
 
 EPILOG = """\
 A journal holds the rows that a run had finished; its record says complete: false. The journal of a
@@ -44,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
                 print(reason)
             except InputError as error:
                 refusals.add(error)
-    return BAD_INPUT if refusals.count else 0
+    return refusals.exit_code
 
 
 def _journals(path: Path) -> list[Path]:

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemm_report.collection import Refusals
+from gemm_report.collection import Refusals, records_given
 from gemm_report.commands.figures import folder_of
-from gemm_report.document import InputError
-from gemm_report.record import Record, read_record
+from gemm_report.record import Record
 
 if TYPE_CHECKING:
     from gemm_report.figures.palette import Look
@@ -22,7 +21,7 @@ that lists them as well.
 
 examples:
   gemm-report report results/h200/20250131T120000Z-0123abc.json
-  gemm-report report results/h200/*.json -o site
+  gemm-report report results -o site
 
 exit codes:
   0  done
@@ -32,7 +31,9 @@ exit codes:
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""
-    command.add_argument("records", type=Path, nargs="+", metavar="RECORD")
+    command.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
+    )
     command.add_argument(
         "-o",
         "--output",
@@ -45,12 +46,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Does it; the exit code."""
-    from gemm_report.cli import BAD_INPUT
     from gemm_report.figures.palette import looks
     from gemm_report.site.index_page import index_page
 
     refusals = Refusals()
-    records = [record for path in options.records if (record := _read(path, refusals))]
+    records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
     looks_of_all = looks(records)
     for record, folder in zip(records, folders, strict=True):
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         pages = {folder.name: record for folder, record in zip(folders, records, strict=True)}
         page.write_text(index_page(pages), encoding="utf-8")
         print(page)
-    return BAD_INPUT if refusals.count else 0
+    return refusals.exit_code
 
 
 def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
@@ -79,11 +79,3 @@ def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Pat
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
     return page
-
-
-def _read(path: Path, refusals: Refusals) -> Record | None:
-    try:
-        return read_record(path)
-    except InputError as error:
-        refusals.add(error)
-        return None

@@ -73,12 +73,3 @@ def test_names_with_folders_and_control_characters_write_nowhere_else(
     assert not {"\0", "\x1b"} & set(page)
     assert "<b>" not in page
     assert page.count("<script>") == 1
-
-
-def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["report", "--help"])
-    assert ended.value.code == 0
-    said = capsys.readouterr().out
-    assert "examples:" in said
-    assert "exit codes:" in said

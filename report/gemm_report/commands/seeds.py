@@ -7,6 +7,19 @@ from gemm_report.record import read_record
 
 HELP = "write the seed documents' tables with our figures beside theirs"
 
+EPILOG = """\
+examples:
+  gemm-report seeds results/h200/20250131T120000Z-0123abc.json
+  gemm-report seeds results/h200/20250131T120000Z-0123abc.json \\
+    results/cpu/20250131T130000Z-0123abc.json -o seeds.md
+
+The rows are those of gemm_bench --gemm_shapes=seeds.
+
+exit codes:
+  0  done
+  3  bad input or usage: one line on standard error
+"""
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""

@@ -8,6 +8,16 @@ from gemm_report.record import read_record
 
 HELP = "show what is best of the parameter grids, draw them, and keep the winners"
 
+EPILOG = """\
+examples:
+  gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
+  gemm-report tune grid.json -o build/grid --write kernels/tuned.inc
+
+exit codes:
+  0  done
+  3  bad input or usage: one line on standard error
+"""
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""

@@ -28,9 +28,7 @@ def _entry(record: Record, row: Row) -> dict[str, Any]:
         *row.departures,
     ]
     return {
-        "name": f"{row.identity} (repetition {row.repetition + 1})"
-        if row.repetition
-        else str(row.identity),
+        "name": f"{row.identity}{row.ordinal}",
         "unit": "GFLOP/s",
         "value": row.flop_per_second / _GIGA,
         "range": f"± {spread:.3g}",

@@ -183,7 +183,6 @@ def _line(samples: Samples, reach: tuple[float, float]) -> Line:
     row = samples.row
     held = sum(row.samples_throttled)
     beyond = sum(not -reach[0] <= away <= reach[1] for away in samples.away)
-    repetition = f"  #{row.repetition}" if row.repetition else ""
     cells = (
         quantity(median(row.samples_seconds), "s"),
         f"{100 * samples.spread:.2f} %",
@@ -191,7 +190,7 @@ def _line(samples: Samples, reach: tuple[float, float]) -> Line:
         str(held) if row.samples_throttled else "-",
         str(beyond) if beyond else "",
     )
-    return Line(f"{row.label}  {row.precision}  {row.size}{repetition}", cells)
+    return Line(f"{row.label}  {row.precision}  {row.size}{row.ordinal}", cells)
 
 
 def _legend() -> list[Line2D]:

@@ -41,11 +41,6 @@ def flop_per_joule(row: Row) -> float:
     return rate(row) / power(row)
 
 
-def joules(row: Row) -> float:
-    """For one product."""
-    return power(row) * (row.seconds.median if row.seconds else 0)
-
-
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
@@ -56,7 +51,7 @@ def table(record: Record) -> list[dict[str, object]]:
             "power_w": power(row),
             "seconds": row.seconds and row.seconds.median,
             "flop_per_joule": flop_per_joule(row),
-            "joules": joules(row),
+            "joules": row.joules,
         }
         for rows in groups(record)
         for row in rows
@@ -95,7 +90,7 @@ def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
 def _line(row: Row) -> Line:
     cells = (
         significant(flop_per_joule(row) / 1e9) + mark(row),
-        significant(joules(row)),
+        significant(row.joules or 0),
         f"{power(row):.0f}",
         significant(1e3 * (row.seconds.median if row.seconds else 0)),
     )

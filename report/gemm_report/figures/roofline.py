@@ -33,7 +33,8 @@ from gemm_report.figures.roofs import (
     LINES,
     MEASURED,
     NOMINAL,
-    SETTLED,
+    SEEN,
+    UNIT,
     Roof,
     compute_roofs,
     memory_roofs,
@@ -402,8 +403,9 @@ def _legend(
         ]
     words = {
         NOMINAL: "roof that percentages are of",
+        UNIT: "roof: of another unit that computes",
         MEASURED: "roof: measured by a probe",
-        SETTLED: "roof: at the median clock that its kernels settled at",
+        SEEN: "roof: at the median clock of the kernels that it is for",
     }
     hows = {roof.how for roof in roofs}
     return entries + [

@@ -13,11 +13,12 @@ from gemm_report.rungs import arithmetic_roof
 # Below this the dashed roof would lie on the solid one.
 _VISIBLE = 0.02
 
-NOMINAL, MEASURED, SETTLED = "nominal", "measured", "settled"
+NOMINAL, UNIT, MEASURED, SEEN = "nominal", "unit", "measured", "seen"
 LINES = {
     NOMINAL: {"linewidth": 1.8, "linestyle": "-"},
+    UNIT: {"linewidth": 1.2, "linestyle": (0, (1, 1))},
     MEASURED: {"linewidth": 0.8, "linestyle": "-"},
-    SETTLED: {"linewidth": 1.2, "linestyle": (0, (4, 2))},
+    SEEN: {"linewidth": 1.2, "linestyle": (0, (4, 2))},
 }
 
 
@@ -41,19 +42,19 @@ class Roof:
     @property
     def text(self) -> str:
         """Name, value, origin and clock."""
-        if self.how != SETTLED:
+        if self.how != SEEN:
             return roof_text([self.ceiling])
         clock = megahertz(self.ceiling.clock_hz or 0)
         value = quantity(self.rate, "FLOP/s")
-        return f"{self.ceiling.name}: {value} (settled at {clock})"
+        return f"{self.ceiling.name}: {value} (seen at {clock})"
 
 
 def compute_roofs(record: Record, rows: Sequence[Row]) -> list[Roof]:
     """Of the precision of `rows`, and of the units that they compute with; of all without rows."""
     shown = dict.fromkeys(row.precision for row in rows) or PRECISIONS
     nominal = [roof for precision in shown for roof in record.compute_roofs(precision)]
-    nominal += filter(None, (arithmetic_roof(record, row) for row in rows))
-    nominal = list(dict.fromkeys(nominal))
+    used = dict.fromkeys(filter(None, (arithmetic_roof(record, row) for row in rows)))
+    units = [roof for roof in used if roof not in nominal]
     known = [precision for precision in shown if any(map(is_measured, _of(nominal, precision)))]
     measured = [
         roof
@@ -61,10 +62,11 @@ def compute_roofs(record: Record, rows: Sequence[Row]) -> list[Roof]:
         if precision not in known
         for roof in record.measured_compute_roofs(precision)
     ]
-    settled = [_settled(record, roof, rows) for roof in nominal]
+    seen = [_seen(record, roof, rows) for roof in (*nominal, *units)]
     return [
         *(Roof(roof, NOMINAL) for roof in nominal),
-        *(Roof(roof, SETTLED) for roof in settled if roof),
+        *(Roof(roof, UNIT) for roof in units),
+        *(Roof(roof, SEEN) for roof in seen if roof),
         *(Roof(roof, MEASURED) for roof in measured),
     ]
 
@@ -104,7 +106,7 @@ def _of(roofs: Iterable[Ceiling], precision: str) -> list[Ceiling]:
     return [roof for roof in roofs if roof.precision == precision]
 
 
-def _settled(record: Record, roof: Ceiling, rows: Iterable[Row]) -> Ceiling | None:
+def _seen(record: Record, roof: Ceiling, rows: Iterable[Row]) -> Ceiling | None:
     """At the median clock of the rows that compute with this unit, if that makes a difference."""
     clocks = [
         row.clocks.sm_hz
@@ -117,4 +119,4 @@ def _settled(record: Record, roof: Ceiling, rows: Iterable[Row]) -> Ceiling | No
     if abs(ratio - 1) < _VISIBLE:
         return None
     rate = (roof.flop_per_second or 0) * ratio
-    return replace(roof, flop_per_second=rate, clock_hz=median(clocks), origin=SETTLED)
+    return replace(roof, flop_per_second=rate, clock_hz=median(clocks), origin=SEEN)

@@ -64,12 +64,11 @@ def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
     rate = row.flop_per_second if row.status == "timed" else None
     seconds = row.seconds.median if row.seconds and row.status == "timed" else None
     watts = clocks.power_w if clocks else None
-    joule = seconds * watts if seconds and watts else None
+    joule = row.joules if row.status == "timed" else None
     hertz = clocks.sm_hz if clocks else None
     of_bound = row.verification.of_bound if row.verification else None
-    repetition = f" (repetition {row.repetition + 1})" if row.repetition else ""
     return [
-        Cell(row.label + repetition, choices=(row.kernel,)),
+        Cell(row.label + row.ordinal, choices=(row.kernel,)),
         Cell(row.precision),
         Cell(row.shape, choices=(row.size,)),
         _status(row),

@@ -97,7 +97,7 @@ def _transfer(record: Record, row: Row) -> list[str]:
     alone = parts and (parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds)
     return [
         row.shape,
-        row.kernel_label + _repetition(row),
+        row.kernel_label + row.ordinal,
         row.precision,
         row.transfer or "-",
         quantity(row.seconds.median, "s") if row.seconds else "-",
@@ -109,10 +109,6 @@ def _transfer(record: Record, row: Row) -> list[str]:
 
 def _by_shape(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row.volume, row.m, row.n, row.k))
-
-
-def _repetition(row: Row) -> str:
-    return f" (repetition {row.repetition + 1})" if row.repetition else ""
 
 
 def _results(rows: Sequence[Row]) -> str:
@@ -129,7 +125,7 @@ def _result(row: Row, prefix: str) -> list[str]:
     seconds, clocks = row.seconds, row.clocks
     return [
         row.shape,
-        row.label + _repetition(row),
+        row.label + row.ordinal,
         quantity(seconds.median, "s") if seconds else "-",
         significant(scaled(row.flop_per_second or 0, prefix)),
         percent(row.of_roof_nominal),

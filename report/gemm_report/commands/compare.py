@@ -50,7 +50,7 @@ examples:
 exit codes:
   0  no regression
   1  regression: a case is slower, or its result is wrong now
-  2  with --strict: nothing is slower, but some cases are ambiguous
+  2  with --strict: nothing is slower, but some cases are ambiguous or have no time any more
   3  bad input, or a place that cannot be written: one line on standard error says which file, and
      what to do
 """
@@ -155,7 +155,9 @@ def judged(
         return REGRESSION
     if refusals.count:
         return refusals.exit_code
-    return AMBIGUOUS if options.strict and comparison.count(Verdict.AMBIGUOUS) else 0
+    gone = comparison.no_longer_timed or comparison.only_base
+    unknown = comparison.count(Verdict.AMBIGUOUS) or gone
+    return AMBIGUOUS if options.strict and unknown else 0
 
 
 @contextmanager

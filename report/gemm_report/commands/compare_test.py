@@ -36,6 +36,12 @@ def fail(document: Any) -> None:
     row["samples_seconds"] = []
 
 
+def skip(document: Any) -> None:
+    """One case that had a time is left out."""
+    row = next(r for r in rows(document) if r["seconds"])
+    row.update(skipped="no memory", seconds=None, flop_per_second=None, samples_seconds=[])
+
+
 def rename_device(document: Any) -> None:
     document["context"]["gemm"]["device"]["name"] = "Other GPU"
 
@@ -75,6 +81,16 @@ def test_exit_codes(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
     assert compare(slower, gpu_path, "--noise", noise) == OK, "faster is no regression"
     assert compare(gpu_path, rewritten("wrong.json", 1.0, fail), "--noise", noise) == REGRESSION
     assert compare(gpu_path, gpu_path.with_name("none.json")) == BAD_INPUT
+
+
+def test_what_has_no_time_any_more_is_no_pass_if_strict(
+    rewritten: Rewritten, noise: Path, gpu_path: Path
+) -> None:
+    new = rewritten("skipped.json", 1.0, skip)
+    lenient = "--noise", noise, "--threshold=100"
+    assert compare(gpu_path, gpu_path, *lenient, "--strict") == OK
+    assert compare(gpu_path, new, *lenient) == OK
+    assert compare(gpu_path, new, *lenient, "--strict") == AMBIGUOUS
 
 
 def test_the_slower_case_comes_first(

@@ -31,7 +31,7 @@ examples:
 exit codes:
   0  no regression
   1  regression: a case is slower, or its result is wrong now
-  2  with --strict: nothing is slower, but some cases are ambiguous
+  2  with --strict: nothing is slower, but some cases are ambiguous or have no time any more
   3  bad input, or no record of the baseline: one line on standard error says what to do
 """
 

@@ -50,6 +50,8 @@ void merge(json& into, const json& changed) {
   }
 }
 
+std::string first_line() { return line_of({{"gemm", json::object()}}, json::array()); }
+
 // Does the path still lead to the file that was opened?
 bool is_named(const File& file, const std::filesystem::path& path) {
   struct stat opened = {}, named = {};
@@ -180,7 +182,7 @@ bool Journal::take(const std::filesystem::path& record) {
   }
   sync_folder(record.parent_path());
   file_ = std::move(file);
-  pending_ = line_of({{"gemm", json::object()}}, json::array());
+  pending_ = first_line();
   flush();
   return true;
 }
@@ -236,8 +238,12 @@ void Journal::finish(const std::string& document) {
 
 std::optional<json> record_from(std::istream& journal) {
   json context, benchmarks = json::array();
+  std::string torn;  // its end was never written
   for (std::string line; std::getline(journal, line);) {
-    if (journal.eof()) break;  // torn: its end was never written
+    if (journal.eof()) {
+      torn = line;
+      break;
+    }
     const json piece = json::parse(line, nullptr, false);
     const bool whole = piece.is_object() && piece.contains("context") &&
                        piece["context"].is_object() && piece.contains("benchmarks") &&
@@ -250,7 +256,8 @@ std::optional<json> record_from(std::istream& journal) {
     for (const json& benchmark : piece["benchmarks"])
       if (benchmark.is_object()) benchmarks.push_back(benchmark);
   }
-  if (context.is_null()) throw std::runtime_error("it is no journal of gemm_bench");
+  if (context.is_null() && !first_line().starts_with(torn))
+    throw std::runtime_error("it is no journal of gemm_bench");
   if (benchmarks.empty()) return std::nullopt;
   return json{{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
 }
@@ -267,7 +274,10 @@ void recover_journals(const std::filesystem::path& folder, std::ostream& log) {
     const auto [file, state] = lock(journal, 0);
     if (state != Lock::mine) continue;
     try {
-      // Before a word is said: it may be anybody's.
+      // Before a word is said: it may be anybody's. Of what was just begun only the name can tell.
+      if (std::filesystem::file_size(journal) < first_line().size() &&
+          journal.stem().extension() != ".json")
+        continue;
       std::ifstream lines(journal, std::ios::binary);
       (void)record_from(lines);
     } catch (const std::exception&) {

@@ -116,8 +116,16 @@ TEST_F(JournalTest, OfALineThatIsTornNothingIsTaken) {
   EXPECT_EQ((*record_from(spoilt))["benchmarks"].size(), 2U);
 }
 
+TEST_F(JournalTest, ThatWasJustBegunHasNoRow) {
+  const std::string first = R"({"context":{"gemm":{}},"benchmarks":[]})";
+  for (std::size_t kept = 0; kept <= first.size(); ++kept) {
+    std::istringstream journal(first.substr(0, kept));
+    EXPECT_EQ(record_from(journal), std::nullopt) << kept;
+  }
+}
+
 TEST_F(JournalTest, WhatIsNoneIsRefused) {
-  for (const char* text : {"", "\n", "x", "[]\n", "{}\n",
+  for (const char* text : {"\n", "x", "[]\n", "{}\n",
                            R"({"context": {}, "benchmarks": []})"
                            "\n",
                            R"({"context": {"gemm": {}}})"

@@ -144,6 +144,20 @@ def test_every_row_that_was_shown_outlives_a_kill(
         assert whole or not document["context"]["gemm"]["complete"]
 
 
+@pytest.mark.parametrize("kept", [0, 1, 20])
+@pytest.mark.parametrize("by_next_start", [True, False])
+def test_a_journal_that_was_just_begun_is_removed(
+    kept: int, by_next_start: bool, tmp_path: Path
+) -> None:
+    journal = left_behind(tmp_path / "record.json")
+    journal.write_bytes(journal.read_bytes()[:kept])
+    if by_next_start:
+        assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
+    else:
+        assert recover(tmp_path).returncode == 0
+    assert list(tmp_path.glob("record*")) == []
+
+
 def test_both_recoveries_make_the_same_record(tmp_path: Path) -> None:
     journal = left_behind(tmp_path / "record.json")
     other = tmp_path / "other" / "record.json.journal"

@@ -121,8 +121,8 @@ def test_no_record_is_replaced(journal: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\n", b"x\n", b"{}\n", b"\x80\n", b'{"context": {}, "benchmarks": []}\n', b"[" * 9000],
-    ids=["empty", "blank", "text", "object", "bytes", "no gemm", "no end"],
+    [b"\n", b"x\n", b"{}\n", b"\x80\n", b'{"context": {}, "benchmarks": []}\n', b"[" * 9000],
+    ids=["blank", "text", "object", "bytes", "no gemm", "no end"],
 )
 def test_what_is_no_journal_stays_as_it_is(
     content: bytes, journal: Path, capsys: pytest.CaptureFixture[str]
@@ -130,6 +130,19 @@ def test_what_is_no_journal_stays_as_it_is(
     journal.write_bytes(content)
     assert "is no journal of gemm_bench" in refused(journal, capsys)
     assert journal.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"{"])
+def test_what_was_just_begun_is_ours_by_its_name(
+    content: bytes, journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = journal.rename(journal.with_name("other.journal"))
+    other.write_bytes(content)
+    assert "is no journal of gemm_bench" in refused(other, capsys)
+    assert other.read_bytes() == content
+    other.rename(journal)
+    assert recover(journal) == 0
+    assert names(journal.parent) == []
 
 
 @pytest.mark.parametrize("value", ['"\\ud800"', "1e999"], ids=["half a character", "no number"])

@@ -27,17 +27,7 @@ exit codes:
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""
-    command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where to write; a folder in it for each record if there are several "
-        "(default: a folder beside each record, named like it)",
-    )
+    add_records(command)
     command.add_argument(
         "--versus",
         type=Path,
@@ -58,6 +48,21 @@ def add(command: argparse.ArgumentParser) -> None:
         "--shapes",
         metavar="FILTER",
         help="regular expression: rows of the map over m and n (default: our kernels)",
+    )
+
+
+def add_records(command: argparse.ArgumentParser) -> None:
+    """What every command has that draws records."""
+    command.add_argument(
+        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where to write; a folder in it for each record if there are several "
+        "(default: a folder beside each record, named like it)",
     )
 
 

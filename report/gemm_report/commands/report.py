@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, records_given
-from gemm_report.commands.figures import folder_of
+from gemm_report.commands.figures import add_records, folder_of
 from gemm_report.record import Record
 
 if TYPE_CHECKING:
@@ -31,17 +31,7 @@ exit codes:
 
 def add(command: argparse.ArgumentParser) -> None:
     """The options."""
-    command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where to write; a folder in it for each record if there are several "
-        "(default: a folder beside each record, named like it)",
-    )
+    add_records(command)
 
 
 def run(options: argparse.Namespace) -> int:

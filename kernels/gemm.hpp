@@ -1,7 +1,8 @@
 // The contract between a kernel and whoever runs it: C = A * B.
 //
-// A is m x k, B is k x n, C is m x n, all row-major and dense. m, n, k >= 1 and every offset needs
-// 64 bits: matrices beyond 2^31 elements are ordinary.
+// A is m x k, B is k x n, C is m x n, all dense and row-major, but for an A or B that lies
+// transposed in memory (Layout). m, n, k >= 1 and every offset needs 64 bits: matrices beyond 2^31
+// elements are ordinary.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,17 @@ namespace gemm {
 // The same type as cudaStream_t, named here so that CPU-only builds need no CUDA header.
 using Stream = CUstream_st*;
 
+// How A and B lie in memory, A's letter first: n as they are, t transposed, so that A of layout tn
+// is k x m and row-major, its columns contiguous.
+enum class Layout { nn, nt, tn, tt };
+
+constexpr bool transposes_a(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
+constexpr bool transposes_b(Layout layout) { return layout == Layout::nt || layout == Layout::tt; }
+
 struct Problem {
   std::int64_t m, n, k;
   Precision precision;
+  Layout layout = Layout::nn;
   bool operator==(const Problem&) const = default;
 };
 
@@ -82,6 +91,7 @@ struct Kernel {
   bool variant = false;               // a point of a tuning space, run only when asked for
   bool rearranges = false;            // prepare makes another copy of A or B: never end to end
   std::vector<Precision> precisions;  // those it can compute at all
+  std::vector<Layout> layouts = {Layout::nn};  // those it can read at all
 
   // Why it cannot run this problem on this device, or nothing; may be null: runs everywhere.
   std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported;

@@ -90,7 +90,8 @@ class Backend {
   virtual std::int64_t first_changed(const void* from, std::size_t bytes) = 0;
   virtual std::int64_t last_changed(const void* from, std::size_t bytes) = 0;
 
-  // expected = A*B and magnitude = |A|*|B|, both m x n, in FP64 from the stored operands.
+  // expected = A*B and magnitude = |A|*|B|, both m x n, in FP64 from the operands, which are stored
+  // in the problem's layout.
   virtual void reference(const Problem& p, const void* a, const void* b, double* expected,
                          double* magnitude) = 0;
   virtual Verdict judge(const Problem& p, const void* c, const double* expected,

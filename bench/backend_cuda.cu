@@ -18,6 +18,7 @@
 #include "bench/end_to_end.hpp"
 #include "bench/fingerprint.hpp"
 #include "bench/kernel_names.hpp"
+#include "kernels/layout.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -74,10 +75,11 @@ __global__ void reference_kernel(Problem p, const T* a, const T* b, double* expe
   for (std::int64_t step = 0; step < p.k; step += kDepth) {
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
       const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
-      a_tile[i % kDepth][i / kDepth] = row < p.m && a_k < p.k ? as_double(a[row * p.k + a_k]) : 0.0;
+      a_tile[i % kDepth][i / kDepth] =
+          row < p.m && a_k < p.k ? as_double(a[index_in_a(p, row, a_k)]) : 0.0;
       const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
       b_tile[i / kTile][i % kTile] =
-          column < p.n && b_k < p.k ? as_double(b[b_k * p.n + column]) : 0.0;
+          column < p.n && b_k < p.k ? as_double(b[index_in_b(p, b_k, column)]) : 0.0;
     }
     __syncthreads();
     for (int l = 0; l < kDepth; ++l)

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bench/backend.hpp"
+#include "kernels/layout.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -84,6 +85,13 @@ class HostBackend : public Backend {
     require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
+    std::vector<float> turned;  // so that the innermost loop walks along rows
+    if (transposes_b(p.layout)) {
+      turned.resize(static_cast<std::size_t>(p.k * p.n));
+      for (std::int64_t l = 0; l < p.k; ++l)
+        for (std::int64_t j = 0; j < p.n; ++j) turned[l * p.n + j] = b[index_in_b(p, l, j)];
+      b = turned.data();
+    }
 #pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
     for (std::int64_t i = 0; i < p.m; ++i) {
       double* sums = expected + i * p.n;
@@ -91,7 +99,7 @@ class HostBackend : public Backend {
       std::fill_n(sums, p.n, 0.0);
       std::fill_n(sizes, p.n, 0.0);
       for (std::int64_t l = 0; l < p.k; ++l) {
-        const double scale = a[i * p.k + l];
+        const double scale = a[index_in_a(p, i, l)];
         const float* row = b + l * p.n;
 #pragma omp simd
         for (std::int64_t j = 0; j < p.n; ++j) {

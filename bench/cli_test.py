@@ -189,6 +189,38 @@ def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) 
     assert record(out)["context"]["gemm"]["complete"]
 
 
+def test_a_kernel_that_claims_a_layout_and_reads_another_fails(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    arguments = ["--gemm_layouts=nn,tn", "--gemm_shapes=64,33x17x65", f"--benchmark_out={out}"]
+    done = run(*QUICK, "--benchmark_filter=WrongLayout", *arguments, program=WRONG)
+    assert done.returncode == 1
+    rows = record(out)["benchmarks"]
+    assert [row["gemm"]["layout"] for row in rows] == ["tn", "tn"], "it has no other"
+    assert all("expected" in row["gemm"]["failed"] for row in rows), rows
+
+
+def test_layouts_are_cases_of_the_kernels_that_have_them(tmp_path: Path) -> None:
+    def listed(*arguments: str) -> list[str]:
+        done = run("--gemm_device=cpu", "--benchmark_list_tests", "--gemm_shapes=64", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    plain, every = listed(), listed("--gemm_layouts=nn,nt,tn,tt")
+    assert every[: len(plain)] == plain, "rows of nn keep their names"
+    assert all("/layout:" in name and "Cpu" not in name for name in every[len(plain) :])
+    if len(every) == len(plain):
+        pytest.skip("built without OpenBLAS")
+    out = tmp_path / "record.json"
+    chosen = ["--gemm_layouts=nt,tt", "--gemm_shapes=33x17x65", f"--benchmark_out={out}"]
+    assert run(*QUICK, *chosen).returncode == 0
+    rows = record(out)["benchmarks"]
+    assert [row["gemm"]["layout"] for row in rows] == ["nt", "tt"]
+    assert rows[0]["name"] == "OpenBLAS/layout:nt/f32/33x17x65/manual_time"
+    refused = run("--gemm_device=cpu", "--benchmark_filter=CpuNaive", "--gemm_layouts=nt")
+    assert refused.returncode == 2
+    assert "CpuNaive matches no CPU kernel" in refused.stderr
+
+
 def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
     tmp_path: Path,
 ) -> None:
@@ -300,6 +332,19 @@ def test_what_departs_from_the_guideline_says_so(tmp_path: Path) -> None:
     done = run(*few, "--gemm_fill=normal", *burst)
     assert "normal, " in done.stdout
     assert "burst: the card was not settled" in done.stdout
+
+
+def test_versus_races_with_the_fastest_of_several(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=96", "--benchmark_filter=OpenBLAS", "--benchmark_min_time=20x"]
+    done = run(*few, "--gemm_versus=CpuNaive,CpuBlocked,f32:CpuNaive", f"--benchmark_out={out}")
+    if "matches no" in done.stderr:
+        pytest.skip("built without OpenBLAS")
+    assert done.returncode == 0, done.stderr
+    document = record(out)
+    assert document["context"]["gemm"]["method"]["versus"] == "CpuNaive,CpuBlocked,f32:CpuNaive"
+    (row,) = document["benchmarks"]
+    assert row["gemm"]["versus"]["kernel"] == "CpuBlocked", "the slower one is no rival"
 
 
 def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
@@ -537,6 +582,10 @@ def test_help_lists_our_options_and_googles() -> None:
         (["--gemm_watch=1e10"], "--gemm_watch"),
         (["--bogus"], "--bogus"),
         (["--gemm_precisions=f33"], "f33"),
+        (["--gemm_layouts=nn,NT"], "'NT' is not a layout (nn, nt, tn, tt)"),
+        (["--gemm_device=cpu", "--gemm_versus=CpuNaive,Nonesuch"], "Nonesuch"),
+        (["--gemm_device=cpu", "--gemm_versus=bf16:CpuNaive"], "that computes bf16"),
+        (["--gemm_device=cpu", "--gemm_versus="], "--gemm_versus"),
         (["--gemm_shapes=0x4x4"], "0x4x4"),
         (["--gemm_shapes=4x4"], "4x4"),
         (["--gemm_shapes=abc"], "abc"),

@@ -21,7 +21,7 @@ struct Panel {
 // as well aligned as the whole.
 std::vector<Panel> row_panels(std::int64_t m);
 
-// What is computed of a panel: its rows with all of B.
+// What is computed of a panel: its rows, which lie together in layout nn alone, with all of B.
 constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
   return {panel.rows, p.n, p.k, p.precision};
 }

@@ -1,5 +1,5 @@
 // Where the true result can be represented, it must be hit bit for bit: on the CPU and (label gpu)
-// on the GPU, every kernel, every precision, every point of a tuning space.
+// on the GPU, every kernel, every precision, every layout, every point of a tuning space.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,7 +76,16 @@ Buffer upload(Backend& backend, const void* from, std::size_t bytes) {
   return memory;
 }
 
-// A problem whose operands and whose result are integers.
+// A matrix of so many rows, stored the other way round.
+std::vector<int> turned(const std::vector<int>& values, std::size_t rows) {
+  const std::size_t columns = values.size() / rows;
+  std::vector<int> other(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    other[i % columns * rows + i / columns] = values[i];
+  return other;
+}
+
+// A problem whose operands, both of layout nn, and whose result are integers.
 struct Example {
   Shape shape;
   std::vector<int> a, b;
@@ -87,7 +96,11 @@ struct Example {
 std::string complaint_about(Backend& backend, const Case& one, const Example& example) {
   const Problem& p = one.problem;
   const ElementType input = traits_of(p.precision).input;
-  const auto bytes_a = encoded(input, example.a), bytes_b = encoded(input, example.b);
+  const auto stored = [&](const std::vector<int>& values, bool transposed, std::int64_t rows) {
+    return encoded(input, transposed ? turned(values, static_cast<std::size_t>(rows)) : values);
+  };
+  const auto bytes_a = stored(example.a, transposes_a(p.layout), p.m);
+  const auto bytes_b = stored(example.b, transposes_b(p.layout), p.k);
   const Buffer a = upload(backend, bytes_a.data(), bytes_a.size());
   const Buffer b = upload(backend, bytes_b.data(), bytes_b.size());
   const std::size_t reference_bytes = example.expected.size() * sizeof(double);
@@ -107,7 +120,7 @@ enum class Whose { ours, libraries };
 std::int64_t for_each_case(Backend& backend, Whose whose, const Shape& shape, double largest,
                            const std::function<void(const Case&)>& f) {
   std::int64_t cases = 0;
-  for (const Case& one : make_cases({shape}, {}, backend.device().kind, true)) {
+  for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {})) {
     const Kernel& kernel = *one.kernel;
     if (one.kernel->is_library() != (whose == Whose::libraries)) continue;
     if (largest > largest_integer(one.problem.precision)) continue;
@@ -204,6 +217,14 @@ TEST(Exactness, OfWorkedExamplesOnTheGpu) {
   expect_worked_examples(*cuda());
 }
 
+TEST(Libraries, AreExactOnTheCpu) {
+  const auto backend = make_host_backend();
+  if (for_each_case(*backend, Whose::libraries, {1, 1, 1}, 0, [](const Case&) {}) == 0)
+    GTEST_SKIP() << "built without OpenBLAS";
+  expect_one_hot_a_permutes_b(*backend, Whose::libraries);
+  expect_worked_examples(*backend, Whose::libraries);
+}
+
 // Apart, as their other tests are.
 TEST(Libraries, AreExactOnTheGpu) {
   SKIP_WITHOUT_GPU();
@@ -221,6 +242,22 @@ TEST(Exactness, IsRefusedToWhatIsOffByOneBit) {
   };
   const Case one{&nearly, {1, 1, 1, Precision::f32}};
   EXPECT_NE(complaint_about(*backend, one, {{1, 1, 1}, {2}, {3}, {6}}), "");
+}
+
+TEST(Exactness, IsRefusedToAKernelThatReadsAnotherLayout) {
+  const auto backend = make_host_backend();
+  RegisteredKernel second;
+  second.name = "ColumnOfA";
+  second.prepare = [](const Problem&, const Device&, const Operands& o) -> Launch {
+    return [=](Stream) {
+      const auto* a = static_cast<const float*>(o.a);
+      std::copy_n(std::vector<float>{a[1], a[3]}.data(), 2, static_cast<float*>(o.c));
+    };
+  };
+  const Example example{{2, 1, 2}, {1, 2, 3, 4}, {0, 1}, {2, 4}};  // picks A's second column
+  EXPECT_EQ(complaint_about(*backend, {&second, {2, 1, 2, Precision::f32}}, example), "");
+  for (const Layout layout : {Layout::tn, Layout::tt})
+    EXPECT_NE(complaint_about(*backend, {&second, {2, 1, 2, Precision::f32, layout}}, example), "");
 }
 
 // Of the encodings, against what is known of the formats.

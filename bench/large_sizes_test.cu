@@ -7,12 +7,14 @@
 //  - the corners of all tiles with 16, 32, 64, ... rows and columns, likewise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "bench/cuda_check.hpp"
 #include "bench/problem_data.hpp"
 #include "bench/test_backend.hpp"
+#include "kernels/layout.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -89,7 +91,7 @@ __global__ void project_b(Problem p, const float* b, const std::uint8_t* signs, 
   if (row >= p.k) return;
   double sums[kVectors] = {}, squares = 0;
   for (std::int64_t j = threadIdx.x % kWarp; j < p.n; j += kWarp) {
-    const double value = b[row * p.n + j];
+    const double value = b[index_in_b(p, row, j)];
     for (int v = 0; v < kVectors; ++v) sums[v] += signed_by(value, signs[j], v);
     squares += value * value;
   }
@@ -109,7 +111,7 @@ __global__ void project_a(Problem p, const float* a, const double* bx, const dou
   if (row >= p.m) return;
   double sums[kVectors] = {}, size = 0;
   for (std::int64_t l = threadIdx.x % kWarp; l < p.k; l += kWarp) {
-    const double value = a[row * p.k + l];
+    const double value = a[index_in_a(p, row, l)];
     for (int v = 0; v < kVectors; ++v) sums[v] += value * bx[l * kVectors + v];
     size += fabs(value) * lengths[l];
   }
@@ -138,7 +140,8 @@ __device__ bool is_right(const Problem& p, const Matrices& on, const Bound& boun
                          std::int64_t column) {
   double expected = 0, magnitude = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
-    const double product = double{on.a[row * p.k + l]} * double{on.b[l * p.n + column]};
+    const double product =
+        double{on.a[index_in_a(p, row, l)]} * double{on.b[index_in_b(p, l, column)]};
     expected += product;
     magnitude += fabs(product);
   }
@@ -253,16 +256,15 @@ class LargeProblem {
   Buffer memory_, signs_, abx_, tolerance_, findings_;
 };
 
-void expect_all_right(const Shape& shape) {
-  SKIP_WITHOUT_GPU();
-  const Problem p{shape.m, shape.n, shape.k, Precision::f32};
-  const double needed = bytes_minimum(p) + 8.0 * (kVectors + 1) * (p.m + p.k) + (512 << 20);
-  if (const double free = cuda()->free_bytes(); needed > free)
-    GTEST_SKIP() << name_of(shape) << " needs " << std::ceil(1e-9 * needed) << " GB of memory, and "
-                 << 1e-9 * free << " are free";
+// How many kernels there were.
+int expect_right(const Problem& p) {
+  const std::vector<Case> cases =
+      make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu, false, {p.layout});
+  if (std::ranges::all_of(cases, [](const Case& one) { return one.kernel->is_library(); }))
+    return 0;
   LargeProblem problem(p);
   int checked = 0;
-  for (const Case& one : make_cases({shape}, {p.precision}, Device::Kind::gpu)) {
+  for (const Case& one : cases) {
     const RegisteredKernel& kernel = *one.kernel;
     if (kernel.is_library()) continue;
     if (kernel.unsupported && kernel.unsupported(p, cuda()->device())) continue;
@@ -270,6 +272,21 @@ void expect_all_right(const Shape& shape) {
     cuda()->run(kernel.prepare(p, cuda()->device(), problem.operands()));
     EXPECT_EQ(problem.complaint(), "") << one.name();
     ++checked;
+  }
+  return checked;
+}
+
+void expect_all_right(const Shape& shape) {
+  SKIP_WITHOUT_GPU();
+  Problem p{shape.m, shape.n, shape.k, Precision::f32};
+  const double needed = bytes_minimum(p) + 8.0 * (kVectors + 1) * (p.m + p.k) + (512 << 20);
+  if (const double free = cuda()->free_bytes(); needed > free)
+    GTEST_SKIP() << name_of(shape) << " needs " << std::ceil(1e-9 * needed) << " GB of memory, and "
+                 << 1e-9 * free << " are free";
+  int checked = 0;
+  for (const Layout layout : kLayouts) {
+    p.layout = layout;
+    checked += expect_right(p);
   }
   EXPECT_GT(checked, 0);
 }
@@ -293,7 +310,7 @@ __global__ void multiply(Problem p, Matrices on, float* c) {
   if (i >= p.m * p.n) return;
   double sum = 0;
   for (std::int64_t l = 0; l < p.k; ++l)
-    sum += double{on.a[i / p.n * p.k + l]} * double{on.b[l * p.n + i % p.n]};
+    sum += double{on.a[index_in_a(p, i / p.n, l)]} * double{on.b[index_in_b(p, l, i % p.n)]};
   c[i] = static_cast<float>(sum);
 }
 
@@ -303,14 +320,22 @@ class LargeSizeChecks : public testing::Test {
 
   void SetUp() override {
     SKIP_WITHOUT_GPU();
-    problem_ = std::make_unique<LargeProblem>(kProblem);
-    problem_->poison();
-    cuda()->run([&](Stream stream) {
-      const std::int64_t blocks = (kProblem.m * kProblem.n + kThreads - 1) / kThreads;
-      multiply<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
-          kProblem, problem_->matrices(), problem_->c());
-    });
+    multiply_as(Layout::nn, Layout::nn);
     ASSERT_EQ(problem_->complaint(), "");
+  }
+
+  // Operands stored in one layout, read as if they were in another.
+  void multiply_as(Layout read, Layout stored) {
+    Problem p = kProblem;
+    p.layout = stored;
+    problem_ = std::make_unique<LargeProblem>(p);
+    problem_->poison();
+    p.layout = read;
+    cuda()->run([&](Stream stream) {
+      const std::int64_t blocks = (p.m * p.n + kThreads - 1) / kThreads;
+      multiply<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p, problem_->matrices(),
+                                                                       problem_->c());
+    });
   }
 
   void set(std::int64_t index, float value) {
@@ -408,6 +433,26 @@ TEST_F(LargeSizeChecks, AllRefuseACThatNobodyWroteOnTheGpu) {
   EXPECT_EQ(found.sampled.count, static_cast<unsigned long long>(kSampled));
   EXPECT_EQ(found.corners.count,
             static_cast<unsigned long long>(edges_of(kProblem.m) * edges_of(kProblem.n)));
+}
+
+TEST_F(LargeSizeChecks, KnowTheLayoutOnTheGpu) {
+  for (const Layout stored : kLayouts)
+    for (const Layout read : kLayouts) {
+      multiply_as(read, stored);
+      const Findings found = problem_->check();
+      if (read == stored) {
+        EXPECT_TRUE(found.none()) << name_of(stored) << ": " << found.text(kProblem);
+        continue;
+      }
+      // All of C but what is right by chance, such as the first product of the first row.
+      const auto nearly = [](std::int64_t all) {
+        return static_cast<unsigned long long>(all) * 9 / 10;
+      };
+      EXPECT_GT(found.rows.count, nearly(kProblem.m)) << name_of(read);
+      EXPECT_GT(found.sampled.count, nearly(kSampled)) << name_of(read);
+      EXPECT_GT(found.corners.count, nearly(edges_of(kProblem.m) * edges_of(kProblem.n)))
+          << name_of(read);
+    }
 }
 
 TEST_F(LargeSizeChecks, GuardsRefuseAnElementPastTheEndOnTheGpu) {

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kUsage =
     "launch_once kernels            the names of the suite's own GPU kernels\n"
-    "launch_once kernel NAME...     runs all variants of each at ragged sizes; 1 if one is wrong\n"
+    "launch_once kernel NAME...     runs all variants and layouts of each at ragged sizes; 1 if "
+    "one is wrong\n"
     "launch_once control NAME       runs a negative control; 0 whatever it does\n"
     "launch_once twin NAME          runs its right twin; 1 if that is wrong\n"
     "launch_once table              what catches which negative control, in Markdown\n";
@@ -69,7 +70,7 @@ void require_ours(std::string_view name) {
 int run_kernel(Backend& backend, std::string_view name) {
   int runs = 0, wrong = 0;
   for (const Shape& shape : kShapes)
-    for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true)) {
+    for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true, {})) {
       const RegisteredKernel& kernel = *one.kernel;
       if (!is_ours(kernel) || kernel.name != name) continue;
       if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;

@@ -83,10 +83,10 @@ void print_help(const char* program) {
       << "  " << program << " --benchmark_out=results/        keep the record, as "
       << "results/<device>/<utc>-<commit>.json\n"
       << "  " << program << " --benchmark_list_tests          what there is\n\n"
-      << "Names are <Kernel>[/<parameter>:<value>...]/<precision>/<m>x<n>x<k>; C (m x n) = A "
-         "(m x k) * B (k x n).\n"
+      << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
+         "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
       << "EndToEnd/<transfer>/<name> times the copies, too: pageable, pinned or overlapped; only "
-         "a filter\nwith EndToEnd in it runs or lists them.\n"
+         "a filter\nwith EndToEnd in it runs or lists them, of layout nn alone.\n"
       << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
       << options_help()
       << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time says how "
@@ -109,17 +109,20 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
   if (matches > 0) return;
   const std::string list = std::string(": ") + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
                            "--benchmark_list_tests shows what there is";
-  if (filter.empty()) throw BadInput("no kernel here computes these precisions" + list);
+  if (filter.empty())
+    throw BadInput("no kernel here computes these precisions in these layouts" + list);
   if (kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter +
                    " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
   const auto cpu_shapes = parse_shapes(options.shapes, Device::Kind::cpu);
-  if (count_cases(make_cases(cpu_shapes, options.precisions, Device::Kind::cpu), filter) > 0)
+  if (count_cases(
+          make_cases(cpu_shapes, options.precisions, Device::Kind::cpu, false, options.layouts),
+          filter) > 0)
     throw BadInput("--benchmark_filter=" + filter +
                    " selects CPU kernels only: add --gemm_device=cpu");
-  if (!options.variants &&
-      count_cases(make_cases(parse_shapes(options.shapes, kind), options.precisions, kind, true),
-                  filter) > 0)
+  if (!options.variants && count_cases(make_cases(parse_shapes(options.shapes, kind),
+                                                  options.precisions, kind, true, options.layouts),
+                                       filter) > 0)
     throw BadInput("--benchmark_filter=" + filter +
                    " selects points of a tuning space only: add --gemm_variants=all");
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
@@ -127,14 +130,23 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
 
 void require_rival(const Options& options, Device::Kind kind) {
   if (!options.versus) return;
-  std::string known;
-  for (const RegisteredKernel& kernel : registry()) {
-    if (kernel.runs_on != kind) continue;
-    if (is_versus(*options.versus, kernel)) return;
-    known += ", " + kernel.label();
+  for (const Rival& rival : parse_versus(*options.versus)) {
+    bool found = false;
+    std::string known;
+    for (const RegisteredKernel& kernel : registry()) {
+      if (kernel.runs_on != kind) continue;
+      found =
+          found || (rival.means(kernel) &&
+                    (!rival.precision || std::ranges::count(kernel.precisions, *rival.precision)));
+      known += ", " + kernel.label();
+    }
+    if (!found)
+      throw BadInput("--gemm_versus: '" + rival.kernel + "' is no kernel of this device" +
+                     (rival.precision
+                          ? " that computes " + std::string(traits_of(*rival.precision).name)
+                          : "") +
+                     ": library" + known);
   }
-  throw BadInput("--gemm_versus=" + *options.versus + " is no kernel of this device: library" +
-                 known);
 }
 
 int run(int argc, char** argv) {
@@ -156,8 +168,9 @@ int run(int argc, char** argv) {
     return 0;
   }
 
-  std::vector<Case> cases = make_cases(parse_shapes(options.shapes, device.kind),
-                                       options.precisions, device.kind, options.variants);
+  std::vector<Case> cases =
+      make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind,
+                 options.variants, options.layouts);
   std::vector<std::string> google_arguments(argv, argv + argc);
   const std::string out = google_flag(google_arguments, "out");
   check_google_flags(google_arguments);

@@ -23,14 +23,15 @@ std::string first_complaint(Backend& backend, const Kernel& kernel, const Proble
   return complaint(p, data.judge(p, static_cast<std::int64_t>(data.sets().size()))).value_or("");
 }
 
-void expect_all_right(Backend& backend, bool libraries) {
+// How many cases there were.
+std::int64_t expect_all_right(Backend& backend, bool libraries) {
   constexpr Shape kShapes[] = {{1, 1, 1},      {1, 300, 5},      {300, 1, 5},    {5, 7, 300},
                                {33, 65, 17},   {64, 64, 64},     {31, 32, 33},   {129, 1, 128},
                                {257, 129, 31}, {128, 256, 1},    {96, 40, 8},    {255, 257, 9},
                                {8, 8, 2049},   {130, 514, 1026}, {512, 512, 512}};
   std::int64_t checked = 0;
   for (const Shape& shape : kShapes)
-    for (const Case& one : make_cases({shape}, {}, backend.device().kind, true)) {
+    for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {})) {
       const Kernel& kernel = *one.kernel;
       if (one.kernel->is_library() != libraries) continue;
       if (kernel.unsupported != nullptr && kernel.unsupported(one.problem, backend.device()))
@@ -38,20 +39,58 @@ void expect_all_right(Backend& backend, bool libraries) {
       EXPECT_EQ(first_complaint(backend, kernel, one.problem), "") << one.name();
       ++checked;
     }
-  EXPECT_GT(checked, 0);
+  return checked;
 }
 
-TEST(Kernels, AreRightAtAwkwardSizesOnTheCpu) { expect_all_right(*make_host_backend(), false); }
+TEST(Kernels, AreRightAtAwkwardSizesOnTheCpu) {
+  EXPECT_GT(expect_all_right(*make_host_backend(), false), 0);
+}
 
 TEST(Kernels, AreRightAtAwkwardSizesOnTheGpu) {
   SKIP_WITHOUT_GPU();
-  expect_all_right(*cuda(), false);
+  EXPECT_GT(expect_all_right(*cuda(), false), 0);
+}
+
+TEST(Libraries, AreRightAtAwkwardSizesOnTheCpu) {
+  if (expect_all_right(*make_host_backend(), true) == 0) GTEST_SKIP() << "built without OpenBLAS";
 }
 
 // Apart, because tools/sanitize need not look into them.
 TEST(Libraries, AreRightAtAwkwardSizesOnTheGpu) {
   SKIP_WITHOUT_GPU();
-  expect_all_right(*cuda(), true);
+  EXPECT_GT(expect_all_right(*cuda(), true), 0);
+}
+
+// A kernel that claims a layout and reads another: every kernel of the suite, told a wrong one.
+void expect_other_layouts_refused(Backend& backend) {
+  constexpr Shape kShapes[] = {{64, 64, 64}, {128, 128, 128}, {33, 65, 17}, {96, 40, 8}};
+  std::int64_t refused = 0;
+  for (const Shape& shape : kShapes)
+    for (const Case& one : make_cases({shape}, {}, backend.device().kind, false, {})) {
+      RegisteredKernel liar = *one.kernel;
+      liar.prepare = [&](const Problem&, const Device& device, const Operands& o) {
+        return one.kernel->prepare(one.problem, device, o);
+      };
+      if (liar.unsupported && liar.unsupported(one.problem, backend.device())) continue;
+      for (const Layout layout : kLayouts) {
+        if (layout == one.problem.layout) continue;
+        Problem claimed = one.problem;
+        claimed.layout = layout;
+        EXPECT_NE(first_complaint(backend, liar, claimed), "")
+            << one.name() << " on operands of " << name_of(layout);
+        ++refused;
+      }
+    }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Verification, RefusesAKernelThatReadsAnotherLayoutOnTheCpu) {
+  expect_other_layouts_refused(*make_host_backend());
+}
+
+TEST(Verification, RefusesAKernelThatReadsAnotherLayoutOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_other_layouts_refused(*cuda());
 }
 
 // A launch that computes the right C and then does harm: kSpoil gets C and the number of its
@@ -64,7 +103,8 @@ Launch spoiled(const Problem& p, const Device&, const Operands& o) {
     for (std::int64_t i = 0; i < p.m; ++i)
       for (std::int64_t j = 0; j < p.n; ++j) {
         float sum = 0;
-        for (std::int64_t l = 0; l < p.k; ++l) sum += a[i * p.k + l] * b[l * p.n + j];
+        for (std::int64_t l = 0; l < p.k; ++l)
+          sum += a[index_in_a(p, i, l)] * b[index_in_b(p, l, j)];
         c[i * p.n + j] = sum;
       }
     kSpoil(c, p.m * p.n);
@@ -80,6 +120,16 @@ std::string complaint_about() {
 
 TEST(Verification, PassesTheUnspoiledKernel) {
   EXPECT_EQ((complaint_about<[](float*, std::int64_t) {}>()), "");
+}
+
+TEST(Verification, PassesTheUnspoiledKernelInEveryLayout) {
+  Kernel kernel;
+  kernel.prepare = spoiled<[](float*, std::int64_t) {}>;
+  for (const Layout layout : kLayouts)
+    for (const auto& [m, n, k] : {Shape{9, 11, 13}, Shape{64, 64, 64}})
+      EXPECT_EQ(first_complaint(*make_host_backend(), kernel, {m, n, k, Precision::f32, layout}),
+                "")
+          << name_of(layout);
 }
 
 TEST(Verification, CatchesNaN) {
@@ -150,6 +200,8 @@ TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFi
   const auto f32 = cache.get({8, 8, 8, Precision::f32});
   EXPECT_EQ(cache.get({8, 8, 8, Precision::tf32}), f32);
   EXPECT_NE(cache.get({8, 8, 9, Precision::f32}), f32);
+  EXPECT_NE(cache.get({8, 8, 8, Precision::f32, Layout::tn}), f32) << "another product";
+  EXPECT_EQ(cache.get({8, 8, 8, Precision::f32}), f32);
   cache.forget({8, 8, 8, Precision::tf32});
   EXPECT_NE(cache.get({8, 8, 8, Precision::f32}), f32);
   try {
@@ -379,6 +431,29 @@ TEST(CudaBackend, JudgesAsTheCpuDoesOnTheGpu) {
   c[4322] = std::numeric_limits<float>::quiet_NaN();
   c[99] = std::numeric_limits<float>::infinity();
   both_find(3, 99);
+}
+
+TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const auto host = make_host_backend();
+  for (const Layout layout : kLayouts) {
+    const Problem p{67, 129, 65, Precision::f32, layout};
+    const std::size_t a_bytes = p.m * p.k * sizeof(float), b_bytes = p.k * p.n * sizeof(float);
+    std::vector<float> a(p.m * p.k), b(p.k * p.n);
+    std::vector<double> expected(2 * p.m * p.n), found(expected.size());
+    host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
+    host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
+    host->reference(p, a.data(), b.data(), expected.data(), expected.data() + p.m * p.n);
+    const Buffer gpu_a = cuda()->allocate(a_bytes), gpu_b = cuda()->allocate(b_bytes);
+    const Buffer reference = cuda()->allocate(found.size() * sizeof(double));
+    cuda()->copy(gpu_a.get(), a.data(), a_bytes);
+    cuda()->copy(gpu_b.get(), b.data(), b_bytes);
+    auto* sums = reinterpret_cast<double*>(reference.get());
+    cuda()->reference(p, gpu_a.get(), gpu_b.get(), sums, sums + p.m * p.n);
+    cuda()->copy(found.data(), sums, found.size() * sizeof(double));
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(expected[i], found[i], 1e-12) << name_of(layout);
+  }
 }
 
 TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {

@@ -69,15 +69,25 @@ std::string names_of_precisions() {
   return names;
 }
 
-std::vector<Precision> precisions(const std::string& value) {
-  std::vector<Precision> found;
+std::string names_of_layouts() {
+  std::string names;
+  for (const Layout layout : kLayouts)
+    names += (names.empty() ? "" : ", ") + std::string(name_of(layout));
+  return names;
+}
+
+// Items of a `kind`, as `named` knows them, of which there are `known`.
+template <typename T>
+std::vector<T> list_of(const std::string& value, const std::string& kind,
+                       std::optional<T> (*named)(std::string_view), const std::string& known) {
+  std::vector<T> found;
   std::istringstream items(value);
   for (std::string item; std::getline(items, item, ',');) {
-    const auto precision = precision_named(item);
-    if (!precision) refuse("a precision (" + names_of_precisions() + ")", item);
-    found.push_back(*precision);
+    const std::optional<T> one = named(item);
+    if (!one) refuse("a " + kind + " (" + known + ")", item);
+    found.push_back(*one);
   }
-  if (found.empty()) refuse("a list of precisions", value);
+  if (found.empty()) refuse("a list of " + kind + "s", value);
   return found;
 }
 
@@ -95,7 +105,14 @@ const std::vector<Option>& table() {
       {"shapes", "LIST", "sizes 256 or MxNxK, sets (" + names_of_sets() + "), .json files",
        [](Options& o, const std::string& v) { o.shapes = v; }},
       {"precisions", "LIST", "of " + names_of_precisions() + "; default: all that a kernel has",
-       [](Options& o, const std::string& v) { o.precisions = precisions(v); }},
+       [](Options& o, const std::string& v) {
+         o.precisions = list_of(v, "precision", precision_named, names_of_precisions());
+       }},
+      {"layouts", "LIST",
+       "of " + names_of_layouts() + ", A's letter first, t: stored transposed; default: nn",
+       [](Options& o, const std::string& v) {
+         o.layouts = list_of(v, "layout", layout_named, names_of_layouts());
+       }},
       {"variants", "default|all",
        "tunable kernels with their tuned parameters (default), or every point of their space too",
        [](Options& o, const std::string& v) {
@@ -140,8 +157,10 @@ const std::vector<Option>& table() {
          if (launches < 1 || launches > 1000) refuse("a number from 1 to 1000", v);
          o.timing.burst_launches = static_cast<std::int64_t>(launches);
        }},
-      {"versus", "KERNEL|library",
-       "alternate each case with this kernel, sample by sample, and give the ratio",
+      {"versus", "LIST",
+       "alternate each case, sample by sample, with the fastest of these kernels (a trial tells), "
+       "and give the ratio; library: all libraries; f32:KERNEL: in f32, for rows that none of "
+       "the others computes, if the operands are of the same type",
        [](Options& o, const std::string& v) { o.versus = v; }},
       {"row_budget", "SECONDS",
        "longest time of a row; one predicted to take longer is skipped (default 10)",

@@ -11,6 +11,7 @@
 #include "bench/fill.hpp"
 #include "bench/peaks.hpp"
 #include "bench/timing.hpp"
+#include "kernels/layout.hpp"
 #include "kernels/precision.hpp"
 
 namespace gemm::bench {
@@ -24,14 +25,15 @@ struct Options {
   std::string device = "auto";  // auto, cpu, or the index of a GPU
   std::string shapes = "default";
   std::vector<Precision> precisions;  // empty: all
-  bool variants = false;              // the points of tuning spaces too
+  std::vector<Layout> layouts = {Layout::nn};
+  bool variants = false;  // the points of tuning spaces too
   Fill fill = Fill::uniform;
   std::uint64_t seed = 1;
   bool rotate = true;  // operand sets take turns
   TimingPlan timing;
   std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
   std::optional<double> run_budget_seconds;
-  std::optional<std::string> versus;  // a kernel, or "library"
+  std::optional<std::string> versus;  // for parse_versus
   double watch_seconds = 0.02;        // between two readings of the card; 0: not watched
   double patience_seconds = 60;
   CeilingsFrom ceilings = CeilingsFrom::cached;

@@ -80,12 +80,14 @@ TEST(Options, TakesOursAndLeavesGooglesAlone) {
   const Options options =
       parse({"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16",
              "--gemm_device=1", "--gemm_fill=integers", "--gemm_row_budget=2.5",
-             "--gemm_peak_bandwidth=4.8e12", "--benchmark_min_time=1"},
+             "--gemm_peak_bandwidth=4.8e12", "--gemm_layouts=tn,nn", "--benchmark_min_time=1"},
             &left);
   EXPECT_EQ(left, (std::vector<std::string>{"gemm_bench", "--benchmark_filter=Tiled",
                                             "--benchmark_min_time=1"}));
   EXPECT_EQ(options.seed, 7U);
   EXPECT_EQ(options.precisions, (std::vector{Precision::f32, Precision::bf16}));
+  EXPECT_EQ(options.layouts, (std::vector{Layout::tn, Layout::nn}));
+  EXPECT_EQ(parse({}).layouts, std::vector{Layout::nn});
   EXPECT_EQ(options.device, "1");
   EXPECT_EQ(options.fill, Fill::integers);
   EXPECT_EQ(options.timing.budget_seconds, 2.5);
@@ -125,21 +127,25 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_target=150%",    "--gemm_flat=nan",        "--gemm_burst=0",
         "--gemm_burst=1001",     "--gemm_cooldown=-1",     "--gemm_watch=often",
         "--gemm_patience=0",     "--gemm_ceilings=guess",  "--gemm_versus",
-        "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1"}) {
+        "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1",
+        "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts"}) {
     const std::string message = refusal([&] { parse({bad}); });
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
   EXPECT_NE(refusal([] { parse({"--gemm_precisions=f33"}); }).find("f32, tf32"), std::string::npos);
+  EXPECT_EQ(refusal([] { parse({"--gemm_layouts=nn,NT"}); }),
+            "--gemm_layouts: 'NT' is not a layout (nn, nt, tn, tt)");
 }
 
 TEST(Options, HelpListsEachOfThem) {
   for (const char* option :
-       {"device",   "shapes",   "precisions", "fill",           "seed",        "cache",
-        "state",    "warmup",   "flat",       "sample",         "sampling",    "target",
-        "cooldown", "burst",    "versus",     "row_budget",     "run_budget",  "watch",
-        "patience", "ceilings", "peak_flops", "peak_bandwidth", "name_record", "allow_debug"})
+       {"device",     "shapes",         "precisions",  "layouts",     "fill",
+        "seed",       "state",          "warmup",      "flat",        "sample",
+        "sampling",   "target",         "cooldown",    "burst",       "versus",
+        "row_budget", "run_budget",     "watch",       "patience",    "ceilings",
+        "peak_flops", "peak_bandwidth", "name_record", "allow_debug", "cache"})
     EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
   EXPECT_TRUE(parse({"--help"}).help);
 }

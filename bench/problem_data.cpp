@@ -98,7 +98,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
 bool ProblemData::serves(const Problem& p) const {
   const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
   return problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
-         mine.input == theirs.input && mine.output == theirs.output;
+         problem_.layout == p.layout && mine.input == theirs.input && mine.output == theirs.output;
 }
 
 std::int64_t ProblemCache::set_count(const Problem& p) const {

@@ -39,7 +39,7 @@ class ProblemData {
   // may differ in precision from the problem this was made for as long as the operands are of the
   // same type.
   Verdict judge(const Problem& p, std::int64_t count) const;
-  // Same operands, whatever the arithmetic.
+  // Same operands and the same product, whatever the arithmetic.
   bool serves(const Problem& p) const;
 
  private:

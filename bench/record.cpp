@@ -227,7 +227,7 @@ json Results::to_json(const Row& row) const {
           {"parameters", parameters},
           {"transfer", row.which.transfer ? json(name_of(*row.which.transfer)) : json(nullptr)},
           {"precision", traits_of(p.precision).name},
-          {"layout", "nn"},
+          {"layout", name_of(p.layout)},
           {"m", p.m},
           {"n", p.n},
           {"k", p.k},

@@ -25,11 +25,6 @@ Row timed(const RegisteredKernel& which, double seconds) {
   return row;
 }
 
-TEST(Case, IsNamedAfterKernelParametersPrecisionAndShape) {
-  EXPECT_EQ((Case{&kTiled, {1024, 1024, 768, Precision::f32}}.name()),
-            "Tiled/tile:16/f32/1024x1024x768");
-}
-
 TEST(Timing, QuantilesInterpolate) {
   Timing timing;
   timing.samples_seconds = {4, 1, 3, 2};
@@ -49,6 +44,20 @@ TEST(Results, PercentOfLibraryIsOfTheFastestLibraryRow) {
   results.add("fast", timed(kLibrary, 2e-3));
   EXPECT_DOUBLE_EQ(*results.of_library(timed(kTiled, 4e-3)), 0.5);
   EXPECT_EQ(results.to_json(timed(kTiled, 4e-3))["library"], "Library/tile:16");
+}
+
+TEST(Results, ALibraryOfAnotherLayoutIsNoYardstick) {
+  Results results({});
+  Row library = timed(kLibrary, 2e-3);
+  results.add("library", library);
+  Row row = timed(kTiled, 4e-3);
+  row.which.problem.layout = Layout::tn;
+  EXPECT_EQ(results.to_json(row)["layout"], "tn");
+  EXPECT_EQ(results.of_library(row), std::nullopt);
+  library.which.problem.layout = Layout::tn;
+  results.add("tn library", library);
+  EXPECT_DOUBLE_EQ(*results.of_library(row), 0.5);
+  EXPECT_EQ(results.to_json(timed(kTiled, 4e-3))["layout"], "nn");
 }
 
 TEST(Results, ReportedRowsAreTheLastOnes) {

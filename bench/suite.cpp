@@ -136,7 +136,10 @@ std::optional<std::string> Suite::impossible(const Case& which, const Timing& ti
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
   require_usable();
   std::optional<Case> other = rival_of(which);
-  if (!other || !other->kernel->is_library()) measure_baseline(which);
+  const auto is_baseline = [&] {
+    return other->kernel->is_library() && other->problem == which.problem;
+  };
+  if (!other || !is_baseline()) measure_baseline(which);
 
   if (active_ && active_->which() != which) active_.reset();  // its memory may be needed
   if (rival_ && rival_->which() != other) rival_.reset();
@@ -168,8 +171,11 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   });
   if (!raced) return;
   row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
-  row.versus->kernel = other->kernel->label();
-  row.versus->library = other->kernel->is_library();
+  const Precision precision = other->problem.precision;
+  if (precision != which.problem.precision)
+    row.versus->kernel = std::string(traits_of(precision).name) + ":";
+  row.versus->kernel += other->kernel->label();
+  row.versus->library = is_baseline();
 }
 
 void Suite::doubt_ceilings(const Row& row) {
@@ -198,8 +204,8 @@ void Suite::lose_device(const std::string& error, const Case& during) {
   if (lost_.empty()) lost_ = "the device was lost in " + during.name() + ": " + error;
 }
 
-std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
-  std::optional<Baseline> best;
+std::optional<std::pair<Case, double>> Suite::fastest(const std::vector<Case>& cases) {
+  std::optional<std::pair<Case, double>> best;
   for (const Case& one : cases) {
     try {
       active_.reset();  // its memory may be needed
@@ -212,8 +218,7 @@ std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
       active_->verify();
       if (const auto wrong = impossible(one, row.timing, active_->rotation_sets()))
         throw std::runtime_error(*wrong);
-      if (!best || row.flop_per_second() > best->flop_per_second)
-        best = Baseline{one.kernel->label(), row.flop_per_second()};
+      if (!best || row.flop_per_second() > best->second) best = {one, row.flop_per_second()};
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost&) {
@@ -231,35 +236,30 @@ void Suite::measure_baseline(const Case& which) {
   const Problem& p = which.problem;
   if (which.transfer || which.kernel->is_library() || results_->baseline(p)) return;
   if (std::ranges::find(without_library_, p) != without_library_.end()) return;
-  std::vector<Case> libraries = make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind);
+  std::vector<Case> libraries =
+      make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind, false, {p.layout});
   std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
   if (const auto best = fastest(libraries))
-    results_->set_baseline(p, *best);
+    results_->set_baseline(p, {best->first.kernel->label(), best->second});
   else
     without_library_.push_back(p);
 }
 
-// The kernel that --gemm_versus names, on the same problem: of several variants the fastest.
+// Whom --gemm_versus names: of several, variants or kernels, the fastest in a trial.
 std::optional<Case> Suite::rival_of(const Case& which) {
   if (!options_.versus || which.transfer) return std::nullopt;
-  const Problem& p = which.problem;
-  std::vector<Case> rivals =
-      make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind, options_.variants);
-  std::erase_if(rivals, [&](const Case& one) { return !is_versus(*options_.versus, *one.kernel); });
-  if (std::ranges::any_of(rivals, [&](const Case& one) { return one.kernel == which.kernel; }))
-    return std::nullopt;  // it would race against itself
-  std::erase_if(rivals,
-                [&](const Case& one) { return std::ranges::find(unfit_, one) != unfit_.end(); });
+  std::vector<Case> rivals = rivals_of(which, parse_versus(*options_.versus), options_.variants);
+  const auto is_among = [](const std::vector<Case>& cases, const Case& one) {
+    return std::ranges::find(cases, one) != cases.end();
+  };
+  if (is_among(rivals, which)) return std::nullopt;  // it would race against itself
+  std::erase_if(rivals, [&](const Case& one) { return is_among(unfit_, one); });
   if (rivals.size() <= 1) return rivals.empty() ? std::nullopt : std::optional(rivals[0]);
-  const auto known = std::ranges::find(rivals_, p, &std::pair<Problem, std::string>::first);
-  std::string label = known != rivals_.end() ? known->second : "";
-  if (label.empty()) {
-    const auto best = fastest(rivals);
-    if (!best) return std::nullopt;
-    label = rivals_.emplace_back(p, best->label).second;
-  }
-  return *std::ranges::find_if(rivals,
-                               [&](const Case& one) { return one.kernel->label() == label; });
+  for (const auto& [problem, rival] : rivals_)
+    if (problem == which.problem && is_among(rivals, rival)) return rival;
+  const auto best = fastest(rivals);
+  if (!best) return std::nullopt;
+  return rivals_.emplace_back(which.problem, best->first).second;
 }
 
 nlohmann::ordered_json Suite::run_to_json() const {

@@ -45,7 +45,8 @@ class Suite {
   void doubt_ceilings(const Row& row);
   void require_usable() const;  // throws Interrupted, or Skipped once the device is lost
   std::vector<MeasuredCeiling> measured_ceilings(const DeviceInfo& device);
-  std::optional<Baseline> fastest(const std::vector<Case>& cases);
+  // Of those that run, with its FLOP/s.
+  std::optional<std::pair<Case, double>> fastest(const std::vector<Case>& cases);
   // Makes sure that there is a library figure to compare a row with.
   void measure_baseline(const Case& which);
   std::optional<Case> rival_of(const Case& which);
@@ -62,8 +63,8 @@ class Suite {
   Limits limits_;
   ProblemCache cache_;
   std::unique_ptr<Measurement> active_, rival_;
-  std::vector<Problem> without_library_;                 // where measuring it was tried in vain
-  std::vector<std::pair<Problem, std::string>> rivals_;  // the fastest of those that versus names
+  std::vector<Problem> without_library_;          // where measuring it was tried in vain
+  std::vector<std::pair<Problem, Case>> rivals_;  // the fastest of those that versus names
   std::string lost_;
   std::vector<Case> unfit_;                  // to race: they failed
   double started_ = 0, kernel_seconds_ = 0;  // the latter: of kernels under test

@@ -42,6 +42,14 @@ std::tuple<bool, int, double> distance(const TunedPoint& tuned, const Problem& p
       octaves(tuned.shape[0], p.m) + octaves(tuned.shape[1], p.n) + octaves(tuned.shape[2], p.k)};
 }
 
+// What all points can compute together, in order.
+template <typename T>
+void add_missing(std::vector<T>& all, const std::vector<T>& some) {
+  for (const T one : some)
+    if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+  std::ranges::sort(all);
+}
+
 void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device::Kind> runs_on) {
   RegisteredKernel entry{std::move(kernel)};
   entry.family = file.parent_path().filename().string();
@@ -74,6 +82,7 @@ const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoin
   std::optional<std::tuple<bool, int, double>> nearest;
   for (const Kernel& point : points) {
     if (std::ranges::find(point.precisions, p.precision) == point.precisions.end()) continue;
+    if (std::ranges::find(point.layouts, p.layout) == point.layouts.end()) continue;
     if (point.unsupported && point.unsupported(p, device)) continue;
     if (best == nullptr) best = &point;
     const std::string parameters = joined(point.parameters);
@@ -102,12 +111,10 @@ TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source
   Kernel chosen = points.at(0);
   chosen.parameters.clear();
   for (Kernel& point : points) {
-    for (const Precision precision : point.precisions)
-      if (std::ranges::find(chosen.precisions, precision) == chosen.precisions.end())
-        chosen.precisions.push_back(precision);
+    add_missing(chosen.precisions, point.precisions);
+    add_missing(chosen.layouts, point.layouts);
     point.variant = true;
   }
-  std::ranges::sort(chosen.precisions);
   const auto all = std::make_shared<const std::vector<Kernel>>(std::move(points));
   const auto pick = [all](const Problem& p, const Device& device) {
     return tuned(*all, kTuned, p, device);
@@ -118,7 +125,7 @@ TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source
     for (const Kernel& point : *all)
       if (point.unsupported)
         if (auto why = point.unsupported(p, device)) return why;
-    return "no point of its tuning space has this precision";
+    return "no point of its tuning space has this precision and layout";
   };
   if (chosen.traffic)
     chosen.traffic = [pick](const Problem& p, const Device& device) {

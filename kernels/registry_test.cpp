@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <set>
 
+#include "kernels/layout.hpp"
+
 namespace gemm {
 namespace {
 
@@ -24,6 +26,7 @@ TEST(Registry, EveryKernelIsComplete) {
     EXPECT_FALSE(kernel.idea.empty()) << kernel.name;
     EXPECT_FALSE(kernel.source.empty()) << kernel.name;
     EXPECT_FALSE(kernel.precisions.empty()) << kernel.name;
+    EXPECT_FALSE(kernel.layouts.empty()) << kernel.name;
     EXPECT_NE(kernel.prepare, nullptr) << kernel.name;
     EXPECT_EQ(kernel.rung == 0, kernel.is_library()) << kernel.name;
     EXPECT_EQ(kernel.name.find_first_of("/: "), std::string_view::npos) << kernel.name;
@@ -97,6 +100,22 @@ TEST(Tuning, TakesThePointOfTheMostSimilarProblem) {
   EXPECT_EQ(tuned(points, table, {9, 9, 9, Precision::f64}, hopper), nullptr);
 }
 
+TEST(Tuning, TakesAPointThatReadsTheLayout) {
+  const auto point = [](std::string tile, std::vector<Layout> layouts) {
+    return Kernel{.name = "K",
+                  .parameters = {{"T", tile}},
+                  .precisions = {Precision::f32},
+                  .layouts = std::move(layouts)};
+  };
+  const std::vector<Kernel> points{point("8", {Layout::nn}), point("16", {Layout::nn, Layout::nt})};
+  const auto chosen = [&](Layout layout) {
+    return tuned(points, {}, {64, 64, 64, Precision::f32, layout}, Device{});
+  };
+  EXPECT_EQ(chosen(Layout::nn), &points[0]);
+  EXPECT_EQ(chosen(Layout::nt), &points[1]);
+  EXPECT_EQ(chosen(Layout::tn), nullptr);
+}
+
 // A row of kernels/tuned.inc that names nothing is a row that is never used.
 TEST(Tuning, EveryRowOfTheTableNamesAPoint) {
   for (const TunedPoint& row : tuned_points())
@@ -118,6 +137,31 @@ TEST(Precision, TableIsIndexedByTheEnumAndNamesAreUnique) {
     EXPECT_EQ(kPrecisions[i].accumulate_error > 0, kPrecisions[i].precision != Precision::s32);
   }
   EXPECT_EQ(precision_named("f33"), std::nullopt);
+}
+
+TEST(Layout, NamesAreReadBack) {
+  for (const Layout layout : kLayouts) EXPECT_EQ(layout_named(name_of(layout)), layout);
+  EXPECT_EQ(layout_named("NN"), std::nullopt);
+  EXPECT_EQ(layout_named(""), std::nullopt);
+}
+
+// Every element of a stored matrix is one of the matrix, and the other way round.
+TEST(Layout, SaysWhereEachElementLies) {
+  for (const Layout layout : kLayouts) {
+    const Problem p{3, 5, 7, Precision::f32, layout};
+    std::set<std::int64_t> a, b;
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      for (std::int64_t row = 0; row < p.m; ++row) a.insert(index_in_a(p, row, l));
+      for (std::int64_t column = 0; column < p.n; ++column) b.insert(index_in_b(p, l, column));
+    }
+    EXPECT_EQ(a.size(), 21U);
+    EXPECT_EQ(*a.rbegin(), 20);
+    EXPECT_EQ(b.size(), 35U);
+    EXPECT_EQ(*b.rbegin(), 34);
+    EXPECT_EQ(index_in_a(p, 0, 1), transposes_a(layout) ? 3 : 1);
+    EXPECT_EQ(index_in_b(p, 0, 1), transposes_b(layout) ? 7 : 1);
+  }
+  EXPECT_TRUE(transposes_a(Layout::tn) && transposes_b(Layout::nt)) << "A's letter is the first";
 }
 
 TEST(Problem, CountsTheMathematics) {

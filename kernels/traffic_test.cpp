@@ -132,15 +132,16 @@ TEST(Traffic, IsFiniteAndNoLessThanCompulsory) {
   for (const RegisteredKernel& kernel : registry()) {
     if (!kernel.traffic) continue;
     for (const Precision precision : kernel.precisions)
-      for (const auto& [m, n, k] : kSizes) {
-        const Problem p{m, n, k, precision};
-        if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
-        const Traffic traffic = kernel.traffic(p, kHopper);
-        EXPECT_TRUE(std::isfinite(traffic.dram + traffic.l2 + traffic.shared)) << kernel.label();
-        EXPECT_GE(traffic.dram, bytes_minimum(p)) << kernel.label() << m << "x" << n << "x" << k;
-        EXPECT_GE(traffic.l2, bytes_minimum(p)) << kernel.label() << m << "x" << n << "x" << k;
-        EXPECT_GE(traffic.shared, 0) << kernel.label();
-      }
+      for (const Layout layout : kernel.layouts)
+        for (const auto& [m, n, k] : kSizes) {
+          const Problem p{m, n, k, precision, layout};
+          if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
+          const Traffic traffic = kernel.traffic(p, kHopper);
+          EXPECT_TRUE(std::isfinite(traffic.dram + traffic.l2 + traffic.shared)) << kernel.label();
+          EXPECT_GE(traffic.dram, bytes_minimum(p)) << kernel.label() << m << "x" << n << "x" << k;
+          EXPECT_GE(traffic.l2, bytes_minimum(p)) << kernel.label() << m << "x" << n << "x" << k;
+          EXPECT_GE(traffic.shared, 0) << kernel.label();
+        }
   }
 }
 

@@ -57,6 +57,14 @@ const Registration degrades(wrong<[](const Problem&, float* c, int call) {
                               if (call >= 3) c[1] += 1;
                             }>("WrongLater"),
                             Device::Kind::cpu);
+// Claims tn and reads nn.
+const Registration ignores_layout(
+    [] {
+      Kernel kernel = wrong<[](const Problem&, float*, int) {}>("WrongLayout");
+      kernel.layouts = {Layout::tn};
+      return kernel;
+    }(),
+    Device::Kind::cpu);
 const Registration throws({.name = "WrongThrows",
                            .idea = "Wrong on purpose.",
                            .source = "negative control",

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
@@ -67,9 +68,10 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode) {
     const void* alpha = fp64 ? static_cast<const void*>(&one_64) : &one;
     const void* beta = fp64 ? static_cast<const void*>(&zero_64) : &zero;
     // Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
-    check(cublasGemmEx(library->on(stream), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, o.b,
-                       mode.type, n, o.a, mode.type, k, beta, o.c, mode.type, n, mode.compute,
-                       CUBLAS_GEMM_DEFAULT));
+    check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
+                       cublas::operation(transposes_a(p.layout)), n, m, k, alpha, o.b, mode.type,
+                       static_cast<int>(ldb(p)), o.a, mode.type, static_cast<int>(lda(p)), beta,
+                       o.c, mode.type, n, mode.compute, CUBLAS_GEMM_DEFAULT));
   };
 }
 
@@ -81,6 +83,7 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
       .idea = "NVIDIA's library: the reference for every GPU kernel.",
       .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace",
       .precisions = std::move(precisions),
+      .layouts = {kLayouts.begin(), kLayouts.end()},
       .unsupported = cublas::unsupported,
       .prepare = std::move(prepare),
   };

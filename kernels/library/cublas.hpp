@@ -49,6 +49,10 @@ inline Mode mode_of(Precision precision) {
   }
 }
 
+inline cublasOperation_t operation(bool transposed) {
+  return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
 inline std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (std::max({p.m, p.n, p.k}) > INT_MAX) return "cuBLAS takes 32-bit sizes";
   const bool ampere = device.compute_capability >= 80;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "kernels/layout.hpp"
 #include "kernels/library/cublas.hpp"
 #include "kernels/registry.hpp"
 
@@ -33,7 +34,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 
 using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
 using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 using Workspace = Owned<void*, cudaFree>;
 using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
@@ -65,7 +66,14 @@ struct Alignment {
 // One problem as cublasLt sees it. Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
 class Matmul {
  public:
-  explicit Matmul(const Problem& p) : problem_(p), mode_(cublas::mode_of(p.precision)) {}
+  explicit Matmul(const Problem& p) : problem_(p), mode_(cublas::mode_of(p.precision)) {
+    const auto set = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
+      const cublasOperation_t value = cublas::operation(transposed);
+      check(cublasLtMatmulDescSetAttribute(operation_.get(), which, &value, sizeof value));
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, transposes_b(p.layout));
+    set(CUBLASLT_MATMUL_DESC_TRANSB, transposes_a(p.layout));
+  }
 
   const Problem& problem() const { return problem_; }
 
@@ -109,16 +117,18 @@ class Matmul {
   }
 
  private:
-  Layout layout(std::int64_t rows, std::int64_t columns) const {
-    return make<Layout>(cublasLtMatrixLayoutCreate, mode_.type, rows, columns, rows);
+  // Stored row by row, which cublasLt reads as the columns of the transpose.
+  Matrix matrix(std::int64_t rows, std::int64_t columns) const {
+    return make<Matrix>(cublasLtMatrixLayoutCreate, mode_.type, columns, rows, columns);
   }
 
   Problem problem_;
   cublas::Mode mode_;
   Library library_ = make<Library>(cublasLtCreate);
   Operation operation_ = make<Operation>(cublasLtMatmulDescCreate, mode_.compute, CUDA_R_32F);
-  Layout a_ = layout(problem_.k, problem_.m), b_ = layout(problem_.n, problem_.k),
-         c_ = layout(problem_.n, problem_.m);
+  Matrix a_ = matrix(problem_.m * problem_.k / lda(problem_), lda(problem_)),
+         b_ = matrix(problem_.k * problem_.n / ldb(problem_), ldb(problem_)),
+         c_ = matrix(problem_.m, problem_.n);
 };
 
 // Times algorithms on one operand set, which stays in the L2 if it fits.
@@ -260,6 +270,7 @@ Kernel variant(std::string_view name, std::string_view idea) {
       .idea = idea,
       .source = "cuBLAS, cublasLtMatmul with a 64 MiB workspace",
       .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
+      .layouts = {kLayouts.begin(), kLayouts.end()},
       .unsupported = unsupported,
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
         return [o, plan = Plan::shared<kChoice>(p, o)](Stream stream) { plan->enqueue(o, stream); };

@@ -3,6 +3,7 @@
 
 #include <climits>
 
+#include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm {
@@ -14,6 +15,7 @@ const Registration openblas{
         .idea = "The open library on all cores: the reference for CPU kernels.",
         .source = "OpenBLAS, cblas_sgemm",
         .precisions = {Precision::f32},
+        .layouts = {kLayouts.begin(), kLayouts.end()},
         .unsupported = [](const Problem& p, const Device&) -> std::optional<std::string> {
           if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS takes 32-bit sizes";
           return std::nullopt;
@@ -22,8 +24,10 @@ const Registration openblas{
           return [=](Stream) {
             const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
                       k = static_cast<int>(p.k);
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0F,
-                        static_cast<const float*>(o.a), k, static_cast<const float*>(o.b), n, 0.0F,
+            cblas_sgemm(CblasRowMajor, transposes_a(p.layout) ? CblasTrans : CblasNoTrans,
+                        transposes_b(p.layout) ? CblasTrans : CblasNoTrans, m, n, k, 1.0F,
+                        static_cast<const float*>(o.a), static_cast<int>(lda(p)),
+                        static_cast<const float*>(o.b), static_cast<int>(ldb(p)), 0.0F,
                         static_cast<float*>(o.c), n);
           };
         },

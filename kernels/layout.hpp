@@ -1,0 +1,38 @@
+// The layouts by name, and where an element of a stored A or B lies.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm {
+
+inline constexpr std::array kLayouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt};
+
+// As in benchmark names and on the command line.
+constexpr std::string_view name_of(Layout layout) {
+  constexpr std::string_view kNames[] = {"nn", "nt", "tn", "tt"};
+  return kNames[static_cast<int>(layout)];
+}
+
+constexpr std::optional<Layout> layout_named(std::string_view name) {
+  for (const Layout layout : kLayouts)
+    if (name_of(layout) == name) return layout;
+  return std::nullopt;
+}
+
+// Elements from one row of the stored matrix to the next: BLAS's leading dimensions.
+constexpr std::int64_t lda(const Problem& p) { return transposes_a(p.layout) ? p.m : p.k; }
+constexpr std::int64_t ldb(const Problem& p) { return transposes_b(p.layout) ? p.k : p.n; }
+
+// Of A(row, l), and of B(l, column).
+constexpr std::int64_t index_in_a(const Problem& p, std::int64_t row, std::int64_t l) {
+  return transposes_a(p.layout) ? l * lda(p) + row : row * lda(p) + l;
+}
+constexpr std::int64_t index_in_b(const Problem& p, std::int64_t l, std::int64_t column) {
+  return transposes_b(p.layout) ? column * ldb(p) + l : l * ldb(p) + column;
+}
+
+}  // namespace gemm

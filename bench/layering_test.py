@@ -45,6 +45,7 @@ def test_includes_point_the_right_way(path: Path) -> None:
             if included.startswith("kernels/"):
                 assert included in {
                     "kernels/gemm.hpp",
+                    "kernels/layout.hpp",
                     "kernels/precision.hpp",
                     "kernels/registry.hpp",
                 }, f"bench knows kernels by their contract, not by {included}"

@@ -23,11 +23,17 @@ def ordered_rows(record: Record) -> list[Row]:
     )
 
 
-def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """One timed row of every kernel and problem: of several repetitions, the middle one."""
+def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
+    """One of every kernel, layout and problem: of several repetitions, the middle one."""
     timed = [row for row in ordered_rows(record) if row.status == "timed" and row.part == part]
     repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.m, row.n, row.k))
     return [_middle(list(rows)) for _, rows in repetitions]
+
+
+def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
+    """Those of layout nn, or all where there is none: what other layouts cost is told apart."""
+    timed = timed_rows(record, part)
+    return [row for row in timed if row.layout == "nn"] or timed
 
 
 def ladder_sizes(rows: Iterable[Row]) -> set[int]:

@@ -440,8 +440,8 @@ def utc(path: Path, date: str) -> datetime:
 
 
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:
-    """Names a variant as its benchmark is named: Tiled/tile:16, and a layout that is not nn."""
-    parts = [kernel, _settings(parameters), "" if layout == "nn" else layout]
+    """As its benchmark is named: Tiled/tile:16, Tiled/tile:16/layout:nt if that is not nn."""
+    parts = [kernel, _settings(parameters), "" if layout == "nn" else f"layout:{layout}"]
     return "/".join(filter(None, parts))
 
 

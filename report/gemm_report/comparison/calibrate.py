@@ -14,7 +14,7 @@ from gemm_report.comparison.conditions import CONDITIONS, options_of
 from gemm_report.comparison.noise import SCHEMA
 from gemm_report.comparison.run import cycles_of
 from gemm_report.document import RecordError
-from gemm_report.ladder import drawn_rows
+from gemm_report.ladder import timed_rows
 from gemm_report.record import Part, Record, Row, variant
 from gemm_report.whole_file import whole_file
 
@@ -110,7 +110,7 @@ def _by_problem(records: Sequence[Record]) -> list[list[Row]]:
     problems: dict[tuple[object, ...], list[Row]] = {}
     for record in records:
         # Transfers have no part in a calibration: their noise is that of the host.
-        for row in drawn_rows(record) + drawn_rows(record, Part.TUNING):
+        for row in timed_rows(record) + timed_rows(record, Part.TUNING):
             key = (row.precision, row.label, row.m, row.n, row.k)
             problems.setdefault(key, []).append(row)
     return list(problems.values())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gemm_report.ladder import drawn_rows, headlines, ordered_rows, precisions
+from gemm_report.layouts import TITLE, Comparison, comparisons, layout_table
 from gemm_report.quantity import megahertz, percent, quantity
 from gemm_report.record import Ceiling, Record, Row
 from gemm_report.rungs import libraries, rate, rungs
@@ -27,12 +28,18 @@ class Highlight:
 
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     """The page; `pictures` lie beside it."""
+    found = comparisons(record)
     sections = [
         *(_section(p.name, p.title, figure(p)) for p in pictures),
+        *([_section("layouts", "Layouts", _layouts(found))] if found else []),
         _section("rows", "All rows", tag("div", row_table(record), class_="card")),
         _section("roofs", "Roofs", tag("div", _roofs(record), class_="card")),
     ]
-    names = [*((p.name, p.title) for p in pictures), ("rows", "All rows"), ("roofs", "Roofs")]
+    names = [
+        *((p.name, p.title) for p in pictures),
+        *([("layouts", "Layouts")] if found else []),
+        *(("rows", "All rows"), ("roofs", "Roofs")),
+    ]
     links = (tag("a", title, href=f"#{name}") for name, title in names)
     body = joined(
         [
@@ -210,6 +217,14 @@ def _highlight(found: Highlight) -> Html:
         tag("p", roof, class_="quiet"),
         class_="card",
     )
+
+
+def _layouts(found: Sequence[Comparison]) -> Html:
+    head, lines = layout_table(found)
+    columns = [Column(name, i >= len(lines[0].case)) for i, name in enumerate(head)]
+    cells = [[*map(Cell, line.case), *(Cell(*number) for number in line.numbers)] for line in lines]
+    grid = table(columns, [Line(each) for each in cells], "layouts", tools=False)
+    return tag("div", tag("p", TITLE, class_="quiet"), grid, class_="card")
 
 
 def _roofs(record: Record) -> Html:

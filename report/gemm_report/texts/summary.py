@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gemm_report.figures.end_to_end import transfer_cells
 from gemm_report.figures.page import method_line, run_line
 from gemm_report.ladder import ordered_rows, precisions
+from gemm_report.layouts import TITLE, comparisons, layout_table
 from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
 from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
 from gemm_report.terminal import printable
@@ -43,6 +44,10 @@ def summary(record: Record) -> str:
     ]
     of_part = {part: [row for row in timed if row.part is part] for part in Part}
     parts += _by_precision(of_part[Part.LADDER])
+    if found := comparisons(record):
+        head, lines = layout_table(found)
+        cells = [[*line.case, *(text for text, _ in line.numbers)] for line in lines]
+        parts += ["## Layouts", TITLE, markdown_table(head, cells)]
     if of_part[Part.TUNING]:
         parts += ["## Parameter grids", *_by_precision(of_part[Part.TUNING])]
     if of_part[Part.END_TO_END]:

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "bench/cases.hpp"
@@ -163,10 +164,12 @@ void expect_integers_are_exact(Backend& backend) {
 
 // A picks rows of B: whatever lands at the wrong place is seen, and nothing is rounded.
 void expect_one_hot_a_permutes_b(Backend& backend, Whose whose = Whose::ours) {
-  constexpr Shape kShapes[] = {{7, 5, 3},   {65, 129, 33},  {33, 257, 70},   {64, 64, 64},
+  constexpr Shape kShapes[] = {{7, 5, 3},   {65, 129, 33},  {64, 64, 64},    {33, 257, 70},
                                {40, 9, 40}, {128, 96, 160}, {257, 130, 261}, {1, 33, 65}};
   constexpr std::int64_t kPrime = 37, kValues = 251;  // 37 divides no k: rows are permuted
-  for (const Shape& shape : kShapes) {
+  // Of libraries the first few: one of them tries all its algorithms for each problem.
+  const std::size_t few = whose == Whose::libraries ? 3 : std::size(kShapes);
+  for (const Shape& shape : std::span(kShapes).first(few)) {
     const auto [m, n, k] = shape;
     Example example{.shape = shape,
                     .a = std::vector<int>(m * k),

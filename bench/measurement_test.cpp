@@ -383,6 +383,43 @@ TEST(Suite, ADeviceLostInTheBaselineIsLost) {
   EXPECT_THROW(suite.measure(*naive, std::nullopt, row), DeviceLost);
 }
 
+// On the CPU, short.
+Options brief(const std::string& versus) {
+  Options options;
+  options.ceilings = CeilingsFrom::queried;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.samples = 3;
+  options.timing.sampling_seconds = options.timing.longest_sampling_seconds = 0.05;
+  options.versus = versus;
+  return options;
+}
+
+TEST(Suite, RacesAgainstAnotherPrecisionOnTheSameOperands) {
+  RegisteredKernel split = sleeper(spoiled<[](float*, std::int64_t) {}>);
+  split.runs_on = Device::Kind::cpu;
+  const Case which{&split, {16, 24, 8, Precision::tf32}};
+  Suite suite(make_host_backend(), brief("CpuBlocked,f32:CpuNaive"), {"gemm_bench"});
+  Row row{.which = which};
+  suite.measure(which, std::nullopt, row);
+  ASSERT_TRUE(row.versus.has_value());
+  EXPECT_EQ(row.versus->kernel, "f32:CpuNaive");
+  EXPECT_FALSE(row.versus->library);
+  EXPECT_EQ(row.versus->samples, 3);
+}
+
+TEST(Suite, RacesAgainstTheFastestOfThoseThatAreNamed) {
+  RegisteredKernel ours = sleeper(spoiled<[](float*, std::int64_t) {}>);
+  ours.runs_on = Device::Kind::cpu;
+  Suite suite(make_host_backend(), brief("CpuNaive,CpuBlocked"), {"gemm_bench"});
+  for (const std::int64_t size : {128, 160}) {
+    const Case which{&ours, {size, size, size, Precision::f32}};
+    Row row{.which = which};
+    suite.measure(which, std::nullopt, row);
+    ASSERT_TRUE(row.versus.has_value());
+    EXPECT_EQ(row.versus->kernel, "CpuBlocked");
+  }
+}
+
 TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const auto host = make_host_backend();

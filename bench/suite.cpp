@@ -204,8 +204,8 @@ void Suite::lose_device(const std::string& error, const Case& during) {
   if (lost_.empty()) lost_ = "the device was lost in " + during.name() + ": " + error;
 }
 
-std::optional<std::pair<Case, double>> Suite::fastest(const std::vector<Case>& cases) {
-  std::optional<std::pair<Case, double>> best;
+std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
+  std::optional<Baseline> best;
   for (const Case& one : cases) {
     try {
       active_.reset();  // its memory may be needed
@@ -218,7 +218,8 @@ std::optional<std::pair<Case, double>> Suite::fastest(const std::vector<Case>& c
       active_->verify();
       if (const auto wrong = impossible(one, row.timing, active_->rotation_sets()))
         throw std::runtime_error(*wrong);
-      if (!best || row.flop_per_second() > best->second) best = {one, row.flop_per_second()};
+      if (!best || row.flop_per_second() > best->flop_per_second)
+        best = Baseline{one.kernel->label(), row.flop_per_second()};
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost&) {
@@ -240,7 +241,7 @@ void Suite::measure_baseline(const Case& which) {
       make_cases({{p.m, p.n, p.k}}, {p.precision}, device().kind, false, {p.layout});
   std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
   if (const auto best = fastest(libraries))
-    results_->set_baseline(p, {best->first.kernel->label(), best->second});
+    results_->set_baseline(p, *best);
   else
     without_library_.push_back(p);
 }
@@ -257,9 +258,40 @@ std::optional<Case> Suite::rival_of(const Case& which) {
   if (rivals.size() <= 1) return rivals.empty() ? std::nullopt : std::optional(rivals[0]);
   for (const auto& [problem, rival] : rivals_)
     if (problem == which.problem && is_among(rivals, rival)) return rival;
-  const auto best = fastest(rivals);
-  if (!best) return std::nullopt;
-  return rivals_.emplace_back(which.problem, best->first).second;
+  const auto best = fastest_rival(rivals);
+  if (best) rivals_.emplace_back(which.problem, *best);
+  return best;
+}
+
+// Two at a time, sample by sample, so that the state of the card favours none.
+std::optional<Case> Suite::fastest_rival(const std::vector<Case>& rivals) {
+  constexpr double kTrialSeconds = 0.5;
+  TimingPlan trial = options_.timing;
+  trial.samples.reset();
+  for (double* seconds :
+       {&trial.warmup_seconds, &trial.sampling_seconds, &trial.longest_sampling_seconds})
+    *seconds = std::min(*seconds, kTrialSeconds);
+
+  active_.reset();  // its memory may be needed
+  rival_.reset();
+  std::optional<Case> best;  // in rival_
+  for (const Case& next : rivals) {
+    bool faster = !best;
+    const bool ran = rival_can(next, [&] {
+      if (best) prepare(rival_, *best);  // again, if the one before failed
+      prepare(active_, next);
+      if (!best) return;
+      Timing theirs;
+      const Timing mine = active_->time(trial, seconds_left(), rival_.get(), &theirs);
+      active_->verify();
+      faster = mine.quantile_seconds(0.5) < theirs.quantile_seconds(0.5);
+    });
+    if (!ran || !faster) continue;
+    best = next;
+    std::swap(active_, rival_);
+  }
+  active_.reset();
+  return best;
 }
 
 nlohmann::ordered_json Suite::run_to_json() const {

@@ -45,11 +45,12 @@ class Suite {
   void doubt_ceilings(const Row& row);
   void require_usable() const;  // throws Interrupted, or Skipped once the device is lost
   std::vector<MeasuredCeiling> measured_ceilings(const DeviceInfo& device);
-  // Of those that run, with its FLOP/s.
-  std::optional<std::pair<Case, double>> fastest(const std::vector<Case>& cases);
+  std::optional<Baseline> fastest(const std::vector<Case>& cases);
   // Makes sure that there is a library figure to compare a row with.
   void measure_baseline(const Case& which);
   std::optional<Case> rival_of(const Case& which);
+  // In short trials; what does not run is unfit.
+  std::optional<Case> fastest_rival(const std::vector<Case>& rivals);
   void prepare(std::unique_ptr<Measurement>& place, const Case& which);
   // Runs a step of the rival; false if it failed, which is said once.
   bool rival_can(const Case& rival, const std::function<void()>& step);

@@ -1,3 +1,4 @@
+import copy
 import json
 import os
 import shutil
@@ -70,6 +71,21 @@ def refused(paths: list[Path], output: Path, capsys: pytest.CaptureFixture[str])
     assert said.err.count("\n") == 1
     assert not list(output.parent.glob("*.part*"))
     return said.err
+
+
+def test_a_layout_is_calibrated_by_itself(gpu_path: Path, tmp_path: Path, runs: Runs) -> None:
+    paths = runs([1.0, 1.01])
+    for path in paths:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        naive = next(b for b in document["benchmarks"] if b["gemm"]["kernel"] == "Naive")
+        turned = copy.deepcopy(naive)
+        turned["gemm"]["layout"] = "tn"
+        document["benchmarks"].append(turned)
+        path.write_text(json.dumps(document), encoding="utf-8")
+    output = tmp_path / "noise.json"
+    assert calibrate(paths, output) == 0
+    found = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    assert [row["layout"] for row in found if row["kernel"] == "Naive"].count("tn") == 1
 
 
 def test_says_how_far_medians_of_equal_runs_are_apart(

@@ -1,0 +1,74 @@
+// What compute capability 9.0 does by itself while warps go on: barriers in shared memory that
+// count threads and bytes, copies of boxes of a matrix into shared memory, registers that move from
+// one warpgroup to another. Each function is one instruction; what must be waited for is said where
+// they are used. Where there is no such instruction, nobody may call them.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace gemm {
+
+// Of shared memory, as the instructions below take it.
+__device__ inline std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// A barrier is 8 bytes of shared memory. A phase of it ends when so many have arrived and all bytes
+// that were announced are there.
+constexpr int kBarrierBytes = 8;
+
+__device__ inline void init_barrier(std::uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+// Makes barriers known to the units that copy.
+__device__ inline void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ inline void arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ inline void arrive_and_expect(std::uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+// Whether the phase of this parity has ended; the one before the first counts as ended. May take a
+// while to say no.
+__device__ inline bool has_ended(std::uint32_t barrier, int parity) {
+  std::uint32_t ended;
+  asm volatile(
+      "{\n.reg .pred ended;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, ended;\n}"
+      : "=r"(ended)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return ended != 0;
+}
+__device__ inline void wait(std::uint32_t barrier, int parity) {
+  while (!has_ended(barrier, parity)) {
+  }
+}
+
+// The box of a tensor map whose first element is (x, y); what lies outside the matrix becomes zero.
+__device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y,
+                                std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
+      "{%2, %3}], [%4];" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier)
+      : "memory");
+}
+
+// Registers of a thread, moved from a warpgroup that needs few to one that needs many.
+template <int kRegisters>
+__device__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+}  // namespace gemm

@@ -1,0 +1,488 @@
+// A tile of C whose warps have two jobs (compute capability 9.0). One warpgroup, the feeders, moves
+// slices of A and B into a ring of stages in shared memory; the others multiply what lies there,
+// and do little else. They meet at two barriers a stage: `full`, which the feeders and the copied
+// bytes end, and `empty`, which the multipliers end. Nobody waits for all.
+//
+// In shared memory both slices lie along k: a row of a slice holds one step's factors of all rows
+// of A, or of all columns of B, in the tile. Where the matrix lies that way too (A of layouts tn
+// and tt, B of nn and tn) the copy engine brings a whole slice with one instruction. Where it does
+// not, and where its rows do not begin at multiples of 16 bytes, feeders turn blocks of 4 x 4 in
+// their registers. So the multipliers are the same for every layout.
+//
+// A multiplier has 16 x 8 results: 12.8 multiply-adds for each factor that it reads. How its
+// instructions lie decides the rate; NOTES.md tells what was learned:
+// - The loop has to fit the instruction cache (about 2,200 instructions), so a slice is 16 deep.
+// - A multiply-add reads three registers, of which two may come from one bank each and one from the
+//   operand cache. Walking along a row of results, to and fro, keeps one factor in that cache.
+// - The sums must be free to lie in the bank that the other factor does not, so nothing in the
+//   kernel may tie four of them to neighbouring registers, as a store of 16 bytes does.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/asynchronous.cuh"
+#include "kernels/gemm.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/simt/device_array.cuh"
+#include "kernels/simt/tile_schedule.hpp"
+#include "kernels/simt/warp_access.hpp"
+#include "kernels/tensor_map.hpp"
+
+namespace gemm::simt {
+
+// One operand as the feeders see it: X is m for A and n for B.
+struct Fed {
+  const float* matrix;
+  std::int64_t x_stride, k_stride;  // in elements; one of them is 1
+  int x_size;
+  bool boxes;    // the copy engine brings it
+  bool by_four;  // it is contiguous along k, in rows that begin at multiples of 16 bytes
+};
+
+struct SpecializedWork {
+  TileSchedule schedule;
+  Fed a, b;
+  int m, n, k;
+  int group;  // rows of tiles that neighbouring tiles walk down
+  float* c;
+  float* partials;  // a tile for each rank of the schedule
+  int* arrived;     // a flag for each rank; all zero between launches
+  float one;        // 1: see SpecializedTile::store
+};
+
+template <int kBM_, int kBN_, int kStages_>
+struct SpecializedTile {
+  static constexpr int kBM = kBM_, kBN = kBN_, kBK = 16, kStages = kStages_;
+  static constexpr int kWM = 64, kWN = 64, kTM = 16, kTN = 8;
+  static constexpr int kMultipliers = 32 * (kBM / kWM) * (kBN / kWN), kFeeders = 128;
+  static constexpr int kThreads = kMultipliers + kFeeders;
+  static constexpr int kStageBytes = (kBM + kBN) * kBK * static_cast<int>(sizeof(float));
+  static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
+  // 65,536 registers are 168 for each of 384 threads, which the warpgroups then share unequally.
+  static constexpr int kMultiplierRegisters = 216, kFeederRegisters = 72;
+  using Lanes = PairedLanes<8>;
+  // Of a slice: the copies, and each warp's loads of 16 bytes a lane.
+  static constexpr double kWavefronts =
+      (kBM + kBN) * kBK / 32.0 +
+      kMultipliers / 32 * kBK *
+          (kTM / 4 *
+               wavefronts(
+                   4, [](int lane) { return 4 * Lanes::down(lane); }, 4) +
+           kTN / 4 *
+               wavefronts(
+                   4, [](int lane) { return 4 * Lanes::across(lane); }, 4));
+  static_assert(kBK % 8 == 0 && kMultipliers == 256, "registers are shared out for two warpgroups");
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// The ring: where the next slice lies, and which phase its barriers are in.
+template <typename Tile>
+struct RingPlace {
+  std::uint32_t offset = 0, full;  // bytes from the first stage; its barrier
+  int phase = 0;
+
+  __device__ explicit RingPlace(std::uint32_t ring)
+      : full(ring + Tile::kStages * Tile::kStageBytes) {}
+  __device__ std::uint32_t empty() const { return full + kBarrierBytes * Tile::kStages; }
+  __device__ void advance() {
+    offset += Tile::kStageBytes;
+    full += kBarrierBytes;
+    if (offset < Tile::kStages * Tile::kStageBytes) return;
+    full -= kBarrierBytes * Tile::kStages;
+    offset = 0;
+    phase ^= 1;
+  }
+};
+
+struct TilePlace {
+  int row, column;
+};
+// Neighbouring tiles walk down columns of `group` tiles, so that those computed at the same time
+// touch few rows of A and columns of B.
+template <typename Tile>
+__device__ TilePlace place_of(int tile, const SpecializedWork& work) {
+  const int in_group = work.group * work.schedule.tile_columns;
+  const int group = tile / in_group, index = tile - group * in_group;
+  const int rows = min(work.group, work.schedule.tile_rows - group * work.group);
+  return {(group * work.group + index % rows) * Tile::kBM, index / rows * Tile::kBN};
+}
+
+// Copies a slice of kX x kBK from (x, k) on through the registers of the feeders: each takes blocks
+// of 4 x 4 and stores 16 bytes along x. Eight neighbouring lanes store 128 contiguous bytes. What
+// lies outside the matrix becomes zero.
+template <int kX, int kBK>
+__device__ void feed_blocks(float* to, const Fed& fed, int x, int k, int k_size) {
+  const int thread = threadIdx.x % 128, in_k = thread % 32 / 8 * 4;
+  const int in_x = (thread / 32 * 8 + thread % 8) * 4;
+  const int k_left = k_size - k - in_k;
+  x += in_x;
+  const float* from = fed.matrix + x * fed.x_stride + (k + in_k) * fed.k_stride;
+  to += in_k * kX + in_x;
+#pragma unroll 1
+  for (int done = 0; done < kX; done += 128) {
+    const int x_left = fed.x_size - x - done;
+    float block[4][4];  // [along x][along k]
+    if (fed.by_four && k_left >= 4) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        *reinterpret_cast<float4*>(block[i]) =
+            i < x_left ? *reinterpret_cast<const float4*>(from + i * fed.x_stride)
+                       : make_float4(0, 0, 0, 0);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int l = 0; l < 4; ++l)
+          block[i][l] = i < x_left && l < k_left ? from[i * fed.x_stride + l * fed.k_stride] : 0;
+    }
+#pragma unroll
+    for (int l = 0; l < 4; ++l)
+      *reinterpret_cast<float4*>(to + l * kX + done) =
+          make_float4(block[0][l], block[1][l], block[2][l], block[3][l]);
+    from += 128 * fed.x_stride;
+  }
+}
+
+template <typename Tile>
+__device__ void feed(const SpecializedWork& work, const CUtensorMap& a_map,
+                     const CUtensorMap& b_map, std::byte* shared) {
+  const bool one_thread = work.a.boxes && work.b.boxes;
+  const bool first = threadIdx.x == Tile::kMultipliers;
+  if (one_thread && !first) return;
+  constexpr int kABytes = Tile::kBM * Tile::kBK * sizeof(float);
+  const std::uint32_t ring = shared_address(shared);
+  RingPlace<Tile> place(ring);
+  TileWalk walk(work.schedule, blockIdx.x);
+  for (TilePiece piece; walk.next(work.schedule, piece);) {
+    const TilePlace tile = place_of<Tile>(piece.tile, work);
+    for (int slice = piece.first; slice < piece.end; ++slice) {
+      const int k = slice * Tile::kBK;
+      wait(place.empty(), place.phase ^ 1);
+      std::byte* stage = shared + place.offset;
+      if (first && (work.a.boxes || work.b.boxes)) {
+        arrive_and_expect(place.full, (work.a.boxes ? kABytes : 0) +
+                                          (work.b.boxes ? Tile::kStageBytes - kABytes : 0));
+        const std::uint32_t to = ring + place.offset;
+        if (work.a.boxes) copy_box(to, a_map, tile.row, k, place.full);
+        if (work.b.boxes) copy_box(to + kABytes, b_map, tile.column, k, place.full);
+      }
+      if (!one_thread) {
+        if (!work.a.boxes)
+          feed_blocks<Tile::kBM, Tile::kBK>(reinterpret_cast<float*>(stage), work.a, tile.row, k,
+                                            work.k);
+        if (!work.b.boxes)
+          feed_blocks<Tile::kBN, Tile::kBK>(reinterpret_cast<float*>(stage + kABytes), work.b,
+                                            tile.column, k, work.k);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) arrive(place.full);
+      }
+      place.advance();
+    }
+  }
+}
+
+template <typename Tile>
+class Multiplier {
+ public:
+  // `left`: slices that will come.
+  __device__ Multiplier(std::byte* shared, int left) : place_(shared_address(shared)), left_(left) {
+    first_a_ = reinterpret_cast<const float*>(shared) + first_row();
+    first_b_ = reinterpret_cast<const float*>(shared) + Tile::kBM * Tile::kBK + first_column();
+    a_from_ = first_a_;
+    b_from_ = first_b_;
+    if (left == 0) return;
+    wait(place_.full, place_.phase);
+#pragma unroll
+    for (int part = 0; part < kBParts; ++part) load_b(b_from_, 0, 0, part);
+#pragma unroll
+    for (int part = 0; part < kAhead; ++part) load_a(a_from_, 0, part);
+  }
+
+  // sums = the product of so many slices.
+  __device__ void multiply(int slices) {
+#pragma unroll
+    for (int i = 0; i < Tile::kTM; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::kTN; ++j) sums_[i][j] = 0;
+#pragma unroll 1
+    for (; slices > 0; --slices) multiply_slice();
+  }
+
+  // The sums one after another: f(reference, index).
+  template <typename F>
+  __device__ void each_sum(F f) {
+#pragma unroll
+    for (int i = 0; i < Tile::kTM; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::kTN; ++j) f(sums_[i][j], i * Tile::kTN + j);
+  }
+
+  // Into C of m x n. `one` is 1, which only the caller knows: what is stored with 16 bytes a thread
+  // must lie in four neighbouring registers, and a product may lie there while the sums need not.
+  __device__ void store(float* c, TilePlace tile, int m, int n, float one) const {
+    const int column = tile.column + first_column();
+#pragma unroll
+    for (int i = 0; i < Tile::kTM; ++i) {
+      const int row = tile.row + first_row() + i / 4 * 16 + i % 4;
+      if (row >= m) return;
+      float* to = c + std::int64_t{row} * n + column;
+#pragma unroll
+      for (int j = 0; j < Tile::kTN; j += 4) {
+        const float4 four = make_float4(sums_[i][j] * one, sums_[i][j + 1] * one,
+                                        sums_[i][j + 2] * one, sums_[i][j + 3] * one);
+        const int left = n - column - 8 * j;
+        if (n % 4 == 0) {
+          if (left > 0) *reinterpret_cast<float4*>(to + 8 * j) = four;
+        } else {
+          if (left > 0) to[8 * j] = four.x;
+          if (left > 1) to[8 * j + 1] = four.y;
+          if (left > 2) to[8 * j + 2] = four.z;
+          if (left > 3) to[8 * j + 3] = four.w;
+        }
+      }
+    }
+  }
+
+ private:
+  // Factors come 16 bytes at a time: of A four rows of one step, kAhead loads before they are used;
+  // of B those of the next four steps, all of which are held.
+  static constexpr int kAhead = 2, kGroups = Tile::kBK / 4, kAParts = 16, kBParts = 8;
+
+  // Of the thread's results in the tile: four neighbours, then every 16th row and 32nd column.
+  static __device__ int first_row() {
+    return threadIdx.x / 32 / (Tile::kBN / Tile::kWN) * Tile::kWM +
+           4 * Tile::Lanes::down(threadIdx.x % 32);
+  }
+  static __device__ int first_column() {
+    return threadIdx.x / 32 % (Tile::kBN / Tile::kWN) * Tile::kWN +
+           4 * Tile::Lanes::across(threadIdx.x % 32);
+  }
+
+  __device__ void load_a(const float* stage, int group, int part) {
+    const int step = 4 * group + part / 4;
+    *reinterpret_cast<float4*>(a_[part % 4]) =
+        *reinterpret_cast<const float4*>(stage + step * Tile::kBM + 16 * (part % 4));
+  }
+  __device__ void load_b(const float* stage, int buffer, int group, int part) {
+    const int step = 4 * group + part / 2;
+    *reinterpret_cast<float4*>(b_[buffer] + 4 * part) =
+        *reinterpret_cast<const float4*>(stage + step * Tile::kBN + 32 * (part % 2));
+  }
+
+  __device__ void multiply_slice() {
+    const std::uint32_t done = place_.empty();
+    const float *next_a = a_from_, *next_b = b_from_;
+    bool there = false;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      // The next slice is asked after early. After the last one there is none to wait for: its
+      // stage holds something old.
+      if (group == kGroups - 2) {
+        --left_;
+        place_.advance();
+        there = has_ended(place_.full, next_phase());
+      }
+      if (group == kGroups - 1) {
+        if (!there) wait(place_.full, next_phase());
+        next_a = first_a_ + place_.offset / sizeof(float);
+        next_b = first_b_ + place_.offset / sizeof(float);
+      }
+#pragma unroll
+      for (int part = 0; part < kAParts; ++part) {
+        if (part + kAhead < kAParts)
+          load_a(a_from_, group, part + kAhead);
+        else if (group + 1 < kGroups)
+          load_a(a_from_, group + 1, part + kAhead - kAParts);
+        else
+          load_a(next_a, 0, part + kAhead - kAParts);
+        if (part % 2 == 0) {
+          if (group + 1 < kGroups)
+            load_b(b_from_, (group + 1) % 2, group + 1, part / 2);
+          else
+            load_b(next_b, (group + 1) % 2, 0, part / 2);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+          for (int j = 0; j < Tile::kTN; ++j) {
+            const int turn = i % 2 == 0 ? j : Tile::kTN - 1 - j;
+            float& sum = sums_[4 * (part % 4) + i][turn];
+            sum = fmaf(a_[part % 4][i], b_[group % 2][Tile::kTN * (part / 4) + turn], sum);
+          }
+      }
+    }
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(done);
+    a_from_ = next_a;
+    b_from_ = next_b;
+  }
+  __device__ int next_phase() const { return left_ > 0 ? place_.phase : place_.phase ^ 1; }
+
+  RingPlace<Tile> place_;
+  int left_;
+  const float *first_a_, *first_b_, *a_from_, *b_from_;
+  float a_[4][4], b_[2][32];
+  float sums_[Tile::kTM][Tile::kTN];
+};
+
+// Only the multipliers meet at this barrier.
+template <typename Tile>
+__device__ void sync_multipliers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
+}
+
+// The sums of a rank's first piece go to its own tile of the workspace, and are announced.
+template <typename Tile>
+__device__ void leave_partial(Multiplier<Tile>& sums, const SpecializedWork& work, int rank) {
+  float* to = work.partials + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
+  sums.each_sum([&](float sum, int i) { __stcg(to + i * Tile::kMultipliers, sum); });
+  __threadfence();
+  sync_multipliers<Tile>();
+  if (threadIdx.x == 0)
+    asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(work.arrived + rank) : "memory");
+}
+
+// Adds what the next ranks summed up of the tile, always in the same order.
+template <typename Tile>
+__device__ void add_partials(Multiplier<Tile>& sums, const SpecializedWork& work, int rank,
+                             int tile) {
+  const int end = (tile + 1) * work.schedule.slices;
+  int other = rank;
+  do {
+    ++other;
+    if (threadIdx.x % 32 == 0) {
+      int arrived;
+      do
+        asm volatile("ld.acquire.gpu.global.b32 %0, [%1];"
+                     : "=r"(arrived)
+                     : "l"(work.arrived + other)
+                     : "memory");
+      while (arrived == 0);
+    }
+    __syncwarp();
+    const float* from = work.partials + std::int64_t{other} * Tile::kBM * Tile::kBN + threadIdx.x;
+    sums.each_sum([&](float& sum, int i) { sum += __ldcg(from + i * Tile::kMultipliers); });
+  } while (work.schedule.share(other + 1) < end);
+  sync_multipliers<Tile>();  // all have seen the flags, which go down for the next launch
+  if (threadIdx.x == 0)
+    for (int seen = rank + 1; seen <= other; ++seen) work.arrived[seen] = 0;
+}
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+// All of a block's work.
+template <typename Tile>
+__device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
+                                  [[maybe_unused]] const CUtensorMap& a_map,
+                                  [[maybe_unused]] const CUtensorMap& b_map) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) std::byte shared[];
+  if (threadIdx.x == 0) {
+    const bool boxes = work.a.boxes || work.b.boxes, blocks = !work.a.boxes || !work.b.boxes;
+    const std::uint32_t full = RingPlace<Tile>(shared_address(shared)).full;
+    for (int stage = 0; stage < Tile::kStages; ++stage) {
+      init_barrier(full + kBarrierBytes * stage,
+                   (boxes ? 1 : 0) + (blocks ? Tile::kFeeders / 32 : 0));
+      init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kMultipliers / 32);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x >= Tile::kMultipliers) {
+    give_up_registers<Tile::kFeederRegisters>();
+    feed<Tile>(work, a_map, b_map, shared);
+    return;
+  }
+  take_registers<Tile::kMultiplierRegisters>();
+  const int rank = work.schedule.rank(blockIdx.x);
+  TileWalk walk(work.schedule, blockIdx.x);
+  Multiplier<Tile> sums(shared, walk.left(work.schedule));
+  for (TilePiece piece; walk.next(work.schedule, piece);) {
+    sums.multiply(piece.end - piece.first);
+    if (piece.first > 0) {
+      leave_partial(sums, work, rank);
+      continue;
+    }
+    if (piece.end < work.schedule.slices) add_partials(sums, work, rank, piece.tile);
+    sums.store(work.c, place_of<Tile>(piece.tile, work), work.m, work.n, work.one);
+  }
+#endif
+}
+
+using SpecializedKernel = void (*)(SpecializedWork, CUtensorMap, CUtensorMap);
+
+// Why a device cannot run it. What stands in for the body in other builds has no barrier.
+inline std::optional<std::string> specialized_unsupported(SpecializedKernel kernel,
+                                                          const Device& device) {
+  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
+    cudaGetLastError();  // no device to ask
+    return std::nullopt;
+  }
+  if (attributes.binaryVersion != 90 || attributes.numRegs < 128)
+    return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+  return std::nullopt;
+}
+
+template <typename Tile>
+Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
+                          const TileSchedule& schedule, int group) {
+  if (const cudaError_t status = cudaFuncSetAttribute(
+          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::kSharedBytes);
+      status != cudaSuccess) {
+    cudaGetLastError();  // or the next launch would be blamed for it
+    throw std::runtime_error(std::to_string(Tile::kSharedBytes) +
+                             " bytes of shared memory a block: " + cudaGetErrorString(status));
+  }
+  const auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
+  // An operand of x_size x k, whose rows of `row` elements lie along x or along k.
+  const auto fed = [&](const void* matrix, std::int64_t x_size, bool along_x, std::int64_t row) {
+    const bool aligned = row % 4 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
+    return Fed{.matrix = static_cast<const float*>(matrix),
+               .x_stride = along_x ? 1 : row,
+               .k_stride = along_x ? row : 1,
+               .x_size = narrow(x_size),
+               .boxes = along_x && aligned,
+               .by_four = !along_x && aligned};
+  };
+  SpecializedWork work{.schedule = schedule,
+                       .a = fed(o.a, p.m, transposes_a(p.layout), lda(p)),
+                       .b = fed(o.b, p.n, !transposes_b(p.layout), ldb(p)),
+                       .m = narrow(p.m),
+                       .n = narrow(p.n),
+                       .k = narrow(p.k),
+                       .group = group,
+                       .c = static_cast<float*>(o.c),
+                       .partials = nullptr,
+                       .arrived = nullptr,
+                       .one = 1};
+  CUtensorMap a_map{}, b_map{};
+  if (work.a.boxes) a_map = tensor_map(work.a.matrix, p.k, p.m, p.m, Tile::kBK, Tile::kBM);
+  if (work.b.boxes) b_map = tensor_map(work.b.matrix, p.k, p.n, p.n, Tile::kBK, Tile::kBN);
+  std::shared_ptr<float> partials;
+  std::shared_ptr<int> arrived;
+  if (schedule.streamed() > 0) {
+    partials = device_array<float>(std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN);
+    arrived = device_array<int>(schedule.streaming);
+    if (const cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
+        status != cudaSuccess)
+      throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
+    work.partials = partials.get();
+    work.arrived = arrived.get();
+  }
+  const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+  return [=](Stream stream) {
+    kernel<<<blocks, Tile::kThreads, Tile::kSharedBytes, stream>>>(work, a_map, b_map);
+  };
+}
+
+}  // namespace gemm::simt

@@ -1,0 +1,45 @@
+// As many blocks as there are SMs, and no more: each computes whole tiles as long as these fill
+// waves, and an equal share of the slices that are left over. No SM is idle in a last wave, the
+// feeders fill the ring for the next tile while the last one is stored, and a problem with fewer
+// tiles than SMs is spread over all of them.
+#include "kernels/registry.hpp"
+#include "kernels/simt/specialized_tile.cuh"
+#include "kernels/simt/tile_traffic.hpp"
+
+namespace gemm::simt {
+namespace {
+
+using Tile = SpecializedTile<128, 256, 8>;
+
+__global__ void __launch_bounds__(Tile::kThreads, 1)
+    stream_k(const __grid_constant__ SpecializedWork work,
+             const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map) {
+  specialized_block<Tile>(work, a_map, b_map);
+}
+
+// Of an H200, by NOTES.md.
+constexpr TileCost kCost{.slice = 2.5e-6, .finish = 1.5e-6, .exchange = 2.5e-6};
+constexpr int kGroup = 8;
+
+const Registration registration({
+    .name = "StreamK",
+    .idea = "What does not fill a wave of tiles is cut along k into equal shares, one an SM.",
+    .source = "Osama et al., Stream-K (2023); CUTLASS",
+    .rung = 32,
+    .precisions = {Precision::f32},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported = [](const Problem&,
+                      const Device& device) { return specialized_unsupported(stream_k, device); },
+    .traffic =
+        [](const Problem& p, const Device&) {
+          return tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
+        },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      const TileSchedule schedule =
+          tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost);
+      return specialized_launch<Tile>(stream_k, p, o, schedule, kGroup);
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,45 @@
+// Warps with two jobs: one warpgroup fills a ring of stages, by the copy engine (TMA) where the
+// matrix lies as it is needed, and through registers where it does not; two do nothing but
+// multiply. Addresses, limits and copies are no longer among the instructions of those who
+// multiply, and with 216 registers each of these has 16 x 8 results and its factors loaded ahead.
+#include "kernels/registry.hpp"
+#include "kernels/simt/specialized_tile.cuh"
+#include "kernels/simt/tile_traffic.hpp"
+
+namespace gemm::simt {
+namespace {
+
+using Tile = SpecializedTile<128, 256, 8>;
+
+__global__ void __launch_bounds__(Tile::kThreads, 1)
+    warp_specialized(const __grid_constant__ SpecializedWork work,
+                     const __grid_constant__ CUtensorMap a_map,
+                     const __grid_constant__ CUtensorMap b_map) {
+  specialized_block<Tile>(work, a_map, b_map);
+}
+
+constexpr int kGroup = 8;
+
+const Registration registration({
+    .name = "WarpSpecialized",
+    .idea = "One warpgroup copies slices into a ring (TMA), two only multiply.",
+    .source = "CUTLASS, warp specialization; Bauer et al., CudaDMA (2011)",
+    .rung = 31,
+    .precisions = {Precision::f32},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported =
+        [](const Problem&, const Device& device) {
+          return specialized_unsupported(warp_specialized, device);
+        },
+    .traffic =
+        [](const Problem& p, const Device&) {
+          return tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
+        },
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      const TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+      return specialized_launch<Tile>(warp_specialized, p, o, schedule, kGroup);
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -23,9 +23,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "kernels/asynchronous.cuh"
 #include "kernels/gemm.hpp"
@@ -480,7 +482,7 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
     work.arrived = arrived.get();
   }
   const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-  return [=](Stream stream) {
+  return [=, partials = std::move(partials), arrived = std::move(arrived)](Stream stream) {
     kernel<<<blocks, Tile::kThreads, Tile::kSharedBytes, stream>>>(work, a_map, b_map);
   };
 }

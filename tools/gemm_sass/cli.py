@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
+
 from gemm_sass import held, show
 from gemm_sass.loop import figures
 from gemm_sass.objects import Named, matching, named_kernels, objects_of
@@ -18,8 +19,8 @@ TABLE = ROOT / "kernels" / "sass.json"
 BAD_INPUT = 2
 
 EPILOG = """\
-Each line is a kernel on an architecture, and tells of its hot loop: the innermost one that multiplies
-most.
+Each line is a kernel on an architecture, and tells of its hot loop: of the innermost loops that
+multiply, the one that multiplies most.
   registers     of a thread
   loop          instructions of the hot loop
   math          of these, those that multiply and add
@@ -27,7 +28,8 @@ most.
   one-bank      FFMA whose three sources are registers of one parity, that is in one bank
   conflicts     those that still are without what the reuse cache serves
   LDS.32 64 128 loads from shared memory by width; /math: all of them for each multiply-add
-  LDGSTS TMA STS BAR SYNCS  copies to shared memory (cp.async, TMA, by registers), barriers, mbarriers
+  LDGSTS TMA STS  copies to shared memory: cp.async, TMA, by registers
+  BAR SYNCS     barriers and mbarriers
   use shortest  instructions from an LDS to the first that reads what it loads: median, least
   stalls        the sum of the clocks that the compiler lets pass after each instruction
   LDL STL       spills, and arrays in local memory, in the whole kernel

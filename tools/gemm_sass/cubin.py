@@ -138,7 +138,7 @@ def piece(content: bytes, offset: int, size: int) -> bytes:
 
 def text_at(texts: bytes, offset: int) -> str:
     """The text that begins there and ends with a zero."""
-    return texts[offset : texts.index(b"\0", offset)].decode() if offset < len(texts) else ""
+    return texts[offset:].partition(b"\0")[0].decode()
 
 
 @dataclass(frozen=True)
@@ -165,10 +165,9 @@ class Elf:
         (table,) = struct.unpack_from("<Q", self._content, 40)
         size, count, names_at = struct.unpack_from("<HHH", self._content, 58)
         no_bits, headers = 8, []
+        whole = piece(self._content, table, count * size)
         for i in range(count):
-            name, kind, _, _, offset, length, link = struct.unpack_from(
-                "<IIQQQQI", self._content, table + i * size
-            )
+            name, kind, _, _, offset, length, link = struct.unpack_from("<IIQQQQI", whole, i * size)
             body = b"" if kind in (0, no_bits) else piece(self._content, offset, length)
             headers.append((name, link, body))
         names = headers[names_at][2] if headers else b""
@@ -190,9 +189,7 @@ class Elf:
             if other & CUDA_ENTRY and (text := sections.get(f".text.{symbol}")):
                 if len(text.content) % 16:
                     raise InputError(f"{symbol} ends within an instruction: {KIND.advice}")
-                yield Kernel(
-                    symbol, architecture, compiler, registers.get(number, 0), text.content
-                )
+                yield Kernel(symbol, architecture, compiler, registers.get(number, 0), text.content)
 
     @staticmethod
     def _registers(sections: dict[str, Section]) -> Iterator[tuple[int, int]]:

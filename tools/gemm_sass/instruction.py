@@ -1,4 +1,4 @@
-"""One instruction of compute capability 7.5 to 9.0: 128 bits, of which this reads what figures need.
+"""One instruction of compute capability 7.5 to 9.0: 128 bits, of which this reads some.
 
 Bits 0-8 are the opcode, 9-11 the form: which operand is a register, a constant or an immediate;
 12-15 the guard, 16-23 the result. Up to three registers are read, by bits 24-31, 32-39 and 64-71.
@@ -198,7 +198,7 @@ class Instruction:
         form = self.field(9, 3)
         second, third = _MOVED.get(form, (0, 0))
         places = {"a": 24, "b": 32, "c": 64, "d": 16, "B": second, "C": third}
-        places |= {x: 32 if form == 1 else 0 for x in "st"}
+        places |= dict.fromkeys("st", 32 if form == 1 else 0)
         places["g"] = 24 if form == 6 else 0
         letters = OPCODES.get(self.field(0, 9), ("", ""))[1]
         return tuple((_SLOT[x], self.field(places[x], 8)) for x in letters if places[x])

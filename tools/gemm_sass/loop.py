@@ -1,15 +1,16 @@
 """The hot loop of a kernel in figures: what its instructions are, and what holds them up.
 
 A scheduler issues one instruction a clock, so that each one which does not multiply costs the time
-of one that does. Hence the share of multiply-adds. Registers lie in two banks, even and odd: an FFMA
-whose three sources are of one parity takes a clock longer, unless the reuse cache, which keeps what
-the instruction before read in the same slot, serves one of them.
+of one that does: hence the share of multiply-adds. Registers lie in two banks, even and odd. An
+FFMA whose three sources are of one parity takes a clock longer, unless the reuse cache, which keeps
+what the instruction before read in the same slot, serves one of them.
 """
 
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gemm_sass.cubin import Kernel
 from gemm_sass.instruction import RZ, Instruction
@@ -196,7 +197,7 @@ def flow(code: Sequence[Instruction], generation: int) -> tuple[list[range], lis
     leaders = {0, *targets.values()}
     leaders |= {at + 1 for at, one in enumerate(code) if at in targets or one.ends_flow}
     starts = sorted(leader for leader in leaders if leader < len(code))
-    blocks = [range(*both) for both in zip(starts, [*starts[1:], len(code)], strict=True)]
+    blocks = [range(*both) for both in pairwise([*starts, len(code)])]
     number = {block.start: i for i, block in enumerate(blocks)}
     successors: list[list[int]] = []
     for i, block in enumerate(blocks):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemm_report.document import InputError
+
 from gemm_sass.cubin import Kernel, kernels_in
 from gemm_sass.loop import generation
 
@@ -56,7 +57,7 @@ def readable(symbols: Sequence[str]) -> list[str]:
     if not symbols:
         return []
     if not (program := shutil.which("c++filt")):
-        raise InputError("there is no c++filt on PATH: install binutils, which the compiler needs too")
+        raise InputError("there is no c++filt on PATH: install binutils, as for the compiler")
     done = subprocess.run(
         [program], input="\n".join(symbols), capture_output=True, text=True, check=True
     )
@@ -81,10 +82,13 @@ def shortened(name: str) -> str:
 
 def matching(kernels: Sequence[Named], words: Sequence[str]) -> list[Named]:
     """Those in whose source or function one of the words is; `AsyncCopy` is in `async_copy`."""
-    plain = [re.sub(r"[\s_]", "", word).lower() for word in words]
+
+    def plain(text: str) -> str:
+        return re.sub(r"[\s_]", "", text).lower()
+
+    wanted = [plain(word) for word in words] or [""]
     return [
         one
         for one in kernels
-        if not plain
-        or any(word in re.sub(r"[\s_]", "", f"{one.source}/{one.function}").lower() for word in plain)
+        if any(word in plain(f"{one.source}/{one.function}") for word in wanted)
     ]

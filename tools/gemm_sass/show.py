@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from gemm_report.columns import columns
+
 from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.loop import Figures, decoded, generation, hot_loop, of_one_bank, unserved
 from gemm_sass.objects import Named
 
 Row = tuple[Named, Figures]
 
-HEAD = (
-    "registers loop math share one-bank conflicts LDS.32 64 128 /math LDGSTS TMA STS BAR SYNCS use"
-    " shortest stalls LDL STL"
-).split()
+# fmt: off
+HEAD = [
+    "registers", "loop", "math", "share", "one-bank", "conflicts", "LDS.32", "64", "128", "/math",
+    "LDGSTS", "TMA", "STS", "BAR", "SYNCS", "use", "shortest", "stalls", "LDL", "STL",
+]
+# fmt: on
 
 
 def cells(figures: Figures) -> list[str]:
@@ -59,19 +62,18 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table for a page of notes: what is the same for all kernels of the project is left out."""
+    """The table for a page of notes, with fewer columns."""
     head = ["kernel", "on", *HEAD[:6], "LDS 32/64/128", "copies", "use", "shortest", "stalls"]
     lines = [head, ["---"] * 2 + ["---:"] * (len(head) - 2)]
     for one, has in rows:
         cell = dict(zip(HEAD, cells(has), strict=True))
-        copies = ", ".join(
+        copies = [
             f"{has.count(name)} {name}" for name in ("LDGSTS", "UTMALDG", "STS") if has.count(name)
-        )
-        loads = f"{cell['LDS.32']}/{cell['64']}/{cell['128']}"
-        lines.append(
-            [f"`{one.function}`", one.kernel.architecture, *(cell[name] for name in HEAD[:6])]
-            + [loads, copies or "-", cell["use"], cell["shortest"], cell["stalls"]]
-        )
+        ]
+        cell["kernel"], cell["on"] = f"`{one.function}`", one.kernel.architecture
+        cell["LDS 32/64/128"] = f"{cell['LDS.32']}/{cell['64']}/{cell['128']}"
+        cell["copies"] = ", ".join(copies) or "-"
+        lines.append([cell[name] for name in head])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -27,7 +27,7 @@ multiply, the one that multiplies most.
   share         math / loop: no kernel gets more of the peak, since each instruction takes a slot
   one-bank      FFMA whose three sources are registers of one parity, that is in one bank
   conflicts     those that still are without what the reuse cache serves
-  LDS.32 64 128 loads from shared memory by width; /math: all of them for each multiply-add
+  LDS.32 64 128 loads from shared memory by width in bits; /math: all, per multiply-add
   LDGSTS TMA STS  copies to shared memory: cp.async, TMA, by registers
   BAR SYNCS     barriers and mbarriers
   use shortest  instructions from an LDS to the first that reads what it loads: median, least

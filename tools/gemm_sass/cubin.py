@@ -187,6 +187,8 @@ class Elf:
         architecture, compiler = self._made_for(sections)
         for number, (symbol, other) in enumerate(symbols):
             if other & CUDA_ENTRY and (text := sections.get(f".text.{symbol}")):
+                if not symbol.isprintable():
+                    raise InputError(f"a kernel in it has no proper name: {KIND.advice}")
                 if len(text.content) % 16:
                     raise InputError(f"{symbol} ends within an instruction: {KIND.advice}")
                 yield Kernel(symbol, architecture, compiler, registers.get(number, 0), text.content)
@@ -206,7 +208,7 @@ class Elf:
         """Architecture and release of ptxas, which leaves a note; else what the header knows."""
         note = sections.get(".note.nv.tkinfo")
         text = note.content if note else b""
-        architecture = re.search(rb"-arch (sm_\w+)", text)
+        architecture = re.search(rb"-arch (sm_\d+[a-z]?)\b", text)
         release = re.search(rb"release (\d+\.\d+)", text)
         (flags,) = struct.unpack_from("<I", self._content, 48)
         number = flags >> 8 & 0xFF if self._content[8] >= 8 else flags & 0xFF

@@ -41,6 +41,11 @@ def test_a_cubin_has_kernels_with_registers_and_code(tmp_path: Path) -> None:
     assert [len(first.code), len(second.code)] == [32, 16]
 
 
+def test_what_cannot_be_launched_is_no_kernel(tmp_path: Path) -> None:
+    found = read(tmp_path, CUBIN.replace(b"\x12\x10", b"\x12\x00", 1))
+    assert [kernel.symbol for kernel in found] == ["second"]
+
+
 def test_an_object_has_those_of_all_images_but_ptx(tmp_path: Path) -> None:
     other = cubin({"first": CODE}, architecture="sm_75")
     content = object_of(image(b".version 9.0", kind=1), image(CUBIN), image(other))
@@ -86,6 +91,8 @@ def literals(content: bytes) -> bytes:
 def test_a_compressed_image_is_read(tmp_path: Path) -> None:
     content = object_of(image(CUBIN, flags=0x11 | LZ4, packed=literals(CUBIN)))
     assert len(read(tmp_path, content)) == 2
+    long = object_of(image(CUBIN, flags=0x11 | LZ4, packed=literals(CUBIN + b"more")))
+    assert "refers to what is not in it" in message(tmp_path, long)
     short = object_of(image(CUBIN, flags=0x11 | LZ4, packed=literals(CUBIN[:-1])))
     assert "refers to what is not in it" in message(tmp_path, short)
 
@@ -111,6 +118,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     assert "refers to what is not in it" in message(tmp_path, ends)
     with pytest.raises(InputError, match="no such file"):
         kernels_in(tmp_path / "none.cubin")
+
+
+def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert "no proper name" in message(tmp_path, cubin({"two\nlines": CODE}))
 
 
 def test_code_that_ends_within_an_instruction_is_refused(tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ def test_loads_have_widths() -> None:
 
 
 def test_control_bits() -> None:
-    one = Instruction(made("FFMA", stall=11, waits=(116, 6, 0b100001)))
+    around = {"yields": (109, 1, 1), "read_barrier": (113, 3, 7), "keep": (122, 3, 7)}
+    one = Instruction(made("FFMA", stall=11, waits=(116, 6, 0b100001), **around))
     assert (one.stall, one.waits) == (11, 0b100001)
 
 

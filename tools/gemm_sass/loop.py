@@ -9,14 +9,16 @@ what the instruction before read in the same slot, serves one of them.
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from gemm_sass.cubin import Kernel
 from gemm_sass.instruction import RZ, Instruction
 
-# What a kernel computes with: the first of these that one of its loops has.
+# What a kernel computes with: the first of these that one of its loops has. Those that come later
+# also convert, address and move.
 KINDS = ("HGMMA", "IGMMA", "QGMMA", "HMMA", "IMMA", "QMMA", "DMMA", "DFMA", "FFMA", "HFMA2", "IMAD")
+FEW = 8  # a loop with less than an eighth of the products of the one around it has few
 # Registers that an operand takes where it is more than one, by mnemonic; of MMA the most.
 _OPERAND = {"DFMA": 2, "DADD": 2, "DMUL": 2, "DSETP": 2, "DMMA": 2} | dict.fromkeys(
     ("HMMA", "IMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA"), 4
@@ -76,21 +78,14 @@ def figures(kernel: Kernel) -> Figures:
     names = Counter(one.name for one in code)
     found = Figures(kernel.registers, local_loads=names["LDL"], local_stores=names["STL"])
     kind, loop = hot_loop(code, generation(kernel.architecture))
-    return looked_at(code, kind, loop, found) if loop else found
-
-
-def looked_at(
-    code: Sequence[Instruction], kind: str, loop: Sequence[int], kernel: Figures
-) -> Figures:
-    """The figures of a kernel with those of its hot loop."""
+    if not loop:
+        return found
     body = [code[at] for at in loop]
     ffma = [at for at in loop if code[at].name == "FFMA"]
     uses = [use for i in range(len(body)) if (use := first_use(body, i)) is not None]
     loads = Counter(one.width for one in body if one.name == "LDS" and not one.never_runs)
-    return Figures(
-        registers=kernel.registers,
-        local_loads=kernel.local_loads,
-        local_stores=kernel.local_stores,
+    return replace(
+        found,
         kind=kind,
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
@@ -144,7 +139,8 @@ def registers_read(instruction: Instruction) -> set[int]:
         size = _OPERAND.get(name, 1)
         if name in _STORES and slot == 1:
             size = max(instruction.width // 32, 1)
-        read |= set(range(register, register + size)) if register != RZ else set()
+        if register != RZ:
+            read.update(range(register, register + size))
     return read
 
 
@@ -152,14 +148,21 @@ def registers_read(instruction: Instruction) -> set[int]:
 
 
 def hot_loop(code: Sequence[Instruction], generation: int) -> tuple[str, list[int]]:
-    """What a kernel computes with, and its loop with most of it that has no such loop inside."""
+    """What a kernel computes with, and the innermost of its loops with most of that.
+
+    An inner loop with few of the outer one's products does not count: it does what an unrolled one
+    leaves over. One with many does: around it stand the first and last rounds, or the next tile.
+    """
     loops = natural_loops(code, generation)
     for kind in KINDS:
-        counts = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
-        having = [loop for loop in loops if counts[loop]]
-        inner = [loop for loop in having if not any(other < loop for other in having)]
-        if inner:
-            return kind, sorted(max(inner, key=lambda loop: (counts[loop], -len(loop))))
+        products = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
+        inner = [loop for loop in loops if products[loop]]
+        hot: frozenset[int] = frozenset()
+        while inner:
+            hot = max(inner, key=lambda loop: (products[loop], -len(loop)))
+            inner = [loop for loop in inner if loop < hot and products[loop] * FEW >= products[hot]]
+        if hot:
+            return kind, sorted(hot)
     return "", []
 
 

@@ -43,6 +43,7 @@ def test_the_share_is_of_all_instructions_of_the_loop() -> None:
         ((1, 2, 5), False),
         ((1, 2, 4), False),
         ((0, 2, RZ), False),
+        ((1, 3, RZ), False),
         ((0, 0, 4), False),
         ((RZ, 1, 3), False),
     ],
@@ -77,7 +78,7 @@ def test_the_loop_with_most_of_the_products_is_the_hot_one() -> None:
     code = [
         *[CLEAN, branch(1, 0, guard=1)],
         *[CLEAN, CLEAN, branch(4, 2, guard=1)],
-        *[other(), other(), other(), other(), branch(9, 5, guard=1)],
+        *[CLEAN, other(), other(), other(), branch(9, 5, guard=1)],
         EXIT,
     ]
     assert hot_loop(decoded(code), 90) == ("FFMA", [2, 3, 4])
@@ -86,6 +87,13 @@ def test_the_loop_with_most_of_the_products_is_the_hot_one() -> None:
 def test_the_innermost_loop_is_the_hot_one_though_the_outer_has_more() -> None:
     code = [CLEAN, CLEAN, CLEAN, branch(3, 2, guard=1), CLEAN, branch(5, 0, guard=1), EXIT]
     assert hot_loop(decoded(code), 90) == ("FFMA", [2, 3])
+
+
+@pytest.mark.parametrize(("straight", "hot"), [(7, "inner"), (8, "outer")])
+def test_an_inner_loop_for_the_rest_of_an_unrolled_one_is_not_hot(straight: int, hot: str) -> None:
+    rest = [CLEAN, branch(straight + 1, straight, guard=1)]
+    code = [*[CLEAN] * straight, *rest, branch(straight + 2, 0, guard=1), EXIT]
+    assert hot_loop(decoded(code), 90)[1][0] == (straight if hot == "inner" else 0)
 
 
 def test_a_loop_that_waits_inside_does_not_hide_the_one_that_multiplies() -> None:
@@ -154,6 +162,7 @@ def test_loads_are_counted_by_width() -> None:
 def test_a_load_that_never_runs_is_an_instruction_and_no_load() -> None:
     has = of(loop_of(CLEAN, lds(RZ, RZ, 32, guard=15)))
     assert (has.loads, has.count("LDS"), has.instructions) == ({}, 1, 3)
+    assert first_use(decoded([lds(4, 2, guard=15), ffma(20, 4, 21, 22)]), 0) is None
 
 
 def test_spills_are_counted_outside_the_loop_too() -> None:
@@ -179,8 +188,8 @@ def test_a_narrow_load_has_fewer_registers() -> None:
 
 
 def test_the_first_use_may_come_in_the_next_round() -> None:
-    body = decoded([ffma(20, 4, 21, 22), CLEAN, lds(4, 2), other()])
-    assert first_use(body, 2) == 2
+    body = decoded([CLEAN, ffma(20, 4, 21, 22), lds(4, 2), other()])
+    assert first_use(body, 2) == 3
     assert first_use(decoded([CLEAN, lds(4, 2)]), 1) is None
 
 
@@ -194,7 +203,7 @@ def test_operands_of_several_registers_are_read_as_a_whole() -> None:
 
 
 def test_median_and_shortest_use() -> None:
-    body = [lds(4, 2), lds(12, 2), lds(16, 2), ffma(30, 4, 31, 33), ffma(30, 12, 31, 33)]
-    has = of(loop_of(*body, other(), ffma(30, 16, 31, 33)))
-    assert (has.median_use, has.shortest_use) == (3, 3)
+    body = [lds(4, 2), lds(12, 2), lds(16, 2), ffma(30, 16, 31, 33), ffma(30, 4, 31, 33)]
+    has = of(loop_of(*body, other(), ffma(30, 12, 31, 33)))
+    assert (has.median_use, has.shortest_use) == (4, 1)
     assert (of(loop_of(CLEAN)).median_use, of(loop_of(CLEAN)).shortest_use) == (None, None)

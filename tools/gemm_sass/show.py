@@ -26,21 +26,22 @@ def cells(figures: Figures) -> list[str]:
     numbers = [str(figures.local_loads), str(figures.local_stores)]
     if not figures.instructions:
         return [str(figures.registers), *("-" for _ in HEAD[1:-2]), *numbers]
-    is_ffma, per = figures.count("FFMA") > 0, figures.multiply_adds
+    per, ffma = figures.multiply_adds, figures.count("FFMA")
     loads = [figures.loads.get(width, 0) for width in (32, 64, 128)]
-    ffma = figures.count("FFMA")
     return [
         str(figures.registers),
         str(figures.instructions),
         f"{per} {figures.kind}",
         f"{100 * figures.share:.1f} %",
         *(
-            f"{100 * count / ffma:.1f} %" if is_ffma else "-"
+            f"{100 * count / ffma:.1f} %" if ffma else "-"
             for count in (figures.one_bank, figures.conflicts)
         ),
         *map(str, loads),
         f"{sum(figures.loads.values()) / per:.3f}",
-        *(str(figures.count(name)) for name in ("LDGSTS", "UTMALDG", "STS", "BAR", "SYNCS")),
+        str(figures.count("LDGSTS")),
+        str(figures.count("UTMALDG") + figures.count("UBLKCP")),
+        *(str(figures.count(name)) for name in ("STS", "BAR", "SYNCS")),
         "-" if figures.median_use is None else f"{figures.median_use:g}",
         "-" if figures.shortest_use is None else str(figures.shortest_use),
         str(figures.stalls),
@@ -67,12 +68,10 @@ def markdown(rows: Sequence[Row]) -> str:
     lines = [head, ["---"] * 2 + ["---:"] * (len(head) - 2)]
     for one, has in rows:
         cell = dict(zip(HEAD, cells(has), strict=True))
-        copies = [
-            f"{has.count(name)} {name}" for name in ("LDGSTS", "UTMALDG", "STS") if has.count(name)
-        ]
+        ways = [name for name in ("LDGSTS", "TMA", "STS") if cell[name] not in ("0", "-")]
         cell["kernel"], cell["on"] = f"`{one.function}`", one.kernel.architecture
         cell["LDS 32/64/128"] = f"{cell['LDS.32']}/{cell['64']}/{cell['128']}"
-        cell["copies"] = ", ".join(copies) or "-"
+        cell["copies"] = ", ".join(f"{cell[name]} {name}" for name in ways) or "-"
         lines.append([cell[name] for name in head])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

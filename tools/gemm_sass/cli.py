@@ -24,7 +24,8 @@ multiply, the one that multiplies most.
   registers     of a thread
   loop          instructions of the hot loop
   math          of these, those that multiply and add
-  share         math / loop: no kernel gets more of the peak, since each instruction takes a slot
+  share         math / loop: where an FFMA takes one issue slot, which is so from 8.6 on, no kernel
+                gets more of the peak
   one-bank      FFMA whose three sources are registers of one parity, that is in one bank
   conflicts     those that still are without what the reuse cache serves
   LDS.32 64 128 loads from shared memory by width in bits; /math: all, per multiply-add

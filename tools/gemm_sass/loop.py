@@ -1,9 +1,10 @@
 """The hot loop of a kernel in figures: what its instructions are, and what holds them up.
 
-A scheduler issues one instruction a clock, so that each one which does not multiply costs the time
-of one that does: hence the share of multiply-adds. Registers lie in two banks, even and odd. An
-FFMA whose three sources are of one parity takes a clock longer, unless the reuse cache, which keeps
-what the instruction before read in the same slot, serves one of them.
+A scheduler issues one instruction a clock. From compute capability 8.6 on an FFMA takes just one
+of these slots, so that every other instruction costs the time of one: hence the share of
+multiply-adds. Registers lie in two banks, even and odd. An FFMA whose three sources are of one
+parity is thought to take a clock longer, unless the reuse cache, which keeps what the instruction
+before read in the same slot, serves one of them.
 """
 
 import statistics

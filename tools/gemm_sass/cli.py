@@ -1,0 +1,143 @@
+"""The command tools/sass."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from gemm_report.document import InputError
+from gemm_report.terminal import printable, printable_output
+
+from gemm_sass import held, show
+from gemm_sass.loop import figures
+from gemm_sass.objects import Named, matching, named_kernels, objects_of
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "kernels" / "sass.json"
+BAD_INPUT = 2
+
+EPILOG = """\
+Each line is a kernel on an architecture, and tells of its hot loop: of the innermost loops that
+multiply, the one that multiplies most.
+  registers     of a thread
+  loop          instructions of the hot loop
+  math          of these, those that multiply and add
+  share         math / loop: where an FFMA takes one issue slot, which is so from 8.6 on, no kernel
+                gets more of the peak
+  one-bank      FFMA whose three sources are registers of one parity, that is in one bank
+  conflicts     those that still are without what the reuse cache serves
+  LDS.32 64 128 loads from shared memory by width in bits; /math: all, per multiply-add
+  LDGSTS TMA STS  copies to shared memory: cp.async, TMA, by registers
+  BAR SYNCS     barriers and mbarriers
+  use shortest  instructions from an LDS to the first that reads what it loads: median, least
+  stalls        the sum of the clocks that the compiler lets pass after each instruction
+  LDL STL       spills, and arrays in local memory, in the whole kernel
+
+examples:
+  tools/sass                              every kernel of the build, on every architecture
+  tools/sass AsyncCopy                    those with that in their source or function
+  tools/sass 'WarpTiling<128, 128, 16' -a sm_90a
+  tools/sass AsyncCopy -a sm_90a --listing | less
+  tools/sass --file attempt.cubin         of another file: an object, a program or a cubin
+  tools/sass Rasterized --markdown        for kernels/simt/NOTES.md
+  tools/sass --write                      renew the figures that kernels/sass_test.py holds
+  tools/sass AsyncCopy -a sm_90a --write  and hold those of this kernel from now on
+
+GEMM_BENCH_BUILD=DIR (default build/release) is the build, relative to the project.
+
+exit codes:
+  0  done
+  2  bad input or usage, or nothing of that name: one line on standard error
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"sass: {printable(message)}: see tools/sass --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tools/sass",
+        description="Decodes the machine code of kernels, without the tools of the CUDA toolkit.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", metavar="NAME", help="part of a kernel's name")
+    parser.add_argument(
+        "-a", "--architecture", action="append", metavar="SM", help="only this one, as sm_90a"
+    )
+    parser.add_argument(
+        "--file", type=Path, action="append", metavar="FILE", help="instead of the build's objects"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="all figures, with all opcodes")
+    form.add_argument("--markdown", action="store_true", help="a table for a page")
+    form.add_argument("--listing", action="store_true", help="the instructions themselves")
+    form.add_argument("--write", action="store_true", help=f"put figures into {TABLE.name}")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; the exit code."""
+    with printable_output():
+        try:
+            print(run(_parser().parse_args(arguments)), flush=True)
+            return 0
+        except InputError as error:
+            print(f"sass: {error}", file=sys.stderr)
+        except BrokenPipeError:
+            # Else Python tries again when it ends, and complains in its own words.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except OSError as error:
+            print(f"sass: {error.filename}: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def run(options: argparse.Namespace) -> str:
+    """What the command prints."""
+    kernels = chosen(options)
+    if options.listing:
+        return "\n\n".join(map(show.listing, kernels))
+    rows = [(one, figures(one.kernel)) for one in kernels]
+    if options.write:
+        before = held.read(TABLE) if TABLE.exists() else {}
+        built = held.entries(rows)
+        after = before | built if options.name else held.renewed(before, built)
+        held.write(TABLE, after)
+        changed = sum(before.get(key) != value for key, value in after.items())
+        return f"{TABLE}: {changed} of {len(after)} entries are new or changed"
+    if options.json:
+        return show.as_json(rows)
+    return show.markdown(rows) if options.markdown else show.table(rows)
+
+
+def chosen(options: argparse.Namespace) -> list[Named]:
+    """The kernels that the options name."""
+    if options.write and options.file:
+        raise InputError("--write is for the kernels of the build: leave out --file")
+    if options.write and options.architecture and not options.name:
+        raise InputError("--write renews the whole table: leave out -a, or name kernels to add")
+    build = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
+    files = options.file or objects_of(build)
+    if not files:
+        raise InputError(f"{build}: holds no objects of kernels: build them, or give --file")
+    found = matching(named_kernels(files), options.name)
+    architectures = sorted({one.kernel.architecture for one in found})
+    if options.architecture:
+        found = [one for one in found if one.kernel.architecture in options.architecture]
+    if not found:
+        wanted = " or ".join(options.name) or "any kernel"
+        raise InputError(
+            f"{wanted}: is built for {', '.join(architectures)}: give one of these"
+            if architectures
+            else f"{wanted}: no kernel has that in its name: tools/sass lists them"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

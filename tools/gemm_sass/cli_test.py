@@ -1,0 +1,147 @@
+"""tools/sass as a person meets it, with a build whose machine code was made by hand."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gemm_sass.assembler import EXIT, branch, cubin, elf, fat, ffma, image, lds
+
+ROOT = Path(__file__).parents[2]
+LOOP = [lds(0, 20), ffma(8, 0, 2, 4), ffma(9, 0, 1, 9, stall=2), branch(3, 0, guard=1), EXIT]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with the tool and the report, and a build of two kernels."""
+    for name in ("tools", "report"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for source, symbols in (("tiled", ["_Z5tiledILi16EEvv"]), ("async_copy", ["_Z4copyv"])):
+        kernels = dict.fromkeys(symbols, LOOP)
+        images = [image(cubin(kernels, "sm_90a"))]
+        path = tmp_path / "build/release/kernels/CMakeFiles/kernels.dir/simt" / f"{source}.cu.o"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(elf([("", b""), (".nv_fatbin", fat(images))]))
+    (tmp_path / "kernels").mkdir()
+    return tmp_path
+
+
+def sass(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "GEMM_BENCH_BUILD"}
+    return subprocess.run(
+        [project / "tools" / "sass", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+
+
+def printed(project: Path, *arguments: str) -> str:
+    done = sass(project, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_a_table_of_the_kernels_of_the_build(project: Path) -> None:
+    head, *lines = printed(project).splitlines()
+    assert lines[0::2] == ["simt/async_copy: copy", "simt/tiled: tiled<16>"]
+    numbers = lines[1].replace(" FFMA", "").replace(" %", "").split()[1:]
+    cell = dict(zip(head.split(), numbers, strict=True))
+    wanted = {"registers": "168", "loop": "4", "math": "2", "share": "50.0", "one-bank": "50.0"}
+    wanted |= {"conflicts": "50.0", "128": "1", "LDS.32": "0", "/math": "0.500"}
+    wanted |= {"use": "1", "shortest": "1", "stalls": "5", "LDL": "0", "STL": "0"}
+    assert cell == cell | wanted
+
+
+def test_a_name_chooses(project: Path) -> None:
+    assert "tiled" not in printed(project, "AsyncCopy")
+    assert len(printed(project, "AsyncCopy", "tiled<16>", "-a", "sm_90a").splitlines()) == 5
+
+
+def test_json_has_all_figures(project: Path) -> None:
+    first, second = json.loads(printed(project, "--json"))
+    assert (first["source"], first["function"]) == ("simt/async_copy", "copy")
+    assert (second["architecture"], second["compiler"]) == ("sm_90a", "13.0")
+    assert first["opcodes"] == {"FFMA": 2, "LDS": 1, "BRA": 1}
+    assert (first["share"], first["loads"], first["conflicts"]) == (0.5, {"128": 1}, 1)
+
+
+def test_markdown_is_a_table(project: Path) -> None:
+    lines = printed(project, "--markdown").splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    assert lines[2].startswith("| `copy` | sm_90a | 168 | 4 | 2 FFMA | 50.0 % |")
+
+
+def test_the_listing_shows_registers_and_marks(project: Path) -> None:
+    lines = printed(project, "copy", "--listing").splitlines()
+    assert lines[1:] == [
+        "     0 |   1       LDS.128 R0, [R20]",
+        "    10 |!  1       FFMA R8, R0, R2, R4",
+        "    20 |   2       FFMA R9, R0, R1, R9",
+        "    30 |   1 @P1   BRA 0",
+        "    40     1       EXIT",
+    ]
+
+
+def test_another_file_takes_the_place_of_the_build(project: Path) -> None:
+    path = project / "attempt.cubin"
+    path.write_bytes(cubin({"attempt": LOOP}, "sm_80"))
+    out = printed(project, "--file", str(path))
+    assert "attempt.cubin: attempt" in out and "simt" not in out
+
+
+def test_figures_are_held_from_when_a_kernel_is_named(project: Path) -> None:
+    table = project / "kernels" / "sass.json"
+    assert "1 of 1 entries" in printed(project, "tiled", "--write")
+    entry = json.loads(table.read_text())["simt/tiled"]["tiled<16>"]["sm_90a"]
+    assert (entry["instructions"], entry["multiply_adds"], entry["conflicts"]) == (4, 2, 1)
+    table.write_text(table.read_text().replace('"conflicts": 1', '"conflicts": 0'))
+    assert "1 of 1 entries" in printed(project, "--write")
+    assert "0 of 1 entries" in printed(project, "--write")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nothing"], "nothing: no kernel has that in its name"),
+        (["-a", "sm_75"], "any kernel: is built for sm_90a"),
+        (["--json", "--listing"], "not allowed with"),
+        (["--all"], "unrecognized arguments: --all"),
+        (["--file", "none.o"], "none.o: no such file"),
+        (["--file", "tools/sass"], "is no cubin or object of nvcc"),
+        (["--file", "tools/sass", "--write"], "leave out --file"),
+        (["--write", "-a", "sm_90a"], "leave out -a"),
+    ],
+)
+def test_bad_input_gets_one_line(project: Path, arguments: list[str], expected: str) -> None:
+    paths = [str(project / each) if each.startswith("tools/") else each for each in arguments]
+    done = sass(project, *paths)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
+
+
+def test_without_a_build_it_says_what_to_do(project: Path) -> None:
+    shutil.rmtree(project / "build")
+    done = sass(project)
+    assert done.returncode == 2
+    assert "build/release: holds no objects of kernels: build them" in done.stderr
+
+
+def test_a_kernel_that_is_held_and_gone_is_told_of(project: Path) -> None:
+    printed(project, "--write", "tiled")
+    (project / "build/release/kernels/CMakeFiles/kernels.dir/simt/tiled.cu.o").unlink()
+    done = sass(project, "--write")
+    assert done.returncode == 2
+    assert "simt/tiled has no tiled<16> any more" in done.stderr
+
+
+def test_help_has_examples_and_exit_codes(project: Path) -> None:
+    out = printed(project, "--help")
+    assert "examples:" in out and "exit codes:" in out

@@ -1,0 +1,112 @@
+"""The figures that the code of a kernel shall not fall behind: kernels/sass.json.
+
+A test compares every build with them. Each is of one release of ptxas, since another orders
+instructions and allocates registers differently: then it is for a person to look and to renew them.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from gemm_report.document import InputError, Kind, Object, read_json
+from gemm_report.whole_file import whole_file
+
+from gemm_sass.loop import Figures
+from gemm_sass.objects import Named
+
+KIND = Kind("table of held figures", "tools/sass --write")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What of a kernel's figures must not get worse."""
+
+    compiler: str  # the release of ptxas that they are of
+    multiply_adds: int  # in the hot loop
+    instructions: int
+    conflicts: int  # FFMA that wait for a bank of registers
+    narrow_loads: int  # LDS of less than 128 bits
+    local: int  # LDL and STL in the whole kernel
+
+    @classmethod
+    def of(cls, compiler: str, has: Figures) -> "Held":
+        """The part of the figures that is held."""
+        local = has.local_loads + has.local_stores
+        of_loop = (has.multiply_adds, has.instructions, has.conflicts, has.narrow_loads)
+        return cls(compiler, *of_loop, local)
+
+    def worse_than(self, then: "Held") -> list[str]:
+        """In what it got worse. A loop may be unrolled otherwise: its counts are shares."""
+        if then.multiply_adds and not self.multiply_adds:
+            return ["there is no hot loop any more"]
+        worse = [
+            f"{now} {what} for {self.multiply_adds} multiply-adds of the hot loop, "
+            f"there were {before} for {then.multiply_adds}"
+            for what, now, before in (
+                ("instructions", self.instructions, then.instructions),
+                ("FFMA that wait for a bank of registers", self.conflicts, then.conflicts),
+                ("LDS of less than 128 bits", self.narrow_loads, then.narrow_loads),
+            )
+            if now * then.multiply_adds > before * self.multiply_adds
+        ]
+        if self.local > then.local:
+            worse.append(f"{self.local} LDL and STL in the kernel, there were {then.local}")
+        return worse
+
+
+Table = dict[tuple[str, str, str], Held]  # by source, function and architecture
+
+
+def read(path: Path) -> Table:
+    """The table in a file; InputError where it is none."""
+    whole = read_json(path, KIND)
+    if not isinstance(whole, dict):
+        raise InputError(f"{path}: is no {KIND.name}: {KIND.advice}")
+    found: Table = {}
+    root = Object(path, KIND, "$", whole)
+    for source in whole:
+        for function in (functions := root.child(source)).values:
+            for architecture in (architectures := functions.child(function)).values:
+                entry = architectures.child(architecture)
+                counts = {
+                    each.name: int(entry.nonnegative(each.name))
+                    for each in fields(Held)
+                    if each.type is int
+                }
+                compiler = entry.take("compiler", str)
+                found[source, function, architecture] = Held(compiler, **counts)
+    return found
+
+
+def write(path: Path, table: Table) -> None:
+    """Puts the table into a file, a line for each architecture."""
+    nested: dict[str, dict[str, dict[str, object]]] = {}
+    for (source, function, architecture), held in sorted(table.items()):
+        nested.setdefault(source, {}).setdefault(function, {})[architecture] = asdict(held)
+    text = json.dumps(nested, indent=2)
+    text = re.sub(r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{_on_one_line(it[1])}}}", text)
+    with whole_file(path) as part:
+        part.write_text(text + "\n", encoding="utf-8")
+
+
+def _on_one_line(text: str) -> str:
+    return re.sub(r"\s*\n\s*", " ", text)
+
+
+def entries(built: Sequence[tuple[Named, Figures]]) -> Table:
+    """What the table would have of these kernels."""
+    return {
+        (one.source, one.function, one.kernel.architecture): Held.of(one.kernel.compiler, has)
+        for one, has in built
+    }
+
+
+def renewed(table: Table, built: Table) -> Table:
+    """The table with the figures of a build, as far as that has what the table holds."""
+    missing = {key[:2] for key in table} - {key[:2] for key in built}
+    if missing:
+        source, function = min(missing)
+        raise InputError(f"{source} has no {function} any more: take it out of the table")
+    return table | {key: built[key] for key in table.keys() & built.keys()}

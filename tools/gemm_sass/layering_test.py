@@ -1,0 +1,22 @@
+"""What the package may know: the standard library, gemm_report and itself."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from gemm_report.layering_test import imported
+
+PACKAGE = Path(__file__).parent
+SOURCES = [path for path in sorted(PACKAGE.glob("*.py")) if not path.stem.endswith("_test")]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_imports_nothing_else(path: Path) -> None:
+    allowed = {*sys.stdlib_module_names, "gemm_report", "gemm_sass"}
+    assert imported(path.read_text(encoding="utf-8")) <= allowed
+
+
+def test_only_tests_assemble() -> None:
+    assert len(SOURCES) > 5
+    for path in SOURCES:
+        assert "gemm_sass.assembler" not in path.read_text(encoding="utf-8")

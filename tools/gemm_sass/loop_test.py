@@ -1,0 +1,209 @@
+"""Figures of machine code that was made for them: each may be wrong in one way only."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gemm_sass.assembler import EXIT, branch, code_of, ffma, lds, made, other
+from gemm_sass.cubin import Kernel
+from gemm_sass.instruction import RZ, Instruction
+from gemm_sass.loop import Figures, figures, first_use, hot_loop, natural_loops
+
+CLEAN = ffma(8, 0, 1, 8)  # of two banks
+
+
+def of(instructions: Sequence[int], architecture: str = "sm_90a") -> Figures:
+    return figures(Kernel("k", architecture, "13.0", 64, code_of(instructions)))
+
+
+def loop_of(*body: int) -> list[int]:
+    """A kernel that is a loop of these and a branch, and then ends."""
+    return [*body, branch(len(body), 0, guard=1), EXIT]
+
+
+def decoded(instructions: Sequence[int]) -> list[Instruction]:
+    return [Instruction(bits) for bits in instructions]
+
+
+# --- Shares and banks ----------------------------------------------------------------------------
+
+
+def test_the_share_is_of_all_instructions_of_the_loop() -> None:
+    has = of(loop_of(CLEAN, CLEAN, CLEAN, other("IADD3", 2, 2, 2)))
+    assert (has.kind, has.instructions, has.multiply_adds, has.share) == ("FFMA", 5, 3, 0.6)
+    assert has.opcodes == {"FFMA": 3, "IADD3": 1, "BRA": 1}
+
+
+@pytest.mark.parametrize(
+    ("sources", "one_bank"),
+    [
+        ((0, 2, 4), True),
+        ((1, 3, 5), True),
+        ((0, 2, 5), False),
+        ((1, 2, 5), False),
+        ((1, 2, 4), False),
+        ((0, 2, RZ), False),
+        ((1, 3, RZ), False),
+        ((0, 0, 4), False),
+        ((RZ, 1, 3), False),
+    ],
+)
+def test_three_registers_of_one_parity_are_of_one_bank(
+    sources: tuple[int, int, int], one_bank: bool
+) -> None:
+    has = of(loop_of(ffma(9, *sources)))
+    assert (has.one_bank, has.conflicts) == (one_bank, one_bank)
+
+
+@pytest.mark.parametrize("slot", [0, 1, 2])
+def test_the_reuse_cache_serves_the_same_register_in_the_same_slot(slot: int) -> None:
+    before = [11, 13, 15]
+    before[slot] = (0, 2, 4)[slot]
+
+    def conflicts(*first: int) -> int:
+        return of(loop_of(*first, ffma(9, 0, 2, 4))).conflicts
+
+    assert conflicts(ffma(7, *before, keep=[slot])) == 0
+    assert conflicts(ffma(7, *before)) == 1, "without the flag nothing is kept"
+    assert conflicts(ffma(7, *before, keep=[(slot + 1) % 3])) == 1, "the flag of another slot"
+    swapped = before[-1:] + before[:-1]
+    assert conflicts(ffma(7, *swapped, keep=[0, 1, 2])) == 1, "kept for another slot"
+    assert conflicts(ffma(7, *before, keep=[slot]), other()) == 1, "not longer than one instruction"
+
+
+# --- Which loop ----------------------------------------------------------------------------------
+
+
+def test_the_loop_with_most_of_the_products_is_the_hot_one() -> None:
+    code = [
+        *[CLEAN, branch(1, 0, guard=1)],
+        *[CLEAN, CLEAN, branch(4, 2, guard=1)],
+        *[CLEAN, other(), other(), other(), branch(9, 5, guard=1)],
+        EXIT,
+    ]
+    assert hot_loop(decoded(code), 90) == ("FFMA", [2, 3, 4])
+
+
+def test_the_innermost_loop_is_the_hot_one_though_the_outer_has_more() -> None:
+    code = [CLEAN, CLEAN, CLEAN, branch(3, 2, guard=1), CLEAN, branch(5, 0, guard=1), EXIT]
+    assert hot_loop(decoded(code), 90) == ("FFMA", [2, 3])
+
+
+@pytest.mark.parametrize(("straight", "hot"), [(7, "inner"), (8, "outer")])
+def test_an_inner_loop_for_the_rest_of_an_unrolled_one_is_not_hot(straight: int, hot: str) -> None:
+    rest = [CLEAN, branch(straight + 1, straight, guard=1)]
+    code = [*[CLEAN] * straight, *rest, branch(straight + 2, 0, guard=1), EXIT]
+    assert hot_loop(decoded(code), 90)[1][0] == (straight if hot == "inner" else 0)
+
+
+def test_a_loop_that_waits_inside_does_not_hide_the_one_that_multiplies() -> None:
+    code = [other(), branch(1, 0, guard=1), CLEAN, branch(3, 0, guard=2), EXIT]
+    assert hot_loop(decoded(code), 90) == ("FFMA", [0, 1, 2, 3])
+
+
+def test_what_was_put_behind_the_end_belongs_to_the_loop_and_makes_none() -> None:
+    # 1 leaves for 5 where it has to wait; from there one comes back to 2, across the epilogue.
+    code = [
+        *[CLEAN, branch(1, 5, guard=1), CLEAN, branch(3, 0, guard=2)],
+        EXIT,
+        *[other("SYNCS"), branch(6, 2)],
+    ]
+    assert natural_loops(decoded(code), 90) == {frozenset({0, 1, 2, 3, 5, 6})}
+
+
+def test_a_branch_back_into_the_middle_of_straight_code_is_no_loop() -> None:
+    code = [branch(0, 3, guard=1), CLEAN, EXIT, other(), branch(4, 1)]
+    assert natural_loops(decoded(code), 90) == set()
+    assert of(code).instructions == 0
+
+
+def test_jumps_by_register_may_enter_anywhere() -> None:
+    code = [made("BRX", 4), CLEAN, branch(2, 1, guard=1), EXIT]
+    assert hot_loop(decoded(code), 90) == ("FFMA", [1, 2])
+
+
+def test_branches_of_sm_75_are_read_as_such() -> None:
+    code = [CLEAN, branch(1, 0, guard=1, generation=75), EXIT]
+    assert of(code, "sm_75").instructions == 2
+
+
+@pytest.mark.parametrize("name", ["HMMA", "IMMA", "DFMA", "HFMA2.MMA", "IMAD"])
+def test_other_kinds_of_products_count_too(name: str) -> None:
+    has = of(loop_of(other(name, 8, 0, 1, 8), other()))
+    assert (has.kind, has.multiply_adds) == (name.removesuffix(".MMA"), 1)
+
+
+def test_tensor_cores_come_before_ffma_and_that_before_integers() -> None:
+    both = loop_of(CLEAN, CLEAN, other("IMAD", 1, 2, 3, 4))
+    assert of(both).kind == "FFMA"
+    assert of(loop_of(CLEAN, CLEAN, other("HMMA", 8, 0, 1, 8))).kind == "HMMA"
+
+
+def test_a_move_is_no_product() -> None:
+    assert of(loop_of(other("IMAD", 8, RZ, RZ, 3))).kind == ""
+    assert of(loop_of(other("IMAD", 8, 1, 2, 3), other("IMAD", 8, RZ, RZ, 3))).multiply_adds == 1
+
+
+def test_a_kernel_without_a_loop_has_no_figures_of_one() -> None:
+    has = of([CLEAN, EXIT])
+    assert (has.kind, has.instructions, has.share, has.registers) == ("", 0, 0.0, 64)
+    assert of([]) == Figures(64, 0, 0)
+
+
+# --- Loads, spills, stalls -----------------------------------------------------------------------
+
+
+def test_loads_are_counted_by_width() -> None:
+    has = of(loop_of(CLEAN, *(lds(4, 2, width) for width in (8, 32, 32, 64, 128))))
+    assert has.loads == {8: 1, 32: 2, 64: 1, 128: 1}
+    assert has.narrow_loads == 4
+
+
+def test_a_load_that_never_runs_is_an_instruction_and_no_load() -> None:
+    has = of(loop_of(CLEAN, lds(RZ, RZ, 32, guard=15)))
+    assert (has.loads, has.count("LDS"), has.instructions) == ({}, 1, 3)
+    assert first_use(decoded([lds(4, 2, guard=15), ffma(20, 4, 21, 22)]), 0) is None
+
+
+def test_spills_are_counted_outside_the_loop_too() -> None:
+    code = [*loop_of(CLEAN, other("LDL", 3, 1)), other("STL", a=1, b=3), other("STL", a=1, b=3)]
+    has = of(code)
+    assert (has.local_loads, has.local_stores) == (1, 2)
+
+
+def test_stalls_add_up_over_the_loop_alone() -> None:
+    code = [ffma(8, 0, 1, 8, stall=15), ffma(8, 0, 1, 8, stall=3), ffma(8, 0, 1, 8, stall=4)]
+    assert of([*code, branch(3, 1, guard=1), EXIT]).stalls == 3 + 4 + 1
+
+
+@pytest.mark.parametrize("loaded", [4, 5, 6, 7])
+def test_the_first_use_is_that_of_any_register_that_was_loaded(loaded: int) -> None:
+    body = decoded([lds(4, 2), other(), CLEAN, ffma(20, 21, loaded, 22), ffma(20, 4, 5, 6)])
+    assert first_use(body, 0) == 3
+
+
+def test_a_narrow_load_has_fewer_registers() -> None:
+    body = decoded([lds(4, 2, 64), ffma(20, 21, 6, 22), ffma(20, 21, 5, 22)])
+    assert first_use(body, 0) == 2
+
+
+def test_the_first_use_may_come_in_the_next_round() -> None:
+    body = decoded([CLEAN, ffma(20, 4, 21, 22), lds(4, 2), other()])
+    assert first_use(body, 2) == 3
+    assert first_use(decoded([CLEAN, lds(4, 2)]), 1) is None
+
+
+def test_operands_of_several_registers_are_read_as_a_whole() -> None:
+    body = decoded([lds(7, 2, 32), other("HMMA", 8, 4, 16, 12)])
+    assert first_use(body, 0) == 1, "R4 to R7 are a fragment of A"
+    body = decoded([lds(7, 2, 32), made("STS", 1, a=(24, 8, 2), b=(32, 8, 4), w=(73, 3, 6))])
+    assert first_use(body, 0) == 1, "128 bits are stored"
+    body = decoded([lds(7, 2, 32), made("STS", 1, a=(24, 8, 2), b=(32, 8, 4), w=(73, 3, 5))])
+    assert first_use(body, 0) is None
+
+
+def test_median_and_shortest_use() -> None:
+    body = [lds(4, 2), lds(12, 2), lds(16, 2), ffma(30, 16, 31, 33), ffma(30, 4, 31, 33)]
+    has = of(loop_of(*body, other(), ffma(30, 12, 31, 33)))
+    assert (has.median_use, has.shortest_use) == (4, 1)
+    assert (of(loop_of(CLEAN)).median_use, of(loop_of(CLEAN)).shortest_use) == (None, None)

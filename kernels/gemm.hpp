@@ -99,6 +99,10 @@ struct Kernel {
   // May be null: no model.
   std::function<Traffic(const Problem&, const Device&)> traffic;
 
+  // Seconds of one launch by a model of the kernel, whose constants are measured; null: nothing to
+  // choose it by. Kernels that choose among others (Best) ask it.
+  std::function<double(const Problem&, const Device&)> estimate;
+
   // Untimed, once for each operand set: plans, handles, tensor maps and workspaces are made here
   // and live as long as the Launch does. Throws std::exception if that fails.
   std::function<Launch(const Problem&, const Device&, const Operands&)> prepare;

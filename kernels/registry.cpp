@@ -131,6 +131,10 @@ TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source
     chosen.traffic = [pick](const Problem& p, const Device& device) {
       return pick(p, device)->traffic(p, device);
     };
+  if (chosen.estimate)
+    chosen.estimate = [pick](const Problem& p, const Device& device) {
+      return pick(p, device)->estimate(p, device);
+    };
   chosen.prepare = [pick](const Problem& p, const Device& device, const Operands& o) {
     return pick(p, device)->prepare(p, device, o);
   };

@@ -7,6 +7,7 @@
 #include "kernels/simt/tile_grid.cuh"
 #include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
+#include "kernels/simt/wave_estimate.hpp"
 
 namespace gemm::simt {
 namespace {
@@ -66,6 +67,10 @@ Kernel point() {
       .traffic =
           [](const Problem& p, const Device&) {
             return tile_traffic(p, Aligned::kBM, Aligned::kBN, Aligned::kBK, Aligned::kWavefronts);
+          },
+      .estimate =
+          [](const Problem& p, const Device& device) {
+            return wave_estimate(p, device, {Aligned::kBM, Aligned::kBN, 3, 365e9, 310e9});
           },
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {

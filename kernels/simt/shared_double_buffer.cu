@@ -4,6 +4,7 @@
 // is as far as one gets before compute capability 8.0.
 #include "kernels/registry.hpp"
 #include "kernels/simt/warp_tile.cuh"
+#include "kernels/simt/wave_estimate.hpp"
 
 namespace gemm::simt {
 namespace {
@@ -53,6 +54,10 @@ const Registration registration{{
     .rung = 28,
     .precisions = {Precision::f32},
     .traffic = Tiling::traffic,
+    .estimate =
+        [](const Problem& p, const Device& device) {
+          return wave_estimate(p, device, {64, 128, 3, 344e9, 290e9});
+        },
     .prepare =
         [](const Problem& p, const Device&, const Operands& o) {
           return tile_launch<float, Tiling::Grid>(

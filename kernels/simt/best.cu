@@ -1,0 +1,56 @@
+// The fastest kernel of this folder for a problem, by the kernels' own models of their time: tiles
+// and waves, bytes and measured rates, and no table of sizes. What it chose is what it runs: the
+// record names the kernels of the GPU.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device) {
+  const auto has = [](const auto& list, auto value) {
+    return std::ranges::find(list, value) != list.end();
+  };
+  return kernel.estimate && kernel.family == "simt" && !kernel.variant &&
+         has(kernel.precisions, p.precision) && has(kernel.layouts, p.layout) &&
+         !(kernel.unsupported && kernel.unsupported(p, device));
+}
+
+// Null if there is none.
+const RegisteredKernel* pick(const Problem& p, const Device& device) {
+  const RegisteredKernel* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const RegisteredKernel& kernel : registry()) {
+    if (!runs(kernel, p, device)) continue;
+    const double seconds = kernel.estimate(p, device);
+    if (seconds >= least) continue;
+    least = seconds;
+    best = &kernel;
+  }
+  return best;
+}
+
+const Registration registration({
+    .name = "Best",
+    .idea = "Of all kernels on CUDA cores the one whose model of its time promises most.",
+    .source = "NOTES.md: waves, measured rates of tiles, bytes",
+    .rung = 39,
+    .precisions = {Precision::f32},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
+      if (pick(p, device) != nullptr) return std::nullopt;
+      return "no kernel with a model of its time runs this layout on this device";
+    },
+    .traffic = [](const Problem& p,
+                  const Device& device) { return pick(p, device)->traffic(p, device); },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      return pick(p, device)->prepare(p, device, o);
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

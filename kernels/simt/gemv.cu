@@ -80,10 +80,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     const int rows = static_cast<int>(min(std::int64_t{kBM}, p.m - row0));
     const int columns = static_cast<int>(min(std::int64_t{kVectors}, p.n - column0));
     const std::int64_t first = piece.first_step * kBK;
-    const int steps = static_cast<int>(piece.steps);
-    int to_copy = steps;
-    const int last_depth =
-        static_cast<int>(min(p.k - first - (steps - 1) * std::int64_t{kBK}, std::int64_t{kBK}));
+    int to_copy = piece.steps;
+    const int last_depth = static_cast<int>(
+        min(p.k - first - (piece.steps - 1) * std::int64_t{kBK}, std::int64_t{kBK}));
     SliceCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
     SliceCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
         p.y.from(first, column0).transposed());
@@ -101,12 +100,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       Ring::commit();
     }
     float sums[Tile::kSums] = {};
-    int reads = 0, writes = Ring::kDepth - 1;
+    int reads = 0;
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
+    for (int step = 0; step < piece.steps; ++step) {
       Ring::wait();
       __syncthreads();  // the step has arrived, and nobody reads the one before it any more
-      if (to_copy > 0) copy(writes);
+      if (to_copy > 0) copy(Ring::previous(reads));
       Ring::commit();
       const float* xs = shared + reads * Tile::kStage + warp * kBK + 4 * lane;
       const float* ys = shared + reads * Tile::kStage + kBM * kBK + 4 * lane;
@@ -125,7 +124,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
           for (int i = 0; i < kRows; ++i) sums[i * kVectors + j] += x_rows[i][k] * vector[k];
       }
       reads = Ring::next(reads);
-      writes = Ring::next(writes);
     }
     const int mine = add_over_lanes<Tile::kSums>(sums);
     constexpr int kEnd = Tile::kSums > 32 ? Tile::kSums / 32 : 1;

@@ -123,6 +123,7 @@ struct CopyRing {
 #endif
   }
   static __device__ int next(int stage) { return stage + 1 == kDepth ? 0 : stage + 1; }
+  static __device__ int previous(int stage) { return stage == 0 ? kDepth - 1 : stage - 1; }
 };
 
 // Stages that the ring has on a device.

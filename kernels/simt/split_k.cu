@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     const std::int64_t first = piece.first_step * stride + slice * kBK;
     const std::int64_t left = p.k - first;
     const int steps =
-        left > 0 ? static_cast<int>(min(piece.steps, (left + stride - 1) / stride)) : 0;
+        left > 0 ? static_cast<int>(min(std::int64_t{piece.steps}, (left + stride - 1) / stride))
+                 : 0;
     int to_copy = steps;
     const int last_depth =
         static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
@@ -125,12 +126,12 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       Ring::commit();
     }
     float sum[kRows][kColumns] = {};
-    int reads = 0, writes = Ring::kDepth - 1;
+    int reads = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       Ring::wait();
       synchronize();  // the step has arrived, and nobody reads the one before it any more
-      if (to_copy > 0) copy(writes);
+      if (to_copy > 0) copy(Ring::previous(reads));
       Ring::commit();
       const float* xs = ring + reads * Tile::kStage + row * kXPitch + 4 * Tile::deep(lane);
       const float* ys =
@@ -159,7 +160,6 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
         }
       }
       reads = Ring::next(reads);
-      writes = Ring::next(writes);
     }
     __syncthreads();  // all rings are free
     float* found = shared + (slice * Tile::kDeep + Tile::deep(lane)) * kBM * kBN;

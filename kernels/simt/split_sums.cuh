@@ -33,8 +33,8 @@ inline SplitProblem split_problem(const Problem& p, const Operands& o, bool turn
 
 // What a block does of one tile.
 struct SplitPiece {
-  std::int64_t tile, first_step, steps;
-  std::int64_t index;  // among the pieces of this tile
+  std::int64_t tile, first_step;
+  int steps;
 };
 
 // The steps of all tiles in one line, and who takes what of it.
@@ -48,14 +48,18 @@ struct SplitShares {
   __device__ std::int64_t block_of(std::int64_t step) const {
     return ((step + 1) * blocks - 1) / (tiles * tile_steps);
   }
+  // Of this block's piece among all of a tile.
+  __device__ std::int64_t index_in(std::int64_t tile) const {
+    return blockIdx.x - block_of(tile * tile_steps);
+  }
   // Calls f with each piece of this block.
   template <typename F>
   __device__ void for_each_piece(F&& f) const {
     const std::int64_t end = begin(blockIdx.x + 1);
     for (std::int64_t at = begin(blockIdx.x); at < end;) {
       const std::int64_t tile = at / tile_steps, first = at - tile * tile_steps;
-      const std::int64_t steps = min(end - at, tile_steps - first);
-      f(SplitPiece{tile, first, steps, blockIdx.x - block_of(tile * tile_steps)});
+      const int steps = static_cast<int>(min(end - at, tile_steps - first));
+      f(SplitPiece{tile, first, steps});
       at += steps;
     }
   }
@@ -84,7 +88,7 @@ __device__ void add_slices(const SplitProblem& p, const SplitShares& shares,
                            const SplitPiece& piece, const float* found, int slices) {
   constexpr int kAll = kRows * kColumns;
   static_assert(kAll % 4 == 0);
-  float* mine = shares.sums + (piece.index * shares.tiles + piece.tile) * kAll;
+  float* mine = shares.sums + (shares.index_in(piece.tile) * shares.tiles + piece.tile) * kAll;
 #pragma unroll 1
   for (int i = 4 * threadIdx.x; i < kAll; i += 4 * blockDim.x) {
     float4 sums = *reinterpret_cast<const float4*>(found + i);

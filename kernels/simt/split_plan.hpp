@@ -35,7 +35,7 @@ struct SplitPlan {
 // All of an H200, by the scans in NOTES.md: what 128 rows more of B cost at m = 1, what is left of
 // a launch at k = 0, of a second tile in one block, and of the launch that adds the pieces.
 inline constexpr double kDramBytesPerSecond = 4.2e12, kL2BytesPerSecond = 7e12;
-inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 2e-6, kAddSeconds = 1.5e-6;
+inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
 inline constexpr double kSmsThatSaturateDram = 0.8;  // of all
 
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
@@ -52,6 +52,8 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
   const std::int64_t slots = std::int64_t{sm_count} * tile.blocks;
 
   const auto seconds = [&](std::int64_t blocks) {
+    plan.blocks = blocks;
+    const double cut = static_cast<double>(plan.pieces());
     const double each = static_cast<double>(pieces(steps, blocks));
     const double together = static_cast<double>(pieces(blocks, sm_count));  // on an SM
     const double multiply = each * 2 * tile.rows * tile.columns * tile.step * together * sm_count /
@@ -63,21 +65,19 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     // A piece that does not end with its tile goes on with the next one.
     const bool whole = plan.tiles % blocks == 0 || blocks % plan.tiles == 0;
     const double tiles = std::max(1.0, each / plan.tile_steps) + (whole ? 0 : 1);
-    const double sums = plan.tiles % blocks == 0
-                            ? 0
-                            : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns *
-                                                static_cast<double>(std::max(blocks, plan.tiles)) /
-                                                kL2BytesPerSecond;
+    const double sums =
+        cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / kL2BytesPerSecond;
     return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds + sums;
   };
   // As many as run at once, or so many for each tile.
+  SplitPlan best;
   const std::int64_t all = std::min(slots, steps);
   for (const std::int64_t blocks : {all, all / plan.tiles * plan.tiles, std::min(plan.tiles, all)})
-    if (blocks > 0 && seconds(blocks) < plan.seconds) {
-      plan.blocks = blocks;
-      plan.seconds = seconds(blocks);
+    if (const double time = blocks > 0 ? seconds(blocks) : best.seconds; time < best.seconds) {
+      best = plan;
+      best.seconds = time;
     }
-  return plan;
+  return best;
 }
 
 }  // namespace gemm::simt

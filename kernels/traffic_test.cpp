@@ -98,6 +98,7 @@ TEST(WarpAccess, PairedLanesLoadBothMatricesInTwoWavefronts) {
   };
   expect_paired(PairedLanes<4>{}, 4);
   expect_paired(PairedLanes<8>{}, 8);
+  expect_paired(PairedLanes<16>{}, 16);
 }
 
 // A square tile of edge b asks for 2 m n k / b elements, which is b / 4 operations for each byte of

@@ -202,9 +202,11 @@ class AsyncTile {
   float sum_[kRows][kColumns] = {};
 };
 
-// What a block may have of shared memory, from compute capability 8.0 on.
+// What a block may have of shared memory, from compute capability 7.5 on.
 inline int shared_memory_limit(const Device& device) {
   switch (device.compute_capability) {
+    case 75:
+      return 64 << 10;
     case 86:
     case 89:
     case 120:

@@ -14,11 +14,17 @@ constexpr int kLanes = 32;  // of a warp
 // the next in one of the two and with the next but one in the other.
 template <int kAcross>
 struct PairedLanes {
-  static_assert(kAcross == 4 || kAcross == 8);
+  static_assert(kAcross == 4 || kAcross == 8 || kAcross == 16);
+  static constexpr int of_16(int lane) { return lane / 4 * 2 + lane % 2; }
   static constexpr int of_8(int lane) { return lane / 8 * 2 + lane % 2; }
   static constexpr int of_4(int lane) { return lane / 2 % 4; }
-  static constexpr int across(int lane) { return kAcross == 8 ? of_8(lane) : of_4(lane); }
-  static constexpr int down(int lane) { return kAcross == 8 ? of_4(lane) : of_8(lane); }
+  static constexpr int of_2(int lane) { return lane / 2 % 2; }
+  static constexpr int across(int lane) {
+    return kAcross == 16 ? of_16(lane) : kAcross == 8 ? of_8(lane) : of_4(lane);
+  }
+  static constexpr int down(int lane) {
+    return kAcross == 16 ? of_2(lane) : kAcross == 8 ? of_4(lane) : of_8(lane);
+  }
 };
 
 // Sectors of 32 bytes in global memory, where the addresses of neighbouring lanes lie `stride`

@@ -1,0 +1,134 @@
+// Slices of an operand on their way into shared memory, in whichever layout the operand lies: by
+// `cp.async` past the registers from compute capability 8.0 on, through them before.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm::simt {
+
+// A matrix whose element (i, j) is first[i * down + j * right]; one of the two steps is 1.
+struct Strided {
+  const float* first;
+  std::int64_t down, right;
+
+  constexpr Strided transposed() const { return {first, right, down}; }
+  __device__ Strided from(std::int64_t row, std::int64_t column) const {
+    return {first + row * down + column * right, down, right};
+  }
+  // Whether its rows are contiguous and begin at multiples of 16 bytes, as the matrix itself does.
+  bool in_16_bytes() const { return right == 1 && down % 4 == 0; }
+};
+
+// kLines x kLength elements, kWidth of them (4, if in_16_bytes, or 1) in one copy, to rows of
+// kPitch floats in shared memory. kThreads neighbouring threads of the block share in it.
+template <int kLines, int kLength, int kPitch, int kThreads, int kWidth>
+class SliceCopy {
+ public:
+  __device__ explicit SliceCopy(const Strided& from) : from_(from) {
+    const int t = threadIdx.x % kThreads;
+    if (kWidth == 4 || from.right == 1)
+      from_.first += t / kChunks * from.down + t % kChunks * kWidth;
+  }
+
+  // Zeros take the place of what lies beyond so many lines and so much of their length.
+  __device__ void copy(float* to, int lines, int length) const {
+    int t = threadIdx.x % kThreads;
+    asm volatile("" : "+r"(t));  // or the addresses of all copies are kept while others multiply
+    if (kWidth == 4 || from_.right == 1)
+      copy_along(t, to, lines, length);
+    else
+      copy_across(t, to, lines, length);
+  }
+  __device__ void advance_right(std::int64_t by) { from_.first += by * from_.right; }
+  __device__ void advance_down(std::int64_t by) { from_.first += by * from_.down; }
+
+ private:
+  static constexpr int kChunks = kLength / kWidth;  // of a line
+  static constexpr int kLinesAtOnce = kThreads > kChunks ? kThreads / kChunks : 1;
+  static constexpr int kParts = kChunks > kThreads ? kChunks / kThreads : 1;
+  static_assert(kThreads % kChunks == 0 || kChunks % kThreads == 0);
+
+  // Neighbouring threads copy neighbours of a line.
+  __device__ void copy_along(int t, float* to, int lines, int length) const {
+    const int line = t / kChunks, at = t % kChunks * kWidth;
+    const float* source = from_.first;
+    to += line * kPitch + at;
+#pragma unroll(kWidth == 4 ? 8 : 4)
+    for (int i = 0; i < kLines; i += kLinesAtOnce) {
+      if (kLines % kLinesAtOnce == 0 || line + i < kLines)
+#pragma unroll
+        for (int part = 0; part < kParts; ++part)
+          copy_chunk(to + i * kPitch + part * kThreads * kWidth, source + part * kThreads * kWidth,
+                     line + i < lines && at + part * kThreads * kWidth < length);
+      source += kLinesAtOnce * from_.down;
+    }
+  }
+  // Neighbours in memory lie across the lines. A warp takes 8 of them, a sector of 32 bytes, from
+  // each of 4 places along the lines: where the pitch is an odd multiple of 4, these are 32
+  // different banks.
+  __device__ void copy_across(int t, float* to, int lines, int length) const {
+    constexpr int kAcross = kLines < 8 ? kLines : 8, kAll = kLines * kLength;
+#pragma unroll 4
+    for (int i = t; i < kAll; i += kThreads) {
+      const int line = i % kAcross + i / (kAcross * kLength) * kAcross;
+      const int at = i / kAcross % kLength;
+      copy_chunk(to + line * kPitch + at, from_.first + line + at * from_.right,
+                 line < lines && at < length);
+    }
+  }
+  static __device__ void copy_chunk(float* to, const float* from, bool inside) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    if constexpr (kWidth == 4)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                   "r"(inside ? 16 : 0)
+                   : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
+                   "r"(inside ? 4 : 0)
+                   : "memory");
+#else
+    if constexpr (kWidth == 4)
+      *reinterpret_cast<float4*>(to) =
+          inside ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
+    else
+      *to = inside ? *from : 0;
+#endif
+  }
+
+  Strided from_;
+};
+
+// A ring of stages in shared memory. Copies that need registers are done when they are issued, so
+// that two stages are enough for them.
+template <int kStages>
+struct CopyRing {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  static constexpr int kDepth = kStages;
+#else
+  static constexpr int kDepth = 2;
+#endif
+
+  static __device__ void commit() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+  }
+  // Until the oldest stage has arrived.
+  static __device__ void wait() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(kDepth - 2) : "memory");
+#endif
+  }
+  static __device__ int next(int stage) { return stage + 1 == kDepth ? 0 : stage + 1; }
+  static __device__ int previous(int stage) { return stage == 0 ? kDepth - 1 : stage - 1; }
+};
+
+// Stages that the ring has on a device.
+inline int stages_on(const Device& device, int stages) {
+  return device.compute_capability >= 80 ? stages : 2;
+}
+
+}  // namespace gemm::simt

@@ -1,0 +1,83 @@
+// Which tile computes a product with few rows or few columns, and over how many blocks its sums
+// along k are spread: what a small model of the time takes to be the fastest.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+namespace gemm::simt {
+
+// A block computes rows x columns of C along `step` of k at a time. So many of them run on an SM at
+// once, which does so many FLOP a second then, copies of 16 bytes given.
+struct SplitTile {
+  int rows, columns, step, blocks;
+  double flop_per_second;
+};
+
+// The steps of all tiles lie in one line, tile by tile, and each block takes an equal piece of it.
+struct SplitPlan {
+  std::int64_t tile_columns = 0, tiles = 0, tile_steps = 0, blocks = 0;
+  double seconds = std::numeric_limits<double>::infinity();  // by the model
+
+  // Of one tile that several blocks work on; 1 where every tile has one block.
+  std::int64_t most_pieces() const {
+    if (tiles % blocks == 0) return 1;
+    return blocks % tiles == 0 ? blocks / tiles : blocks / tiles + 2;
+  }
+  // Of all tiles that several blocks work on.
+  std::int64_t pieces() const {
+    return tiles % blocks == 0 ? 0 : std::min(2 * blocks, blocks + tiles - std::gcd(blocks, tiles));
+  }
+};
+
+// All of an H200, by the scans in NOTES.md: what 128 rows more of B cost at m = 1, what is left of
+// a launch at k = 0, of a second tile in one block, and of the launch that adds the pieces.
+inline constexpr double kDramBytesPerSecond = 4.2e12, kL2BytesPerSecond = 7e12;
+inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
+inline constexpr double kSmsThatSaturateDram = 0.8;  // of all
+
+inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
+                            int sm_count) {
+  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
+    return (whole + piece - 1) / piece;
+  };
+  SplitPlan plan;
+  plan.tile_columns = pieces(n, tile.columns);
+  const std::int64_t tile_rows = pieces(m, tile.rows);
+  plan.tiles = tile_rows * plan.tile_columns;
+  plan.tile_steps = pieces(k, tile.step);
+  const std::int64_t steps = plan.tiles * plan.tile_steps;
+  const std::int64_t slots = std::int64_t{sm_count} * tile.blocks;
+
+  const auto seconds = [&](std::int64_t blocks) {
+    plan.blocks = blocks;
+    const double cut = static_cast<double>(plan.pieces());
+    const double each = static_cast<double>(pieces(steps, blocks));
+    const double together = static_cast<double>(pieces(blocks, sm_count));  // on an SM
+    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * together * sm_count /
+                            tile.flop_per_second;
+    const double dram = 4.0 * (m * k + k * n + m * n) / kDramBytesPerSecond;
+    const double l2 = 4.0 * (m * k * plan.tile_columns + k * n * tile_rows) / kL2BytesPerSecond;
+    const double sms = static_cast<double>(std::min<std::int64_t>(blocks, sm_count)) / sm_count;
+    const double read = std::max(dram, l2) / std::min(1.0, sms / kSmsThatSaturateDram);
+    // A piece that does not end with its tile goes on with the next one.
+    const bool whole = plan.tiles % blocks == 0 || blocks % plan.tiles == 0;
+    const double tiles = std::max(1.0, each / plan.tile_steps) + (whole ? 0 : 1);
+    const double sums =
+        cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / kL2BytesPerSecond;
+    return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds + sums;
+  };
+  // As many as run at once, or so many for each tile.
+  SplitPlan best;
+  const std::int64_t all = std::min(slots, steps);
+  for (const std::int64_t blocks : {all, all / plan.tiles * plan.tiles, std::min(plan.tiles, all)})
+    if (const double time = blocks > 0 ? seconds(blocks) : best.seconds; time < best.seconds) {
+      best = plan;
+      best.seconds = time;
+    }
+  return best;
+}
+
+}  // namespace gemm::simt

@@ -1,0 +1,96 @@
+#include "kernels/simt/split_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kSms = 132;
+constexpr SplitTile kTile{
+    .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 44e12};
+
+// 64 rows and 4096 columns: 32 tiles, which 4 blocks each make 128 of.
+TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheCard) {
+  const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kSms);
+  EXPECT_EQ(plan.tiles, 32);
+  EXPECT_EQ(plan.tile_steps, (4096 + 47) / 48);
+  EXPECT_EQ(plan.blocks, 128);
+  EXPECT_EQ(plan.most_pieces(), 4);
+  EXPECT_EQ(plan.pieces(), 128);
+}
+
+// 48 tiles: two blocks each would leave 36 SMs idle, three do not fit at once.
+TEST(SplitPlan, CutsTheStepsOfAllTilesInEqualPiecesElsewhere) {
+  const SplitPlan plan = split_plan(64, 6144, 14336, kTile, kSms);
+  EXPECT_EQ(plan.tiles, 48);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.pieces(), 132 + 48 - 12);  // 11 blocks for 4 tiles, 12 times
+}
+
+TEST(SplitPlan, LeavesTilesWholeWhereTheyFillTheCard) {
+  const SplitPlan plan = split_plan(64, 132 * 128, 64, kTile, kSms);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.most_pieces(), 1);
+  EXPECT_EQ(plan.pieces(), 0);
+}
+
+// A block without a step would leave a piece that nobody wrote.
+TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
+  for (const std::int64_t k : {1, 47, 48, 49, 97, 1000})
+    for (const std::int64_t n : {1, 128, 129, 1000, 100000})
+      for (const std::int64_t m : {1, 64, 65}) {
+        const SplitPlan plan = split_plan(m, n, k, kTile, kSms);
+        EXPECT_GE(plan.blocks, 1);
+        EXPECT_LE(plan.blocks, plan.tiles * plan.tile_steps) << m << "x" << n << "x" << k;
+        EXPECT_LE(plan.blocks, kSms);
+      }
+}
+
+// What the device computes from a plan, on the host: pieces are contiguous, together all of k, and
+// no tile has more of them than there is room for.
+TEST(SplitPlan, HasRoomForAllPiecesOfATile) {
+  for (const std::int64_t tiles : {1, 3, 32, 48, 67, 131, 133, 1000})
+    for (const std::int64_t steps : {1, 2, 7, 54, 300})
+      for (const std::int64_t blocks : {1, 5, 128, 132, 264}) {
+        if (blocks > tiles * steps) continue;
+        const SplitPlan plan{.tiles = tiles, .tile_steps = steps, .blocks = blocks};
+        const std::int64_t all = tiles * steps;
+        const auto block_of = [&](std::int64_t step) { return ((step + 1) * blocks - 1) / all; };
+        for (std::int64_t step = 0; step < all; ++step) {
+          const std::int64_t block = block_of(step);
+          ASSERT_LE(block * all / blocks, step);
+          ASSERT_GT((block + 1) * all / blocks, step);
+        }
+        for (std::int64_t tile = 0; tile < tiles; ++tile)
+          ASSERT_LE(block_of((tile + 1) * steps - 1) - block_of(tile * steps) + 1,
+                    plan.most_pieces())
+              << tiles << " tiles of " << steps << " steps for " << blocks;
+      }
+}
+
+// The limits of both kernels, where the build has CUDA.
+TEST(Skinny, KernelsSayWhatTheyAreNotFor) {
+  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = kSms};
+  const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
+    for (const RegisteredKernel& kernel : registry())
+      if (kernel.name == name) return kernel.unsupported(p, hopper).value_or("");
+    return "not registered";
+  };
+  if (refusal("SplitK", {1, 1, 1, Precision::f32}) == "not registered")
+    GTEST_SKIP() << "built without CUDA";
+  EXPECT_EQ(refusal("SplitK", {128, 4096, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {4096, 128, 4096, Precision::f32, Layout::tt}), "");
+  EXPECT_NE(refusal("SplitK", {129, 129, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("Gemv", {4096, 16, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("Gemv", {16, 4096, 4096, Precision::f32, Layout::nt}), "");
+  EXPECT_NE(refusal("Gemv", {16, 4096, 4096, Precision::f32}), "");
+  EXPECT_NE(refusal("Gemv", {4096, 16, 4096, Precision::f32, Layout::tn}), "");
+  EXPECT_NE(refusal("Gemv", {4096, 17, 4096, Precision::f32}), "");
+}
+
+}  // namespace
+}  // namespace gemm::simt

@@ -224,6 +224,8 @@ const Registration registration({
     .layouts = {Layout::nn, Layout::nt, Layout::tt},
     .unsupported = unsupported,
     .traffic = traffic,
+    .estimate = [](const Problem& p,
+                   const Device& device) { return choose(p, device).plan.seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Choice choice = choose(p, device);
       return choice.point->launch(split_problem(p, o, *turned(p)), choice.plan, device);

@@ -1,13 +1,13 @@
-// A tile of C whose warps have two jobs (compute capability 9.0). One warpgroup, the feeders, moves
-// slices of A and B into a ring of stages in shared memory; the others multiply what lies there,
-// and do little else. They meet at two barriers a stage: `full`, which the feeders and the copied
-// bytes end, and `empty`, which the multipliers end. Nobody waits for all.
+// A tile of C whose warps have two jobs (compute capability 9.0). One warpgroup, the feeders, has
+// slices of A and B copied into a ring of stages in shared memory; the others multiply what lies
+// there, and do little else. They meet at two barriers a stage: `full`, which the copied bytes end,
+// and `empty`, which the multipliers end. Nobody waits for all.
 //
-// In shared memory both slices lie along k: a row of a slice holds one step's factors of all rows
-// of A, or of all columns of B, in the tile. Where the matrix lies that way too (A of layouts tn
-// and tt, B of nn and tn) the copy engine brings a whole slice with one instruction. Where it does
-// not, and where its rows do not begin at multiples of 16 bytes, feeders turn blocks of 4 x 4 in
-// their registers. So the multipliers are the same for every layout.
+// In shared memory a row of a slice holds one step's factors of all rows of A, or of all columns of
+// B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
+// rows of a multiple of 16 bytes) the copy engine brings a whole slice with one instruction, and
+// one thread asks for it. Where it does not, it is laid so beforehand (along_x.cuh), which costs
+// 1 % at 8192. So the loop is the same for every layout.
 //
 // A multiplier has 16 x 8 results: 12.8 multiply-adds for each factor that it reads. How its
 // instructions lie decides the rate; NOTES.md tells what was learned:
@@ -32,26 +32,18 @@
 #include "kernels/asynchronous.cuh"
 #include "kernels/gemm.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/simt/along_x.cuh"
 #include "kernels/simt/device_array.cuh"
 #include "kernels/simt/tile_schedule.hpp"
+#include "kernels/simt/tile_traffic.hpp"
 #include "kernels/simt/warp_access.hpp"
 #include "kernels/tensor_map.hpp"
 
 namespace gemm::simt {
 
-// One operand as the feeders see it: X is m for A and n for B.
-struct Fed {
-  const float* matrix;
-  std::int64_t x_stride, k_stride;  // in elements; one of them is 1
-  int x_size;
-  bool boxes;    // the copy engine brings it
-  bool by_four;  // it is contiguous along k, in rows that begin at multiples of 16 bytes
-};
-
 struct SpecializedWork {
   TileSchedule schedule;
-  Fed a, b;
-  int m, n, k;
+  int m, n;
   int group;  // rows of tiles that neighbouring tiles walk down
   float* c;
   float* partials;  // a tile for each rank of the schedule
@@ -68,7 +60,7 @@ struct SpecializedTile {
   static constexpr int kStageBytes = (kBM + kBN) * kBK * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
   // 65,536 registers are 168 for each of 384 threads, which the warpgroups then share unequally.
-  static constexpr int kMultiplierRegisters = 216, kFeederRegisters = 72;
+  static constexpr int kMultiplierRegisters = 232, kFeederRegisters = 40;
   using Lanes = PairedLanes<8>;
   // Of a slice: the copies, and each warp's loads of 16 bytes a lane.
   static constexpr double kWavefronts =
@@ -117,75 +109,20 @@ __device__ TilePlace place_of(int tile, const SpecializedWork& work) {
   return {(group * work.group + index % rows) * Tile::kBM, index / rows * Tile::kBN};
 }
 
-// Copies a slice of kX x kBK from (x, k) on through the registers of the feeders: each takes blocks
-// of 4 x 4 and stores 16 bytes along x. Eight neighbouring lanes store 128 contiguous bytes. What
-// lies outside the matrix becomes zero.
-template <int kX, int kBK>
-__device__ void feed_blocks(float* to, const Fed& fed, int x, int k, int k_size) {
-  const int thread = threadIdx.x % 128, in_k = thread % 32 / 8 * 4;
-  const int in_x = (thread / 32 * 8 + thread % 8) * 4;
-  const int k_left = k_size - k - in_k;
-  x += in_x;
-  const float* from = fed.matrix + x * fed.x_stride + (k + in_k) * fed.k_stride;
-  to += in_k * kX + in_x;
-#pragma unroll 1
-  for (int done = 0; done < kX; done += 128) {
-    const int x_left = fed.x_size - x - done;
-    float block[4][4];  // [along x][along k]
-    if (fed.by_four && k_left >= 4) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        *reinterpret_cast<float4*>(block[i]) =
-            i < x_left ? *reinterpret_cast<const float4*>(from + i * fed.x_stride)
-                       : make_float4(0, 0, 0, 0);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int l = 0; l < 4; ++l)
-          block[i][l] = i < x_left && l < k_left ? from[i * fed.x_stride + l * fed.k_stride] : 0;
-    }
-#pragma unroll
-    for (int l = 0; l < 4; ++l)
-      *reinterpret_cast<float4*>(to + l * kX + done) =
-          make_float4(block[0][l], block[1][l], block[2][l], block[3][l]);
-    from += 128 * fed.x_stride;
-  }
-}
-
 template <typename Tile>
 __device__ void feed(const SpecializedWork& work, const CUtensorMap& a_map,
-                     const CUtensorMap& b_map, std::byte* shared) {
-  const bool one_thread = work.a.boxes && work.b.boxes;
-  const bool first = threadIdx.x == Tile::kMultipliers;
-  if (one_thread && !first) return;
+                     const CUtensorMap& b_map, std::uint32_t ring) {
   constexpr int kABytes = Tile::kBM * Tile::kBK * sizeof(float);
-  const std::uint32_t ring = shared_address(shared);
   RingPlace<Tile> place(ring);
   TileWalk walk(work.schedule, blockIdx.x);
   for (TilePiece piece; walk.next(work.schedule, piece);) {
     const TilePlace tile = place_of<Tile>(piece.tile, work);
     for (int slice = piece.first; slice < piece.end; ++slice) {
-      const int k = slice * Tile::kBK;
       wait(place.empty(), place.phase ^ 1);
-      std::byte* stage = shared + place.offset;
-      if (first && (work.a.boxes || work.b.boxes)) {
-        arrive_and_expect(place.full, (work.a.boxes ? kABytes : 0) +
-                                          (work.b.boxes ? Tile::kStageBytes - kABytes : 0));
-        const std::uint32_t to = ring + place.offset;
-        if (work.a.boxes) copy_box(to, a_map, tile.row, k, place.full);
-        if (work.b.boxes) copy_box(to + kABytes, b_map, tile.column, k, place.full);
-      }
-      if (!one_thread) {
-        if (!work.a.boxes)
-          feed_blocks<Tile::kBM, Tile::kBK>(reinterpret_cast<float*>(stage), work.a, tile.row, k,
-                                            work.k);
-        if (!work.b.boxes)
-          feed_blocks<Tile::kBN, Tile::kBK>(reinterpret_cast<float*>(stage + kABytes), work.b,
-                                            tile.column, k, work.k);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) arrive(place.full);
-      }
+      arrive_and_expect(place.full, Tile::kStageBytes);
+      const std::uint32_t to = ring + place.offset;
+      copy_box(to, a_map, tile.row, slice * Tile::kBK, place.full);
+      copy_box(to + kABytes, b_map, tile.column, slice * Tile::kBK, place.full);
       place.advance();
     }
   }
@@ -388,11 +325,9 @@ __device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) std::byte shared[];
   if (threadIdx.x == 0) {
-    const bool boxes = work.a.boxes || work.b.boxes, blocks = !work.a.boxes || !work.b.boxes;
     const std::uint32_t full = RingPlace<Tile>(shared_address(shared)).full;
     for (int stage = 0; stage < Tile::kStages; ++stage) {
-      init_barrier(full + kBarrierBytes * stage,
-                   (boxes ? 1 : 0) + (blocks ? Tile::kFeeders / 32 : 0));
+      init_barrier(full + kBarrierBytes * stage, 1);
       init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kMultipliers / 32);
     }
     publish_barriers();
@@ -400,7 +335,7 @@ __device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
   __syncthreads();
   if (threadIdx.x >= Tile::kMultipliers) {
     give_up_registers<Tile::kFeederRegisters>();
-    feed<Tile>(work, a_map, b_map, shared);
+    if (threadIdx.x == Tile::kMultipliers) feed<Tile>(work, a_map, b_map, shared_address(shared));
     return;
   }
   take_registers<Tile::kMultiplierRegisters>();
@@ -436,6 +371,15 @@ inline std::optional<std::string> specialized_unsupported(SpecializedKernel kern
 }
 
 template <typename Tile>
+Traffic specialized_traffic(const Problem& p) {
+  Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
+  const double laid = laid_bytes(operand_a(p, nullptr)) + laid_bytes(operand_b(p, nullptr));
+  traffic.dram += laid;
+  traffic.l2 += laid;
+  return traffic;
+}
+
+template <typename Tile>
 Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
                           const TileSchedule& schedule, int group) {
   if (const cudaError_t status = cudaFuncSetAttribute(
@@ -445,31 +389,17 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
     throw std::runtime_error(std::to_string(Tile::kSharedBytes) +
                              " bytes of shared memory a block: " + cudaGetErrorString(status));
   }
-  const auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
-  // An operand of x_size x k, whose rows of `row` elements lie along x or along k.
-  const auto fed = [&](const void* matrix, std::int64_t x_size, bool along_x, std::int64_t row) {
-    const bool aligned = row % 4 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
-    return Fed{.matrix = static_cast<const float*>(matrix),
-               .x_stride = along_x ? 1 : row,
-               .k_stride = along_x ? row : 1,
-               .x_size = narrow(x_size),
-               .boxes = along_x && aligned,
-               .by_four = !along_x && aligned};
-  };
+  const LaidOperand a = laid_along_x(operand_a(p, o.a)), b = laid_along_x(operand_b(p, o.b));
+  const CUtensorMap a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM);
+  const CUtensorMap b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN);
   SpecializedWork work{.schedule = schedule,
-                       .a = fed(o.a, p.m, transposes_a(p.layout), lda(p)),
-                       .b = fed(o.b, p.n, !transposes_b(p.layout), ldb(p)),
-                       .m = narrow(p.m),
-                       .n = narrow(p.n),
-                       .k = narrow(p.k),
+                       .m = static_cast<int>(p.m),
+                       .n = static_cast<int>(p.n),
                        .group = group,
                        .c = static_cast<float*>(o.c),
                        .partials = nullptr,
                        .arrived = nullptr,
                        .one = 1};
-  CUtensorMap a_map{}, b_map{};
-  if (work.a.boxes) a_map = tensor_map(work.a.matrix, p.k, p.m, p.m, Tile::kBK, Tile::kBM);
-  if (work.b.boxes) b_map = tensor_map(work.b.matrix, p.k, p.n, p.n, Tile::kBK, Tile::kBN);
   std::shared_ptr<float> partials;
   std::shared_ptr<int> arrived;
   if (schedule.streamed() > 0) {
@@ -483,6 +413,8 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
   }
   const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
   return [=, partials = std::move(partials), arrived = std::move(arrived)](Stream stream) {
+    if (a.lay) a.lay(stream);
+    if (b.lay) b.lay(stream);
     kernel<<<blocks, Tile::kThreads, Tile::kSharedBytes, stream>>>(work, a_map, b_map);
   };
 }

@@ -243,7 +243,7 @@ Choice choose(const Problem& p, const Device& device) {
   return best;
 }
 
-constexpr std::int64_t kLargest = 128;
+constexpr std::int64_t kLargest = 512;
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (std::min(p.m, p.n) <= kLargest) return std::nullopt;
@@ -273,6 +273,8 @@ const Registration registration({
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = unsupported,
     .traffic = traffic,
+    .estimate = [](const Problem& p,
+                   const Device& device) { return choose(p, device).plan.seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Choice choice = choose(p, device);
       return choice.point->launch(split_problem(p, o, choice.turned), choice.plan, device);

@@ -4,7 +4,6 @@
 // tiles than SMs is spread over all of them.
 #include "kernels/registry.hpp"
 #include "kernels/simt/specialized_tile.cuh"
-#include "kernels/simt/tile_traffic.hpp"
 
 namespace gemm::simt {
 namespace {
@@ -20,6 +19,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 // Of an H200, by NOTES.md.
 constexpr TileCost kCost{.slice = 2.5e-6, .finish = 1.5e-6, .exchange = 2.5e-6};
 constexpr double kLaunchSeconds = 4e-6;  // from the first block to the last, with nothing to do
+constexpr double kLaySeconds = 2e-6, kLaidBytesPerSecond = 3.3e12;  // along_x.cuh
 constexpr int kGroup = 8;
 
 TileSchedule schedule_of(const Problem& p, const Device& device) {
@@ -35,13 +35,13 @@ const Registration registration({
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem&,
                       const Device& device) { return specialized_unsupported(stream_k, device); },
-    .traffic =
-        [](const Problem& p, const Device&) {
-          return tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
-        },
+    .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
     .estimate =
         [](const Problem& p, const Device& device) {
-          return kLaunchSeconds + seconds(schedule_of(p, device), kCost);
+          const Operand a = operand_a(p, nullptr), b = operand_b(p, nullptr);
+          const double laid = laid_bytes(a) + laid_bytes(b);
+          return kLaunchSeconds + (laid > 0 ? kLaySeconds + laid / kLaidBytesPerSecond : 0) +
+                 seconds(schedule_of(p, device), kCost);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       return specialized_launch<Tile>(stream_k, p, o, schedule_of(p, device), kGroup);

@@ -4,7 +4,6 @@
 // multiply, and with 216 registers each of these has 16 x 8 results and its factors loaded ahead.
 #include "kernels/registry.hpp"
 #include "kernels/simt/specialized_tile.cuh"
-#include "kernels/simt/tile_traffic.hpp"
 
 namespace gemm::simt {
 namespace {
@@ -31,10 +30,7 @@ const Registration registration({
         [](const Problem&, const Device& device) {
           return specialized_unsupported(warp_specialized, device);
         },
-    .traffic =
-        [](const Problem& p, const Device&) {
-          return tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
-        },
+    .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
       const TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
       return specialized_launch<Tile>(warp_specialized, p, o, schedule, kGroup);

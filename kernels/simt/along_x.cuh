@@ -105,4 +105,14 @@ inline double laid_bytes(const Operand& operand) {
   return lies ? 0 : 2.0 * sizeof(float) * static_cast<double>(operand.elements());
 }
 
+// Of both operands, on an H200 (NOTES.md).
+inline double laid_seconds(const Problem& p) {
+  constexpr double kLaunchSeconds = 2e-6, kBytesPerSecond = 3.3e12;
+  double seconds = 0;
+  for (const Operand& operand : {operand_a(p, nullptr), operand_b(p, nullptr)})
+    if (const double bytes = laid_bytes(operand); bytes > 0)
+      seconds += kLaunchSeconds + bytes / kBytesPerSecond;
+  return seconds;
+}
+
 }  // namespace gemm::simt

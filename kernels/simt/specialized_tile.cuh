@@ -167,26 +167,30 @@ class Multiplier {
   // Into C of m x n. `one` is 1, which only the caller knows: what is stored with 16 bytes a thread
   // must lie in four neighbouring registers, and a product may lie there while the sums need not.
   __device__ void store(float* c, TilePlace tile, int m, int n, float one) const {
-    const int column = tile.column + first_column();
 #pragma unroll
-    for (int i = 0; i < Tile::kTM; ++i) {
-      const int row = tile.row + first_row() + i / 4 * 16 + i % 4;
-      if (row >= m) return;
-      float* to = c + std::int64_t{row} * n + column;
+    for (int i = 0; i < Tile::kTM; ++i)
 #pragma unroll
       for (int j = 0; j < Tile::kTN; j += 4) {
-        const float4 four = make_float4(sums_[i][j] * one, sums_[i][j + 1] * one,
-                                        sums_[i][j + 2] * one, sums_[i][j + 3] * one);
-        const int left = n - column - 8 * j;
-        if (n % 4 == 0) {
-          if (left > 0) *reinterpret_cast<float4*>(to + 8 * j) = four;
-        } else {
-          if (left > 0) to[8 * j] = four.x;
-          if (left > 1) to[8 * j + 1] = four.y;
-          if (left > 2) to[8 * j + 2] = four.z;
-          if (left > 3) to[8 * j + 3] = four.w;
-        }
+        const float four[] = {sums_[i][j] * one, sums_[i][j + 1] * one, sums_[i][j + 2] * one,
+                              sums_[i][j + 3] * one};
+        store_four(c, tile, m, n, i * Tile::kTN + j, four);
       }
+  }
+  // Those with the indices from `first` on.
+  static __device__ void store_four(float* c, TilePlace tile, int m, int n, int first,
+                                    const float (&four)[4]) {
+    const int i = first / Tile::kTN, j = first % Tile::kTN;
+    const int row = tile.row + first_row() + i / 4 * 16 + i % 4;
+    const int column = tile.column + first_column() + 8 * j;
+    if (row >= m) return;
+    float* to = c + std::int64_t{row} * n + column;
+    if (n % 4 == 0) {
+      if (column < n)
+        *reinterpret_cast<float4*>(to) = make_float4(four[0], four[1], four[2], four[3]);
+    } else {
+#pragma unroll
+      for (int part = 0; part < 4; ++part)
+        if (column + part < n) to[part] = four[part];
     }
   }
 
@@ -317,11 +321,30 @@ __device__ void add_partials(Multiplier<Tile>& sums, const SpecializedWork& work
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
-// All of a block's work.
+// What becomes of a piece: sums of the first slices of a tile are stored, as soon as those of the
+// others are there; the others are left for them.
 template <typename Tile>
+struct StoreOrLeave {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  __device__ void operator()(Multiplier<Tile>& sums, const SpecializedWork& work,
+                             const TilePiece& piece) const {
+    const int rank = work.schedule.rank(blockIdx.x);
+    if (piece.first > 0) {
+      leave_partial(sums, work, rank);
+      return;
+    }
+    if (piece.end < work.schedule.slices) add_partials(sums, work, rank, piece.tile);
+    sums.store(work.c, place_of<Tile>(piece.tile, work), work.m, work.n, work.one);
+  }
+#endif
+};
+
+// All of a block's work. `finish` takes the sums of each of its pieces: finish(sums, work, piece).
+template <typename Tile, typename Finish>
 __device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
                                   [[maybe_unused]] const CUtensorMap& a_map,
-                                  [[maybe_unused]] const CUtensorMap& b_map) {
+                                  [[maybe_unused]] const CUtensorMap& b_map,
+                                  [[maybe_unused]] Finish finish) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) std::byte shared[];
   if (threadIdx.x == 0) {
@@ -339,17 +362,11 @@ __device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
     return;
   }
   take_registers<Tile::kMultiplierRegisters>();
-  const int rank = work.schedule.rank(blockIdx.x);
   TileWalk walk(work.schedule, blockIdx.x);
   Multiplier<Tile> sums(shared, walk.left(work.schedule));
   for (TilePiece piece; walk.next(work.schedule, piece);) {
     sums.multiply(piece.end - piece.first);
-    if (piece.first > 0) {
-      leave_partial(sums, work, rank);
-      continue;
-    }
-    if (piece.end < work.schedule.slices) add_partials(sums, work, rank, piece.tile);
-    sums.store(work.c, place_of<Tile>(piece.tile, work), work.m, work.n, work.one);
+    finish(sums, work, piece);
   }
 #endif
 }
@@ -381,7 +398,7 @@ Traffic specialized_traffic(const Problem& p) {
 
 template <typename Tile>
 Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
-                          const TileSchedule& schedule, int group) {
+                          const TileSchedule& schedule, int group, int cluster = 1) {
   if (const cudaError_t status = cudaFuncSetAttribute(
           kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::kSharedBytes);
       status != cudaSuccess) {
@@ -402,7 +419,7 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
                        .one = 1};
   std::shared_ptr<float> partials;
   std::shared_ptr<int> arrived;
-  if (schedule.streamed() > 0) {
+  if (schedule.streamed() > 0 && cluster == 1) {
     partials = device_array<float>(std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN);
     arrived = device_array<int>(schedule.streaming);
     if (const cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
@@ -415,7 +432,17 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
   return [=, partials = std::move(partials), arrived = std::move(arrived)](Stream stream) {
     if (a.lay) a.lay(stream);
     if (b.lay) b.lay(stream);
-    kernel<<<blocks, Tile::kThreads, Tile::kSharedBytes, stream>>>(work, a_map, b_map);
+    cudaLaunchAttribute clusters{};
+    clusters.id = cudaLaunchAttributeClusterDimension;
+    clusters.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    cudaLaunchConfig_t launch{};
+    launch.gridDim = dim3(blocks);
+    launch.blockDim = dim3(Tile::kThreads);
+    launch.dynamicSmemBytes = Tile::kSharedBytes;
+    launch.stream = stream;
+    launch.attrs = &clusters;
+    launch.numAttrs = cluster > 1 ? 1 : 0;
+    cudaLaunchKernelEx(&launch, kernel, work, a_map, b_map);  // its error is found by who launches
   };
 }
 

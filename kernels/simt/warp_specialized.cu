@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     warp_specialized(const __grid_constant__ SpecializedWork work,
                      const __grid_constant__ CUtensorMap a_map,
                      const __grid_constant__ CUtensorMap b_map) {
-  specialized_block<Tile>(work, a_map, b_map);
+  specialized_block<Tile>(work, a_map, b_map, StoreOrLeave<Tile>{});
 }
 
 constexpr int kGroup = 8;

@@ -1,0 +1,115 @@
+// Few tiles, long k: a cluster of blocks, which the device starts together on neighbouring SMs,
+// shares the slices of one tile. Each leaves its sums in its own shared memory, and after a barrier
+// of the cluster each adds up its share of the tile from the shared memory of all, in the same
+// order always. No workspace, no flags, and the adding is shared, too.
+#include <cmath>
+#include <limits>
+
+#include "kernels/registry.hpp"
+#include "kernels/simt/specialized_tile.cuh"
+
+namespace gemm::simt {
+namespace {
+
+using Tile = SpecializedTile<128, 256, 8>;
+constexpr int kSums = Tile::kTM * Tile::kTN;  // of a thread
+static_assert(kSums * Tile::kMultipliers * sizeof(float) <= Tile::kStages * Tile::kStageBytes,
+              "the sums fit the ring");
+
+struct AddInCluster {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  static __device__ void sync_cluster() {
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;\n"
+        "barrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+  }
+  static __device__ float load(std::uint32_t address, int block) {
+    float value;
+    asm volatile(
+        "{\n.reg .u32 there;\n"
+        "mapa.shared::cluster.u32 there, %1, %2;\n"
+        "ld.shared::cluster.f32 %0, [there];\n}"
+        : "=f"(value)
+        : "r"(address), "r"(block));
+    return value;
+  }
+
+  __device__ void operator()(Multiplier<Tile>& sums, const SpecializedWork& work,
+                             const TilePiece& piece) const {
+    extern __shared__ __align__(128) std::byte shared[];
+    auto* mine = reinterpret_cast<float*>(shared) + threadIdx.x;
+    sync_multipliers<Tile>();  // nobody reads the ring any more
+    sums.each_sum([&](float sum, int i) { mine[i * Tile::kMultipliers] = sum; });
+    sync_cluster();
+    const int blocks = work.schedule.streaming / work.schedule.streamed();
+    const int share = kSums / blocks, first = static_cast<int>(blockIdx.x) % blocks * share;
+    const TilePlace tile = place_of<Tile>(piece.tile, work);
+    for (int i = first; i < first + share; i += 4) {
+      float four[4] = {};
+      for (int block = 0; block < blocks; ++block)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          four[j] += load(shared_address(mine + (i + j) * Tile::kMultipliers), block);
+      Multiplier<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
+    }
+    sync_cluster();  // nobody's shared memory goes before all have read it
+  }
+#endif
+};
+
+__global__ void __launch_bounds__(Tile::kThreads, 1)
+    cluster_split_k(const __grid_constant__ SpecializedWork work,
+                    const __grid_constant__ CUtensorMap a_map,
+                    const __grid_constant__ CUtensorMap b_map) {
+  specialized_block<Tile>(work, a_map, b_map, AddInCluster{});
+}
+
+// Of an H200, by NOTES.md: StreamK's slice, and all that comes after the last one.
+constexpr double kSliceSeconds = 2.5e-6, kAddSeconds = 3e-6, kLaunchSeconds = 4e-6;
+constexpr int kGroup = 8;
+
+struct Choice {
+  int blocks = 1;  // of a cluster
+  double seconds = std::numeric_limits<double>::infinity();
+};
+Choice choose(const Problem& p, const Device& device) {
+  const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+  Choice best;
+  for (const int blocks : {2, 4, 8}) {  // larger ones are not portable
+    if (blocks > whole.slices) break;
+    const double waves = std::ceil(1.0 * whole.tiles() * blocks / device.sm_count);
+    const double slices = std::ceil(1.0 * whole.slices / blocks);
+    const double seconds =
+        kLaunchSeconds + laid_seconds(p) + waves * (slices * kSliceSeconds + kAddSeconds);
+    if (seconds < best.seconds) best = {blocks, seconds};
+  }
+  return best;
+}
+
+const Registration registration({
+    .name = "ClusterSplitK",
+    .idea =
+        "A cluster shares a tile's slices and adds the sums through each other's shared memory.",
+    .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
+    .rung = 33,
+    .precisions = {Precision::f32},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
+      if (auto why = specialized_unsupported(cluster_split_k, device)) return why;
+      if (p.k <= Tile::kBK) return "k has a single slice of " + std::to_string(Tile::kBK);
+      return std::nullopt;
+    },
+    .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
+    .estimate = [](const Problem& p, const Device& device) { return choose(p, device).seconds; },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      const int cluster = choose(p, device).blocks;
+      TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+      schedule.whole = 0;
+      schedule.blocks = schedule.streaming = schedule.tiles() * cluster;
+      return specialized_launch<Tile>(cluster_split_k, p, o, schedule, kGroup, cluster);
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -121,9 +121,7 @@ def test_mnemonics_are_those_of_nvdisasm(path: Path, tmp_path: Path) -> None:
 # --- The test can fail ---------------------------------------------------------------------------
 
 KEY = ("simt/tiled", "tiled", "sm_90a")
-THEN = Held(
-    *("13.0",), multiply_adds=100, instructions=110, ports=1.2, moved=4, narrow_loads=0, local=0
-)
+THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=0, local=0)
 WORSE = replace(THEN, instructions=120)
 
 

@@ -12,9 +12,7 @@ from gemm_sass.held import Held
 from gemm_sass.loop import Figures
 from gemm_sass.objects import Named
 
-THEN = Held(
-    *("13.0",), multiply_adds=100, instructions=110, ports=1.2, moved=4, narrow_loads=2, local=0
-)
+THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=2, local=0)
 KEY = ("simt/tiled", "tiled<float, 32>", "sm_90a")
 
 

@@ -42,7 +42,7 @@ class Figures:
     instructions: int = 0
     multiply_adds: int = 0
     register_reads: int = 0  # of FFMA, without those that the reuse cache serves
-    cycles: float = 0.0  # of a round by the model in ports.py; with FFMA only
+    cycles: int = 0  # of a round by the model in ports.py; with FFMA only
     moved_sums: int = 0  # FFMA that put a sum into another register than they took it from
     loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first that reads of it

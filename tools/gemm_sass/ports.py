@@ -5,7 +5,7 @@ the FFMA before read in the same slot, with a reuse flag, is not read again, wha
 between. Reads may queue: an FFMA waits only when a bank is more than two cycles behind. Any other
 instruction is a cycle in which the banks catch up; its own reads, latency and the instruction cache
 are not in the model. Fitted on an H200 to the rates of 26 orders of one main loop
-(kernels/simt/NOTES.md): 0.06 to 0.20 cycles below what was measured, with a correlation of 0.8.
+(kernels/simt/NOTES.md), with a correlation of 0.8: what was measured is 0.06 to 0.20 cycles more.
 """
 
 from collections.abc import Sequence

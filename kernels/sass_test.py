@@ -8,13 +8,14 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from gemm_sass import held
 from gemm_sass.cubin import Elf, cubins_in
 from gemm_sass.held import Held, Table
-from gemm_sass.loop import decoded, figures
+from gemm_sass.loop import BYTES, CACHE, decoded, figures
 from gemm_sass.objects import Named, named_kernels, objects_of
 from resources_test import parse
 
@@ -120,8 +121,8 @@ def test_mnemonics_are_those_of_nvdisasm(path: Path, tmp_path: Path) -> None:
 # --- The test can fail ---------------------------------------------------------------------------
 
 KEY = ("simt/tiled", "tiled", "sm_90a")
-THEN = Held("13.0", multiply_adds=100, instructions=110, conflicts=4, narrow_loads=0, local=0)
-WORSE = Held("13.0", multiply_adds=100, instructions=120, conflicts=4, narrow_loads=0, local=0)
+THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=0, local=0)
+WORSE = replace(THEN, instructions=120)
 
 
 def test_what_is_worse_is_complained_of() -> None:
@@ -131,7 +132,7 @@ def test_what_is_worse_is_complained_of() -> None:
 
 
 def test_other_compilers_and_architectures_are_told_of() -> None:
-    by_another = Held("12.4", *list(vars(WORSE).values())[1:])
+    by_another = replace(WORSE, compiler="12.4")
     worse, (text,) = compared({KEY: THEN}, {KEY: by_another}, KEY[:2])
     assert worse == [] and "nvcc 12.4" in text and "120 instructions" in text
     worse, (text,) = compared({}, {KEY: WORSE}, KEY[:2])
@@ -141,10 +142,13 @@ def test_other_compilers_and_architectures_are_told_of() -> None:
 def test_something_is_held() -> None:
     sources = {source for source, _ in FUNCTIONS}
     assert sources >= {
-        *("simt/warp_tile", "simt/shared_double_buffer", "simt/async_copy", "simt/rasterized")
+        *("simt/warp_tile", "simt/shared_double_buffer", "simt/async_copy", "simt/rasterized"),
+        *("simt/warp_specialized", "simt/stream_k"),
     }
     assert all(one.multiply_adds and not one.local for one in TABLE.values())
     assert not any(one.narrow_loads for one in TABLE.values())
+    assert all(one.ports >= 1 for one in TABLE.values())
+    assert all(one.instructions * BYTES <= CACHE for one in TABLE.values())
 
 
 def test_names_are_no_ones_twice() -> None:

@@ -21,19 +21,23 @@ BAD_INPUT = 2
 EPILOG = """\
 Each line is a kernel on an architecture, and tells of its hot loop: of the innermost loops that
 multiply, the one that multiplies most.
-  registers     of a thread
-  loop          instructions of the hot loop
-  math          of these, those that multiply and add
-  share         math / loop: where an FFMA takes one issue slot, which is so from 8.6 on, no kernel
-                gets more of the peak
-  one-bank      FFMA whose three sources are registers of one parity, that is in one bank
-  conflicts     those that still are without what the reuse cache serves
-  LDS.32 64 128 loads from shared memory by width in bits; /math: all, per multiply-add
-  LDGSTS TMA STS  copies to shared memory: cp.async, TMA, by registers
-  BAR SYNCS     barriers and mbarriers
-  use shortest  instructions from an LDS to the first that reads what it loads: median, least
-  stalls        the sum of the clocks that the compiler lets pass after each instruction
-  LDL STL       spills, and arrays in local memory, in the whole kernel
+  registers  of a thread, as the kernel is launched
+  loop       instructions of the hot loop
+  KiB        its size; ! beyond 36 KiB, where on an H200 it misses the instruction cache
+  math       of the instructions, those that multiply and add
+  share      math / loop: where an FFMA takes one issue slot, which is so from 8.6 on, no kernel
+             gets more of the peak
+  reads      registers that an FFMA reads from the file, after what the reuse cache serves
+  ports      cycles for each FFMA by a model of the two banks of registers, with a cycle for every
+             other instruction: 1 / ports of the peak, and less by latency. A model of 9.0, fitted
+             on an H200 (kernels/simt/NOTES.md); on other architectures it is a guess
+  moved      FFMA that write their sum to another register than they took it from
+  LDS        loads from shared memory of 32, 64 and 128 bits
+  copies     to shared memory: cp.async (LDGSTS), TMA, by registers (STS)
+  BAR SYNCS  barriers and mbarriers
+  use        instructions from an LDS to the first that reads what it loads: the median
+  stalls     the sum of the clocks that the compiler lets pass after each instruction
+  local      LDL and STL, spills and arrays in local memory, in the whole kernel
 
 examples:
   tools/sass                              every kernel of the build, on every architecture

@@ -53,9 +53,9 @@ def test_a_table_of_the_kernels_of_the_build(project: Path) -> None:
     assert lines[0::2] == ["simt/async_copy: copy", "simt/tiled: tiled<16>"]
     numbers = lines[1].replace(" FFMA", "").replace(" %", "").split()[1:]
     cell = dict(zip(head.split(), numbers, strict=True))
-    wanted = {"registers": "168", "loop": "4", "math": "2", "share": "50.0", "one-bank": "50.0"}
-    wanted |= {"conflicts": "50.0", "128": "1", "LDS.32": "0", "/math": "0.500"}
-    wanted |= {"use": "1", "shortest": "1", "stalls": "5", "LDL": "0", "STL": "0"}
+    wanted = {"registers": "168", "loop": "4", "math": "2", "KiB": "0.1", "share": "50.0"}
+    wanted |= {"reads": "3.00", "ports": "2.500", "moved": "50.0", "LDS.32/64/128": "0/0/1"}
+    wanted |= {"copies": "-", "use": "1", "stalls": "5", "local": "0"}
     assert cell == cell | wanted
 
 
@@ -69,13 +69,25 @@ def test_json_has_all_figures(project: Path) -> None:
     assert (first["source"], first["function"]) == ("simt/async_copy", "copy")
     assert (second["architecture"], second["compiler"]) == ("sm_90a", "13.0")
     assert first["opcodes"] == {"FFMA": 2, "LDS": 1, "BRA": 1}
-    assert (first["share"], first["loads"], first["conflicts"]) == (0.5, {"128": 1}, 1)
+    assert (first["share"], first["loads"], first["shortest_use"]) == (0.5, {"128": 1}, 1)
+    assert (first["reads"], first["ports"], first["moved"]) == (3, 2.5, 0.5)
+    assert (first["loop_bytes"], first["exceeds_cache"]) == (64, False)
 
 
 def test_markdown_is_a_table(project: Path) -> None:
     lines = printed(project, "--markdown").splitlines()
     assert len({line.count("|") for line in lines}) == 1
-    assert lines[2].startswith("| `copy` | sm_90a | 168 | 4 | 2 FFMA | 50.0 % |")
+    assert lines[2].startswith(
+        "| `copy` | sm_90a | 168 | 4 | 0.1 | 2 FFMA | 50.0 % | 3.00 | 2.500 |"
+    )
+
+
+def test_a_loop_that_misses_the_instruction_cache_is_marked(project: Path) -> None:
+    path = project / "long.cubin"
+    for copies, marked in ((2303, "36.0 "), (2304, "36.0!")):
+        body = [*[ffma(8, 0, 1, 8)] * copies, branch(copies, 0, guard=1), EXIT]
+        path.write_bytes(cubin({"long": body}))
+        assert marked in printed(project, "--file", str(path))
 
 
 def test_the_listing_shows_registers_and_marks(project: Path) -> None:
@@ -100,8 +112,8 @@ def test_figures_are_held_from_when_a_kernel_is_named(project: Path) -> None:
     table = project / "kernels" / "sass.json"
     assert "1 of 1 entries" in printed(project, "tiled", "--write")
     entry = json.loads(table.read_text())["simt/tiled"]["tiled<16>"]["sm_90a"]
-    assert (entry["instructions"], entry["multiply_adds"], entry["conflicts"]) == (4, 2, 1)
-    table.write_text(table.read_text().replace('"conflicts": 1', '"conflicts": 0'))
+    assert (entry["instructions"], entry["ports"], entry["moved"]) == (4, 2.5, 1)
+    table.write_text(table.read_text().replace('"moved": 1', '"moved": 0'))
     assert "1 of 1 entries" in printed(project, "--write")
     assert "0 of 1 entries" in printed(project, "--write")
 

@@ -26,7 +26,8 @@ class Held:
     compiler: str  # the release of ptxas that they are of
     multiply_adds: int  # in the hot loop
     instructions: int
-    conflicts: int  # FFMA that wait for a bank of registers
+    ports: float  # cycles for each multiply-add by the model in ports.py; 0 of others than FFMA
+    moved: int  # FFMA that move their sum to another register
     narrow_loads: int  # LDS of less than 128 bits
     local: int  # LDL and STL in the whole kernel
 
@@ -34,7 +35,8 @@ class Held:
     def of(cls, compiler: str, has: Figures) -> "Held":
         """The part of the figures that is held."""
         local = has.local_loads + has.local_stores
-        of_loop = (has.multiply_adds, has.instructions, has.conflicts, has.narrow_loads)
+        ports = round(has.ports or 0, 3)
+        of_loop = (has.multiply_adds, has.instructions, ports, has.moved_sums, has.narrow_loads)
         return cls(compiler, *of_loop, local)
 
     def worse_than(self, then: "Held") -> list[str]:
@@ -46,11 +48,14 @@ class Held:
             f"there were {before} for {then.multiply_adds}"
             for what, now, before in (
                 ("instructions", self.instructions, then.instructions),
-                ("FFMA that wait for a bank of registers", self.conflicts, then.conflicts),
+                ("FFMA that move their sum", self.moved, then.moved),
                 ("LDS of less than 128 bits", self.narrow_loads, then.narrow_loads),
             )
             if now * then.multiply_adds > before * self.multiply_adds
         ]
+        if self.ports > then.ports:
+            told = f"{self.ports:.3f} cycles for each multiply-add by the model of register ports"
+            worse.append(f"{told}, there were {then.ports:.3f}")
         if self.local > then.local:
             worse.append(f"{self.local} LDL and STL in the kernel, there were {then.local}")
         return worse
@@ -70,13 +75,13 @@ def read(path: Path) -> Table:
         for function in (functions := root.child(source)).values:
             for architecture in (architectures := functions.child(function)).values:
                 entry = architectures.child(architecture)
-                counts = {
-                    each.name: int(entry.nonnegative(each.name))
+                numbers = {
+                    each.name: each.type(entry.nonnegative(each.name))
                     for each in fields(Held)
-                    if each.type is int
+                    if each.type in (int, float)
                 }
                 compiler = entry.take("compiler", str)
-                found[source, function, architecture] = Held(compiler, **counts)
+                found[source, function, architecture] = Held(compiler, **numbers)
     return found
 
 

@@ -2,19 +2,19 @@
 
 A scheduler issues one instruction a clock. From compute capability 8.6 on an FFMA takes just one
 of these slots, so that every other instruction costs the time of one: hence the share of
-multiply-adds. Registers lie in two banks, even and odd. An FFMA whose three sources are of one
-parity is thought to take a clock longer, unless the reuse cache, which keeps what the instruction
-before read in the same slot, serves one of them.
+multiply-adds. Waits for registers come on top, by the model in ports.py, and misses of the
+instruction cache where the loop is larger than that.
 """
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from gemm_sass.cubin import Kernel
 from gemm_sass.instruction import RZ, Instruction
+from gemm_sass.ports import unserved, waits
 
 # What a kernel computes with: the first of these that one of its loops has. Those that come later
 # also convert, address and move.
@@ -24,6 +24,10 @@ FEW = 8  # a loop with less than an eighth of the products of the one around it 
 _OPERAND = {"DFMA": 2, "DADD": 2, "DMUL": 2, "DSETP": 2, "DMMA": 2} | dict.fromkeys(
     ("HMMA", "IMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA"), 4
 )
+BYTES = 16  # of an instruction
+# On an H200 a loop of 2,048 FFMA issues nearly one a cycle, a loop of 3,072 half to nine tenths;
+# kernels begin to slow down from about 2,300 instructions on.
+CACHE = 36 * 1024
 _STORES = ("STS", "STG", "STL", "ST")
 
 
@@ -37,8 +41,9 @@ class Figures:
     kind: str = ""  # the mnemonic that multiplies
     instructions: int = 0
     multiply_adds: int = 0
-    one_bank: int = 0  # FFMA whose three sources are of one parity
-    conflicts: int = 0  # those that the reuse cache does not help
+    register_reads: int = 0  # of FFMA, without those that the reuse cache serves
+    cycles: int = 0  # of a round by the model in ports.py; with FFMA only
+    moved_sums: int = 0  # FFMA that put a sum into another register than they took it from
     loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first that reads of it
     shortest_use: int | None = None
@@ -49,6 +54,34 @@ class Figures:
     def share(self) -> float:
         """Of the loop's instructions, those that multiply and add."""
         return self.multiply_adds / self.instructions if self.instructions else 0.0
+
+    @property
+    def reads(self) -> float | None:
+        """Registers that an FFMA reads from the file; none in other kernels."""
+        return self._per_ffma(self.register_reads)
+
+    @property
+    def ports(self) -> float | None:
+        """Cycles of a round for each FFMA, by the model."""
+        return self._per_ffma(self.cycles)
+
+    @property
+    def moved(self) -> float | None:
+        """Of the FFMA, those that move their sum."""
+        return self._per_ffma(self.moved_sums)
+
+    def _per_ffma(self, figure: float) -> float | None:
+        return figure / self.multiply_adds if self.kind == "FFMA" else None
+
+    @property
+    def loop_bytes(self) -> int:
+        """The machine code of the loop."""
+        return BYTES * self.instructions
+
+    @property
+    def exceeds_cache(self) -> bool:
+        """Does the loop miss the instruction cache in each round?"""
+        return self.loop_bytes > CACHE
 
     @property
     def narrow_loads(self) -> int:
@@ -64,7 +97,8 @@ def decoded(kernel: Kernel) -> list[Instruction]:
     """The instructions of a kernel."""
     code = kernel.code
     return [
-        Instruction(int.from_bytes(code[at : at + 16], "little")) for at in range(0, len(code), 16)
+        Instruction(int.from_bytes(code[at : at + BYTES], "little"))
+        for at in range(0, len(code), BYTES)
     ]
 
 
@@ -82,16 +116,20 @@ def figures(kernel: Kernel) -> Figures:
     if not loop:
         return found
     body = [code[at] for at in loop]
-    ffma = [at for at in loop if code[at].name == "FFMA"]
     uses = [use for i in range(len(body)) if (use := first_use(body, i)) is not None]
     loads = Counter(one.width for one in body if one.name == "LDS" and not one.never_runs)
+    if kind == "FFMA":
+        found = replace(
+            found,
+            register_reads=sum(map(len, unserved(body))),
+            cycles=len(body) + sum(waits(body)),
+            moved_sums=sum(moves_sum(one) for one in body),
+        )
     return replace(
         found,
         kind=kind,
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
-        one_bank=sum(of_one_bank(code[at].sources) for at in ffma),
-        conflicts=sum(of_one_bank(unserved(code, at)) for at in ffma),
         loads=dict(sorted(loads.items())),
         median_use=statistics.median(uses) if uses else None,
         shortest_use=min(uses, default=None),
@@ -108,17 +146,15 @@ def multiplies(instruction: Instruction, kind: str) -> bool:
 # --- Registers -----------------------------------------------------------------------------------
 
 
-def of_one_bank(sources: Iterable[tuple[int, int]]) -> bool:
-    """Are there three registers to read, all even or all odd?"""
-    registers = {register for _, register in sources if register != RZ}
-    return len(registers) == 3 and len({register % 2 for register in registers}) == 1
+def moves_sum(instruction: Instruction) -> bool:
+    """Is it an FFMA that adds to one register and writes to another?
 
-
-def unserved(code: Sequence[Instruction], at: int) -> list[tuple[int, int]]:
-    """The sources that the reuse cache does not have from the instruction before."""
-    before = code[at - 1] if at else None
-    kept = [one for one in before.sources if before.keeps(one[0])] if before else []
-    return [one for one in code[at].sources if one not in kept]
+    ptxas does so where the banks that suit the stores after the loop do not suit the loop.
+    """
+    if instruction.name != "FFMA":
+        return False
+    sums = dict(instruction.sources).get(2, RZ)
+    return sums not in (RZ, instruction.result)
 
 
 def first_use(body: Sequence[Instruction], at: int) -> int | None:
@@ -153,6 +189,8 @@ def hot_loop(code: Sequence[Instruction], generation: int) -> tuple[str, list[in
 
     An inner loop with few of the outer one's products does not count: it does what an unrolled one
     leaves over. One with many does: around it stand the first and last rounds, or the next tile.
+    Pieces of it that lie apart and multiply nothing are left out: compilers put there what seldom
+    runs, as the retries of a wait.
     """
     loops = natural_loops(code, generation)
     for kind in KINDS:
@@ -163,8 +201,21 @@ def hot_loop(code: Sequence[Instruction], generation: int) -> tuple[str, list[in
             hot = max(inner, key=lambda loop: (products[loop], -len(loop)))
             inner = [loop for loop in inner if loop < hot and products[loop] * FEW >= products[hot]]
         if hot:
-            return kind, sorted(hot)
+            pieces = contiguous(sorted(hot))
+            multiplying = [one for one in pieces if any(multiplies(code[at], kind) for at in one)]
+            return kind, [at for piece in multiplying for at in piece]
     return "", []
+
+
+def contiguous(numbers: Sequence[int]) -> list[list[int]]:
+    """Ascending numbers in runs without a gap."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
 
 
 def natural_loops(code: Sequence[Instruction], generation: int) -> set[frozenset[int]]:

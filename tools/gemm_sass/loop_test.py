@@ -34,41 +34,43 @@ def test_the_share_is_of_all_instructions_of_the_loop() -> None:
     assert has.opcodes == {"FFMA": 3, "IADD3": 1, "BRA": 1}
 
 
+def test_reads_and_cycles_are_for_each_multiply_add() -> None:
+    # Two reads of one bank, and three: nothing waits, since the branch is a cycle too.
+    has = of(loop_of(ffma(9, 0, 2, RZ), ffma(11, 1, 3, 4)))
+    assert (has.register_reads, has.reads) == (5, 2.5)
+    assert (has.cycles, has.ports) == (3, 1.5)
+    waits = of(loop_of(ffma(9, 0, 2, 4), ffma(11, 1, 3, 5)))
+    assert (waits.cycles, waits.ports) == (5, 2.5), "three reads of one bank wait a cycle each"
+
+
 @pytest.mark.parametrize(
-    ("sources", "one_bank"),
+    ("product", "moved"),
     [
-        ((0, 2, 4), True),
-        ((1, 3, 5), True),
-        ((0, 2, 5), False),
-        ((1, 2, 5), False),
-        ((1, 2, 4), False),
-        ((0, 2, RZ), False),
-        ((1, 3, RZ), False),
-        ((0, 0, 4), False),
-        ((RZ, 1, 3), False),
+        (ffma(8, 0, 1, 8), 0),
+        (ffma(8, 0, 1, 10), 1),
+        (ffma(8, 8, 1, 10), 1),
+        (ffma(8, 0, 1, RZ), 0),
+        (made("FFMA", 2, d=(16, 8, 8), a=(24, 8, 0), b=(64, 8, 1)), 0),
     ],
 )
-def test_three_registers_of_one_parity_are_of_one_bank(
-    sources: tuple[int, int, int], one_bank: bool
+def test_a_sum_is_moved_if_it_comes_from_another_register(product: int, moved: int) -> None:
+    has = of(loop_of(product, CLEAN))
+    assert (has.moved_sums, has.moved) == (moved, moved / 2)
+
+
+def test_other_kernels_have_no_ports() -> None:
+    has = of(loop_of(ffma(8, 0, 2, 4), other("HMMA", 8, 0, 1, 8)))
+    assert (has.reads, has.ports, has.moved) == (None, None, None)
+    assert (has.register_reads, has.cycles, has.moved_sums) == (0, 0, 0)
+    assert of([EXIT]).ports is None
+
+
+@pytest.mark.parametrize(("instructions", "exceeds"), [(2304, False), (2305, True)])
+def test_a_loop_of_more_than_36_kib_exceeds_the_instruction_cache(
+    instructions: int, exceeds: bool
 ) -> None:
-    has = of(loop_of(ffma(9, *sources)))
-    assert (has.one_bank, has.conflicts) == (one_bank, one_bank)
-
-
-@pytest.mark.parametrize("slot", [0, 1, 2])
-def test_the_reuse_cache_serves_the_same_register_in_the_same_slot(slot: int) -> None:
-    before = [11, 13, 15]
-    before[slot] = (0, 2, 4)[slot]
-
-    def conflicts(*first: int) -> int:
-        return of(loop_of(*first, ffma(9, 0, 2, 4))).conflicts
-
-    assert conflicts(ffma(7, *before, keep=[slot])) == 0
-    assert conflicts(ffma(7, *before)) == 1, "without the flag nothing is kept"
-    assert conflicts(ffma(7, *before, keep=[(slot + 1) % 3])) == 1, "the flag of another slot"
-    swapped = before[-1:] + before[:-1]
-    assert conflicts(ffma(7, *swapped, keep=[0, 1, 2])) == 1, "kept for another slot"
-    assert conflicts(ffma(7, *before, keep=[slot]), other()) == 1, "not longer than one instruction"
+    has = of(loop_of(*[CLEAN] * (instructions - 1)))
+    assert (has.loop_bytes, has.exceeds_cache) == (16 * instructions, exceeds)
 
 
 # --- Which loop ----------------------------------------------------------------------------------
@@ -109,6 +111,12 @@ def test_what_was_put_behind_the_end_belongs_to_the_loop_and_makes_none() -> Non
         *[other("SYNCS"), branch(6, 2)],
     ]
     assert natural_loops(decoded(code), 90) == {frozenset({0, 1, 2, 3, 5, 6})}
+    assert hot_loop(decoded(code), 90) == ("FFMA", [0, 1, 2, 3]), "it seldom runs"
+
+
+def test_what_was_put_behind_the_end_and_multiplies_is_hot_too() -> None:
+    code = [CLEAN, branch(1, 4, guard=1), branch(2, 0, guard=2), EXIT, CLEAN, branch(5, 2)]
+    assert hot_loop(decoded(code), 90) == ("FFMA", [0, 1, 2, 4, 5])
 
 
 def test_a_branch_back_into_the_middle_of_straight_code_is_no_loop() -> None:

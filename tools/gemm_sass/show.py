@@ -8,44 +8,41 @@ from typing import Any
 from gemm_report.columns import columns
 
 from gemm_sass.instruction import RZ, Instruction
-from gemm_sass.loop import Figures, decoded, generation, hot_loop, of_one_bank, unserved
+from gemm_sass.loop import BYTES, Figures, decoded, generation, hot_loop
 from gemm_sass.objects import Named
+from gemm_sass.ports import waits
 
 Row = tuple[Named, Figures]
 
-# fmt: off
 HEAD = [
-    "registers", "loop", "math", "share", "one-bank", "conflicts", "LDS.32", "64", "128", "/math",
-    "LDGSTS", "TMA", "STS", "BAR", "SYNCS", "use", "shortest", "stalls", "LDL", "STL",
+    *("registers", "loop", "KiB", "math", "share", "reads", "ports", "moved", "LDS.32/64/128"),
+    *("copies", "BAR", "SYNCS", "use", "stalls", "local"),
 ]
-# fmt: on
+COPIES = {"LDGSTS": ("LDGSTS",), "TMA": ("UTMALDG", "UBLKCP"), "STS": ("STS",)}
 
 
 def cells(figures: Figures) -> list[str]:
     """What stands under HEAD."""
-    numbers = [str(figures.local_loads), str(figures.local_stores)]
+    registers, local = str(figures.registers), str(figures.local_loads + figures.local_stores)
     if not figures.instructions:
-        return [str(figures.registers), *("-" for _ in HEAD[1:-2]), *numbers]
-    per, ffma = figures.multiply_adds, figures.count("FFMA")
-    loads = [figures.loads.get(width, 0) for width in (32, 64, 128)]
+        return [registers, *("-" for _ in HEAD[1:-1]), local]
+    copies = {name: sum(map(figures.count, opcodes)) for name, opcodes in COPIES.items()}
     return [
-        str(figures.registers),
+        registers,
         str(figures.instructions),
-        f"{per} {figures.kind}",
+        f"{figures.loop_bytes / 1024:.1f}{'!' if figures.exceeds_cache else ''}",
+        f"{figures.multiply_adds} {figures.kind}",
         f"{100 * figures.share:.1f} %",
-        *(
-            f"{100 * count / ffma:.1f} %" if ffma else "-"
-            for count in (figures.one_bank, figures.conflicts)
-        ),
-        *map(str, loads),
-        f"{sum(figures.loads.values()) / per:.3f}",
-        str(figures.count("LDGSTS")),
-        str(figures.count("UTMALDG") + figures.count("UBLKCP")),
-        *(str(figures.count(name)) for name in ("STS", "BAR", "SYNCS")),
+        "-" if figures.reads is None else f"{figures.reads:.2f}",
+        "-" if figures.ports is None else f"{figures.ports:.3f}",
+        "-" if figures.moved is None else f"{100 * figures.moved:.1f} %",
+        "/".join(str(figures.loads.get(width, 0)) for width in (32, 64, 128)),
+        ", ".join(f"{count} {name}" for name, count in copies.items() if count) or "-",
+        str(figures.count("BAR")),
+        str(figures.count("SYNCS")),
         "-" if figures.median_use is None else f"{figures.median_use:g}",
-        "-" if figures.shortest_use is None else str(figures.shortest_use),
         str(figures.stalls),
-        *numbers,
+        local,
     ]
 
 
@@ -63,16 +60,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table for a page of notes, with fewer columns."""
-    head = ["kernel", "on", *HEAD[:6], "LDS 32/64/128", "copies", "use", "shortest", "stalls"]
-    lines = [head, ["---"] * 2 + ["---:"] * (len(head) - 2)]
-    for one, has in rows:
-        cell = dict(zip(HEAD, cells(has), strict=True))
-        ways = [name for name in ("LDGSTS", "TMA", "STS") if cell[name] not in ("0", "-")]
-        cell["kernel"], cell["on"] = f"`{one.function}`", one.kernel.architecture
-        cell["LDS 32/64/128"] = f"{cell['LDS.32']}/{cell['64']}/{cell['128']}"
-        cell["copies"] = ", ".join(f"{cell[name]} {name}" for name in ways) or "-"
-        lines.append([cell[name] for name in head])
+    """The table for a page of notes."""
+    lines = [["kernel", "on", *HEAD], ["---"] * 2 + ["---:"] * len(HEAD)]
+    lines += [[f"`{one.function}`", one.kernel.architecture, *cells(has)] for one, has in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -82,22 +72,22 @@ def as_json(rows: Sequence[Row]) -> str:
     def entry(one: Named, has: Figures) -> dict[str, Any]:
         named = {"source": one.source, "function": one.function}
         named |= {"architecture": one.kernel.architecture, "compiler": one.kernel.compiler}
-        return named | dataclasses.asdict(has) | {"share": has.share}
+        derived = ("share", "reads", "ports", "moved", "loop_bytes", "exceeds_cache")
+        return named | dataclasses.asdict(has) | {name: getattr(has, name) for name in derived}
 
     return json.dumps([entry(*row) for row in rows], indent=2)
 
 
 def listing(one: Named) -> str:
-    """The instructions of a kernel: `|` marks the hot loop, `!` three sources of one bank."""
+    """The instructions of a kernel: `|` marks the hot loop, `!` where it waits for registers."""
     code = decoded(one.kernel)
     _, loop = hot_loop(code, generation(one.kernel.architecture))
-    hot = set(loop)
+    waiting = dict(zip(loop, waits([code[at] for at in loop]), strict=True))
     lines = [f"{one.source}: {one.function}, {one.kernel.architecture}"]
     for at, each in enumerate(code):
-        bank = "!" if each.name == "FFMA" and of_one_bank(unserved(code, at)) else " "
         text = spelled(each, at, generation(one.kernel.architecture))
-        mark = "|" if at in hot else " "
-        lines.append(f"{16 * at:6x} {mark}{bank} {each.stall:2} {each.guard:5} {text}".rstrip())
+        mark = ("|!" if waiting[at] else "| ") if at in waiting else "  "
+        lines.append(f"{BYTES * at:6x} {mark} {each.stall:2} {each.guard:5} {text}".rstrip())
     return "\n".join(lines)
 
 
@@ -113,5 +103,5 @@ def spelled(each: Instruction, at: int, generation: int) -> str:
     if each.name == "LDS":
         return f"LDS.{each.width} {register(each.result)}, [{sources}]"
     if (target := each.target(at, generation)) is not None:
-        return f"{each.name} {16 * target:x}"
+        return f"{each.name} {BYTES * target:x}"
     return each.name

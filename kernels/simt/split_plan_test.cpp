@@ -82,9 +82,9 @@ TEST(Skinny, KernelsSayWhatTheyAreNotFor) {
   };
   if (refusal("SplitK", {1, 1, 1, Precision::f32}) == "not registered")
     GTEST_SKIP() << "built without CUDA";
-  EXPECT_EQ(refusal("SplitK", {128, 4096, 4096, Precision::f32}), "");
-  EXPECT_EQ(refusal("SplitK", {4096, 128, 4096, Precision::f32, Layout::tt}), "");
-  EXPECT_NE(refusal("SplitK", {129, 129, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {512, 4096, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {4096, 512, 4096, Precision::f32, Layout::tt}), "");
+  EXPECT_NE(refusal("SplitK", {513, 513, 4096, Precision::f32}), "");
   EXPECT_EQ(refusal("Gemv", {4096, 16, 4096, Precision::f32}), "");
   EXPECT_EQ(refusal("Gemv", {16, 4096, 4096, Precision::f32, Layout::nt}), "");
   EXPECT_NE(refusal("Gemv", {16, 4096, 4096, Precision::f32}), "");

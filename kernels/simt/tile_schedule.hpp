@@ -119,6 +119,8 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
                                   const TileCost& cost) {
   TileSchedule schedule = whole_tiles(p, rows, columns, depth);
   schedule.blocks = blocks;
+  const int tiles = schedule.tiles(), waves = tiles / blocks;
+  if (waves * blocks == tiles) return schedule;  // nothing is faster, and rounding must not decide
   TileSchedule best = schedule;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](int whole, int streaming) {
@@ -129,13 +131,8 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
     least = time;
     best = schedule;
   };
-  const int tiles = schedule.tiles(), waves = tiles / blocks;
   for (int wave = std::max(0, waves - 2); wave <= waves; ++wave) {
     const int whole = wave * blocks, streamed = tiles - whole;
-    if (streamed == 0) {
-      consider(whole, 1);
-      continue;
-    }
     consider(whole, std::min<int>(blocks, std::min<std::int64_t>(
                                               blocks, std::int64_t{streamed} * schedule.slices)));
     for (int cuts = 1; streamed * cuts <= blocks && cuts <= schedule.slices; ++cuts)

@@ -254,11 +254,13 @@ TEST(TileSchedule, RefusesMoreSlicesThan32BitsCount) {
   const auto whole = [](const Problem& p) { return whole_tiles(p, kRows, kColumns, kDepth); };
   EXPECT_EQ(whole(of_tiles(1 << 12, 1 << 12, 127)).tiles(), 1 << 24);
   EXPECT_EQ(chosen(of_tiles(1 << 12, 1 << 12, 127), 132).slices, 127);
+  EXPECT_EQ(whole_tiles({1, 1, kMost, Precision::f32}, 1, 1, 1).slices, kMost);
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   for (const Problem& p :
        {of_tiles(1 << 12, 1 << 12, 128), of_tiles(1 << 10, 1 << 10, 1 << 11),
         Problem{kFar, 1, 1, Precision::f32}, Problem{1, kFar, 1, Precision::f32},
-        Problem{1, 1, kFar, Precision::f32}, Problem{kFar, kFar, kFar, Precision::f32}}) {
+        Problem{1, 1, kFar, Precision::f32}, Problem{kMost, kMost, 1, Precision::f32},
+        Problem{kFar, kFar, kFar, Precision::f32}}) {
     EXPECT_THROW(whole(p), std::length_error) << p.m << " x " << p.n << " x " << p.k;
     EXPECT_THROW(chosen(p, 132), std::length_error) << p.m << " x " << p.n << " x " << p.k;
   }

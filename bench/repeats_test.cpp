@@ -108,13 +108,16 @@ TEST(Repeats, HaveTheSameBitsOnTheCpu) {
   EXPECT_GT(expect_same_bits(*backend, Precision::f32, {{96, 160, 256}, {65, 33, 259}}, 3), 0);
 }
 
+// Tiles of which each gets several blocks; ragged ones; and, of one row, several waves of them, the
+// last of which are cut into unequal pieces.
 TEST(Repeats, HaveTheSameBitsOnTheGpu) {
   SKIP_WITHOUT_GPU();
   int checked = 0;
   for (const PrecisionTraits& traits : kPrecisions) {
-    const bool most = traits.precision == Precision::f32;  // the kernels that cut k are of FP32
-    const Shape whole = most ? Shape{384, 640, 2048} : Shape{192, 320, 2048};
-    checked += expect_same_bits(*cuda(), traits.precision, {whole, {257, 129, 1031}}, 20);
+    std::vector<Shape> shapes = {{192, 320, 2048}, {257, 129, 1031}};
+    if (traits.precision == Precision::f32)  // the kernels that cut k
+      shapes = {{384, 640, 2048}, {257, 129, 1031}, {4, 103'004, 130}};
+    checked += expect_same_bits(*cuda(), traits.precision, shapes, 20);
   }
   EXPECT_GT(checked, 0);
 }

@@ -1,6 +1,6 @@
-// Who computes what of C, on the CPU: no slice is missing or computed twice, whoever waits can wait
-// without end for nobody, sums are found where they were left, and the schedule that is chosen is
-// the best by its own model.
+// Who computes what of C, on the CPU: no slice is missing or computed twice, blocks wait only for
+// such as began before them, sums are found where they were left, and the schedule that is chosen
+// is the best by its own model.
 #include "kernels/simt/tile_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -47,11 +47,14 @@ std::string name_of(const TileSchedule& s) {
 
 int grid_of(const TileSchedule& s) { return s.whole > 0 ? s.blocks : s.streaming; }
 
-// The pieces of a block, in its order.
+// The pieces of a block, in its order. Throws std::logic_error if they do not end.
 std::vector<TilePiece> pieces_of(const TileSchedule& schedule, int block) {
   std::vector<TilePiece> pieces;
   TileWalk walk(schedule, block);
-  for (TilePiece piece; walk.next(schedule, piece);) pieces.push_back(piece);
+  for (TilePiece piece; walk.next(schedule, piece);) {
+    pieces.push_back(piece);
+    if (std::ssize(pieces) > schedule.tiles()) throw std::logic_error("more pieces than tiles");
+  }
   return pieces;
 }
 

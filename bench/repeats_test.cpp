@@ -179,6 +179,18 @@ TEST(Repeats, AreRefusedWithAnotherValueOnce) {
   }
 }
 
+TEST(Repeats, AreRefusedInEitherSet) {
+  for (const int wrong : {0, 1}) {
+    const Prepare slips = [=, prepared = std::make_shared<int>(0)](const Problem& p, const Device&,
+                                                                   const Operands& o) -> Launch {
+      return [=, set = (*prepared)++, count = std::make_shared<int>(0)](Stream) {
+        multiply(p, o, ++*count == 2 && set == wrong ? 1 : 0);
+      };
+    };
+    EXPECT_EQ(complaint_about(slips).find("set " + std::to_string(wrong)), 0U);
+  }
+}
+
 TEST(Repeats, AreRefusedWithAnotherValueInTheGraph) {
   const Prepare slips = counted(
       [](const Problem& p, const Operands& o, int count) { multiply(p, o, count > 3 ? 1 : 0); });

@@ -64,8 +64,8 @@ std::string complaint_about(Backend& backend, const Prepare& prepare, const Prob
   const auto changed = [&](const std::string& when) -> std::string {
     for (int set = 0; set < 2; ++set) {
       const std::vector<std::byte> now = twins.bits(backend, set);
-      const auto [before, after] = std::ranges::mismatch(first[set], now);
-      if (after == now.end()) continue;
+      if (now == first[set]) continue;  // much faster than to look for the place
+      const auto after = std::ranges::mismatch(first[set], now).in2;
       const std::int64_t element = (after - now.begin()) / traits_of(p.precision).output_bytes;
       return "set " + std::to_string(set) + ": c[" + std::to_string(element / p.n) + "," +
              std::to_string(element % p.n) + "] has other bits after " + when;

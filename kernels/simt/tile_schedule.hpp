@@ -98,12 +98,14 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   return whole + share * cost.slice + pieces * cost.finish + others * cost.exchange;
 }
 
-// A block for each tile. Throws std::length_error if there are more slices of tiles than 32 bits
-// count.
+// A block for each tile. Throws std::length_error if 32 bits do not count the elements of a row or
+// a column, the slices of all tiles, or twice the tiles, since a walk adds a grid to a tile.
 inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int depth) {
+  constexpr int kMost = std::numeric_limits<int>::max();
   const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
-  if (1.0 * pieces(p.m, rows) * pieces(p.n, columns) * pieces(p.k, depth) > 0x7fffffff)
-    throw std::length_error("more slices of tiles than 32 bits count");
+  const double tiles = 1.0 * pieces(p.m, rows) * pieces(p.n, columns);
+  if (std::max({p.m, p.n, p.k}) > kMost || tiles > kMost / 2 || tiles * pieces(p.k, depth) > kMost)
+    throw std::length_error("more rows, columns, or slices of tiles than 32 bits count");
   const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
   TileSchedule schedule{
       narrow(pieces(p.m, rows)), narrow(pieces(p.n, columns)), narrow(pieces(p.k, depth)), 0, 1, 1};
@@ -117,6 +119,8 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
                                   const TileCost& cost) {
   TileSchedule schedule = whole_tiles(p, rows, columns, depth);
   schedule.blocks = blocks;
+  const int tiles = schedule.tiles(), waves = tiles / blocks;
+  if (waves * blocks == tiles) return schedule;  // nothing is faster, and rounding must not decide
   TileSchedule best = schedule;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](int whole, int streaming) {
@@ -127,13 +131,8 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
     least = time;
     best = schedule;
   };
-  const int tiles = schedule.tiles(), waves = tiles / blocks;
   for (int wave = std::max(0, waves - 2); wave <= waves; ++wave) {
     const int whole = wave * blocks, streamed = tiles - whole;
-    if (streamed == 0) {
-      consider(whole, 1);
-      continue;
-    }
     consider(whole, std::min<int>(blocks, std::min<std::int64_t>(
                                               blocks, std::int64_t{streamed} * schedule.slices)));
     for (int cuts = 1; streamed * cuts <= blocks && cuts <= schedule.slices; ++cuts)

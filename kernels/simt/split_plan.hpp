@@ -28,7 +28,7 @@ struct SplitPlan {
   constexpr std::int64_t block_of(std::int64_t step) const {
     return ((step + 1) * blocks - 1) / (tiles * tile_steps);
   }
-  // Of all tiles that several blocks work on.
+  // Of all tiles that several blocks work on; a few less where cuts are rounded to a tile's end.
   std::int64_t pieces() const {
     return tiles % blocks == 0 ? 0 : std::min(2 * blocks, blocks + tiles - std::gcd(blocks, tiles));
   }

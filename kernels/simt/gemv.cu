@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   using Ring = CopyRing<Tile::kStages>;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
-  shares.for_each_piece([&](const SplitPiece& piece) {
+  shares.for_each_piece([&](const auto& which) {
+    const SplitPiece piece = which();
     const std::int64_t row0 = piece.tile / shares.tile_columns * kBM;
     const std::int64_t column0 = piece.tile % shares.tile_columns * kVectors;
     const int rows = static_cast<int>(min(std::int64_t{kBM}, p.m - row0));
@@ -134,8 +135,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       for (int i = mine; i < mine + kEnd; ++i)
         shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = sums[i - mine];
     __syncthreads();
-    add_slices<kBM, kVectors>(p, shares, piece, shared, 1);
-    __syncthreads();
+    add_slices<kBM, kVectors>(p, shares, which(), shared, 1);
   });
 }
 

@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
   const int row = Tile::first_row() + Tile::down(lane);
   const int column = Tile::first_column() + 4 * Tile::across(lane);
 
-  shares.for_each_piece([&](const SplitPiece& piece) {
+  shares.for_each_piece([&](const auto& which) {
+    const SplitPiece piece = which();
     const std::int64_t row0 = piece.tile / shares.tile_columns * kBM;
     const std::int64_t column0 = piece.tile % shares.tile_columns * kBN;
     const int rows = static_cast<int>(min(std::int64_t{kBM}, p.m - row0));
@@ -171,8 +172,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
                                    Tile::kAcross * j) =
             make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
     __syncthreads();
-    add_slices<kBM, kBN>(p, shares, piece, shared, slices * Tile::kDeep);
-    __syncthreads();
+    add_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
   });
 }
 
@@ -206,10 +206,10 @@ const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(10e12),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(20e12),
     point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(25e12),
-    point<SplitKTile<16, 256, 8, 16, 256, 16, 1, 8, 2, 1>>(34e12),
-    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 6, 3, 1>>(41e12),
+    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(34e12),
+    point<SplitKTile<32, 128, 16, 32, 64, 4, 1, 6, 3, 1>>(41e12),
     point<SplitKTile<40, 128, 16, 40, 64, 4, 1, 6, 3, 1>>(42e12),
-    point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 3, 4, 1>>(43.6e12),
+    point<SplitKTile<64, 128, 16, 32, 64, 4, 1, 3, 4, 1>>(43.6e12),
     // The long matrix as X, along whose rows k lies.
     point<SplitKTile<128, 32, 32, 32, 32, 8, 1, 3, 3, 1>>(36e12),
 };

@@ -21,12 +21,14 @@ struct SplitPlan {
   std::int64_t tile_columns = 0, tiles = 0, tile_steps = 0, blocks = 0;
   double seconds = std::numeric_limits<double>::infinity();  // by the model
 
-  // Of one tile that several blocks work on; 1 where every tile has one block.
-  std::int64_t most_pieces() const {
-    if (tiles % blocks == 0) return 1;
-    return blocks % tiles == 0 ? blocks / tiles : blocks / tiles + 2;
+  // The first step of a block, and the block of a step.
+  constexpr std::int64_t begin(std::int64_t block) const {
+    return block * (tiles * tile_steps) / blocks;
   }
-  // Of all tiles that several blocks work on.
+  constexpr std::int64_t block_of(std::int64_t step) const {
+    return ((step + 1) * blocks - 1) / (tiles * tile_steps);
+  }
+  // Of all tiles that several blocks work on; a few less where cuts are rounded to a tile's end.
   std::int64_t pieces() const {
     return tiles % blocks == 0 ? 0 : std::min(2 * blocks, blocks + tiles - std::gcd(blocks, tiles));
   }
@@ -64,15 +66,16 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     const double read = std::max(dram, l2) / std::min(1.0, sms / kSmsThatSaturateDram);
     // A piece that does not end with its tile goes on with the next one.
     const bool whole = plan.tiles % blocks == 0 || blocks % plan.tiles == 0;
-    const double tiles = std::max(1.0, each / plan.tile_steps) + (whole ? 0 : 1);
+    const double tiles =
+        std::max(1.0, each / plan.tile_steps) * pieces(blocks, slots) + (whole ? 0 : 1);
     const double sums =
         cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / kL2BytesPerSecond;
     return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds + sums;
   };
-  // As many as run at once, or so many for each tile.
+  // As many as run at once, or so many for each tile, or one.
   SplitPlan best;
   const std::int64_t all = std::min(slots, steps);
-  for (const std::int64_t blocks : {all, all / plan.tiles * plan.tiles, std::min(plan.tiles, all)})
+  for (const std::int64_t blocks : {all, all / plan.tiles * plan.tiles, plan.tiles})
     if (const double time = blocks > 0 ? seconds(blocks) : best.seconds; time < best.seconds) {
       best = plan;
       best.seconds = time;

@@ -38,29 +38,45 @@ struct SplitPiece {
 };
 
 // The steps of all tiles in one line, and who takes what of it.
-struct SplitShares {
-  std::int64_t tile_columns, tiles, tile_steps, blocks;
-  float* sums;  // of tiles with several pieces: [piece][tile][row][column]
+struct SplitShares : SplitPlan {
+  float* sums;  // of tiles with several pieces: two for each block, [block][2][row][column]
 
-  __device__ std::int64_t begin(std::int64_t block) const {
-    return block * (tiles * tile_steps) / blocks;
+  // Where a block leaves its sums of a tile that it shares: the second place is for a tile in which
+  // it ends and has not begun. Whatever lies between those two is whole.
+  __device__ std::int64_t place(std::int64_t block, std::int64_t tile) const {
+    return 2 * block + (begin(block) < tile * tile_steps);
   }
-  __device__ std::int64_t block_of(std::int64_t step) const {
-    return ((step + 1) * blocks - 1) / (tiles * tile_steps);
+  // Tiles that may have several pieces: all, or those in which a block ends; -1 if it ends with
+  // one.
+  constexpr std::int64_t shared_tiles() const { return tiles <= blocks ? tiles : blocks - 1; }
+  __device__ std::int64_t shared_tile(std::int64_t index) const {
+    if (tiles <= blocks) return index;
+    const std::int64_t end = begin(index + 1);
+    return end % tile_steps == 0 ? -1 : end / tile_steps;
   }
-  // Of this block's piece among all of a tile.
-  __device__ std::int64_t index_in(std::int64_t tile) const {
-    return blockIdx.x - block_of(tile * tile_steps);
-  }
-  // Calls f with each piece of this block.
+  // Calls f for each piece of this block with a function that tells which it is: from shared
+  // memory, since registers are too dear to keep that while the block multiplies.
   template <typename F>
   __device__ void for_each_piece(F&& f) const {
-    const std::int64_t end = begin(blockIdx.x + 1);
-    for (std::int64_t at = begin(blockIdx.x); at < end;) {
-      const std::int64_t tile = at / tile_steps, first = at - tile * tile_steps;
-      const int steps = static_cast<int>(min(end - at, tile_steps - first));
-      f(SplitPiece{tile, first, steps});
-      at += steps;
+    __shared__ volatile std::int64_t tile, at, end;
+    if (threadIdx.x == 0) {
+      at = begin(blockIdx.x);
+      end = begin(blockIdx.x + 1);
+      tile = at / tile_steps;
+    }
+    __syncthreads();
+    const auto piece = [&]() {
+      const std::int64_t first = at - tile * tile_steps;
+      return SplitPiece{tile, first, static_cast<int>(min(end - at, tile_steps - first))};
+    };
+    while (at < end) {
+      f(piece);
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        tile = tile + 1;
+        at = tile * tile_steps;
+      }
+      __syncthreads();
     }
   }
 };
@@ -88,7 +104,7 @@ __device__ void add_slices(const SplitProblem& p, const SplitShares& shares,
                            const SplitPiece& piece, const float* found, int slices) {
   constexpr int kAll = kRows * kColumns;
   static_assert(kAll % 4 == 0);
-  float* mine = shares.sums + (shares.index_in(piece.tile) * shares.tiles + piece.tile) * kAll;
+  float* mine = shares.sums + shares.place(blockIdx.x, piece.tile) * kAll;
 #pragma unroll 1
   for (int i = 4 * threadIdx.x; i < kAll; i += 4 * blockDim.x) {
     float4 sums = *reinterpret_cast<const float4*>(found + i);
@@ -108,20 +124,22 @@ constexpr int kAddingThreads = 128;
 template <int kRows, int kColumns>
 __global__ void __launch_bounds__(kAddingThreads) add_pieces(SplitProblem p, SplitShares shares) {
   constexpr int kAll = kRows * kColumns;
-  const std::int64_t all = shares.tiles * kAll;
   const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kAddingThreads + threadIdx.x);
-  if (at >= all) return;
-  const std::int64_t tile = at / kAll;
-  const int pieces = static_cast<int>(shares.block_of((tile + 1) * shares.tile_steps - 1) -
-                                      shares.block_of(tile * shares.tile_steps)) +
-                     1;
-  if (pieces == 1) return;
-  const float* from = shares.sums + at;
-  float4 sums = *reinterpret_cast<const float4*>(from);
+  if (at >= shares.shared_tiles() * kAll) return;
+  const std::int64_t tile = shares.shared_tile(at / kAll);
+  if (tile < 0) return;
+  const std::int64_t first = shares.block_of(tile * shares.tile_steps);
+  const std::int64_t last = shares.block_of((tile + 1) * shares.tile_steps - 1);
+  if (first == last) return;
+  const int in_tile = static_cast<int>(at % kAll);
+  float4 sums =
+      *reinterpret_cast<const float4*>(shares.sums + shares.place(first, tile) * kAll + in_tile);
+  const float* next = shares.sums + 2 * (first + 1) * kAll + in_tile;
+  const int more = static_cast<int>(last - first);
 #pragma unroll 8
-  for (int piece = 1; piece < pieces; ++piece)
-    sums = sum_of(sums, *reinterpret_cast<const float4*>(from + piece * all));
-  store_sums<kRows, kColumns>(p, shares, tile, static_cast<int>(at % kAll), sums);
+  for (int piece = 0; piece < more; ++piece)
+    sums = sum_of(sums, *reinterpret_cast<const float4*>(next + std::int64_t{piece} * 2 * kAll));
+  store_sums<kRows, kColumns>(p, shares, tile, in_tile, sums);
 }
 
 using SplitKernel = void (*)(SplitProblem, SplitShares);
@@ -143,11 +161,12 @@ template <int kRows, int kColumns>
 Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const SplitProblem& p,
                     const SplitPlan& plan) {
   constexpr int kAll = kRows * kColumns;
-  const std::int64_t most = plan.most_pieces();
-  const auto sums = device_array<float>(most == 1 ? 1 : most * plan.tiles * kAll);
-  const SplitShares shares{plan.tile_columns, plan.tiles, plan.tile_steps, plan.blocks, sums.get()};
-  const std::int64_t adding = (plan.tiles * kAll / 4 + kAddingThreads - 1) / kAddingThreads;
-  if (adding > 0x7fffffff) throw std::length_error("C has more tiles than a grid has blocks");
+  const bool cut = plan.pieces() > 0;
+  const auto sums = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
+  const SplitShares shares{plan, sums.get()};
+  const std::int64_t adding =
+      (shares.shared_tiles() * kAll / 4 + kAddingThreads - 1) / kAddingThreads;
+  if (plan.blocks > 0x7fffffff) throw std::length_error("C has more tiles than a grid has blocks");
   if (const cudaError_t status =
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
       status != cudaSuccess) {
@@ -157,7 +176,7 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   }
   return keeping(sums, [=](Stream stream) {
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
-    if (most > 1)
+    if (cut)
       add_pieces<kRows, kColumns>
           <<<static_cast<unsigned>(adding), kAddingThreads, 0, stream>>>(p, shares);
   });

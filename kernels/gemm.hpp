@@ -75,7 +75,8 @@ struct Operands {
   void* c;
 };
 
-// The timed step: only enqueues on the stream (on a CPU: computes), any number of times.
+// The timed step: only enqueues on the stream (on a CPU: computes), any number of times, one after
+// another: launches may share a workspace.
 using Launch = std::function<void(Stream)>;
 
 struct Parameter {

@@ -293,7 +293,9 @@ __device__ void leave_partial(Multiplier<Tile>& sums, const SpecializedWork& wor
     asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(work.arrived + rank) : "memory");
 }
 
-// Adds what the next ranks summed up of the tile, always in the same order.
+// Adds what the next ranks summed up of the tile, always in the same order. Their blocks have lower
+// indices and waited for nobody before they left their sums, so that waiting for them ends even if
+// not all blocks run at once, as long as blocks are started in order.
 template <typename Tile>
 __device__ void add_partials(Multiplier<Tile>& sums, const SpecializedWork& work, int rank,
                              int tile) {
@@ -387,12 +389,14 @@ inline std::optional<std::string> specialized_unsupported(SpecializedKernel kern
   return std::nullopt;
 }
 
+// `exchanged`: sums of so many pieces of tiles are stored and loaded again.
 template <typename Tile>
-Traffic specialized_traffic(const Problem& p) {
+Traffic specialized_traffic(const Problem& p, double exchanged = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
   const double laid = laid_bytes(operand_a(p, nullptr)) + laid_bytes(operand_b(p, nullptr));
-  traffic.dram += laid;
-  traffic.l2 += laid;
+  const double partials = exchanged * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
+  traffic.dram += laid + partials;
+  traffic.l2 += laid + partials;
   return traffic;
 }
 
@@ -422,8 +426,9 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
   if (schedule.streamed() > 0 && cluster == 1) {
     partials = device_array<float>(std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN);
     arrived = device_array<int>(schedule.streaming);
-    if (const cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
-        status != cudaSuccess)
+    cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
+    if (status == cudaSuccess) status = cudaStreamSynchronize(nullptr);  // launches do not wait
+    if (status != cudaSuccess)
       throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
     work.partials = partials.get();
     work.arrived = arrived.get();

@@ -34,7 +34,10 @@ const Registration registration({
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem&,
                       const Device& device) { return specialized_unsupported(stream_k, device); },
-    .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
+    .traffic =
+        [](const Problem& p, const Device& device) {
+          return specialized_traffic<Tile>(p, continued_pieces(schedule_of(p, device)));
+        },
     .estimate =
         [](const Problem& p, const Device& device) {
           return kLaunchSeconds + laid_seconds(p) + seconds(schedule_of(p, device), kCost);

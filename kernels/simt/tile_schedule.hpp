@@ -38,6 +38,14 @@ struct TileSchedule {
   GEMM_EVERYWHERE int rank(int block) const { return streaming - 1 - block; }
 };
 
+// How many pieces of tiles do not begin with the first slice.
+inline int continued_pieces(const TileSchedule& schedule) {
+  int count = 0;
+  for (int rank = 1; schedule.streamed() > 0 && rank < schedule.streaming; ++rank)
+    if (schedule.share(rank) % schedule.slices != 0) ++count;
+  return count;
+}
+
 // Some slices of a tile.
 struct TilePiece {
   int tile, first, end;

@@ -34,16 +34,16 @@ constexpr int kThreads = 128 * (kMultipliers + 1);
 constexpr int kWM = kBM / kMultipliers;
 static_assert(kWM == 64, "what wgmma computes");
 
-// A stage is one slice: 16 steps of k. Two of them make a batch, after which sums are rounded.
-constexpr int kBatch = 2, kStages = 9;
-constexpr int kABytes = kBM * kSliceK * 4, kBBytes = kBN * kLineBytes;
-constexpr int kStageBytes = kABytes + kBBytes;
+// A stage is 32 steps of k, two slices of B. After each the sums are rounded.
+constexpr int kBK = 32, kSlices = kBK / kSliceK, kStages = 4;
+constexpr int kABytes = kBM * kBK * 4, kSliceBytes = kBN * kLineBytes;
+constexpr int kStageBytes = kABytes + kSlices * kSliceBytes;
 constexpr int kAlignment = 1024;  // of the swizzle
 constexpr int kSharedBytes = kStages * kStageBytes + kAlignment;
-static_assert(kABytes % kAlignment == 0 && kStageBytes % kAlignment == 0);
+static_assert(kABytes % kAlignment == 0 && kSliceBytes % kAlignment == 0);
 
 // Tiles of C, in an order in which those that are computed at once share rows of A and columns of
-// B: groups of 16 rows of tiles, column by column. A column of B has twice the bytes of a row of A.
+// B: groups of eight rows of tiles, column by column.
 struct TileOrder {
   int rows, columns;
 
@@ -55,7 +55,7 @@ struct TileOrder {
 
 struct Factors {
   const std::byte* b;  // split into slices
-  int slices;          // an even number
+  int stages;          // that k takes
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -68,7 +68,7 @@ struct Place {
   int row, column;
 };
 __device__ Place place_of(std::int64_t tile, const TileOrder& order) {
-  constexpr int kGroupRows = 16;
+  constexpr int kGroupRows = 8;
   const std::int64_t of_group = std::int64_t{kGroupRows} * order.columns;
   const int first_row = static_cast<int>(tile / of_group) * kGroupRows;
   const int within = static_cast<int>(tile % of_group);
@@ -90,25 +90,26 @@ struct Turn {
   int stage = 0;
   std::uint32_t parity = 0;
 
-  // So many stages on; less than a round.
-  __device__ Turn after(int stages) const {
-    const bool wraps = stage + stages >= kStages;
-    return {stage + stages - (wraps ? kStages : 0), parity ^ (wraps ? 1U : 0U)};
+  __device__ void next() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
   }
 };
 
-__device__ void copy_slices(const Ring& ring, const TileOrder& tiles, const CUtensorMap& a,
+__device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUtensorMap& a,
                             const Factors& factors) {
+  constexpr int kBytes = kSlices * kSliceBytes;
   Turn turn;
   for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
     const auto [row, column] = place_of(tile, tiles);
-    const std::byte* b = factors.b + std::int64_t{column} * factors.slices * kBBytes;
-    for (int slice = 0; slice < factors.slices; ++slice, b += kBBytes, turn = turn.after(1)) {
+    const std::byte* b = factors.b + std::int64_t{column} * factors.stages * kBytes;
+    for (int i = 0; i < factors.stages; ++i, b += kBytes, turn.next()) {
       Barrier* full = ring.full + turn.stage;
       wait(ring.empty + turn.stage, turn.parity ^ 1);
       arrive_and_expect(full, kStageBytes);
-      copy_box(ring.a(turn.stage), a, slice * kSliceK, row * kBM, full);
-      copy_bytes(ring.b(turn.stage), b, kBBytes, full);
+      copy_box(ring.a(turn.stage), a, i * kBK, row * kBM, full);
+      copy_bytes(ring.b(turn.stage), b, kBytes, full);
     }
   }
 }
@@ -119,26 +120,23 @@ __device__ void copy_slices(const Ring& ring, const TileOrder& tiles, const CUte
 class Multiplier {
  public:
   __device__ explicit Multiplier(const Ring& ring)
-      : ring_(ring),
-        row_(static_cast<int>(threadIdx.x) / 32 * 16 + lane() / 4),
-        offset_of_a_((row_ * kSliceK + lane() % 4 * 4) * 4) {}
+      : ring_(ring), row_(static_cast<int>(threadIdx.x) / 32 * 16 + lane() / 4) {}
 
-  __device__ void multiply(int slices) {
+  __device__ void multiply(int stages) {
 #pragma unroll
     for (int i = 0; i < kSums; ++i) totals_[i] = 0;
     load();
-    for (int slice = 0; slice < slices; slice += kBatch) {
+    for (int i = 0; i < stages; ++i) {
       split();
       enqueue_products();
-      const Turn used = turn_;
-      turn_ = turn_.after(kBatch);
-      if (slice + kBatch < slices) load();
-      wait_for_products(sums_, factors_);
-      if (lane() == 0)
+      Barrier* used = ring_.empty + turn_.stage;
+      turn_.next();
+      if (i + 1 < stages) load();
+      wait_for_products(sums_);
+      if (stages < 0) keep(factors_);
+      if (lane() == 0) arrive(used);
 #pragma unroll
-        for (int s = 0; s < kBatch; ++s) arrive(ring_.empty + used.after(s).stage);
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) totals_[i] += sums_[i];
+      for (int j = 0; j < kSums; ++j) totals_[j] += sums_[j];
     }
   }
 
@@ -164,65 +162,76 @@ class Multiplier {
   }
 
  private:
-  static constexpr int kSteps = 2 * kBatch;  // of wgmma, eight of k each
+  static constexpr int kSteps = kBK / 8;  // of wgmma
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   __device__ void load() {
+    wait(ring_.full + turn_.stage, turn_.parity);
+    const std::uint32_t row = ring_.a(turn_.stage) + row_ * kBK * 4 + lane() % 4 * 16;
 #pragma unroll
-    for (int s = 0; s < kBatch; ++s) {
-      const Turn turn = turn_.after(s);
-      wait(ring_.full + turn.stage, turn.parity);
+    for (int slice = 0; slice < kSlices; ++slice)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float(&x)[4] = loaded_[s][half];
+        float(&x)[4] = loaded_[slice][half];
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
-                     : "r"(ring_.a(turn.stage) + offset_of_a_ + half * 8 * kSliceK * 4)
+                     : "r"(row + (half * 8 * kBK + slice * kSliceK) * 4)
                      : "memory");
       }
-    }
   }
 
   // The tensor cores cut off what TF32 has not: x as it is serves for its large part. What they do
   // not see then has 13 bits and is rounded to 11: it is off by at most 2^-22 of x.
   __device__ void split() {
 #pragma unroll
-    for (int s = 0; s < kBatch; ++s)
+    for (int slice = 0; slice < kSlices; ++slice)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float x = loaded_[s][half][i];
+          const float x = loaded_[slice][half][i];
           const std::uint32_t bits = __float_as_uint(x);
           const float rest = x - __uint_as_float(bits & kOfTf32);
-          const int step = 2 * s + i / 2, element = i % 2 * 2 + half;
+          const int step = 2 * slice + i / 2, element = i % 2 * 2 + half;
           factors_[step][element] = bits;
           factors_[kSteps + step][element] = __float_as_uint(rest) + kHalf;
         }
   }
 
   __device__ void enqueue_products() {
-    std::uint64_t b[kSteps];
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step)
-      b[step] = swizzled_rows(ring_.b(turn_.after(step / 2).stage) + step % 2 * kLineBytes / 4);
+    const std::uint64_t b = swizzled_rows(ring_.b(turn_.stage));
     constexpr int kToSmall = kLineBytes / 2 / 16;
+    const auto of_step = [](int step) {
+      return (step / 2 * kSliceBytes + step % 2 * (kLineBytes / 4)) / 16;
+    };
     fence_products();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_64x128(sums_, factors_[kSteps + step], b[step], step > 0);
+      multiply_64x128(sums_, factors_[kSteps + step], b + of_step(step), step > 0);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_64x128(sums_, factors_[step], b[step] + kToSmall, 1);
+      multiply_64x128(sums_, factors_[step], b + of_step(step) + kToSmall, 1);
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) multiply_64x128(sums_, factors_[step], b[step], 1);
+    for (int step = 0; step < kSteps; ++step)
+      multiply_64x128(sums_, factors_[step], b + of_step(step), 1);
     commit_products();
+  }
+
+  // Never called. ptxas (13.0) takes a register for free once a product that reads it is under way,
+  // and would load the next elements into it: seen in SASS, and in wrong results. What is used
+  // after the wait it must keep.
+  __device__ void keep(const std::uint32_t (&factors)[2 * kSteps][4]) const {
+#pragma unroll
+    for (int i = 0; i < 2 * kSteps; ++i)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(ring_.first),
+                   "r"(factors[i][0]), "r"(factors[i][1]), "r"(factors[i][2]), "r"(factors[i][3])
+                   : "memory");
   }
 
   Ring ring_;
   Turn turn_;
-  int row_, offset_of_a_;
-  float loaded_[kBatch][2][4];
+  int row_;
+  float loaded_[kSlices][2][4];
   std::uint32_t factors_[2 * kSteps][4];  // large parts, then small ones
   float sums_[kSums], totals_[kSums];
 };
@@ -247,12 +256,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   if (threadIdx.x / 128 == kMultipliers) {
     give_up_registers<kCopierRegisters>();
-    if (threadIdx.x % 128 == 0) copy_slices(ring, tiles, a, factors);
+    if (threadIdx.x % 128 == 0) copy_stages(ring, tiles, a, factors);
   } else {
     take_registers<kMultiplierRegisters>();
     Multiplier multiplier(ring);
     for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
-      multiplier.multiply(factors.slices);
+      multiplier.multiply(factors.stages);
       multiplier.store(place_of(tile, tiles), c, p.m, p.n);
     }
   }
@@ -304,7 +313,7 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
     throw std::runtime_error(std::to_string(kSharedBytes) +
                              " bytes of shared memory a block: " + cudaGetErrorString(status));
   }
-  const std::int64_t slices = padded(p.k, kBatch * kSliceK) / kSliceK;
+  const std::int64_t stages = (p.k + kBK - 1) / kBK, slices = stages * kSlices;
   const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
 
@@ -317,11 +326,11 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
     copying = copy_a(p, a, copy, pitch);
     a = copy.get();
   }
-  const CUtensorMap map = tensor_map(a, p.m, p.k, pitch, kBM, kSliceK);
+  const CUtensorMap map = tensor_map(a, p.m, p.k, pitch, kBM, kBK);
 
   const TileOrder tiles(p);
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(device.sm_count, tiles.count()));
-  const Factors factors{reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(slices)};
+  const Factors factors{reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
   return [=](Stream stream) {
     copying(stream);
     splitting(stream);

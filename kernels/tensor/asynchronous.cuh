@@ -108,17 +108,12 @@ __device__ inline void multiply_64x128(float (&sums)[64], const std::uint32_t (&
 }
 
 // Until all that were committed are done. The sums are named, or the compiler would read them
-// sooner, and the factors, or it would use their registers for something else meanwhile.
-template <int kSums, int kFactors>
-__device__ void wait_for_products(float (&sums)[kSums],
-                                  const std::uint32_t (&factors)[kFactors][4]) {
+// sooner.
+template <int kSums>
+__device__ void wait_for_products(float (&sums)[kSums]) {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+f"(sums[i])::"memory");
-#pragma unroll
-  for (int i = 0; i < kFactors; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j) asm volatile("" ::"r"(factors[i][j]) : "memory");
 }
 
 // Where wgmma finds a matrix whose rows hold 128 bytes of k in the 128-byte swizzle, eight rows

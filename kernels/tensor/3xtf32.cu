@@ -285,6 +285,26 @@ std::optional<std::string> unsupported(const Problem&, const Device& device) {
 
 std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
 
+// Whether the copies of boxes cannot take A as it lies, at a multiple of 16 bytes.
+bool needs_copy(const Problem& p) { return transposes_a(p.layout) || p.k % 4 != 0; }
+
+Traffic traffic(const Problem& p, const Device&) {
+  const TileOrder tiles(p);
+  const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
+  const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
+  const double copied = needs_copy(p) ? 2 * a : 0;
+  const double split = 1.0 * tiles.columns * stages * kSlices * kSliceBytes;
+  // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
+  // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
+  constexpr double kOfStage =
+      kStageBytes + 2.0 * kABytes + kMultipliers * 1.5 * kSlices * kSliceBytes;
+  return {
+      .dram = bytes_minimum(p) + copied + 2 * split,
+      .l2 = copied + b + split + a * tiles.columns + split * tiles.rows + c,
+      .shared = copied + 2 * b + kOfStage * stages * static_cast<double>(tiles.count()),
+  };
+}
+
 using Workspace = std::shared_ptr<float>;
 
 Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t slices) {
@@ -320,7 +340,7 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   const auto* a = static_cast<const float*>(o.a);
   std::int64_t pitch = p.k;
   Launch copying = [](Stream) {};
-  if (transposes_a(p.layout) || p.k % 4 != 0 || reinterpret_cast<std::uintptr_t>(a) % 16 != 0) {
+  if (needs_copy(p) || reinterpret_cast<std::uintptr_t>(a) % 16 != 0) {
     pitch = padded(p.k, 4);
     const Workspace copy = simt::device_array<float>(p.m * pitch);
     copying = copy_a(p, a, copy, pitch);
@@ -348,6 +368,7 @@ const Registration registration({
     .precisions = {Precision::tf32x3},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = unsupported,
+    .traffic = traffic,
     .prepare = prepare,
 });
 

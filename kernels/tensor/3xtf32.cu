@@ -1,10 +1,10 @@
 // FP32 products on tensor cores that multiply TF32: each factor is the sum of two TF32 numbers, and
 // of the four products of these three are added, small * large + large * small + large * large. The
-// fourth is below what FP32 keeps. That is a third of the rate of TF32 and twice that of FP32.
+// fourth is 2^-21 of the whole at most. That is a third of the rate of TF32 and twice that of FP32.
 //
 // Tensor cores cut off what they add, which drags long sums towards zero. So they add up 32 steps
 // of k only, the small products first, and the threads add these sums in FP32, rounded to nearest:
-// such a result is nearer to the exact one than that of a kernel that adds step by step.
+// from some 32 steps on that is nearer to the exact result than what adds step by step.
 //
 // wgmma takes one factor from shared memory, where it must be contiguous along k, and the other
 // from registers. B is split and turned by a kernel of its own, in every launch, as a slice of it
@@ -12,9 +12,9 @@
 // warpgroups one only copies: it fills a ring of stages while the other two, half of the tile of C
 // each, take turns at the tensor cores, one multiplying while the other adds up and splits.
 //
-// m, n, k and layouts are free; A is copied first if its rows do not begin at multiples of 16
-// bytes. Where a factor is infinite, C is NaN or infinite, and sums that end within 2^-21 of the
-// largest number may become so.
+// m, n, k and layouts are free; A is copied first if its rows are not contiguous along k or do not
+// begin at multiples of 16 bytes. Where a factor is infinite, C is NaN or infinite, and sums that
+// end within 2^-21 of the largest number may become so.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -43,12 +43,6 @@ constexpr int kAlignment = 1024;  // of the swizzle
 constexpr int kSharedBytes = kStages * kStageBytes + kAlignment;
 static_assert(kABytes % kAlignment == 0 && kSliceBytes % kAlignment == 0);
 
-// A lies in a stage as in memory: all its rows along k; or, where they are contiguous along m,
-// pieces of 32 of m by 32 of k, swizzled so that few of the elements that a warp wants at once are
-// in one bank.
-enum class Along { k, m };
-constexpr int kPieceM = 32;
-
 // Tiles of C, in an order in which those that are computed at once share rows of A and columns of
 // B: groups of 16 rows of tiles, column by column.
 struct TileOrder {
@@ -67,7 +61,6 @@ struct Factors {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-constexpr int kPieceBytes = kPieceM * kBK * 4;
 constexpr int kSums = kWM * kBN / 128;  // of a thread
 // 40 x 128 + 232 x 256 of 65,536.
 constexpr int kCopierRegisters = 40, kMultiplierRegisters = 232;
@@ -105,7 +98,6 @@ struct Turn {
   }
 };
 
-template <Along kA>
 __device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUtensorMap& a,
                             const Factors& factors) {
   constexpr int kBytes = kSlices * kSliceBytes;
@@ -117,14 +109,7 @@ __device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUte
       Barrier* full = ring.full + turn.stage;
       wait(ring.empty + turn.stage, turn.parity ^ 1);
       arrive_and_expect(full, kStageBytes);
-      if constexpr (kA == Along::k) {
-        copy_box(ring.a(turn.stage), a, i * kBK, row * kBM, full);
-      } else {
-#pragma unroll
-        for (int piece = 0; piece < kBM / kPieceM; ++piece)
-          copy_box(ring.a(turn.stage) + piece * kPieceBytes, a, row * kBM + piece * kPieceM,
-                   i * kBK, full);
-      }
+      copy_box(ring.a(turn.stage), a, i * kBK, row * kBM, full);
       copy_bytes(ring.b(turn.stage), b, kBytes, full);
     }
   }
@@ -133,7 +118,6 @@ __device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUte
 // Half of a tile of C. In the fragments of wgmma a thread has two rows, eight apart, of its warp's
 // 16, and of eight steps of k two: of four neighbours in a row of A the first two belong to the
 // first eight steps of a slice and the others to the next.
-template <Along kA>
 class Multiplier {
  public:
   __device__ explicit Multiplier(const Ring& ring)
@@ -184,38 +168,17 @@ class Multiplier {
 
   __device__ void load() {
     wait(ring_.full + turn_.stage, turn_.parity);
-    const int first_k = lane() % 4 * 4;
-    if constexpr (kA == Along::k) {
-      const std::uint32_t first = ring_.a(turn_.stage) + (row_ * kBK + first_k) * 4;
+    const std::uint32_t row = ring_.a(turn_.stage) + row_ * kBK * 4 + lane() % 4 * 16;
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
+    for (int slice = 0; slice < kSlices; ++slice)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float(&x)[4] = loaded_[slice][half];
-          asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                       : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
-                       : "r"(first + (half * 8 * kBK + slice * kSliceK) * 4)
-                       : "memory");
-        }
-    } else {
-      // Chunks of four elements are swizzled by the last three bits of k, of which the first is
-      // that of first_k; eight rows on is two chunks on.
-      const std::uint32_t first =
-          ring_.a(turn_.stage) + row_ / kPieceM * kPieceBytes + (first_k * kPieceM + row_ % 4) * 4;
-      const int chunk = row_ % kPieceM / 4 ^ first_k % 8;
-#pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int k = slice * kSliceK + i;
-            asm volatile("ld.shared.f32 %0, [%1];"
-                         : "=f"(loaded_[slice][half][i])
-                         : "r"(first + ((chunk ^ 2 * half ^ i) * 4 + k * kPieceM) * 4)
-                         : "memory");
-          }
-    }
+      for (int half = 0; half < 2; ++half) {
+        float(&x)[4] = loaded_[slice][half];
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                     : "r"(row + (half * 8 * kBK + slice * kSliceK) * 4)
+                     : "memory");
+      }
   }
 
   // The tensor cores cut off what TF32 has not: x as it is serves for its large part. What they do
@@ -276,7 +239,6 @@ class Multiplier {
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
-template <Along kA>
 __global__ void __launch_bounds__(kThreads, 1)
     multiply_split([[maybe_unused]] Problem p, [[maybe_unused]] TileOrder tiles,
                    [[maybe_unused]] const __grid_constant__ CUtensorMap a,
@@ -295,10 +257,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   if (threadIdx.x / 128 == kMultipliers) {
     give_up_registers<kCopierRegisters>();
-    if (threadIdx.x % 128 == 0) copy_stages<kA>(ring, tiles, a, factors);
+    if (threadIdx.x % 128 == 0) copy_stages(ring, tiles, a, factors);
   } else {
     take_registers<kMultiplierRegisters>();
-    Multiplier<kA> multiplier(ring);
+    Multiplier multiplier(ring);
     for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
       multiplier.multiply(factors.stages);
       multiplier.store(place_of(tile, tiles), c, p.m, p.n);
@@ -310,7 +272,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 // The body above has barriers in shared memory; what stands in for it elsewhere has not.
 bool was_left_out() {
   cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, multiply_split<Along::k>) == cudaSuccess)
+  if (cudaFuncGetAttributes(&attributes, multiply_split) == cudaSuccess)
     return attributes.sharedSizeBytes == 0;
   cudaGetLastError();  // no device to ask
   return false;
@@ -325,7 +287,7 @@ std::optional<std::string> unsupported(const Problem&, const Device& device) {
 std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
 
 // Whether the copies of boxes cannot take A as it lies, at a multiple of 16 bytes.
-bool needs_copy(const Problem& p) { return (transposes_a(p.layout) ? p.m : p.k) % 4 != 0; }
+bool needs_copy(const Problem& p) { return transposes_a(p.layout) || p.k % 4 != 0; }
 
 Traffic traffic(const Problem& p, const Device&) {
   const TileOrder tiles(p);
@@ -364,55 +326,37 @@ Launch copy_a(const Problem& p, const float* a, const Workspace& to, std::int64_
   };
 }
 
-template <Along kA>
-Launch multiply(const Problem& p, const Device& device, const CUtensorMap& a, const Workspace& b,
-                std::int64_t stages, void* c) {
+Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   if (const cudaError_t status = cudaFuncSetAttribute(
-          multiply_split<kA>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+          multiply_split, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
       status != cudaSuccess) {
     cudaGetLastError();  // or the next launch would be blamed for it
     throw std::runtime_error(std::to_string(kSharedBytes) +
                              " bytes of shared memory a block: " + cudaGetErrorString(status));
   }
-  const TileOrder tiles(p);
-  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(device.sm_count, tiles.count()));
-  const Factors factors{reinterpret_cast<const std::byte*>(b.get()), static_cast<int>(stages)};
-  return [=](Stream stream) {
-    multiply_split<kA>
-        <<<blocks, kThreads, kSharedBytes, stream>>>(p, tiles, a, factors, static_cast<float*>(c));
-  };
-}
-
-Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   const std::int64_t stages = (p.k + kBK - 1) / kBK, slices = stages * kSlices;
   const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
 
   const auto* a = static_cast<const float*>(o.a);
-  const bool copies = needs_copy(p) || reinterpret_cast<std::uintptr_t>(a) % 16 != 0;
-  if (!copies && transposes_a(p.layout)) {
-    const CUtensorMap map =
-        tensor_map(a, p.k, p.m, p.m, {.rows = kBK, .columns = kPieceM, .swizzled = true});
-    const Launch multiplying = multiply<Along::m>(p, device, map, split, stages, o.c);
-    return [=](Stream stream) {
-      splitting(stream);
-      multiplying(stream);
-    };
-  }
   std::int64_t pitch = p.k;
   Launch copying = [](Stream) {};
-  if (copies) {
+  if (needs_copy(p) || reinterpret_cast<std::uintptr_t>(a) % 16 != 0) {
     pitch = padded(p.k, 4);
     const Workspace copy = simt::device_array<float>(p.m * pitch);
     copying = copy_a(p, a, copy, pitch);
     a = copy.get();
   }
-  const CUtensorMap map = tensor_map(a, p.m, p.k, pitch, {.rows = kBM, .columns = kBK});
-  const Launch multiplying = multiply<Along::k>(p, device, map, split, stages, o.c);
+  const CUtensorMap map = tensor_map(a, p.m, p.k, pitch, kBM, kBK);
+
+  const TileOrder tiles(p);
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(device.sm_count, tiles.count()));
+  const Factors factors{reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
   return [=](Stream stream) {
     copying(stream);
     splitting(stream);
-    multiplying(stream);
+    multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, tiles, map, factors,
+                                                               static_cast<float*>(o.c));
   };
 }
 

@@ -221,13 +221,14 @@ void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& me
     const MeasuredCeiling* best = nullptr;
     for (const MeasuredCeiling& one : measured) {
       const bool same = roof.precision ? one.unit == Probe::Unit::flop &&
-                                             one.arithmetic == traits_of(*roof.precision).name
+                                             one.arithmetic == arithmetic_of(*roof.precision)
                                        : one.name.starts_with("DRAM_");
       if (same && one.fill != "zeros" && (best == nullptr || one.per_second > best->per_second))
         best = &one;
     }
     if (best == nullptr) continue;
-    roof.per_second = best->per_second;
+    roof.per_second =
+        best->per_second / (roof.precision ? traits_of(*roof.precision).unit_products : 1);
     roof.origin = Ceiling::Origin::measured;
     roof.source = best->label() + ": " + best->what;
     roof.clock_hz = roof.precision ? best->sm_hz : best->memory_hz;

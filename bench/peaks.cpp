@@ -80,10 +80,11 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
   return {
       std::string(traits.unit_name),
       traits.precision,
-      *rate * device.sm_count * clock,
+      *rate * device.sm_count * clock / traits.unit_products,
       Ceiling::Origin::table,
       print("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
-            text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6),
+            text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6) +
+          (traits.unit_products > 1 ? print(" / %d", traits.unit_products) : ""),
       clock};
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/ceilings.hpp"
+
 namespace gemm::bench {
 namespace {
 
@@ -44,6 +46,7 @@ TEST(Peaks, MatchTheDataSheets) {
       {"NVIDIA L4", 89, 58, 2040, Precision::bf16, 121},
       {"NVIDIA H200", 90, 132, 1980, Precision::f32, 66.9},
       {"NVIDIA H200", 90, 132, 1980, Precision::tf32, 494.7},
+      {"NVIDIA H200", 90, 132, 1980, Precision::tf32x3, 494.7 / 3},
       {"NVIDIA H200", 90, 132, 1980, Precision::bf16, 989.4},
       {"NVIDIA H200", 90, 132, 1980, Precision::f64, 66.9},
       {"NVIDIA H200", 90, 132, 1980, Precision::s32, 33.45},
@@ -112,6 +115,19 @@ TEST(Peaks, TheUserKnowsBetter) {
     EXPECT_EQ(ceiling.origin, Ceiling::Origin::given);
     EXPECT_EQ(ceiling.per_second, ceiling.precision ? 1e12 : 1e11);
   }
+}
+
+// Where the table has none, what was measured of the unit counts: for 3xTF32 a third of it.
+TEST(Peaks, WhatWasMeasuredOfAUnitServesEveryPrecisionThatItComputes) {
+  std::vector<Ceiling> ceilings = ceilings_of(gpu("NVIDIA Future", 137, 200, 3000));
+  MeasuredCeiling wgmma;
+  wgmma.name = "TF32_wgmma";
+  wgmma.arithmetic = "tf32";
+  wgmma.per_second = 450e12;
+  fill_in(ceilings, {wgmma});
+  EXPECT_EQ(compute_ceiling(ceilings, Precision::tf32)->per_second, 450e12);
+  EXPECT_EQ(compute_ceiling(ceilings, Precision::tf32x3)->per_second, 150e12);
+  EXPECT_EQ(compute_ceiling(ceilings, Precision::f32)->per_second, std::nullopt);
 }
 
 TEST(Roof, IsTheLowerOfTheTwo) {

@@ -49,6 +49,11 @@ TEST(Bound, AllowsForTheRoundingOfOperandsAndOutput) {
   EXPECT_EQ(bound_for({1, 1, 1, Precision::bf16})(1, 0), 0x1p-8);
   EXPECT_GT(bound_for({1, 1, 1, Precision::tf32})(1, 1), 0x1p-9);
   EXPECT_LT(bound_for({1, 1, 1, Precision::tf32})(1, 1), 0x1p-8);
+  // 3xTF32 is as exact as FP32 but for what its splitting leaves out.
+  for (const std::int64_t k : {1, 64, 8192})
+    EXPECT_LE(bound_for({1, 1, k, Precision::tf32x3})(1, 1),
+              bound_for({1, 1, k, Precision::f32})(1, 1) + 0x1p-19)
+        << k;
   EXPECT_GT(bound_for({1, 1, 1, Precision::f16})(0, 0), 0);  // subnormal results
 }
 

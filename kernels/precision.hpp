@@ -9,7 +9,9 @@
 
 namespace gemm {
 
-enum class Precision { f32, tf32, bf16, f16, f64, s32 };
+// tf32x3: products of FP32 numbers on tensor cores that compute TF32. Each factor is the sum of two
+// TF32 numbers, and three of the four products of these are added.
+enum class Precision { f32, tf32, tf32x3, bf16, f16, f64, s32 };
 
 enum class ElementType { f32, bf16, f16, f64, s32 };
 
@@ -23,35 +25,47 @@ struct PrecisionTraits {
   ElementType input, output;
   int input_bytes, output_bytes;
   Unit unit;
+  int unit_products;  // that the unit computes for one of the problem's
   std::string_view unit_name;
 
   // Unit round-offs, as relative errors; all zero where nothing is rounded. Tensor cores align and
   // truncate their sums, so they are granted a whole ulp; TF32 operands may be truncated to 10 bits
-  // as well as rounded.
+  // as well as rounded. For 3xTF32 sums count as FP32's do, which asks of a kernel that it lets the
+  // tensor cores add up little at a time; the two parts of a factor may be off by 2^-22 of it, and
+  // the product that is left out is 2^-21 of the whole.
   double accumulate_error;  // of one addition
   double input_error;       // of one product, from rounding both operands inside the kernel
   double output_error;      // of storing the result
   double output_smallest;   // half the smallest subnormal of the output: absolute error near zero
 };
 
-inline constexpr std::array<PrecisionTraits, 6> kPrecisions = {{
-    {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, "FP32 FMA",
+inline constexpr std::array<PrecisionTraits, 7> kPrecisions = {{
+    {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, 1, "FP32 FMA",
      0x1p-24, 0, 0, 0},
-    {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor,
+    {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, 1,
      "TF32 tensor core", 0x1p-23, 0x1p-9, 0, 0},
-    {Precision::bf16, "bf16", ElementType::bf16, ElementType::bf16, 2, 2, Unit::bf16_tensor,
+    {Precision::tf32x3, "tf32x3", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, 3,
+     "TF32 tensor core / 3", 0x1p-24, 0x1p-20, 0, 0},
+    {Precision::bf16, "bf16", ElementType::bf16, ElementType::bf16, 2, 2, Unit::bf16_tensor, 1,
      "BF16 tensor core", 0x1p-23, 0, 0x1p-8, 0},
-    {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor,
+    {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor, 1,
      "FP16 tensor core", 0x1p-23, 0, 0x1p-11, 0x1p-25},
     // The reference is an FP64 product too: its own errors are granted beside the kernel's.
-    {Precision::f64, "f64", ElementType::f64, ElementType::f64, 8, 8, Unit::fp64, "FP64", 0x1p-52,
-     0, 0, 0},
-    {Precision::s32, "s32", ElementType::s32, ElementType::s32, 4, 4, Unit::int32_imad,
+    {Precision::f64, "f64", ElementType::f64, ElementType::f64, 8, 8, Unit::fp64, 1, "FP64",
+     0x1p-52, 0, 0, 0},
+    {Precision::s32, "s32", ElementType::s32, ElementType::s32, 4, 4, Unit::int32_imad, 1,
      "INT32 IMAD", 0, 0, 0, 0},
 }};
 
 constexpr const PrecisionTraits& traits_of(Precision precision) {
   return kPrecisions[static_cast<std::size_t>(precision)];
+}
+
+// By the name of the precision for which its unit computes one product for one.
+constexpr std::string_view arithmetic_of(Precision precision) {
+  for (const PrecisionTraits& traits : kPrecisions)
+    if (traits.unit == traits_of(precision).unit && traits.unit_products == 1) return traits.name;
+  return {};
 }
 
 constexpr std::optional<Precision> precision_named(std::string_view name) {

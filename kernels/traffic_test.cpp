@@ -234,6 +234,28 @@ TEST(AsyncCopy, SaysWhyADeviceCannotRunItsTile) {
   EXPECT_NE(large.unsupported({4096, 4097, 4096, Precision::f32}, kHopper), std::nullopt);
 }
 
+TEST(TensorCores, NeedTheComputeCapabilityThatTheirCodeIsFor) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const RegisteredKernel& kernel = *find("3xTF32");
+  const Problem p{4096, 4096, 4096, Precision::tf32x3};
+  Device device = kHopper;
+  for (const int other : {75, 80, 89, 100, 120}) {
+    device.compute_capability = other;
+    EXPECT_EQ(kernel.unsupported(p, device).value_or(""), "needs compute capability 9.0") << other;
+  }
+  EXPECT_EQ(kernel.layouts.size(), 4U);
+  // A that lies along m, or whose rows are not multiples of 16 bytes, is copied before.
+  Problem turned = p, odd = p;
+  turned.layout = Layout::tn;
+  odd.k = 4095;
+  const auto copies = [&](const Problem& q) {
+    return kernel.traffic(q, kHopper).dram - bytes_minimum(q) > 2.5 * 4 * 4096 * 4096 * 2;
+  };
+  EXPECT_FALSE(copies(p));
+  EXPECT_TRUE(copies(turned));
+  EXPECT_TRUE(copies(odd));
+}
+
 TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {
   SKIP_WITHOUT_GPU_KERNELS();
   const RegisteredKernel& kernel = *find("TiledExact/tile:32");

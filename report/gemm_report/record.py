@@ -6,7 +6,7 @@ schema has the whole of it, and the tests hold every stored record against it.
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -17,7 +17,9 @@ from gemm_report.document import Kind, Object, RecordError, read_json
 
 RECORD = Kind("record", "gemm_bench")
 SCHEMA = 1
-PRECISIONS = ("f32", "tf32", "bf16", "f16", "f64", "s32")
+PRECISIONS = ("f32", "tf32", "tf32x3", "bf16", "f16", "f64", "s32")
+# What a unit computes for one product of such a precision: how many products, of which arithmetic.
+_PRODUCTS = {"tf32x3": (3, "tf32")}
 TRANSFERS = ("pageable", "pinned", "overlapped")
 
 
@@ -54,6 +56,17 @@ class Ceiling:
     origin: str
     source: str
     clock_hz: float | None = None
+
+    def for_products(self, count: int, precision: str) -> "Ceiling":
+        """For a precision of whose products each takes so many of this arithmetic."""
+        if count == 1 or self.flop_per_second is None:
+            return self
+        return replace(
+            self,
+            name=f"{self.name} / {count}",
+            precision=precision,
+            flop_per_second=self.flop_per_second / count,
+        )
 
 
 @dataclass(frozen=True)
@@ -388,10 +401,11 @@ class Record:
 
     def measured_compute_roofs(self, precision: str) -> list[Ceiling]:
         """What was measured on values like those of the kernels, highest first."""
+        products, arithmetic = _PRODUCTS.get(precision, (1, precision))
         measured = [
-            ceiling.roof
+            ceiling.roof.for_products(products, precision)
             for ceiling in self.measured_ceilings
-            if ceiling.arithmetic == precision and ceiling.flop_per_second
+            if ceiling.arithmetic == arithmetic and ceiling.flop_per_second
             # Zeros need less power: no kernel that is timed here could have that clock.
             if ceiling.fill != "zeros"
         ]

@@ -99,3 +99,11 @@ def test_samples_that_were_watched_are_as_many_as_samples(
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(RecordError, match=complaint):
         read_record(path)
+
+
+def test_the_measured_roof_of_3xtf32_is_a_third_of_tf32s(gpu: Record) -> None:
+    (tf32,) = gpu.measured_compute_roofs("tf32")
+    (third,) = gpu.measured_compute_roofs("tf32x3")
+    assert third.flop_per_second == (tf32.flop_per_second or 0) / 3
+    assert (third.name, third.precision) == (f"{tf32.name} / 3", "tf32x3")
+    assert third.clock_hz == tf32.clock_hz

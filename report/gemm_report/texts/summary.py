@@ -8,7 +8,11 @@ from gemm_report.ladder import ordered_rows, precisions
 from gemm_report.layouts import TITLE, comparisons, layout_table
 from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
 from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
+from gemm_report.rungs import rate
 from gemm_report.terminal import printable
+
+# A precision whose results are to be as exact as another's, and are held against its libraries.
+_REPLACES = {"tf32x3": "f32"}
 
 
 def summary(record: Record) -> str:
@@ -86,7 +90,47 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _by_precision(rows: Sequence[Row]) -> list[str]:
     tables = {p: [row for row in rows if row.precision == p] for p in precisions(rows)}
-    return [part for p, its_rows in tables.items() for part in (f"### {p}", _results(its_rows))]
+    parts = []
+    for precision, its_rows in tables.items():
+        parts += [f"### {precision}", _results(its_rows)]
+        if replaced := _REPLACES.get(precision):
+            parts += _beside(replaced, its_rows, tables.get(replaced, []))
+    return parts
+
+
+def _beside(replaced: str, rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
+    """Rate and error against those of the fastest library that computes what `rows` stand for."""
+    libraries = [row for row in others if row.is_library]
+    best = {_problem(row): row for row in sorted(libraries, key=rate)}
+    pairs = [(row, best[_problem(row)]) for row in _by_shape(rows) if _problem(row) in best]
+    if not pairs:
+        return []
+    head = ["shape", "kernel", f"{replaced} library"]
+    head += ["times as fast", "its error / bound", "times its error"]
+    lines = [
+        [
+            row.shape,
+            row.label + row.ordinal,
+            library.label,
+            f"{rate(row) / rate(library):.2f}",
+            _error(library),
+            _times(_max_error(row), _max_error(library)),
+        ]
+        for row, library in pairs
+    ]
+    return [f"Beside the fastest {replaced} library:", markdown_table(head, lines)]
+
+
+def _problem(row: Row) -> tuple[str, int, int, int]:
+    return row.layout, row.m, row.n, row.k
+
+
+def _max_error(row: Row) -> float | None:
+    return row.verification and row.verification.max_error
+
+
+def _times(value: float | None, of: float | None) -> str:
+    return "-" if value is None or not of else f"{value / of:.2f}"
 
 
 def _end_to_end(record: Record, rows: Sequence[Row]) -> str:

@@ -45,6 +45,37 @@ def test_the_run_says_how_it_was_measured_and_where_the_time_went(gpu: Record) -
     assert f"timed with CUDA events  \n{gpu.conformance}  \n40 s, 73.0 % of them in" in page
 
 
+def test_what_replaces_fp32_stands_beside_its_fastest_library(gpu: Record) -> None:
+    (library,) = (
+        row
+        for row in gpu.rows_with("timed")
+        if (row.label, row.precision, row.m) == ("cuBLAS/math:default", "f32", 4096)
+    )
+    assert library.flop_per_second and library.verification and library.verification.max_error
+    slower = dataclasses.replace(
+        library,
+        parameters=(("math", "pedantic"),),
+        flop_per_second=library.flop_per_second / 2,
+    )
+    ours = dataclasses.replace(
+        library,
+        kernel="3xTF32",
+        family="tensor",
+        parameters=(),
+        precision="tf32x3",
+        flop_per_second=2.25 * library.flop_per_second,
+        verification=dataclasses.replace(
+            library.verification, max_error=0.75 * library.verification.max_error
+        ),
+    )
+    both = dataclasses.replace(gpu, rows=(library, slower, ours))
+    assert f"| 3xTF32 | {library.label} | 2.25 | " in summary(both)
+    (line,) = (line for line in summary(both).splitlines() if "| 2.25 |" in line)
+    assert line.endswith("| 0.75 |")
+    assert "Beside the fastest" not in summary(dataclasses.replace(gpu, rows=(slower,)))
+    assert "Beside the fastest" not in summary(dataclasses.replace(gpu, rows=(ours,)))
+
+
 def test_measured_ceilings_have_their_clock(gpu: Record, cpu: Record) -> None:
     wgmma = "| BF16_wgmma | bf16 | random | 700 TFLOP/s | 70.7 % | 1410 MHz | 698 W | 100.0 % |"
     assert wgmma in summary(gpu)

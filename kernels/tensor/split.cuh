@@ -1,0 +1,150 @@
+// An FP32 number as the sum of two TF32 numbers, and matrices brought into the form in which 3xTF32
+// wants them: whatever their layout, k is contiguous afterwards.
+//
+// TF32 has 11 significant bits, FP32 24. Rounded to nearest, `large` leaves a rest of at most 2^-11
+// of x, of which `small` has 11 bits again: the sum is off by at most 2^-23 of x, and exact for
+// integers up to 2^23. That holds from 2^-102 on; below, `small` may be lost, which is 2^-126 at
+// most. Where `large` would be rounded to infinity, from 2^128 - 2^116 on, it is what TF32 cuts
+// off. An infinity or a NaN is all in `large`.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm::tensor {
+
+constexpr std::uint32_t kOfTf32 = 0xffffe000;  // the bits of FP32 that TF32 has
+constexpr std::uint32_t kHalf = 0x1000;        // half of the last of them
+
+struct Split {
+  float large, small;
+};
+
+__host__ __device__ constexpr Split split(float x) {
+  constexpr std::uint32_t kMagnitude = 0x7fffffff, kRoundsToInfinity = 0x7f7ff000,
+                          kInfinity = 0x7f800000;
+  const auto bits = __builtin_bit_cast(std::uint32_t, x);
+  const std::uint32_t magnitude = bits & kMagnitude;
+  if (magnitude >= kInfinity) return {x + x, 0};  // whose bits TF32 has, of a NaN too
+  const std::uint32_t rounded = magnitude < kRoundsToInfinity ? bits + kHalf : bits;
+  const float large = __builtin_bit_cast(float, rounded& kOfTf32);
+  const auto rest = __builtin_bit_cast(std::uint32_t, x - large);
+  return {large, __builtin_bit_cast(float, (rest + kHalf) & kOfTf32)};
+}
+
+// A piece of a matrix on its way through shared memory, where it is turned if its rows, not its
+// columns, are to be contiguous. Elements outside the matrix are zero.
+constexpr int kPieceRows = 32, kPieceK = 64, kPieceThreads = 256;
+
+// kPad elements keep apart what would be in one bank.
+template <bool kAlongK, int kPad>
+struct Piece {
+  static constexpr int kPitch = (kAlongK ? kPieceK : kPieceRows) + kPad;
+  float elements[(kAlongK ? kPieceRows : kPieceK) * kPitch];
+
+  __device__ float& at(int row, int k) {
+    return elements[kAlongK ? row * kPitch + k : k * kPitch + row];
+  }
+
+  // From (first_row, first_k) on of rows x depth elements, of which those along k are contiguous,
+  // or those along the rows.
+  __device__ void load(const float* from, std::int64_t rows, std::int64_t depth,
+                       std::int64_t first_row, std::int64_t first_k) {
+#pragma unroll
+    for (int round = 0; round < kPieceRows * kPieceK / kPieceThreads; ++round) {
+      const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
+      const int row = kAlongK ? i / kPieceK : i % kPieceRows;
+      const int k = kAlongK ? i % kPieceK : i / kPieceRows;
+      const bool inside = first_row + row < rows && first_k + k < depth;
+      const std::int64_t offset = kAlongK ? (first_row + row) * depth + first_k + k
+                                          : (first_k + k) * rows + first_row + row;
+      at(row, k) = inside ? from[offset] : 0;
+    }
+  }
+};
+
+// One-dimensional: which piece a block takes, neighbours in the direction that is contiguous.
+struct PieceGrid {
+  std::int64_t along_rows, along_k;
+
+  PieceGrid(std::int64_t rows, std::int64_t depth)
+      : along_rows((rows + kPieceRows - 1) / kPieceRows),
+        along_k((depth + kPieceK - 1) / kPieceK) {}
+  unsigned blocks() const { return static_cast<unsigned>(along_rows * along_k); }
+
+  template <bool kAlongK>
+  __device__ std::int64_t first_row() const {
+    return kPieceRows * std::int64_t{kAlongK ? blockIdx.x / short_k() : blockIdx.x % short_rows()};
+  }
+  template <bool kAlongK>
+  __device__ std::int64_t first_k() const {
+    return kPieceK * std::int64_t{kAlongK ? blockIdx.x % short_k() : blockIdx.x / short_rows()};
+  }
+
+ private:
+  // A grid has fewer than 2^31 blocks, so that a division of 32 bits does, which is much shorter.
+  __device__ unsigned short_rows() const { return static_cast<unsigned>(along_rows); }
+  __device__ unsigned short_k() const { return static_cast<unsigned>(along_k); }
+};
+
+// to[row * pitch + k] = the element (row, k) of `from`.
+template <bool kAlongK>
+__global__ void __launch_bounds__(kPieceThreads)
+    copy_along_k(PieceGrid grid, const float* __restrict__ from, std::int64_t rows,
+                 std::int64_t depth, float* __restrict__ to, std::int64_t pitch) {
+  __shared__ Piece<kAlongK, 1> piece;
+  const std::int64_t first_row = grid.first_row<kAlongK>(), first_k = grid.first_k<kAlongK>();
+  piece.load(from, rows, depth, first_row, first_k);
+  __syncthreads();
+#pragma unroll
+  for (int round = 0; round < kPieceRows * kPieceK / kPieceThreads; ++round) {
+    const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
+    const int row = i / kPieceK, k = i % kPieceK;
+    if (first_row + row < rows && first_k + k < depth)
+      to[(first_row + row) * pitch + first_k + k] = piece.at(row, k);
+  }
+}
+
+// Split matrices lie in slices of 16 steps of k, a tile of rows after the other. In a slice a row
+// is a line of 128 bytes: 16 large parts, then the 16 small ones, in chunks of four. Chunk c has
+// the steps c, c + 4, c + 8, c + 12: so a thread of wgmma that has four neighbouring elements of
+// the other factor finds each of them where its fragment wants it (any order of k will do, if both
+// factors have it). Chunks are swizzled as wgmma reads them, by the last three bits of the row.
+constexpr int kSliceK = 16, kLineFloats = 2 * kSliceK, kLineBytes = 4 * kLineFloats;
+
+// Rows are padded to tiles of kTileRows, k to whole slices, with zeros.
+template <bool kAlongK, int kTileRows>
+__global__ void __launch_bounds__(kPieceThreads)
+    split_into_slices(PieceGrid grid, const float* __restrict__ from, std::int64_t rows,
+                      std::int64_t depth, float4* __restrict__ to, std::int64_t slices) {
+  static_assert(kTileRows % kPieceRows == 0);
+  constexpr int kChunks = kSliceK / 4;
+  __shared__ Piece<kAlongK, kAlongK ? 4 : 8> piece;
+  const std::int64_t first_row = grid.first_row<kAlongK>(), first_k = grid.first_k<kAlongK>();
+  piece.load(from, rows, depth, first_row, first_k);
+  __syncthreads();
+#pragma unroll
+  for (int round = 0; round < kPieceRows * kPieceK / 4 / kPieceThreads; ++round) {
+    const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
+    const int chunk = i % kChunks, row_of_8 = i / kChunks % 8;
+    const int row = i / (8 * kChunks) % (kPieceRows / 8) * 8 + row_of_8;
+    const int slice_of_piece = i / (kPieceRows * kChunks);
+    const std::int64_t slice = first_k / kSliceK + slice_of_piece;
+    if (slice >= slices) continue;
+    Split parts[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      parts[j] = split(piece.at(row, slice_of_piece * kSliceK + chunk + 4 * j));
+    const std::int64_t tile = first_row / kTileRows, line = first_row % kTileRows + row;
+    float4* chunks = to + ((tile * slices + slice) * kTileRows + line) * (kLineFloats / 4);
+    chunks[chunk ^ row_of_8] =
+        make_float4(parts[0].large, parts[1].large, parts[2].large, parts[3].large);
+    chunks[(chunk + kChunks) ^ row_of_8] =
+        make_float4(parts[0].small, parts[1].small, parts[2].small, parts[3].small);
+  }
+}
+
+}  // namespace gemm::tensor

@@ -47,10 +47,24 @@ __device__ inline bool has_ended(std::uint32_t barrier, int parity) {
   return ended != 0;
 }
 __device__ inline void wait(std::uint32_t barrier, int parity) {
-  while (!has_ended(barrier, parity)) {
-  }
+  asm volatile(
+      "{\n.reg .pred ended;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+      "@!ended bra again;\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
 }
 
+// Contiguous bytes, a multiple of 16.
+__device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes,
+                                  std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
 // The box of a tensor map whose first element is (x, y); what lies outside the matrix becomes zero.
 __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y,
                                 std::uint32_t barrier) {

@@ -20,11 +20,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/asynchronous.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/device_array.cuh"
-#include "kernels/tensor/asynchronous.cuh"
 #include "kernels/tensor/split.cuh"
-#include "kernels/tensor/tensor_map.hpp"
+#include "kernels/tensor/wgmma.cuh"
+#include "kernels/tensor_map.hpp"
 
 namespace gemm::tensor {
 namespace {
@@ -79,17 +80,19 @@ __device__ Place place_of(std::int64_t tile, const TileOrder& order) {
 
 // The stages of the ring in shared memory, and who may use them.
 struct Ring {
-  std::uint32_t first;    // address of the first stage
-  Barrier *full, *empty;  // of each stage
+  std::uint32_t first;        // address of the first stage
+  std::uint32_t full, empty;  // addresses of the first stage's barriers
 
   __device__ std::uint32_t a(int stage) const { return first + stage * kStageBytes; }
   __device__ std::uint32_t b(int stage) const { return a(stage) + kABytes; }
+  __device__ std::uint32_t full_of(int stage) const { return full + stage * kBarrierBytes; }
+  __device__ std::uint32_t empty_of(int stage) const { return empty + stage * kBarrierBytes; }
 };
 
 // How far somebody has come around the ring.
 struct Turn {
   int stage = 0;
-  std::uint32_t parity = 0;
+  int parity = 0;
 
   __device__ void next() {
     if (++stage < kStages) return;
@@ -106,8 +109,8 @@ __device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUte
     const auto [row, column] = place_of(tile, tiles);
     const std::byte* b = factors.b + std::int64_t{column} * factors.stages * kBytes;
     for (int i = 0; i < factors.stages; ++i, b += kBytes, turn.next()) {
-      Barrier* full = ring.full + turn.stage;
-      wait(ring.empty + turn.stage, turn.parity ^ 1);
+      const std::uint32_t full = ring.full_of(turn.stage);
+      wait(ring.empty_of(turn.stage), turn.parity ^ 1);
       arrive_and_expect(full, kStageBytes);
       copy_box(ring.a(turn.stage), a, i * kBK, row * kBM, full);
       copy_bytes(ring.b(turn.stage), b, kBytes, full);
@@ -130,7 +133,7 @@ class Multiplier {
     for (int i = 0; i < stages; ++i) {
       split();
       enqueue_products();
-      Barrier* used = ring_.empty + turn_.stage;
+      const std::uint32_t used = ring_.empty_of(turn_.stage);
       turn_.next();
       if (i + 1 < stages) load();
       wait_for_products(sums_);
@@ -167,7 +170,7 @@ class Multiplier {
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   __device__ void load() {
-    wait(ring_.full + turn_.stage, turn_.parity);
+    wait(ring_.full_of(turn_.stage), turn_.parity);
     const std::uint32_t row = ring_.a(turn_.stage) + row_ * kBK * 4 + lane() % 4 * 16;
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice)
@@ -245,12 +248,13 @@ __global__ void __launch_bounds__(kThreads, 1)
                    [[maybe_unused]] Factors factors, [[maybe_unused]] float* c) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
-  __shared__ Barrier full[kStages], empty[kStages];
-  const Ring ring{(shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment, full, empty};
+  __shared__ std::uint64_t full[kStages], empty[kStages];
+  const Ring ring{(shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment,
+                  shared_address(full), shared_address(empty)};
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
-      init_barrier(full + stage, 1);
-      init_barrier(empty + stage, 4 * kMultipliers);  // their warps
+      init_barrier(ring.full_of(stage), 1);
+      init_barrier(ring.empty_of(stage), 4 * kMultipliers);  // their warps
     }
     publish_barriers();
   }

@@ -1,77 +1,10 @@
-// What compute capability 9.0 does by itself while warps go on: barriers in shared memory that
-// count threads and bytes, copies of blocks into shared memory, products of tensor cores. Each
-// function is one instruction; what must be fenced and waited for is said where they are used.
+// Products of tensor cores that run while warps go on (compute capability 9.0). Each function is
+// one instruction; what must be fenced and waited for is said where they are used.
 #pragma once
-
-#include <cuda.h>
 
 #include <cstdint>
 
 namespace gemm::tensor {
-
-__device__ inline std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-using Barrier = std::uint64_t;  // in shared memory
-
-// A phase ends when so many have arrived and all bytes that were announced are there.
-__device__ inline void init_barrier(Barrier* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-               "r"(arrivals));
-}
-// Makes barriers known to the units that copy.
-__device__ inline void publish_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ inline void arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
-}
-__device__ inline void arrive_and_expect(Barrier* barrier, int bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-// Until the phase of this parity has ended; the one before the first counts as ended.
-__device__ inline void wait(Barrier* barrier, std::uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred ended;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
-      "@!ended bra again;\n}" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
-// Contiguous bytes, a multiple of 16.
-__device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes, Barrier* barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(to),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier))
-      : "memory");
-}
-// The box of a tensor map whose first element is (x, y); what lies outside the matrix becomes zero.
-__device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y,
-                                Barrier* barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
-      "{%2, %3}], [%4];" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier))
-      : "memory");
-}
-
-// Registers of a thread, moved from a warpgroup that needs few to one that needs many.
-template <int kRegisters>
-__device__ void give_up_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
 
 // Before the first product that reads registers which other instructions wrote.
 __device__ inline void fence_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

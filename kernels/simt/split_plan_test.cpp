@@ -1,3 +1,4 @@
+// How the steps of all tiles are shared out among blocks, and what SplitK and Gemv are not for.
 #include "kernels/simt/split_plan.hpp"
 
 #include <gtest/gtest.h>

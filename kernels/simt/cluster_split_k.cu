@@ -2,6 +2,7 @@
 // shares the slices of one tile. Each leaves its sums in its own shared memory, and after a barrier
 // of the cluster each adds up its share of the tile from the shared memory of all, in the same
 // order always. No workspace, no flags, and the adding is shared, too.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -66,8 +67,29 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 }
 
 // Of an H200, by NOTES.md: StreamK's slice, and all that comes after the last one.
-constexpr double kSliceSeconds = 2.5e-6, kAddSeconds = 3e-6, kLaunchSeconds = 4e-6;
+constexpr double kSliceSeconds = 2.53e-6, kAddSeconds = 3e-6, kLaunchSeconds = 4e-6;
 constexpr int kGroup = 8;
+
+// How many clusters run at once. They lie within groups of SMs that are not all multiples of their
+// size: of 132 SMs, 32 clusters of 4 do not fit.
+int clusters_at_once(int blocks, const Device& device) {
+  cudaLaunchAttribute clusters{};
+  clusters.id = cudaLaunchAttributeClusterDimension;
+  clusters.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(blocks);
+  launch.blockDim = dim3(Tile::kThreads);
+  launch.dynamicSmemBytes = Tile::kSharedBytes;
+  launch.attrs = &clusters;
+  launch.numAttrs = 1;
+  int count = 0;
+  if (cudaFuncSetAttribute(cluster_split_k, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           Tile::kSharedBytes) == cudaSuccess &&
+      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, &launch) == cudaSuccess && count > 0)
+    return count;
+  cudaGetLastError();  // no device to ask
+  return std::max(1, device.sm_count / blocks);
+}
 
 struct Choice {
   int blocks = 1;  // of a cluster
@@ -78,7 +100,7 @@ Choice choose(const Problem& p, const Device& device) {
   Choice best;
   for (const int blocks : {2, 4, 8}) {  // larger ones are not portable
     if (blocks > whole.slices) break;
-    const double waves = std::ceil(1.0 * whole.tiles() * blocks / device.sm_count);
+    const double waves = std::ceil(1.0 * whole.tiles() / clusters_at_once(blocks, device));
     const double slices = std::ceil(1.0 * whole.slices / blocks);
     const double seconds =
         kLaunchSeconds + laid_seconds(p) + waves * (slices * kSliceSeconds + kAddSeconds);
@@ -101,7 +123,6 @@ const Registration registration({
       return std::nullopt;
     },
     .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
-    .estimate = [](const Problem& p, const Device& device) { return choose(p, device).seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const int cluster = choose(p, device).blocks;
       TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);

@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> str:
     if options.write:
         before = held.read(TABLE) if TABLE.exists() else {}
         built = held.entries(rows)
-        after = before | built if options.name else held.renewed(before, built)
+        after = (held.joined if options.name else held.renewed)(before, built)
         held.write(TABLE, after)
         changed = sum(before.get(key) != value for key, value in after.items())
         return f"{TABLE}: {changed} of {len(after)} entries are new or changed"

@@ -108,6 +108,11 @@ def entries(built: Sequence[tuple[Named, Figures]]) -> Table:
     }
 
 
+def joined(table: Table, built: Table) -> Table:
+    """The table with these kernels, too, as far as they multiply."""
+    return table | {key: held for key, held in built.items() if held.multiply_adds or key in table}
+
+
 def renewed(table: Table, built: Table) -> Table:
     """The table with the figures of a build, as far as that has what the table holds."""
     missing = {key[:2] for key in table} - {key[:2] for key in built}

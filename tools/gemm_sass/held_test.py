@@ -95,3 +95,10 @@ def test_renewing_takes_nothing_in_and_leaves_what_was_not_built() -> None:
 def test_a_function_that_is_gone_is_told_of() -> None:
     with pytest.raises(InputError, match="has no tiled<float, 32> any more"):
         held.renewed({KEY: THEN}, {("simt/tiled", "tiled<float, 16>", "sm_90a"): THEN})
+
+
+def test_what_multiplies_nothing_does_not_join() -> None:
+    copies = ("simt/tiled", "lay_along_x", "sm_90a")
+    idle = replace(THEN, multiply_adds=0)
+    assert held.joined({}, {KEY: THEN, copies: idle}) == {KEY: THEN}
+    assert held.joined({KEY: THEN}, {KEY: idle}) == {KEY: idle}  # it would be seen as worse

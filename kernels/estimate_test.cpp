@@ -1,0 +1,103 @@
+// The models of kernels' time, by which Best picks: held against what was measured on an H200, and
+// what Best makes of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "kernels/registry.hpp"
+
+namespace gemm {
+namespace {
+
+const Device kHopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
+
+// Null where the build has no CUDA.
+const RegisteredKernel* find(std::string_view label) {
+  const auto& all = registry();
+  const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
+  return found == all.end() ? nullptr : &*found;
+}
+
+#define SKIP_WITHOUT_GPU_KERNELS() \
+  if (find("Best") == nullptr) GTEST_SKIP() << "built without CUDA"
+
+struct Measured {
+  std::string_view kernel;
+  std::array<std::int64_t, 3> shape;
+  double seconds;
+};
+
+// Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
+// square, 20261121T163741Z-5bb8f2db9684.json.
+constexpr Measured kMeasured[] = {
+    {"SharedDoubleBuffer", {4096, 4096, 4096}, 3027e-6},
+    {"AsyncCopy", {512, 512, 512}, 17.52e-6},
+    {"AsyncCopy", {1020, 1020, 1020}, 63.3e-6},
+    {"AsyncCopy", {4096, 4096, 4096}, 2986e-6},
+    {"Rasterized", {4096, 4096, 4096}, 2938e-6},
+    {"StreamK", {1020, 1020, 1020}, 66.6e-6},
+    {"StreamK", {2048, 2048, 2048}, 357.0e-6},
+    {"StreamK", {4096, 4096, 4096}, 2610e-6},
+    {"SplitK", {512, 512, 512}, 13.01e-6},
+    {"SplitK", {1, 4096, 4096}, 20.06e-6},
+    {"SplitK", {16, 4096, 4096}, 26.95e-6},
+    {"SplitK", {64, 4096, 4096}, 64.54e-6},
+    {"Gemv", {512, 8, 500000}, 267.1e-6},
+};
+
+TEST(Estimate, IsNearWhatWasMeasured) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  for (const Measured& row : kMeasured) {
+    const Problem p{row.shape[0], row.shape[1], row.shape[2], Precision::f32};
+    const double seconds = find(row.kernel)->estimate(p, kHopper);
+    EXPECT_NEAR(seconds / row.seconds, 1, 0.2)
+        << row.kernel << " at " << p.m << "x" << p.n << "x" << p.k;
+  }
+}
+
+TEST(Estimate, GrowsWithTheProblem) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  for (const RegisteredKernel& kernel : registry()) {
+    if (!kernel.estimate) continue;
+    double before = 0;
+    for (const std::int64_t size : {16, 64, 256, 1024, 4096, 16384}) {
+      const double seconds = kernel.estimate({size, size, size, Precision::f32}, kHopper);
+      // The smallest ones cost a launch, whatever their size.
+      if (size > 256) {
+        EXPECT_GT(seconds, before) << kernel.label() << " at " << size;
+      }
+      EXPECT_GE(seconds, before) << kernel.label() << " at " << size;
+      before = seconds;
+    }
+  }
+}
+
+// What Best moves is what its choice moves.
+TEST(Best, TakesTheKernelThatPromisesMost) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto takes = [](std::string_view kernel, const Problem& p) {
+    const Traffic best = find("Best")->traffic(p, kHopper);
+    const Traffic its = find(kernel)->traffic(p, kHopper);
+    EXPECT_TRUE(best.dram == its.dram && best.l2 == its.l2 && best.shared == its.shared)
+        << kernel << " at " << p.m << "x" << p.n << "x" << p.k;
+  };
+  takes("StreamK", {4096, 4096, 4096, Precision::f32});
+  takes("StreamK", {3072, 3072, 3072, Precision::f32, Layout::tt});
+  takes("SplitK", {16, 4096, 4096, Precision::f32});
+  takes("Gemv", {512, 8, 500000, Precision::f32});
+  takes("AsyncCopy", {1024, 1024, 1024, Precision::f32});
+}
+
+TEST(Best, SaysWhyThereIsNone) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Device turing{.kind = Device::Kind::gpu, .compute_capability = 75, .sm_count = 40};
+  const RegisteredKernel& best = *find("Best");
+  EXPECT_FALSE(best.unsupported({4096, 4096, 4096, Precision::f32}, turing));
+  EXPECT_TRUE(best.unsupported({4096, 4096, 4096, Precision::f32, Layout::tt}, turing));
+}
+
+}  // namespace
+}  // namespace gemm

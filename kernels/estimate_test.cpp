@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kernels/registry.hpp"
 
@@ -33,10 +34,10 @@ struct Measured {
 // Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
 // square, 20261121T163741Z-5bb8f2db9684.json.
 constexpr Measured kMeasured[] = {
-    {"SharedDoubleBuffer", {4096, 4096, 4096}, 3027e-6},
-    {"AsyncCopy", {512, 512, 512}, 17.52e-6},
-    {"AsyncCopy", {1020, 1020, 1020}, 63.3e-6},
-    {"AsyncCopy", {4096, 4096, 4096}, 2986e-6},
+    {"SharedDoubleBuffer", {4096, 4096, 4096}, 3030e-6},
+    {"AsyncCopy", {512, 512, 512}, 17.57e-6},
+    {"AsyncCopy", {1020, 1020, 1020}, 63.52e-6},
+    {"AsyncCopy", {4096, 4096, 4096}, 2985e-6},
     {"Rasterized", {4096, 4096, 4096}, 2938e-6},
     {"StreamK", {1020, 1020, 1020}, 66.6e-6},
     {"StreamK", {2048, 2048, 2048}, 357.0e-6},
@@ -75,6 +76,32 @@ TEST(Estimate, GrowsWithTheProblem) {
   }
 }
 
+// Rates are of 132 SMs: fewer take longer, where arithmetic binds.
+TEST(Estimate, KnowsHowManySmsThereAre) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  Device small = kHopper;
+  small.sm_count = 40;
+  for (const auto& [name, n] : {std::pair{"SplitK", 512}, {"StreamK", 4096}, {"AsyncCopy", 4096}}) {
+    const Problem p{4096, n, 4096, Precision::f32};
+    EXPECT_GT(find(name)->estimate(p, small), 2.5 * find(name)->estimate(p, kHopper)) << name;
+  }
+}
+
+// A record asks for the model of bytes wherever a kernel has no reason against the problem.
+TEST(Estimate, ThrowsNothingWhateverTheSize) {
+  for (const RegisteredKernel& kernel : registry())
+    for (const std::int64_t size : {std::int64_t{1}, std::int64_t{131072}, std::int64_t{1} << 31}) {
+      if (kernel.runs_on != Device::Kind::gpu || kernel.is_library()) continue;
+      const Problem p{size, size, size, kernel.precisions.at(0), kernel.layouts.at(0)};
+      const auto ask = [&] {
+        if (kernel.unsupported && kernel.unsupported(p, kHopper)) return;
+        if (kernel.traffic) kernel.traffic(p, kHopper);
+        if (kernel.estimate) kernel.estimate(p, kHopper);
+      };
+      EXPECT_NO_THROW(ask()) << kernel.label() << " at " << size;
+    }
+}
+
 // What Best moves is what its choice moves.
 TEST(Best, TakesTheKernelThatPromisesMost) {
   SKIP_WITHOUT_GPU_KERNELS();
@@ -97,6 +124,7 @@ TEST(Best, SaysWhyThereIsNone) {
   const RegisteredKernel& best = *find("Best");
   EXPECT_FALSE(best.unsupported({4096, 4096, 4096, Precision::f32}, turing));
   EXPECT_TRUE(best.unsupported({4096, 4096, 4096, Precision::f32, Layout::tt}, turing));
+  EXPECT_TRUE(best.unsupported({4096, 4096, 4096, Precision::f32}, Device{}));
 }
 
 }  // namespace

@@ -101,7 +101,8 @@ struct Kernel {
   std::function<Traffic(const Problem&, const Device&)> traffic;
 
   // Seconds of one launch by a model of the kernel, whose constants are measured; null: nothing to
-  // choose it by. Kernels that choose among others (Best) ask it.
+  // choose it by. Kernels that choose among others (Best) ask it. As `traffic`, asked only where
+  // `unsupported` has no reason; throws nothing.
   std::function<double(const Problem&, const Device&)> estimate;
 
   // Untimed, once for each operand set: plans, handles, tensor maps and workspaces are made here

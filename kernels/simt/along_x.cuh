@@ -16,7 +16,8 @@
 
 namespace gemm::simt {
 
-// Element (x, k) lies at x * x_stride + k * k_stride, one of which is 1.
+// Element (x, k) lies at x * x_stride + k * k_stride; one of them is 1, and the other the size
+// along the first.
 struct Operand {
   const float* matrix;
   std::int64_t x_size, k_size, x_stride, k_stride;
@@ -78,14 +79,19 @@ __global__ void __launch_bounds__(kLaidThreads)
 // An operand along x, and what has to be enqueued before it is there: null for one that lies so.
 struct LaidOperand {
   const float* matrix;
-  std::int64_t pitch;
+  std::int64_t pitch;  // elements from one k to the next
   Launch lay;
 };
+
+// Whether the tiled transpose gives rows of a multiple of 16 bytes.
+inline bool transposes(const Operand& operand) {
+  return !operand.along_x() && operand.x_size % 4 == 0;
+}
 
 inline LaidOperand laid_along_x(const Operand& operand) {
   if (operand.along_x() && operand.rows_of_16_bytes())
     return {operand.matrix, operand.k_stride, nullptr};
-  if (!operand.along_x() && operand.x_size % 4 == 0) {
+  if (transposes(operand)) {
     // Twice as fast as turning blocks in registers, which writes 64 bytes at a time (NOTES.md).
     auto memory = device_array<float>(operand.elements());
     float* to = memory.get();
@@ -116,11 +122,11 @@ inline double laid_bytes(const Operand& operand) {
 
 // Of both operands, on an H200 (NOTES.md).
 inline double laid_seconds(const Problem& p) {
-  constexpr double kLaunchSeconds = 3e-6, kBytesPerSecond = 3.3e12;
+  constexpr double kLaunchSeconds = 3e-6, kTransposed = 3.3e12, kInRegisters = 1.7e12;
   double seconds = 0;
   for (const Operand& operand : {operand_a(p, nullptr), operand_b(p, nullptr)})
     if (const double bytes = laid_bytes(operand); bytes > 0)
-      seconds += kLaunchSeconds + bytes / kBytesPerSecond;
+      seconds += kLaunchSeconds + bytes / (transposes(operand) ? kTransposed : kInRegisters);
   return seconds;
 }
 

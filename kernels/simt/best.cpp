@@ -15,7 +15,7 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
   const auto has = [](const auto& list, auto value) {
     return std::ranges::find(list, value) != list.end();
   };
-  return kernel.estimate && kernel.family == "simt" && !kernel.variant &&
+  return device.sm_count > 0 && kernel.estimate && kernel.family == "simt" && !kernel.variant &&
          has(kernel.precisions, p.precision) && has(kernel.layouts, p.layout) &&
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
@@ -27,7 +27,7 @@ const RegisteredKernel* pick(const Problem& p, const Device& device) {
   for (const RegisteredKernel& kernel : registry()) {
     if (!runs(kernel, p, device)) continue;
     const double seconds = kernel.estimate(p, device);
-    if (seconds >= least) continue;
+    if (!(seconds < least)) continue;
     least = seconds;
     best = &kernel;
   }

@@ -2,9 +2,10 @@
 // shares the slices of one tile. Each leaves its sums in its own shared memory, and after a barrier
 // of the cluster each adds up its share of the tile from the shared memory of all, in the same
 // order always. No workspace, no flags, and the adding is shared, too.
-#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "kernels/registry.hpp"
 #include "kernels/simt/specialized_tile.cuh"
@@ -70,14 +71,14 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 constexpr double kSliceSeconds = 2.53e-6, kAddSeconds = 3e-6, kLaunchSeconds = 4e-6;
 constexpr int kGroup = 8;
 
-// How many clusters run at once. They lie within groups of SMs that are not all multiples of their
-// size: of 132 SMs, 32 clusters of 4 do not fit.
-int clusters_at_once(int blocks, const Device& device) {
+// How many clusters run at once, if the device can be asked: they lie within groups of SMs that are
+// not all multiples of their size.
+std::optional<int> clusters_at_once(int cluster_size) {
   cudaLaunchAttribute clusters{};
   clusters.id = cudaLaunchAttributeClusterDimension;
-  clusters.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  clusters.val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(blocks);
+  launch.gridDim = dim3(cluster_size);
   launch.blockDim = dim3(Tile::kThreads);
   launch.dynamicSmemBytes = Tile::kSharedBytes;
   launch.attrs = &clusters;
@@ -85,10 +86,10 @@ int clusters_at_once(int blocks, const Device& device) {
   int count = 0;
   if (cudaFuncSetAttribute(cluster_split_k, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            Tile::kSharedBytes) == cudaSuccess &&
-      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, &launch) == cudaSuccess && count > 0)
+      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, &launch) == cudaSuccess)
     return count;
   cudaGetLastError();  // no device to ask
-  return std::max(1, device.sm_count / blocks);
+  return std::nullopt;
 }
 
 struct Choice {
@@ -100,7 +101,9 @@ Choice choose(const Problem& p, const Device& device) {
   Choice best;
   for (const int blocks : {2, 4, 8}) {  // larger ones are not portable
     if (blocks > whole.slices) break;
-    const double waves = std::ceil(1.0 * whole.tiles() / clusters_at_once(blocks, device));
+    const int at_once = clusters_at_once(blocks).value_or(device.sm_count / blocks);
+    if (at_once == 0) continue;
+    const double waves = std::ceil(1.0 * whole.tiles() / at_once);
     const double slices = std::ceil(1.0 * whole.slices / blocks);
     const double seconds =
         kLaunchSeconds + laid_seconds(p) + waves * (slices * kSliceSeconds + kAddSeconds);
@@ -118,8 +121,9 @@ const Registration registration({
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-      if (auto why = specialized_unsupported(cluster_split_k, device)) return why;
+      if (auto why = specialized_unsupported<Tile>(cluster_split_k, p, device)) return why;
       if (p.k <= Tile::kBK) return "k has a single slice of " + std::to_string(Tile::kBK);
+      if (choose(p, device).blocks == 1) return "no cluster fits the device";
       return std::nullopt;
     },
     .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },

@@ -6,10 +6,10 @@
 // In shared memory a row of a slice holds one step's factors of all rows of A, or of all columns of
 // B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
 // rows of a multiple of 16 bytes) the copy engine brings a whole slice with one instruction, and
-// one thread asks for it. Where it does not, it is laid so beforehand (along_x.cuh), which costs
-// 1 % at 8192. So the loop is the same for every layout.
+// one thread asks for it. Where it does not, it is laid so beforehand (along_x.cuh). So the loop is
+// the same for every layout.
 //
-// A multiplier has 16 x 8 results: 12.8 multiply-adds for each factor that it reads. How its
+// A multiplier has 16 x 8 results: 128 multiply-adds for 24 factors, six loads of 16 bytes. How its
 // instructions lie decides the rate; NOTES.md tells what was learned:
 // - The loop has to fit the instruction cache (about 2,200 instructions), so a slice is 16 deep.
 // - A multiply-add reads three registers, of which two may come from one bank each and one from the
@@ -34,6 +34,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/simt/along_x.cuh"
 #include "kernels/simt/device_array.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_schedule.hpp"
 #include "kernels/simt/tile_traffic.hpp"
 #include "kernels/simt/warp_access.hpp"
@@ -376,9 +377,11 @@ __device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
 using SpecializedKernel = void (*)(SpecializedWork, CUtensorMap, CUtensorMap);
 
 // Why a device cannot run it. What stands in for the body in other builds has no barrier.
-inline std::optional<std::string> specialized_unsupported(SpecializedKernel kernel,
-                                                          const Device& device) {
+template <typename Tile>
+std::optional<std::string> specialized_unsupported(SpecializedKernel kernel, const Problem& p,
+                                                   const Device& device) {
   if (device.compute_capability != 90) return "needs compute capability 9.0";
+  if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
     cudaGetLastError();  // no device to ask
@@ -403,13 +406,7 @@ Traffic specialized_traffic(const Problem& p, double exchanged = 0) {
 template <typename Tile>
 Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
                           const TileSchedule& schedule, int group, int cluster = 1) {
-  if (const cudaError_t status = cudaFuncSetAttribute(
-          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile::kSharedBytes);
-      status != cudaSuccess) {
-    cudaGetLastError();  // or the next launch would be blamed for it
-    throw std::runtime_error(std::to_string(Tile::kSharedBytes) +
-                             " bytes of shared memory a block: " + cudaGetErrorString(status));
-  }
+  allow_shared_bytes(kernel, Tile::kSharedBytes);
   const LaidOperand a = laid_along_x(operand_a(p, o.a)), b = laid_along_x(operand_b(p, o.b));
   const CUtensorMap a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM);
   const CUtensorMap b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN);

@@ -10,7 +10,7 @@
 namespace gemm::simt {
 
 // A block computes rows x columns of C along `step` of k at a time. So many of them run on an SM at
-// once, which does so many FLOP a second then, copies of 16 bytes given.
+// once. The 132 SMs of an H200 do so many FLOP a second then, copies of 16 bytes given.
 struct SplitTile {
   int rows, columns, step, blocks;
   double flop_per_second;
@@ -40,6 +40,8 @@ inline constexpr double kDramBytesPerSecond = 4.2e12, kL2BytesPerSecond = 7e12;
 inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
 inline constexpr double kSmsThatSaturateDram = 0.8;  // of all
 
+constexpr int kSmsOfRates = 132;
+
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
                             int sm_count) {
   const auto pieces = [](std::int64_t whole, std::int64_t piece) {
@@ -58,8 +60,8 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     const double cut = static_cast<double>(plan.pieces());
     const double each = static_cast<double>(pieces(steps, blocks));
     const double together = static_cast<double>(pieces(blocks, sm_count));  // on an SM
-    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * together * sm_count /
-                            tile.flop_per_second;
+    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * together *
+                            kSmsOfRates / tile.flop_per_second;
     const double dram = 4.0 * (m * k + k * n + m * n) / kDramBytesPerSecond;
     const double l2 = 4.0 * (m * k * plan.tile_columns + k * n * tile_rows) / kL2BytesPerSecond;
     const double sms = static_cast<double>(std::min<std::int64_t>(blocks, sm_count)) / sm_count;

@@ -11,6 +11,7 @@
 #include "kernels/simt/device_array.cuh"
 #include "kernels/simt/slice_copy.cuh"
 #include "kernels/simt/split_plan.hpp"
+#include "kernels/simt/tile_launch.cuh"
 
 namespace gemm::simt {
 
@@ -167,13 +168,7 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   const std::int64_t adding =
       (shares.shared_tiles() * kAll / 4 + kAddingThreads - 1) / kAddingThreads;
   if (plan.blocks > 0x7fffffff) throw std::length_error("C has more tiles than a grid has blocks");
-  if (const cudaError_t status =
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
-      status != cudaSuccess) {
-    cudaGetLastError();  // or the next launch would be blamed for it
-    throw std::runtime_error(std::to_string(shared_bytes) +
-                             " bytes of shared memory a block: " + cudaGetErrorString(status));
-  }
+  allow_shared_bytes(kernel, shared_bytes);
   return keeping(sums, [=](Stream stream) {
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
     if (cut)

@@ -32,8 +32,10 @@ const Registration registration({
     .rung = 32,
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported = [](const Problem&,
-                      const Device& device) { return specialized_unsupported(stream_k, device); },
+    .unsupported =
+        [](const Problem& p, const Device& device) {
+          return specialized_unsupported<Tile>(stream_k, p, device);
+        },
     .traffic =
         [](const Problem& p, const Device& device) {
           return specialized_traffic<Tile>(p, continued_pieces(schedule_of(p, device)));

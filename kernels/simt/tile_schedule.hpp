@@ -106,14 +106,22 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   return whole + share * cost.slice + pieces * cost.finish + others * cost.exchange;
 }
 
-// A block for each tile. Throws std::length_error if 32 bits do not count the elements of a row or
-// a column, the slices of all tiles, or twice the tiles, since a walk adds a grid to a tile.
-inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int depth) {
+// Whether 32 bits count the elements of a row or a column, the slices of all tiles, and twice the
+// tiles, since a walk adds a grid to a tile.
+inline bool counts_fit(const Problem& p, int rows, int columns, int depth) {
   constexpr int kMost = std::numeric_limits<int>::max();
   const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
   const double tiles = 1.0 * pieces(p.m, rows) * pieces(p.n, columns);
-  if (std::max({p.m, p.n, p.k}) > kMost || tiles > kMost / 2 || tiles * pieces(p.k, depth) > kMost)
-    throw std::length_error("more rows, columns, or slices of tiles than 32 bits count");
+  return std::max({p.m, p.n, p.k}) <= kMost && tiles <= kMost / 2 &&
+         tiles * pieces(p.k, depth) <= kMost;
+}
+inline constexpr char kCountsDoNotFit[] =
+    "more rows, columns, or slices of tiles than 32 bits count";
+
+// A block for each tile. Throws std::length_error if !counts_fit.
+inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int depth) {
+  const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
+  if (!counts_fit(p, rows, columns, depth)) throw std::length_error(kCountsDoNotFit);
   const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
   TileSchedule schedule{
       narrow(pieces(p.m, rows)), narrow(pieces(p.n, columns)), narrow(pieces(p.k, depth)), 0, 1, 1};
@@ -135,7 +143,7 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
     schedule.whole = whole;
     schedule.streaming = streaming;
     const double time = seconds(schedule, cost);
-    if (time >= least) return;
+    if (!(time < least)) return;
     least = time;
     best = schedule;
   };

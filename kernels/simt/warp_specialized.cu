@@ -1,7 +1,7 @@
-// Warps with two jobs: one warpgroup fills a ring of stages, by the copy engine (TMA) where the
-// matrix lies as it is needed, and through registers where it does not; two do nothing but
-// multiply. Addresses, limits and copies are no longer among the instructions of those who
-// multiply, and with 216 registers each of these has 16 x 8 results and its factors loaded ahead.
+// Warps with two jobs: one warpgroup has the copy engine (TMA) fill a ring of stages, from operands
+// that are laid along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
+// and copies are no longer among the instructions of those who multiply, and with 232 registers
+// each of these has 16 x 8 results and its factors loaded ahead.
 #include "kernels/registry.hpp"
 #include "kernels/simt/specialized_tile.cuh"
 
@@ -27,8 +27,8 @@ const Registration registration({
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported =
-        [](const Problem&, const Device& device) {
-          return specialized_unsupported(warp_specialized, device);
+        [](const Problem& p, const Device& device) {
+          return specialized_unsupported<Tile>(warp_specialized, p, device);
         },
     .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {

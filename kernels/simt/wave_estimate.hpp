@@ -14,7 +14,8 @@ struct TileRate {
   double full, alone;  // FLOP/s of an SM that is full of blocks, and of one that has a single one
 };
 
-// Rates are of an H200; on another device they tell kernels apart, not how long they take.
+// Rates are of an H200 and of rows that begin at multiples of 16 bytes; on another device they tell
+// kernels apart, not how long they take.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate) {
   constexpr double kLaunchSeconds = 4e-6;  // from the first block to the last, with nothing to do
   const auto pieces = [](double whole, double piece) { return std::ceil(whole / piece); };

@@ -23,6 +23,7 @@
 #include "kernels/asynchronous.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/device_array.cuh"
+#include "kernels/simt/tile_launch.cuh"
 #include "kernels/tensor/split.cuh"
 #include "kernels/tensor/wgmma.cuh"
 #include "kernels/tensor_map.hpp"
@@ -331,13 +332,7 @@ Launch copy_a(const Problem& p, const float* a, const Workspace& to, std::int64_
 }
 
 Launch prepare(const Problem& p, const Device& device, const Operands& o) {
-  if (const cudaError_t status = cudaFuncSetAttribute(
-          multiply_split, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
-      status != cudaSuccess) {
-    cudaGetLastError();  // or the next launch would be blamed for it
-    throw std::runtime_error(std::to_string(kSharedBytes) +
-                             " bytes of shared memory a block: " + cudaGetErrorString(status));
-  }
+  simt::allow_shared_bytes(multiply_split, kSharedBytes);
   const std::int64_t stages = (p.k + kBK - 1) / kBK, slices = stages * kSlices;
   const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);

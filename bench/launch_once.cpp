@@ -24,9 +24,10 @@ constexpr const char* kUsage =
     "launch_once twin NAME          runs its right twin; 1 if that is wrong\n"
     "launch_once table              what catches which negative control, in Markdown\n";
 
-// Odd sizes; multiples of 4, for vectors, that no tile divides; and multiples of every tile, for
-// kernels that take nothing else.
-constexpr Shape kShapes[] = {{127, 129, 65}, {33, 65, 17}, {132, 136, 68}, {128, 256, 64}};
+// Odd sizes; multiples of 4, for vectors, that no tile divides; multiples of every tile and few
+// columns or rows, for kernels that take nothing else.
+constexpr Shape kShapes[] = {{127, 129, 65}, {33, 65, 17},  {132, 136, 68},
+                             {128, 256, 64}, {130, 5, 257}, {5, 130, 257}};
 
 std::optional<std::string> launch_once(Backend& backend, const NegativeControl::Prepare& prepare,
                                        const Problem& p) {

@@ -92,7 +92,7 @@ inline LaidOperand laid_along_x(const Operand& operand) {
   if (operand.along_x() && operand.rows_of_16_bytes())
     return {operand.matrix, operand.k_stride, nullptr};
   if (transposes(operand)) {
-    // Twice as fast as turning blocks in registers, which writes 64 bytes at a time (NOTES.md).
+    // Faster than turning blocks in registers, which writes 64 bytes at a time (NOTES.md).
     auto memory = device_array<float>(operand.elements());
     float* to = memory.get();
     return {to, operand.x_size, [=, memory = std::move(memory)](Stream stream) {

@@ -36,7 +36,7 @@ const RegisteredKernel* pick(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "Best",
-    .idea = "Of all kernels on CUDA cores the one whose model of its time promises most.",
+    .idea = "Of all kernels on CUDA cores the one whose own model predicts the shortest time.",
     .source = "NOTES.md: waves, measured rates of tiles, bytes",
     .rung = 39,
     .precisions = {Precision::f32},

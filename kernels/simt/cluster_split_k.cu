@@ -68,48 +68,47 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 }
 
 // Of an H200, by NOTES.md: StreamK's slice, and all that comes after the last one.
-constexpr double kSliceSeconds = 2.53e-6, kAddSeconds = 3e-6, kLaunchSeconds = 4e-6;
+constexpr double kSliceSeconds = 2.53e-6, kAddSeconds = 3e-6;
 constexpr int kGroup = 8;
 
 // How many clusters run at once, if the device can be asked: they lie within groups of SMs that are
 // not all multiples of their size.
 std::optional<int> clusters_at_once(int cluster_size) {
-  cudaLaunchAttribute clusters{};
-  clusters.id = cudaLaunchAttributeClusterDimension;
-  clusters.val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(cluster_size);
-  launch.blockDim = dim3(Tile::kThreads);
-  launch.dynamicSmemBytes = Tile::kSharedBytes;
-  launch.attrs = &clusters;
-  launch.numAttrs = 1;
+  const ClusterLaunch<Tile> launch(cluster_size, cluster_size, nullptr);
   int count = 0;
   if (cudaFuncSetAttribute(cluster_split_k, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            Tile::kSharedBytes) == cudaSuccess &&
-      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, &launch) == cudaSuccess)
+      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, launch.config()) == cudaSuccess)
     return count;
   cudaGetLastError();  // no device to ask
   return std::nullopt;
 }
 
-struct Choice {
-  int blocks = 1;  // of a cluster
-  double seconds = std::numeric_limits<double>::infinity();
-};
-Choice choose(const Problem& p, const Device& device) {
+// The size of cluster that should be the fastest; 1 if none fits. Precondition: counts_fit.
+int cluster_size_for(const Problem& p, const Device& device) {
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-  Choice best;
-  for (const int blocks : {2, 4, 8}) {  // larger ones are not portable
-    if (blocks > whole.slices) break;
-    const int at_once = clusters_at_once(blocks).value_or(device.sm_count / blocks);
-    if (at_once == 0) continue;
+  int best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const int size : {2, 4, 8}) {  // larger ones are not portable
+    const int at_once = clusters_at_once(size).value_or(device.sm_count / size);
+    if (size > whole.slices || at_once == 0) continue;
     const double waves = std::ceil(1.0 * whole.tiles() / at_once);
-    const double slices = std::ceil(1.0 * whole.slices / blocks);
-    const double seconds =
-        kLaunchSeconds + laid_seconds(p) + waves * (slices * kSliceSeconds + kAddSeconds);
-    if (seconds < best.seconds) best = {blocks, seconds};
+    const double slices = std::ceil(1.0 * whole.slices / size);
+    const double seconds = waves * (slices * kSliceSeconds + kAddSeconds);
+    if (!(seconds < least)) continue;
+    least = seconds;
+    best = size;
   }
   return best;
+}
+
+// Each block of a cluster stores a tile of sums, and between them they load all.
+Traffic traffic(const Problem& p, const Device& device) {
+  Traffic traffic = specialized_traffic<Tile>(p);
+  const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+  traffic.shared +=
+      2.0 * sizeof(float) * Tile::kBM * Tile::kBN * whole.tiles() * cluster_size_for(p, device);
+  return traffic;
 }
 
 const Registration registration({
@@ -123,16 +122,16 @@ const Registration registration({
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (auto why = specialized_unsupported<Tile>(cluster_split_k, p, device)) return why;
       if (p.k <= Tile::kBK) return "k has a single slice of " + std::to_string(Tile::kBK);
-      if (choose(p, device).blocks == 1) return "no cluster fits the device";
+      if (cluster_size_for(p, device) == 1) return "no cluster fits the device";
       return std::nullopt;
     },
-    .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
+    .traffic = traffic,
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const int cluster = choose(p, device).blocks;
+      const int cluster_size = cluster_size_for(p, device);
       TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
       schedule.whole = 0;
-      schedule.blocks = schedule.streaming = schedule.tiles() * cluster;
-      return specialized_launch<Tile>(cluster_split_k, p, o, schedule, kGroup, cluster);
+      schedule.blocks = schedule.streaming = schedule.tiles() * cluster_size;
+      return specialized_launch<Tile>(cluster_split_k, p, o, schedule, kGroup, cluster_size);
     },
 });
 

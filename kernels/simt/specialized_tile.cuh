@@ -49,7 +49,7 @@ struct SpecializedWork {
   float* c;
   float* partials;  // a tile for each rank of the schedule
   int* arrived;     // a flag for each rank; all zero between launches
-  float one;        // 1: see SpecializedTile::store
+  float one;        // 1: see Multiplier::store
 };
 
 template <int kBM_, int kBN_, int kStages_>
@@ -392,20 +392,46 @@ std::optional<std::string> specialized_unsupported(SpecializedKernel kernel, con
   return std::nullopt;
 }
 
-// `exchanged`: sums of so many pieces of tiles are stored and loaded again.
+// What is laid along x goes through all levels once more; sums of so many pieces of tiles are
+// stored and loaded again.
 template <typename Tile>
-Traffic specialized_traffic(const Problem& p, double exchanged = 0) {
+Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
   const double laid = laid_bytes(operand_a(p, nullptr)) + laid_bytes(operand_b(p, nullptr));
-  const double partials = exchanged * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
+  const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
   traffic.dram += laid + partials;
   traffic.l2 += laid + partials;
+  traffic.shared += laid;
   return traffic;
 }
 
+// A launch of clusters of so many blocks; 1: of blocks.
+template <typename Tile>
+class ClusterLaunch {
+ public:
+  ClusterLaunch(int blocks, int cluster_size, Stream stream) {
+    clusters_.id = cudaLaunchAttributeClusterDimension;
+    clusters_.val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
+    config_.gridDim = dim3(blocks);
+    config_.blockDim = dim3(Tile::kThreads);
+    config_.dynamicSmemBytes = Tile::kSharedBytes;
+    config_.stream = stream;
+    config_.attrs = &clusters_;
+    config_.numAttrs = cluster_size > 1 ? 1 : 0;
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+  const cudaLaunchConfig_t* config() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute clusters_{};
+  cudaLaunchConfig_t config_{};
+};
+
+// Throws std::runtime_error if the device has not the memory.
 template <typename Tile>
 Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
-                          const TileSchedule& schedule, int group, int cluster = 1) {
+                          const TileSchedule& schedule, int group, int cluster_size = 1) {
   allow_shared_bytes(kernel, Tile::kSharedBytes);
   const LaidOperand a = laid_along_x(operand_a(p, o.a)), b = laid_along_x(operand_b(p, o.b));
   const CUtensorMap a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM);
@@ -420,7 +446,7 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
                        .one = 1};
   std::shared_ptr<float> partials;
   std::shared_ptr<int> arrived;
-  if (schedule.streamed() > 0 && cluster == 1) {
+  if (schedule.streamed() > 0 && cluster_size == 1) {
     partials = device_array<float>(std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN);
     arrived = device_array<int>(schedule.streaming);
     cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
@@ -434,17 +460,9 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
   return [=, partials = std::move(partials), arrived = std::move(arrived)](Stream stream) {
     if (a.lay) a.lay(stream);
     if (b.lay) b.lay(stream);
-    cudaLaunchAttribute clusters{};
-    clusters.id = cudaLaunchAttributeClusterDimension;
-    clusters.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
-    cudaLaunchConfig_t launch{};
-    launch.gridDim = dim3(blocks);
-    launch.blockDim = dim3(Tile::kThreads);
-    launch.dynamicSmemBytes = Tile::kSharedBytes;
-    launch.stream = stream;
-    launch.attrs = &clusters;
-    launch.numAttrs = cluster > 1 ? 1 : 0;
-    cudaLaunchKernelEx(&launch, kernel, work, a_map, b_map);  // its error is found by who launches
+    const ClusterLaunch<Tile> launch(blocks, cluster_size, stream);
+    // Its error is found by who launches.
+    cudaLaunchKernelEx(launch.config(), kernel, work, a_map, b_map);
   };
 }
 

@@ -13,12 +13,6 @@
 
 #include "kernels/gemm.hpp"
 
-#ifdef __CUDACC__
-#define GEMM_EVERYWHERE __host__ __device__
-#else
-#define GEMM_EVERYWHERE
-#endif
-
 namespace gemm::simt {
 
 struct TileSchedule {
@@ -28,14 +22,14 @@ struct TileSchedule {
   int streaming;  // blocks that share the others
   int blocks;
 
-  GEMM_EVERYWHERE int tiles() const { return tile_rows * tile_columns; }
-  GEMM_EVERYWHERE int streamed() const { return tiles() - whole; }
+  constexpr int tiles() const { return tile_rows * tile_columns; }
+  constexpr int streamed() const { return tiles() - whole; }
   // Where the streamed share of a block begins, in slices. Shares go by rank: the blocks count
   // down, so that who waits for the next rank waits for a block that was started before it.
-  GEMM_EVERYWHERE int share(int rank) const {
+  constexpr int share(int rank) const {
     return static_cast<int>(std::int64_t{streamed()} * slices * rank / streaming);
   }
-  GEMM_EVERYWHERE int rank(int block) const { return streaming - 1 - block; }
+  constexpr int rank(int block) const { return streaming - 1 - block; }
 };
 
 // How many pieces of tiles do not begin with the first slice.
@@ -54,19 +48,19 @@ struct TilePiece {
 // The pieces of a block, one after another: its share of the streamed tiles, then whole ones.
 class TileWalk {
  public:
-  GEMM_EVERYWHERE TileWalk(const TileSchedule& schedule, int block)
+  constexpr TileWalk(const TileSchedule& schedule, int block)
       : slice_(0), end_(0), tile_(schedule.streamed() + block) {
     if (schedule.rank(block) < 0) return;
     slice_ = schedule.share(schedule.rank(block));
     end_ = schedule.share(schedule.rank(block) + 1);
   }
   // Slices that are left.
-  GEMM_EVERYWHERE int left(const TileSchedule& schedule) const {
+  constexpr int left(const TileSchedule& schedule) const {
     const int tiles = schedule.tiles();
     const int whole = tile_ < tiles ? (tiles - tile_ + schedule.blocks - 1) / schedule.blocks : 0;
     return end_ - slice_ + whole * schedule.slices;
   }
-  GEMM_EVERYWHERE bool next(const TileSchedule& schedule, TilePiece& piece) {
+  constexpr bool next(const TileSchedule& schedule, TilePiece& piece) {
     if (slice_ < end_) {
       piece.tile = slice_ / schedule.slices;
       piece.first = slice_ - piece.tile * schedule.slices;

@@ -149,11 +149,14 @@ __device__ void multiply(Sum (&sums)[kSums], std::uint64_t a, std::uint64_t b, i
   }
 }
 
-// Until all that were committed are done. The sums are named, or the compiler would read them
-// sooner.
+// Until at most so many of the committed groups are not done.
+template <int kGroups>
+__device__ void wait_for_groups() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+}
+// Sums that were waited for. They are named, or the compiler would read them sooner.
 template <typename Sum, int kSums>
-__device__ void wait_for_products(Sum (&sums)[kSums]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+__device__ void take_sums(Sum (&sums)[kSums]) {
 #pragma unroll
   for (int i = 0; i < kSums; ++i) {
     if constexpr (std::is_same_v<Sum, float>)
@@ -161,6 +164,12 @@ __device__ void wait_for_products(Sum (&sums)[kSums]) {
     else
       asm volatile("" : "+r"(sums[i])::"memory");
   }
+}
+// Until all that were committed are done.
+template <typename Sum, int kSums>
+__device__ void wait_for_products(Sum (&sums)[kSums]) {
+  wait_for_groups<0>();
+  take_sums(sums);
 }
 
 // Where wgmma finds a matrix whose rows hold 128 bytes of k in the 128-byte swizzle, eight rows
@@ -174,12 +183,6 @@ __device__ inline std::uint64_t swizzled_rows(std::uint32_t address) {
 // of m or n lie `next` bytes further. Sixteen steps of k are 2048 bytes.
 __device__ inline std::uint64_t swizzled_across(std::uint32_t address, std::uint32_t next) {
   return swizzled_rows(address) - (std::uint64_t{1} << 16) | std::uint64_t{next >> 4} << 16;
-}
-
-// Until at most so many of the committed groups are not done.
-template <int kGroups>
-__device__ void wait_for_groups() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
 // What ordinary instructions wrote into shared memory becomes known to the copy engine and to the

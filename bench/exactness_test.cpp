@@ -347,6 +347,15 @@ void expect_few_products_share_a_coarse_sum(Backend& backend, const Case& one) {
   EXPECT_LE(lost, 2 * (kPromotion - 1)) << one.name();
 }
 
+std::int64_t expect_few_products_share_coarse_sums(Backend& backend, Whose whose) {
+  const auto goes = [](const PrecisionTraits& traits) {
+    return traits.coarse_error > 0 && traits.coarse_length == kPromotion;
+  };
+  return for_each_case(backend, whose, {1022, 48, 1024}, goes, [&](const Case& one) {
+    expect_few_products_share_a_coarse_sum(backend, one);
+  });
+}
+
 TEST(Exactness, OfIntegersOnTheCpu) { expect_integers_are_exact(*make_host_backend()); }
 TEST(Exactness, OfAPermutationOnTheCpu) { expect_one_hot_a_permutes_b(*make_host_backend()); }
 TEST(Exactness, OfWorkedExamplesOnTheCpu) { expect_worked_examples(*make_host_backend()); }
@@ -366,13 +375,8 @@ TEST(Exactness, OfWorkedExamplesOnTheGpu) {
 
 TEST(Exactness, OfFp8ThatGoesIntoFp32EveryFewProductsOnTheGpu) {
   SKIP_WITHOUT_GPU();
-  const auto goes = [](const PrecisionTraits& traits) {
-    return traits.coarse_error > 0 && traits.coarse_length == kPromotion;
-  };
-  const std::int64_t cases =
-      for_each_case(*cuda(), Whose::ours, {1022, 48, 1024}, goes,
-                    [](const Case& one) { expect_few_products_share_a_coarse_sum(*cuda(), one); });
-  if (cases == 0) GTEST_SKIP() << "no kernel computes these precisions here";
+  if (expect_few_products_share_coarse_sums(*cuda(), Whose::ours) == 0)
+    GTEST_SKIP() << "no kernel computes these precisions here";
 }
 
 TEST(Libraries, AreExactOnTheCpu) {
@@ -389,6 +393,7 @@ TEST(Libraries, AreExactOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_one_hot_a_permutes_b(*cuda(), Whose::libraries);
   expect_worked_examples(*cuda(), Whose::libraries);
+  expect_few_products_share_coarse_sums(*cuda(), Whose::libraries);
 }
 
 // The check itself: one unit in the last place is no exact result.

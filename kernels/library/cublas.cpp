@@ -73,10 +73,12 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode) {
 
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (const auto why = cublas::unsupported(p, device)) return why;
-  // What its documentation asks for.
-  constexpr std::int64_t kOfBytes = 4;
-  if (p.precision == Precision::s8 && (lda(p) % kOfBytes != 0 || ldb(p) % kOfBytes != 0))
-    return "cuBLAS takes s8 matrices whose rows are multiples of 4 bytes";
+  // It refuses to run others, and has nobody to ask before.
+  const auto is_whole = [](std::int64_t size) { return size % 4 == 0; };
+  if (p.precision == Precision::s8 &&
+      !(is_whole(lda(p)) && is_whole(ldb(p)) && (p.layout != Layout::tt || is_whole(p.n))))
+    return "cuBLAS takes s8 where rows of A and B, and of C in layout tt, have a multiple of 4 "
+           "elements";
   return std::nullopt;
 }
 

@@ -16,6 +16,9 @@ namespace {
 using cublas::check;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+// The heuristic names at most eight algorithms, however many are asked for, and sometimes one; with
+// less workspace to use they are others. Of FP8 at 8192 the fastest by 2 % needs none.
+constexpr std::uint64_t kWorkspaces[] = {kWorkspaceBytes, kWorkspaceBytes / 2, 0};
 constexpr int kMostAlgorithms = 32;
 // About so much of the card's time goes into finding the fastest, a third of it into the first
 // launches: where one takes longer than that, only the first algorithm is tried.
@@ -81,13 +84,26 @@ class Matmul {
 
   const Problem& problem() const { return problem_; }
 
-  // What the heuristic suggests, best guess first; nothing if it has no algorithm.
-  std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment) const {
+  // What the heuristic suggests for some workspace or other, best guess for most of it first.
+  std::vector<cublasLtMatmulAlgo_t> all_algorithms(const Alignment& alignment) const {
+    std::vector<cublasLtMatmulAlgo_t> all;
+    for (const std::uint64_t workspace : kWorkspaces)
+      for (const cublasLtMatmulAlgo_t& one : algorithms(alignment, workspace))
+        if (std::ranges::none_of(all, [&](const cublasLtMatmulAlgo_t& other) {
+              return std::ranges::equal(one.data, other.data);
+            }))
+          all.push_back(one);
+    return all;
+  }
+
+  // What it suggests, best guess first; nothing if it has no algorithm.
+  std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment,
+                                               std::uint64_t workspace = kWorkspaceBytes) const {
     const auto preference = make<Preference>(cublasLtMatmulPreferenceCreate);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
       check(cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value, sizeof value));
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.a);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment.c);
@@ -233,7 +249,8 @@ class Plan {
  public:
   Plan(const Problem& p, const Operands& o, Choice choice)
       : matmul_(p), alignment_(Alignment::of(o)) {
-    const auto algorithms = matmul_.algorithms(alignment_);
+    const auto algorithms = choice == Choice::first ? matmul_.algorithms(alignment_)
+                                                    : matmul_.all_algorithms(alignment_);
     if (algorithms.empty()) throw std::runtime_error("cublasLt has no algorithm for this problem");
     algorithm_ = choice == Choice::first ? algorithms.front()
                                          : Trial(matmul_, o, workspace_.get()).fastest(algorithms);

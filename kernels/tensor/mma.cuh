@@ -7,8 +7,10 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/precision.hpp"
 
@@ -29,8 +31,11 @@ struct Arithmetic {
 using Bf16 = Arithmetic<Precision::bf16, __nv_bfloat16, float, __nv_bfloat16, 80>;
 using F16 = Arithmetic<Precision::f16, __half, float, __half, 75>;
 using Tf32 = Arithmetic<Precision::tf32, float, float, float, 80>;
-
-constexpr int kPromotion = 128;
+using S8 = Arithmetic<Precision::s8, std::int8_t, std::int32_t, std::int32_t, 75>;
+using E4m3 = Arithmetic<Precision::e4m3, __nv_fp8_e4m3, float, __nv_bfloat16, 89, true>;
+using E4m3Fast = Arithmetic<Precision::e4m3fast, __nv_fp8_e4m3, float, __nv_bfloat16, 89>;
+using E5m2 = Arithmetic<Precision::e5m2, __nv_fp8_e5m2, float, __nv_bfloat16, 89, true>;
+using E5m2Fast = Arithmetic<Precision::e5m2fast, __nv_fp8_e5m2, float, __nv_bfloat16, 89>;
 
 // 32 bytes of k of 16 rows of A, or columns of B: those of lines 0 to 7 and 8 to 15, first 16
 // bytes, then the other 16.
@@ -94,6 +99,26 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
         "{%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+  else if constexpr (Of::kPrecision == Precision::s8)
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e5m2>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+#endif
 #elif __CUDA_ARCH__ >= 750
   if constexpr (Of::kPrecision == Precision::f16)
 #pragma unroll
@@ -103,6 +128,15 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
           "{%0, %1, %2, %3};"
           : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
           : "r"(a.parts[k]), "r"(a.parts[k + 1]), "r"(b.parts[half + k]));
+  if constexpr (Of::kPrecision == Precision::s8)
+#pragma unroll
+    for (int k = 0; k < 4; k += 2)
+#pragma unroll
+      for (int row = 0; row < 2; ++row)
+        asm volatile(
+            "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
+            : "r"(a.parts[k + row]), "r"(b.parts[half + k]));
 #endif
 }
 

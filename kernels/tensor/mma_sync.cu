@@ -34,7 +34,7 @@ struct MmaSync {
   }
 };
 
-const Registration registration(mma_kernel<MmaSync, Bf16, F16, Tf32>({
+const Registration registration(mma_kernel<MmaSync, Bf16, F16, Tf32, S8>({
     .name = "MmaSync",
     .idea = "mma.sync on fragments that ldmatrix fetches from swizzled shared memory.",
     .source = "PTX ISA, mma.sync and ldmatrix; CUTLASS, Efficient GEMM",

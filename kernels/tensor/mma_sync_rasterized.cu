@@ -10,8 +10,12 @@ namespace {
 
 template <typename Shape_, int kGroup_>
 struct Rung {
-  template <typename Arithmetic>
-  using Shape = Shape_;
+  // FP8 has two sums of each result, or converts on a card that lacks its instruction: registers
+  // for half a tile, and slices of as many products as are promoted together.
+  using Narrow = MmaShape<128, 128, kPromotion, 64, 32, 3, 1>;
+  template <typename Of>
+  using Shape = std::conditional_t<
+      sizeof(typename Of::Element) == 1 && std::is_same_v<typename Of::Sum, float>, Narrow, Shape_>;
   static constexpr int kSince = 80, kGroup = kGroup_;
 
   template <typename Tile>
@@ -20,10 +24,15 @@ struct Rung {
   }
 };
 
-template <int kBM, int kBN, int kDepth, int kWM, int kWN, int kStages, int kBlocks, int kGroup>
-Kernel point() {
+// Each point has precisions of its own.
+template <typename... Of>
+struct Precisions {};
+
+template <int kBM, int kBN, int kDepth, int kWM, int kWN, int kStages, int kBlocks, int kGroup,
+          typename... Of>
+Kernel point(Precisions<Of...>) {
   using Shape = MmaShape<kBM, kBN, kDepth, kWM, kWN, kStages, kBlocks>;
-  return mma_kernel<Rung<Shape, kGroup>, Bf16, F16, Tf32>({
+  return mma_kernel<Rung<Shape, kGroup>, Of...>({
       .name = "MmaSyncRasterized",
       .parameters = {{"BM", std::to_string(kBM)},
                      {"BN", std::to_string(kBN)},
@@ -38,11 +47,13 @@ Kernel point() {
   });
 }
 
+using Sixteen = Precisions<Bf16, F16>;
+using All = Precisions<Bf16, F16, Tf32, S8, E4m3, E4m3Fast, E5m2, E5m2Fast>;
+
 const TunableRegistration registration({
-    point<128, 256, 64, 64, 64, 4, 1, 8>(),
-    point<256, 128, 64, 64, 64, 4, 1, 8>(),
-    point<128, 256, 128, 64, 64, 3, 1, 8>(),
-    point<128, 128, 64, 64, 64, 4, 2, 8>(),
+    point<128, 256, 64, 64, 64, 4, 1, 8>(All{}),
+    point<256, 128, 64, 64, 64, 4, 1, 8>(Sixteen{}),
+    point<128, 128, 64, 64, 64, 4, 2, 8>(Sixteen{}),
 });
 
 }  // namespace

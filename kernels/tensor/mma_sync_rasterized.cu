@@ -10,12 +10,8 @@ namespace {
 
 template <typename Shape_, int kGroup_>
 struct Rung {
-  // FP8 has two sums of each result, or converts on a card that lacks its instruction: registers
-  // for half a tile, and slices of as many products as are promoted together.
-  using Narrow = MmaShape<128, 128, kPromotion, 64, 32, 3, 1>;
   template <typename Of>
-  using Shape = std::conditional_t<
-      sizeof(typename Of::Element) == 1 && std::is_same_v<typename Of::Sum, float>, Narrow, Shape_>;
+  using Shape = Shape_;
   static constexpr int kSince = 80, kGroup = kGroup_;
 
   template <typename Tile>
@@ -47,13 +43,13 @@ Kernel point(Precisions<Of...>) {
   });
 }
 
-using Sixteen = Precisions<Bf16, F16>;
-using All = Precisions<Bf16, F16, Tf32, S8, E4m3, E4m3Fast, E5m2, E5m2Fast>;
-
+// FP8 has two sums of each result, or where it is not promoted must be converted on a card that
+// lacks its instruction, such as Hopper: registers for a warp's tile of half the size.
 const TunableRegistration registration({
-    point<128, 256, 64, 64, 64, 4, 1, 8>(All{}),
-    point<256, 128, 64, 64, 64, 4, 1, 8>(Sixteen{}),
-    point<128, 128, 64, 64, 64, 4, 2, 8>(Sixteen{}),
+    point<128, 256, 64, 64, 64, 4, 1, 8>(Precisions<Bf16, F16, Tf32, S8>{}),
+    point<128, 128, 64, 64, 64, 4, 2, 8>(Precisions<Bf16, F16>{}),
+    point<128, 128, kPromotion, 64, 32, 3, 1, 8>(Precisions<E4m3, E5m2>{}),
+    point<128, 128, 64, 64, 32, 4, 1, 8>(Precisions<E4m3Fast, E5m2Fast>{}),
 });
 
 }  // namespace

@@ -37,8 +37,10 @@ using E4m3Fast = Arithmetic<Precision::e4m3fast, __nv_fp8_e4m3, float, __nv_bflo
 using E5m2 = Arithmetic<Precision::e5m2, __nv_fp8_e5m2, float, __nv_bfloat16, 89, true>;
 using E5m2Fast = Arithmetic<Precision::e5m2fast, __nv_fp8_e5m2, float, __nv_bfloat16, 89>;
 
-// 32 bytes of k of 16 rows of A, or columns of B: those of lines 0 to 7 and 8 to 15, first 16
-// bytes, then the other 16.
+// 32 bytes of k of 16 rows of A, or 16 columns of B, in four parts of 8 lines and 16 bytes. What is
+// multiplied together must lie in neighbouring registers. So of A lines 0 to 7 and 8 to 15 of the
+// first 16 bytes come before those of the others, but of B all 32 bytes of lines 0 to 7 before
+// those of 8 to 15.
 constexpr int kStepBytes = 32, kFragmentLines = 16;
 struct Fragment {
   std::uint32_t parts[4];
@@ -72,7 +74,7 @@ __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #endif
 }
 
-// sums += A * B, of 16 rows and the 8 columns of B's part 0 and 2 (half = 0), or 1 and 3. A thread
+// sums += A * B, of 16 rows and the first 8 columns of B (half = 0), or the others. A thread
 // has of row lane / 4 two neighbouring columns from lane % 4 * 2 on, then of the row 8 further
 // down.
 template <typename Of>
@@ -80,7 +82,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
                               [[maybe_unused]] const Fragment& a,
                               [[maybe_unused]] const Fragment& b, [[maybe_unused]] int half) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  [[maybe_unused]] const std::uint32_t b0 = b.parts[half], b1 = b.parts[half + 2];
+  [[maybe_unused]] const std::uint32_t b0 = b.parts[2 * half], b1 = b.parts[2 * half + 1];
   if constexpr (Of::kPrecision == Precision::bf16)
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -127,7 +129,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
           "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
           "{%0, %1, %2, %3};"
           : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-          : "r"(a.parts[k]), "r"(a.parts[k + 1]), "r"(b.parts[half + k]));
+          : "r"(a.parts[k]), "r"(a.parts[k + 1]), "r"(b.parts[2 * half + k / 2]));
   if constexpr (Of::kPrecision == Precision::s8)
 #pragma unroll
     for (int k = 0; k < 4; k += 2)
@@ -136,7 +138,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
         asm volatile(
             "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
             : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
-            : "r"(a.parts[k + row]), "r"(b.parts[half + k]));
+            : "r"(a.parts[k + row]), "r"(b.parts[2 * half + k / 2]));
 #endif
 }
 

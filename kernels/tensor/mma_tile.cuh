@@ -31,7 +31,7 @@ __device__ inline std::uint32_t address_in_shared(const void* pointer) {
 
 // kLines rows of A, or columns of B, and kDepth bytes of each along k: rows of shared memory, as of
 // the matrix, are lines if kAlongK, else steps of k.
-template <typename Element, int kLines, int kDepth, bool kAlongK, int kThreads>
+template <typename Element, bool kOfA, int kLines, int kDepth, bool kAlongK, int kThreads>
 class OperandSlice {
  public:
   static constexpr int kBytes = kLines * kDepth;
@@ -60,14 +60,15 @@ class OperandSlice {
       rows_ = chunk * kChunkElements < lines_left ? kRows : 0;
     }
     to_ = row * kPitch + swizzled(row, chunk) * kChunkBytes;
+    // Of the four parts of a fragment, which eight lanes each point to.
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lines8 = kOfA ? lane / 8 % 2 : lane / 16, bytes16 = kOfA ? lane / 16 : lane / 8 % 2;
     if constexpr (kAlongK) {
-      const int line = lane % 16;
-      lane_ = (warp_line + line) * kPitch + swizzled(line, lane / 16) * kChunkBytes;
+      const int line = lines8 * 8 + lane % 8;
+      lane_ = (warp_line + line) * kPitch + swizzled(line, bytes16) * kChunkBytes;
     } else {
-      const int step = lane % 8 + lane / 16 * 8;
-      lane_ =
-          step * kPitch + swizzled(step, warp_line / kChunkElements + lane / 8 % 2) * kChunkBytes;
+      const int step = bytes16 * kChunkElements + lane % 8;
+      lane_ = step * kPitch + swizzled(step, warp_line / kChunkElements + lines8) * kChunkBytes;
     }
   }
 
@@ -140,8 +141,10 @@ class MmaTile {
   using Element = typename Arithmetic::Element;
   using Sum = typename Arithmetic::Sum;
   using Output = typename Arithmetic::Output;
-  using SliceOfA = OperandSlice<Element, Shape::kBM, Shape::kDepth, kAAlongK, Shape::kThreads>;
-  using SliceOfB = OperandSlice<Element, Shape::kBN, Shape::kDepth, kBAlongK, Shape::kThreads>;
+  using SliceOfA =
+      OperandSlice<Element, true, Shape::kBM, Shape::kDepth, kAAlongK, Shape::kThreads>;
+  using SliceOfB =
+      OperandSlice<Element, false, Shape::kBN, Shape::kDepth, kBAlongK, Shape::kThreads>;
 
   // Of one step along k.
   struct Fragments {

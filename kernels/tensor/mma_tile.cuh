@@ -18,6 +18,11 @@ namespace gemm::tensor {
 
 constexpr int kChunkBytes = 16, kBankBytes = 128;
 
+// Where a chunk of a row of so many bytes is, counted from the beginning of the row.
+__host__ __device__ constexpr int swizzled(int pitch, int row, int chunk) {
+  return chunk ^ (pitch < kBankBytes ? row / 2 % 4 : row % 8);
+}
+
 // A stored matrix whose rows begin at multiples of 16 bytes, with `pitch` bytes from one to the
 // next.
 struct Rows {
@@ -59,16 +64,17 @@ class OperandSlice {
       left_ = length - row;
       rows_ = chunk * kChunkElements < lines_left ? kRows : 0;
     }
-    to_ = row * kPitch + swizzled(row, chunk) * kChunkBytes;
+    to_ = row * kPitch + swizzled(kPitch, row, chunk) * kChunkBytes;
     // Of the four parts of a fragment, which eight lanes each point to.
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int lines8 = kOfA ? lane / 8 % 2 : lane / 16, bytes16 = kOfA ? lane / 16 : lane / 8 % 2;
     if constexpr (kAlongK) {
       const int line = lines8 * 8 + lane % 8;
-      lane_ = (warp_line + line) * kPitch + swizzled(line, bytes16) * kChunkBytes;
+      lane_ = (warp_line + line) * kPitch + swizzled(kPitch, line, bytes16) * kChunkBytes;
     } else {
       const int step = bytes16 * kChunkElements + lane % 8;
-      lane_ = step * kPitch + swizzled(step, warp_line / kChunkElements + lines8) * kChunkBytes;
+      lane_ =
+          step * kPitch + swizzled(kPitch, step, warp_line / kChunkElements + lines8) * kChunkBytes;
     }
   }
 
@@ -104,10 +110,6 @@ class OperandSlice {
   static constexpr int kRowsAtOnce = kThreads / kChunks;  // of a copy of all threads
   static_assert(kThreads % kChunks == 0 && kRowsAtOnce % 8 == 0, "a thread's rows look alike");
   static_assert(kCopies * kChunkBytes * kThreads == kBytes);
-
-  static __device__ int swizzled(int row, int chunk) {
-    return chunk ^ (kPitch < kBankBytes ? row / 2 % 4 : row % 8);
-  }
 
   const std::byte* from_;
   std::int64_t pitch_, left_;

@@ -256,6 +256,41 @@ TEST(TensorCores, NeedTheComputeCapabilityThatTheirCodeIsFor) {
   EXPECT_TRUE(copies(odd));
 }
 
+TEST(MmaSync, NeedsTheComputeCapabilityThatHasItsInstruction) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto reason = [](std::string_view label, Precision precision, int compute_capability) {
+    Device device = kHopper;
+    device.compute_capability = compute_capability;
+    return find(label)->unsupported({64, 64, 64, precision}, device).value_or("");
+  };
+  for (const Precision precision : {Precision::f16, Precision::s8})
+    EXPECT_EQ(reason("MmaSync", precision, 75), "");
+  for (const Precision precision : {Precision::bf16, Precision::tf32}) {
+    EXPECT_EQ(reason("MmaSync", precision, 75), "needs compute capability 8.0");
+    EXPECT_EQ(reason("MmaSync", precision, 86), "");
+  }
+  EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "needs compute capability 8.0");
+  EXPECT_EQ(reason("MmaSyncRasterized", Precision::e4m3, 86), "needs compute capability 8.9");
+  for (const int all : {86, 89, 90, 120})
+    EXPECT_EQ(reason("MmaSyncRasterized", Precision::bf16, all), "") << all;
+}
+
+TEST(MmaSync, CopiesWhatItsTileCannotRead) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto copied = [](const Problem& p) {
+    return (traffic_of("MmaSync", p).dram - bytes_minimum(p)) / 2;
+  };
+  const Problem p{64, 96, 128, Precision::bf16};
+  Problem odd = p, turned = p;
+  odd.k = 127;  // A's rows; B's are those of n
+  EXPECT_EQ(copied(p), 0);
+  EXPECT_EQ(copied(odd), 2 * 64 * 128);
+  turned.layout = Layout::tt;
+  EXPECT_EQ(copied(turned), 0);
+  turned.precision = Precision::s8;  // B lies along k
+  EXPECT_EQ(copied(turned), 64 * 128);
+}
+
 TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {
   SKIP_WITHOUT_GPU_KERNELS();
   const RegisteredKernel& kernel = *find("TiledExact/tile:32");

@@ -325,7 +325,8 @@ Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64
 
 Launch copy_a(const Problem& p, const float* a, const Workspace& to, std::int64_t pitch) {
   const PieceGrid grid(p.m, p.k);
-  const auto kernel = transposes_a(p.layout) ? copy_along_k<false> : copy_along_k<true>;
+  const auto kernel =
+      transposes_a(p.layout) ? copy_along_k<float, false> : copy_along_k<float, true>;
   return [=](Stream stream) {
     kernel<<<grid.blocks(), kPieceThreads, 0, stream>>>(grid, a, p.m, p.k, to.get(), pitch);
   };

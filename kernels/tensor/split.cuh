@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm.hpp"
+#include "kernels/tensor/along_k.cuh"
 
 namespace gemm::tensor {
 
@@ -35,79 +35,6 @@ __host__ __device__ constexpr Split split(float x) {
   return {large, __builtin_bit_cast(float, (rest + kHalf) & kOfTf32)};
 }
 
-// A piece of a matrix on its way through shared memory, where it is turned if its rows, not its
-// columns, are to be contiguous. Elements outside the matrix are zero.
-constexpr int kPieceRows = 32, kPieceK = 64, kPieceThreads = 256;
-
-// kPad elements keep apart what would be in one bank.
-template <bool kAlongK, int kPad>
-struct Piece {
-  static constexpr int kPitch = (kAlongK ? kPieceK : kPieceRows) + kPad;
-  float elements[(kAlongK ? kPieceRows : kPieceK) * kPitch];
-
-  __device__ float& at(int row, int k) {
-    return elements[kAlongK ? row * kPitch + k : k * kPitch + row];
-  }
-
-  // From (first_row, first_k) on of rows x depth elements, of which those along k are contiguous,
-  // or those along the rows.
-  __device__ void load(const float* from, std::int64_t rows, std::int64_t depth,
-                       std::int64_t first_row, std::int64_t first_k) {
-#pragma unroll
-    for (int round = 0; round < kPieceRows * kPieceK / kPieceThreads; ++round) {
-      const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
-      const int row = kAlongK ? i / kPieceK : i % kPieceRows;
-      const int k = kAlongK ? i % kPieceK : i / kPieceRows;
-      const bool inside = first_row + row < rows && first_k + k < depth;
-      const std::int64_t offset = kAlongK ? (first_row + row) * depth + first_k + k
-                                          : (first_k + k) * rows + first_row + row;
-      at(row, k) = inside ? from[offset] : 0;
-    }
-  }
-};
-
-// One-dimensional: which piece a block takes, neighbours in the direction that is contiguous.
-struct PieceGrid {
-  std::int64_t along_rows, along_k;
-
-  PieceGrid(std::int64_t rows, std::int64_t depth)
-      : along_rows((rows + kPieceRows - 1) / kPieceRows),
-        along_k((depth + kPieceK - 1) / kPieceK) {}
-  unsigned blocks() const { return static_cast<unsigned>(along_rows * along_k); }
-
-  template <bool kAlongK>
-  __device__ std::int64_t first_row() const {
-    return kPieceRows * std::int64_t{kAlongK ? blockIdx.x / short_k() : blockIdx.x % short_rows()};
-  }
-  template <bool kAlongK>
-  __device__ std::int64_t first_k() const {
-    return kPieceK * std::int64_t{kAlongK ? blockIdx.x % short_k() : blockIdx.x / short_rows()};
-  }
-
- private:
-  // A grid has fewer than 2^31 blocks, so that a division of 32 bits does, which is much shorter.
-  __device__ unsigned short_rows() const { return static_cast<unsigned>(along_rows); }
-  __device__ unsigned short_k() const { return static_cast<unsigned>(along_k); }
-};
-
-// to[row * pitch + k] = the element (row, k) of `from`.
-template <bool kAlongK>
-__global__ void __launch_bounds__(kPieceThreads)
-    copy_along_k(PieceGrid grid, const float* __restrict__ from, std::int64_t rows,
-                 std::int64_t depth, float* __restrict__ to, std::int64_t pitch) {
-  __shared__ Piece<kAlongK, 1> piece;
-  const std::int64_t first_row = grid.first_row<kAlongK>(), first_k = grid.first_k<kAlongK>();
-  piece.load(from, rows, depth, first_row, first_k);
-  __syncthreads();
-#pragma unroll
-  for (int round = 0; round < kPieceRows * kPieceK / kPieceThreads; ++round) {
-    const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
-    const int row = i / kPieceK, k = i % kPieceK;
-    if (first_row + row < rows && first_k + k < depth)
-      to[(first_row + row) * pitch + first_k + k] = piece.at(row, k);
-  }
-}
-
 // Split matrices lie in slices of 16 steps of k, a tile of rows after the other. In a slice a row
 // is a line of 128 bytes: 16 large parts, then the 16 small ones, in chunks of four. Chunk c has
 // the steps c, c + 4, c + 8, c + 12: so a thread of wgmma that has four neighbouring elements of
@@ -122,7 +49,7 @@ __global__ void __launch_bounds__(kPieceThreads)
                       std::int64_t depth, float4* __restrict__ to, std::int64_t slices) {
   static_assert(kTileRows % kPieceRows == 0);
   constexpr int kChunks = kSliceK / 4;
-  __shared__ Piece<kAlongK, kAlongK ? 4 : 8> piece;
+  __shared__ Piece<float, kAlongK, kAlongK ? 4 : 8> piece;
   const std::int64_t first_row = grid.first_row<kAlongK>(), first_k = grid.first_k<kAlongK>();
   piece.load(from, rows, depth, first_row, first_k);
   __syncthreads();

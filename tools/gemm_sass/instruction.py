@@ -56,6 +56,7 @@ OPCODES = {
     0x035: ("HFMA2.MMA", "aBC"),
     0x036: ("VIADD", "as"),
     0x037: ("IMMA", "abc"),
+    0x03A: ("MOVM", "a"),
     0x03B: ("LDSM", "a"),
     0x03C: ("HMMA", "abc"),
     0x03E: ("F2FP", "as"),

@@ -1,0 +1,145 @@
+// The instructions of a warp on tensor cores, one function each: `ldmatrix` fetches fragments of
+// operands from shared memory, `mma.sync` multiplies them. All precisions look alike in bytes: an
+// instruction takes 32 bytes along k of 16 rows of A and of 8 columns of B. Compute capability 7.5
+// has shorter ones, of which two (FP16) or four (INT8) do the same. Where a device has no such
+// instruction nothing is done: a kernel's `unsupported` must say so.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/precision.hpp"
+
+namespace gemm::tensor {
+
+// What is multiplied, in what it is added up and stored, and the oldest compute capability that has
+// it. Promoted: tensor cores add up so coarsely that sums are taken over into FP32 now and then.
+template <Precision kPrecision_, typename Element_, typename Sum_, typename Output_, int kSince_,
+          bool kPromoted_ = false>
+struct Arithmetic {
+  using Element = Element_;
+  using Sum = Sum_;
+  using Output = Output_;
+  static constexpr Precision kPrecision = kPrecision_;
+  static constexpr int kSince = kSince_;
+  static constexpr bool kPromoted = kPromoted_;
+};
+using Bf16 = Arithmetic<Precision::bf16, __nv_bfloat16, float, __nv_bfloat16, 80>;
+using F16 = Arithmetic<Precision::f16, __half, float, __half, 75>;
+using Tf32 = Arithmetic<Precision::tf32, float, float, float, 80>;
+using S8 = Arithmetic<Precision::s8, std::int8_t, std::int32_t, std::int32_t, 75>;
+using E4m3 = Arithmetic<Precision::e4m3, __nv_fp8_e4m3, float, __nv_bfloat16, 89, true>;
+using E4m3Fast = Arithmetic<Precision::e4m3fast, __nv_fp8_e4m3, float, __nv_bfloat16, 89>;
+using E5m2 = Arithmetic<Precision::e5m2, __nv_fp8_e5m2, float, __nv_bfloat16, 89, true>;
+using E5m2Fast = Arithmetic<Precision::e5m2fast, __nv_fp8_e5m2, float, __nv_bfloat16, 89>;
+
+// 32 bytes of k of 16 rows of A, or 16 columns of B, in four parts of 8 lines and 16 bytes. What is
+// multiplied together must lie in neighbouring registers. So of A lines 0 to 7 and 8 to 15 of the
+// first 16 bytes come before those of the others, but of B all 32 bytes of lines 0 to 7 before
+// those of 8 to 15.
+constexpr int kStepBytes = 32, kFragmentLines = 16;
+struct Fragment {
+  std::uint32_t parts[4];
+};
+
+// From where 8 lanes each point to rows of 16 bytes for one part. Rows lie along k, or, turned,
+// along the lines, which only elements of 16 bits can.
+template <bool kTurned>
+__device__ void load_fragment(Fragment& to, std::uint32_t address) {
+  std::uint32_t(&x)[4] = to.parts;
+  if constexpr (kTurned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// Tensor cores would cut FP32 off. Rounded to nearest, the error is half as large and has no bias.
+template <typename Of>
+__device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if constexpr (Of::kPrecision == Precision::tf32)
+#pragma unroll
+    for (std::uint32_t& part : fragment.parts)
+      asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(part) : "f"(__uint_as_float(part)));
+#endif
+}
+
+// sums += A * B, of 16 rows and the first 8 columns of B (half = 0), or the others. A thread
+// has of row lane / 4 two neighbouring columns from lane % 4 * 2 on, then of the row 8 further
+// down.
+template <typename Of>
+__device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
+                              [[maybe_unused]] const Fragment& a,
+                              [[maybe_unused]] const Fragment& b, [[maybe_unused]] int half) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  [[maybe_unused]] const std::uint32_t b0 = b.parts[2 * half], b1 = b.parts[2 * half + 1];
+  if constexpr (Of::kPrecision == Precision::bf16)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+  else if constexpr (Of::kPrecision == Precision::f16)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+  else if constexpr (Of::kPrecision == Precision::tf32)
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+  else if constexpr (Of::kPrecision == Precision::s8)
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+  else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e5m2>)
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+#endif
+#elif __CUDA_ARCH__ >= 750
+  if constexpr (Of::kPrecision == Precision::f16)
+#pragma unroll
+    for (int k = 0; k < 4; k += 2)
+      asm volatile(
+          "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+          : "r"(a.parts[k]), "r"(a.parts[k + 1]), "r"(b.parts[2 * half + k / 2]));
+  if constexpr (Of::kPrecision == Precision::s8)
+#pragma unroll
+    for (int k = 0; k < 4; k += 2)
+#pragma unroll
+      for (int row = 0; row < 2; ++row)
+        asm volatile(
+            "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
+            : "r"(a.parts[k + row]), "r"(b.parts[2 * half + k / 2]));
+#endif
+}
+
+}  // namespace gemm::tensor

@@ -7,7 +7,7 @@
 namespace gemm::tensor {
 
 template <typename Tile>
-__device__ void multiply_double_buffered(Tile& tile) {
+__device__ void multiply_double_buffered(Tile& tile, int slices) {
   constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps;
   static_assert(kSteps % 2 == 0, "a slice ends with the second set");
   typename Tile::Fragments fragments[2];
@@ -21,7 +21,7 @@ __device__ void multiply_double_buffered(Tile& tile) {
   __syncthreads();
   tile.load_fragments(fragments[0], tile.stage(reads), 0);
 #pragma unroll 1
-  for (std::int64_t slice = 0; slice < tile.slices(); ++slice) {
+  for (int slice = 0; slice < slices; ++slice) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       if (step + 1 == kSteps) {

@@ -24,14 +24,14 @@
 
 namespace gemm::tensor {
 
-// Rung::multiply<Tile>(tile, shared) computes a tile.
+// Rung::multiply(tile, slices, shared) computes a tile of so many slices.
 template <typename Rung, typename Tile, typename Grid>
 __global__ void __launch_bounds__(Tile::Shape::kThreads, Tile::Shape::kBlocks)
     mma_sync(Problem p, Grid grid, Rows a, Rows b, typename Tile::Output* __restrict__ c) {
-  extern __shared__ __align__(kBankBytes) std::byte slices[];
+  extern __shared__ __align__(kBankBytes) std::byte shared[];
   const auto place = grid.place();
-  Tile tile(p, place.first_row, place.first_column, a, b, slices);
-  Rung::multiply(tile, slices);
+  Tile tile(p, place.first_row, place.first_column, a, b, shared);
+  Rung::multiply(tile, Tile::slices(p), shared);
   tile.store(c);
 }
 

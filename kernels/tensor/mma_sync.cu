@@ -15,16 +15,16 @@ struct MmaSync {
   static constexpr int kSince = 75, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, std::byte* shared) {
+  static __device__ void multiply(Tile& tile, int slices, std::byte* shared) {
     typename Tile::Carried carried;
     typename Tile::Fragments fragments;
     tile.carry(carried);
 #pragma unroll 1
-    for (std::int64_t slice = 0; slice < tile.slices(); ++slice) {
+    for (int slice = 0; slice < slices; ++slice) {
       __syncthreads();  // nobody reads the slice before it any more
       tile.put_down(carried, shared);
       __syncthreads();
-      if (slice + 1 < tile.slices()) tile.carry(carried);
+      if (slice + 1 < slices) tile.carry(carried);
 #pragma unroll
       for (int step = 0; step < Tile::Shape::kSteps; ++step) {
         tile.load_fragments(fragments, tile.stage(0), step);

@@ -14,8 +14,8 @@ struct MmaSyncDoubleBuffer {
   static constexpr int kSince = 80, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, std::byte*) {
-    multiply_double_buffered(tile);
+  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+    multiply_double_buffered(tile, slices);
   }
 };
 

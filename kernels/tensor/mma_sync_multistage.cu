@@ -12,7 +12,7 @@ struct MmaSyncMultistage {
   static constexpr int kSince = 80, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, std::byte*) {
+  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
     constexpr int kStages = Tile::Shape::kStages;
     typename Tile::Fragments fragments;
 #pragma unroll
@@ -22,7 +22,7 @@ struct MmaSyncMultistage {
     }
     int reads = 0, writes = kStages - 1;
 #pragma unroll 1
-    for (std::int64_t slice = 0; slice < tile.slices(); ++slice) {
+    for (int slice = 0; slice < slices; ++slice) {
       tile.template wait_for_copies<kStages - 2>();
       __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
       tile.copy_to(tile.stage(writes));

@@ -15,8 +15,8 @@ struct Rung {
   static constexpr int kSince = 80, kGroup = kGroup_;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, std::byte*) {
-    multiply_double_buffered(tile);
+  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+    multiply_double_buffered(tile, slices);
   }
 };
 

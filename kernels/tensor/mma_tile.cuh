@@ -46,22 +46,21 @@ class OperandSlice {
   static_assert(kAlongK || sizeof(Element) == 2, "ldmatrix turns 16 bits");
   static_assert(kPitch == kBankBytes / 2 || kPitch % kBankBytes == 0, "as rows are swizzled");
 
-  // Of `lines` the block has those from `first` on. Length is that of k. `warp_line` is the first
-  // line of the tile that this warp multiplies.
-  __device__ OperandSlice(const Rows& from, std::int64_t first, std::int64_t lines,
-                          std::int64_t length, int warp_line)
+  // Of `lines` the block has those from `first` on. `warp_line` is the first line of the tile that
+  // this warp multiplies.
+  __device__ OperandSlice(const Rows& from, std::int64_t first, std::int64_t lines, int warp_line)
       : pitch_(from.pitch) {
     const int row = static_cast<int>(threadIdx.x) / kChunks;
     const int chunk = static_cast<int>(threadIdx.x) % kChunks;
     const int lines_left = static_cast<int>(min(lines - first, std::int64_t{kLines}));
     if constexpr (kAlongK) {
       from_ = from.first + (first + row) * pitch_ + chunk * kChunkBytes;
-      left_ = length * static_cast<int>(sizeof(Element)) - chunk * kChunkBytes;
+      at_ = chunk * kChunkElements;
       rows_ = lines_left - row;
     } else {
       from_ = from.first + row * pitch_ + first * static_cast<int>(sizeof(Element)) +
               chunk * kChunkBytes;
-      left_ = length - row;
+      at_ = row;
       rows_ = chunk * kChunkElements < lines_left ? kRows : 0;
     }
     to_ = row * kPitch + swizzled(kPitch, row, chunk) * kChunkBytes;
@@ -79,18 +78,16 @@ class OperandSlice {
   }
 
   // Calls f(i, from, to, inside) for each chunk that this thread copies: where it is in the matrix,
-  // if inside, and in a slice in shared memory. Then goes on to the next slice.
+  // if inside, and in a slice in shared memory. Then goes on to the next slice. Of k so much is
+  // left, or more than a slice has.
   template <typename F>
-  __device__ void for_each_chunk(F&& f) {
-    // What lies beyond the end of k is left out, of a row or as a row.
-    const int left = static_cast<int>(min(left_, std::int64_t{kDepth}));
-    const int rows = kAlongK ? (left > 0 ? rows_ : 0) : min(left, rows_);
+  __device__ void for_each_chunk(int left, F&& f) {
+    const int rows = kAlongK ? (at_ < left ? rows_ : 0) : min(left - at_, rows_);
 #pragma unroll
     for (int i = 0; i < kCopies; ++i)
       f(i, from_ + i * kRowsAtOnce * pitch_, to_ + i * kRowsAtOnce * kPitch,
         i * kRowsAtOnce < rows);
     from_ += kAlongK ? kDepth : kRows * pitch_;
-    left_ -= kAlongK ? kDepth : kRows;
   }
 
   // Of the slice at this address, 16 lines from 16 * i of the warp's on, in one step along k.
@@ -112,8 +109,8 @@ class OperandSlice {
   static_assert(kCopies * kChunkBytes * kThreads == kBytes);
 
   const std::byte* from_;
-  std::int64_t pitch_, left_;
-  int rows_, to_, lane_;
+  std::int64_t pitch_;
+  int at_, rows_, to_, lane_;  // at_: along k, elements
 };
 
 // A block computes kBM x kBN of C, a warp kWM x kWN of it, in slices of kDepth bytes along k, of
@@ -160,12 +157,14 @@ class MmaTile {
         n_(p.n),
         row0_(first_row),
         column0_(first_column),
-        slices_((p.k + kDepth - 1) / kDepth),
+        left_(p.k),
         shared_(address_in_shared(shared)),
-        a_(a, first_row, p.m, p.k, warp_row()),
-        b_(b, first_column, p.n, p.k, warp_column()) {}
+        a_(a, first_row, p.m, warp_row()),
+        b_(b, first_column, p.n, warp_column()) {}
 
-  __device__ std::int64_t slices() const { return slices_; }
+  static __device__ int slices(const Problem& p) {
+    return static_cast<int>((p.k + kDepth - 1) / kDepth);
+  }
   __device__ std::uint32_t stage(int i) const { return shared_ + i * Shape::kStageBytes; }
 
   // The next slice, past the registers. Zeros take the place of what lies beyond the edges.
@@ -177,9 +176,11 @@ class MmaTile {
                    : "memory");
 #endif
     };
-    a_.for_each_chunk(
-        [&](int, const std::byte* from, int to, bool inside) { copy(stage + to, from, inside); });
-    b_.for_each_chunk([&](int, const std::byte* from, int to, bool inside) {
+    const int left = next_slice();
+    a_.for_each_chunk(left, [&](int, const std::byte* from, int to, bool inside) {
+      copy(stage + to, from, inside);
+    });
+    b_.for_each_chunk(left, [&](int, const std::byte* from, int to, bool inside) {
       copy(stage + SliceOfA::kBytes + to, from, inside);
     });
   }
@@ -205,11 +206,12 @@ class MmaTile {
     const auto load = [](const std::byte* from, bool inside) {
       return inside ? *reinterpret_cast<const uint4*>(from) : uint4{};
     };
-    a_.for_each_chunk([&](int i, const std::byte* from, int to, bool inside) {
+    const int left = next_slice();
+    a_.for_each_chunk(left, [&](int i, const std::byte* from, int to, bool inside) {
       carried.a[i] = load(from, inside);
       carried.a_to[i] = to;
     });
-    b_.for_each_chunk([&](int i, const std::byte* from, int to, bool inside) {
+    b_.for_each_chunk(left, [&](int i, const std::byte* from, int to, bool inside) {
       carried.b[i] = load(from, inside);
       carried.b_to[i] = SliceOfA::kBytes + to;
     });
@@ -300,6 +302,12 @@ class MmaTile {
     Output x, y;
   };
 
+  // What is left of k from the next slice on, or more than that has.
+  __device__ int next_slice() {
+    const int left = static_cast<int>(max(min(left_, std::int64_t{kDepth}), std::int64_t{0}));
+    left_ -= kDepth;
+    return left;
+  }
   static __device__ int warp_row() {
     return static_cast<int>(threadIdx.x) / 32 / (Shape::kBN / Shape::kWN) * Shape::kWM;
   }
@@ -307,7 +315,7 @@ class MmaTile {
     return static_cast<int>(threadIdx.x) / 32 % (Shape::kBN / Shape::kWN) * Shape::kWN;
   }
 
-  std::int64_t m_, n_, row0_, column0_, slices_;
+  std::int64_t m_, n_, row0_, column0_, left_;  // left_: of k, not copied yet
   std::uint32_t shared_;
   SliceOfA a_;
   SliceOfB b_;

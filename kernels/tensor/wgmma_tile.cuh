@@ -38,13 +38,16 @@ struct WgmmaWork {
 // The blocks of a cluster compute tiles below each other and share B, or beside each other and
 // share A. kAAcross: A lies along m; kBAcross: B lies along n. kPromoted: every 128 of k the tensor
 // cores' sums, which have 14 bits there, are added to sums in FP32.
+// What a rung switches on.
 struct WgmmaSteps {
-  int cluster = 2;
-  bool shares_a = false;
-  bool promoted = false;
+  int consumers = 2;
+  int cluster = 2;        // blocks that share what they read
+  bool shares_a = false;  // of A instead of B
   bool stores_by_copy = true;
-  bool ping_pong = false;  // each consumer has tiles of its own, and stores one while the other
-                          // multiplies
+  bool ping_pong = false;  // each consumer has tiles of its own and stores one while the other
+                           // multiplies
+  bool promoted = false;
+  int halves = 1;  // promoted: the columns are multiplied in so many groups, one after another
 };
 
 template <typename Element_, typename Output_, int kBM_, int kBN_, int kStages_, bool kAAcross_,
@@ -62,7 +65,7 @@ struct WgmmaTile {
   static constexpr int kRows = kSharesA ? kBM : kCluster * kBM;
   static constexpr int kColumnsOfC = kSharesA ? kCluster * kBN : kBN;
   static constexpr int kRowBytes = 128, kBK = kRowBytes / static_cast<int>(sizeof(Element));
-  static constexpr int kConsumers = 2, kSharers = kPingPong ? 1 : kConsumers;
+  static constexpr int kConsumers = kSteps.consumers, kSharers = kPingPong ? 1 : kConsumers;
   static constexpr int kWM = kBM / kSharers, kParts = kWM / 64;
   static constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
   static constexpr int kABytes = kBM * kRowBytes, kBBytes = kBN * kRowBytes;
@@ -75,10 +78,15 @@ struct WgmmaTile {
   static constexpr int kAlignment = 1024;  // of the swizzle
   static constexpr int kSharedBytes =
       kStages * kStageBytes + kConsumers * kStagingBytes + kAlignment;
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+  // 65,536 registers are 168 for each of 384 threads, 128 for each of 512, which the warpgroups
+  // then share unequally.
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
   // Columns whose sums are in the tensor cores' hands at once.
-  static constexpr int kHalves = kPromoted ? 2 : 1;
+  static constexpr int kHalves = kSteps.halves;
   static constexpr int kColumns = kBN / kHalves, kSums = kColumns / 2;
+  static_assert(kConsumers == 2 || kConsumers == 3);
+  static_assert(kHalves == 1 || kHalves == 2 && kPromoted && kParts == 1);
   static_assert(kWM % 64 == 0 && kBN % (8 * kCluster) == 0);
   static_assert(!kBAcross || kBN % 64 == 0, "boxes of 64 columns");
   static_assert(!(kPromoted && kPingPong), "the other consumer fills the gaps");
@@ -266,7 +274,7 @@ class WgmmaConsumer {
   }
 
  private:
-  static constexpr int kTurns = 3;  // the first of two barriers; 1 and 2 are the consumers' own
+  static constexpr int kTurns = 4;  // the first of two barriers; 1 to 3 are the consumers' own
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   // The descriptors of this consumer's rows of A, and of B, in the current stage.
@@ -323,33 +331,38 @@ class WgmmaConsumer {
   }
 
   // Two halves of the columns take turns: one is multiplied while the other's sums are added up.
+  // Where there is one, the other consumers fill the gap.
   __device__ void multiply_promoted(int slices) {
-    static_assert(!Tile::kPromoted || Tile::kParts == 1);
     each_sum([](Sum& sum, int) { sum = 0; });
     Sum partial[Tile::kHalves][Tile::kSums];
-    const auto add = [&](int half) {
-      take_sums(partial[half]);
-#pragma unroll
-      for (int j = 0; j < Tile::kSums; ++j) sums_[0][half][j] += partial[half][j];
-    };
-    const auto enqueue = [&](int half) {
+    const auto enqueue = [&](int part, int half) {
       fence_products();
 #pragma unroll
       for (int step = 0; step < kSteps; ++step)
-        multiply_slice(partial[half], a(), b() + half * (Tile::kColumns * Tile::kRowBytes >> 4),
-                       step, step > 0);
+        multiply_slice(partial[half], a() + part * (Tile::kChunkBytes >> 4),
+                       b() + half * (Tile::kColumns * Tile::kRowBytes >> 4), step, step > 0);
       commit_products();
+    };
+    const auto add = [&](int part, int half) {
+      take_sums(partial[half]);
+#pragma unroll
+      for (int j = 0; j < Tile::kSums; ++j) sums_[part][half][j] += partial[half][j];
     };
 #pragma unroll 1
     for (int i = 0; i < slices; ++i, ring_.advance()) {
       wait(ring_.is_full(), ring_.parity);
-      enqueue(0);
-      enqueue(1);
-      wait_for_groups<1>();
-      add(0);
-      wait_for_groups<0>();
-      release(ring_.is_empty());
-      add(1);
+#pragma unroll
+      for (int part = 0; part < Tile::kParts; ++part) {
+        enqueue(part, 0);
+        if constexpr (Tile::kHalves == 2) {
+          enqueue(part, 1);
+          wait_for_groups<1>();
+          add(part, 0);
+        }
+        wait_for_groups<0>();
+        if (part + 1 == Tile::kParts) release(ring_.is_empty());
+        add(part, Tile::kHalves - 1);
+      }
     }
   }
 

@@ -35,44 +35,44 @@ struct WgmmaWork {
   int* arrived;    // a flag for each of these and each consumer; all zero between launches
 };
 
-// The blocks of a cluster compute tiles below each other and share B, or beside each other and
-// share A. kAAcross: A lies along m; kBAcross: B lies along n. kPromoted: every 128 of k the tensor
-// cores' sums, which have 14 bits there, are added to sums in FP32.
-// What a rung switches on.
-struct WgmmaSteps {
+// A tile of C and how it is computed: what the rungs switch on.
+struct WgmmaShape {
+  int rows, columns, stages;
   int consumers = 2;
-  int cluster = 2;        // blocks that share what they read
-  bool shares_a = false;  // of A instead of B
-  bool stores_by_copy = true;
-  bool ping_pong = false;  // each consumer has tiles of its own and stores one while the other
-                           // multiplies
-  bool promoted = false;
-  int halves = 1;  // promoted: the columns are multiplied in so many groups, one after another
+  int cluster = 2;  // blocks that compute tiles below each other and share what they read of B
+  bool shares_a = false;       // or tiles beside each other, and A
+  bool stores_by_copy = true;  // by the copy engine, out of shared memory
+  bool ping_pong = false;      // each consumer has tiles of its own and stores one while the other
+                               // multiplies
+  bool promoted = false;       // every 128 of k the tensor cores' sums, which have 14 bits of FP8's
+                               // products, are added to sums in FP32
+  int halves = 1;              // promoted: of the columns, which are multiplied one after the other
+
+  // Of C, a cluster.
+  constexpr int cluster_rows() const { return shares_a ? rows : cluster * rows; }
+  constexpr int cluster_columns() const { return shares_a ? cluster * columns : columns; }
 };
 
-template <typename Element_, typename Output_, int kBM_, int kBN_, int kStages_, bool kAAcross_,
-          bool kBAcross_, WgmmaSteps kSteps = WgmmaSteps{}>
+// kAAcross: A lies along m; kBAcross: B lies along n.
+template <typename Element_, typename Output_, bool kAAcross_, bool kBAcross_, WgmmaShape kShape>
 struct WgmmaTile {
   using Element = Element_;
   using Output = Output_;
   using Sum = SumOf<Element>;
-  static constexpr int kBM = kBM_, kBN = kBN_, kStages = kStages_;
+  static constexpr int kBM = kShape.rows, kBN = kShape.columns, kStages = kShape.stages;
   static constexpr bool kAAcross = kAAcross_, kBAcross = kBAcross_;
-  static constexpr int kCluster = kSteps.cluster;
-  static constexpr bool kSharesA = kSteps.shares_a, kPromoted = kSteps.promoted;
-  static constexpr bool kPingPong = kSteps.ping_pong;
-  // Of C, a cluster.
-  static constexpr int kRows = kSharesA ? kBM : kCluster * kBM;
-  static constexpr int kColumnsOfC = kSharesA ? kCluster * kBN : kBN;
+  static constexpr int kCluster = kShape.cluster;
+  static constexpr bool kSharesA = kShape.shares_a, kPromoted = kShape.promoted;
+  static constexpr bool kPingPong = kShape.ping_pong;
   static constexpr int kRowBytes = 128, kBK = kRowBytes / static_cast<int>(sizeof(Element));
-  static constexpr int kConsumers = kSteps.consumers, kSharers = kPingPong ? 1 : kConsumers;
+  static constexpr int kConsumers = kShape.consumers, kSharers = kPingPong ? 1 : kConsumers;
   static constexpr int kWM = kBM / kSharers, kParts = kWM / 64;
   static constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
   static constexpr int kABytes = kBM * kRowBytes, kBBytes = kBN * kRowBytes;
   static constexpr int kStageBytes = kABytes + kBBytes;
   static constexpr int kChunkBytes = 64 * kRowBytes;  // 64 rows, or 64 columns of m or n
   // C is stored by the copy engine in boxes of 64 x 64, from memory of each consumer's own.
-  static constexpr bool kStoresByCopy = kSteps.stores_by_copy && sizeof(Output) == 2;
+  static constexpr bool kStoresByCopy = kShape.stores_by_copy && sizeof(Output) == 2;
   static constexpr int kStagedColumns = kBN % 128 == 0 ? 128 : 64;
   static constexpr int kStagingBytes = kStoresByCopy ? 64 * kStagedColumns * 2 : 0;
   static constexpr int kAlignment = 1024;  // of the swizzle
@@ -83,7 +83,7 @@ struct WgmmaTile {
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
   // Columns whose sums are in the tensor cores' hands at once.
-  static constexpr int kHalves = kSteps.halves;
+  static constexpr int kHalves = kShape.halves;
   static constexpr int kColumns = kBN / kHalves, kSums = kColumns / 2;
   static_assert(kConsumers == 2 || kConsumers == 3);
   static_assert(kHalves == 1 || kHalves == 2 && kPromoted && kParts == 1);

@@ -8,7 +8,8 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kBM = 128, kBN = 128, kThreads = 128, kHalves = kBM / 64;
+constexpr int kBM = 128, kBN = 128, kThreads = 128;
+[[maybe_unused]] constexpr int kHalves = kBM / 64;
 
 template <typename Instance>
 __global__ void __launch_bounds__(kThreads)

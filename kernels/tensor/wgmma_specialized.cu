@@ -9,7 +9,8 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kBM = 128, kBN = 128, kHalves = kBM / 64;
+constexpr int kBM = 128, kBN = 128;
+[[maybe_unused]] constexpr int kHalves = kBM / 64;
 constexpr int kStages = 3, kBlocks = 2;  // 96 KiB and 128 sums a thread: two blocks an SM
 constexpr int kMultipliers = 128, kThreads = kMultipliers + 32;
 constexpr int kAlignment = 1024;  // of the swizzle

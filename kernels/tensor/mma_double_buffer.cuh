@@ -1,5 +1,7 @@
 // The loop of a ring of stages with fragments in two sets of registers: while the tensor cores
-// multiply one step, the fragments of the next are loaded, across the end of a slice too.
+// multiply one step, the fragments of the next are loaded, across the end of a slice too. Copies
+// are spread over all steps: a slice at once is more than an SM takes from the L2 at a time, and
+// the warps that ask for it would stand still.
 #pragma once
 
 #include "kernels/tensor/mma_tile.cuh"
@@ -26,18 +28,18 @@ __device__ void multiply_double_buffered(Tile& tile, int slices) {
     for (int step = 0; step < kSteps; ++step) {
       if (step + 1 == kSteps) {
         // The next slice has arrived, and all have loaded what they want of this one.
-        tile.template wait_for_copies<kStages - 2>();
+        tile.template wait_for_copies<kStages - 3>();
         __syncthreads();
         reads = reads + 1 == kStages ? 0 : reads + 1;
       }
       tile.load_fragments(fragments[(step + 1) % 2], tile.stage(reads), (step + 1) % kSteps);
-      if (step == 0) {
-        tile.copy_to(tile.stage(writes));
-        tile.commit_copies();
-        writes = writes + 1 == kStages ? 0 : writes + 1;
-      }
-      tile.multiply(fragments[step % 2]);
+      tile.multiply(fragments[step % 2], [&](int row) {
+        tile.template copy_part_to<kSteps * Tile::kRows>(tile.stage(writes),
+                                                         step * Tile::kRows + row);
+      });
     }
+    tile.commit_copies();
+    writes = writes + 1 == kStages ? 0 : writes + 1;
     tile.end_slice();
   }
 }

@@ -77,18 +77,18 @@ class OperandSlice {
     }
   }
 
-  // Calls f(i, from, to, inside) for each chunk that this thread copies: where it is in the matrix,
-  // if inside, and in a slice in shared memory. Then goes on to the next slice. Of k so much is
-  // left, or more than a slice has.
-  template <typename F>
-  __device__ void for_each_chunk(int left, F&& f) {
-    const int rows = kAlongK ? (at_ < left ? rows_ : 0) : min(left - at_, rows_);
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i)
-      f(i, from_ + i * kRowsAtOnce * pitch_, to_ + i * kRowsAtOnce * kPitch,
-        i * kRowsAtOnce < rows);
-    from_ += kAlongK ? kDepth : kRows * pitch_;
+  // Before the chunks of a slice are copied. Of k so much is left, or more than a slice has.
+  __device__ void begin(int left) {
+    inside_ = kAlongK ? (at_ < left ? rows_ : 0) : min(left - at_, rows_);
   }
+  // Calls f(from, to, inside) for this thread's i-th chunk: where it is in the matrix, if inside,
+  // and in a slice in shared memory.
+  template <typename F>
+  __device__ void chunk(int i, F&& f) const {
+    f(from_ + i * kRowsAtOnce * pitch_, to_ + i * kRowsAtOnce * kPitch, i * kRowsAtOnce < inside_);
+  }
+  // On to the next slice.
+  __device__ void end() { from_ += kAlongK ? kDepth : kRows * pitch_; }
 
   // Of the slice at this address, 16 lines from 16 * i of the warp's on, in one step along k.
   __device__ void load(Fragment& to, std::uint32_t slice, int i, int step) const {
@@ -110,7 +110,7 @@ class OperandSlice {
 
   const std::byte* from_;
   std::int64_t pitch_;
-  int at_, rows_, to_, lane_;  // at_: along k, elements
+  int at_, rows_, inside_, to_, lane_;  // at_: along k, elements
 };
 
 // A block computes kBM x kBN of C, a warp kWM x kWN of it, in slices of kDepth bytes along k, of
@@ -167,8 +167,10 @@ class MmaTile {
   }
   __device__ std::uint32_t stage(int i) const { return shared_ + i * Shape::kStageBytes; }
 
-  // The next slice, past the registers. Zeros take the place of what lies beyond the edges.
-  __device__ void copy_to(std::uint32_t stage) {
+  // One of kParts parts of the next slice, past the registers. Zeros take the place of what lies
+  // beyond the edges.
+  template <int kParts>
+  __device__ void copy_part_to(std::uint32_t stage, int part) {
     const auto copy = [](std::uint32_t to, const std::byte* from, bool inside) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
@@ -176,14 +178,22 @@ class MmaTile {
                    : "memory");
 #endif
     };
-    const int left = next_slice();
-    a_.for_each_chunk(left, [&](int, const std::byte* from, int to, bool inside) {
-      copy(stage + to, from, inside);
-    });
-    b_.for_each_chunk(left, [&](int, const std::byte* from, int to, bool inside) {
-      copy(stage + SliceOfA::kBytes + to, from, inside);
-    });
+    constexpr int kOfA = SliceOfA::kCopies, kAll = kOfA + SliceOfB::kCopies;
+    if (part == 0) begin_slice();
+#pragma unroll
+    for (int i = 0; i < kAll; ++i) {
+      if (i < part * kAll / kParts || i >= (part + 1) * kAll / kParts) continue;
+      if (i < kOfA)
+        a_.chunk(
+            i, [&](const std::byte* from, int to, bool inside) { copy(stage + to, from, inside); });
+      else
+        b_.chunk(i - kOfA, [&](const std::byte* from, int to, bool inside) {
+          copy(stage + SliceOfA::kBytes + to, from, inside);
+        });
+    }
+    if (part == kParts - 1) end_slice_copies();
   }
+  __device__ void copy_to(std::uint32_t stage) { copy_part_to<1>(stage, 0); }
   static __device__ void commit_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -206,15 +216,20 @@ class MmaTile {
     const auto load = [](const std::byte* from, bool inside) {
       return inside ? *reinterpret_cast<const uint4*>(from) : uint4{};
     };
-    const int left = next_slice();
-    a_.for_each_chunk(left, [&](int i, const std::byte* from, int to, bool inside) {
-      carried.a[i] = load(from, inside);
-      carried.a_to[i] = to;
-    });
-    b_.for_each_chunk(left, [&](int i, const std::byte* from, int to, bool inside) {
-      carried.b[i] = load(from, inside);
-      carried.b_to[i] = SliceOfA::kBytes + to;
-    });
+    begin_slice();
+#pragma unroll
+    for (int i = 0; i < SliceOfA::kCopies; ++i)
+      a_.chunk(i, [&](const std::byte* from, int to, bool inside) {
+        carried.a[i] = load(from, inside);
+        carried.a_to[i] = to;
+      });
+#pragma unroll
+    for (int i = 0; i < SliceOfB::kCopies; ++i)
+      b_.chunk(i, [&](const std::byte* from, int to, bool inside) {
+        carried.b[i] = load(from, inside);
+        carried.b_to[i] = SliceOfA::kBytes + to;
+      });
+    end_slice_copies();
   }
   static __device__ void put_down(const Carried& carried, std::byte* stage) {
 #pragma unroll
@@ -232,19 +247,27 @@ class MmaTile {
     for (int j = 0; j < Shape::kWN / kFragmentLines; ++j)
       b_.load(to.b[j], stage + SliceOfA::kBytes, j, step);
   }
-  // To and fro, so that neighbouring products share an operand.
-  __device__ void multiply(Fragments& of) {
+  // To and fro, so that neighbouring products share an operand. Before each of kRows rows of
+  // products between(row) is called.
+  static constexpr int kRows = Shape::kWM / 16;
+  template <typename F>
+  __device__ void multiply(Fragments& of, F&& between) {
 #pragma unroll
     for (Fragment& a : of.a) round_fragment<Arithmetic>(a);
 #pragma unroll
     for (Fragment& b : of.b) round_fragment<Arithmetic>(b);
 #pragma unroll
-    for (int i = 0; i < kDown; ++i)
+    for (int i = 0; i < kRows; ++i) {
+      between(i);
 #pragma unroll
       for (int j = 0; j < kAcross; ++j) {
         const int turn = i % 2 == 0 ? j : kAcross - 1 - j;
         multiply_16x8<Arithmetic>(sums_[i][turn], of.a[i], of.b[turn / 2], turn % 2);
       }
+    }
+  }
+  __device__ void multiply(Fragments& of) {
+    multiply(of, [](int) {});
   }
 
   // After each slice.
@@ -252,7 +275,7 @@ class MmaTile {
     if constexpr (Arithmetic::kPromoted) {
       static_assert(Shape::kDepth == kPromotion, "sums of one slice are promoted");
 #pragma unroll
-      for (int i = 0; i < kDown; ++i)
+      for (int i = 0; i < kRows; ++i)
 #pragma unroll
         for (int j = 0; j < kAcross; ++j)
 #pragma unroll
@@ -271,25 +294,38 @@ class MmaTile {
         return sums_;
     }
     ();
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t column = column0_ + warp_column() + lane % 4 * 2;
-    const bool pairs = n_ % 2 == 0;
+    const int lane = static_cast<int>(threadIdx.x) % 32, part = lane % 4;
+    const std::int64_t column = column0_ + warp_column();
+    const bool whole = n_ % 8 == 0;
 #pragma unroll
-    for (int i = 0; i < kDown; ++i)
+    for (int i = 0; i < kRows; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::int64_t row = row0_ + warp_row() + 16 * i + 8 * half + lane / 4;
-        if (row >= m_) return;
-        Output* to = c + row * n_ + column;
+        Output* const to = c + row * n_ + column;
+        const auto pair = [&](int j) {
+          return Pair{static_cast<Output>(totals[i][j][2 * half]),
+                      static_cast<Output>(totals[i][j][2 * half + 1])};
+        };
+        if (sizeof(Output) == 2 && whole) {
+#pragma unroll
+          for (int j = 0; j < kAcross; j += 4) {
+            const uint4 eight = of_four_lanes(pair(j), pair(j + 1), pair(j + 2), pair(j + 3));
+            if (row < m_ && column + 8 * (j + part) < n_)
+              *reinterpret_cast<uint4*>(to + 8 * (j + part)) = eight;
+          }
+          continue;
+        }
+        if (row >= m_) continue;
 #pragma unroll
         for (int j = 0; j < kAcross; ++j) {
-          const Output x = static_cast<Output>(totals[i][j][2 * half]);
-          const Output y = static_cast<Output>(totals[i][j][2 * half + 1]);
-          if (pairs) {
-            if (column + 8 * j < n_) *reinterpret_cast<Pair*>(to + 8 * j) = {x, y};
+          const int at = 8 * j + 2 * part;
+          const Pair both = pair(j);
+          if (n_ % 2 == 0) {
+            if (column + at < n_) *reinterpret_cast<Pair*>(to + at) = both;
           } else {
-            if (column + 8 * j < n_) to[8 * j] = x;
-            if (column + 8 * j + 1 < n_) to[8 * j + 1] = y;
+            if (column + at < n_) to[at] = both.x;
+            if (column + at + 1 < n_) to[at + 1] = both.y;
           }
         }
       }
@@ -297,16 +333,39 @@ class MmaTile {
 
  private:
   static constexpr int kDepth = Shape::kDepth / static_cast<int>(sizeof(Element));  // elements
-  static constexpr int kDown = Shape::kWM / 16, kAcross = Shape::kWN / 8;  // results of a warp
+  static constexpr int kAcross = Shape::kWN / 8;  // products of a row
   struct alignas(2 * sizeof(Output)) Pair {
     Output x, y;
   };
 
-  // What is left of k from the next slice on, or more than that has.
-  __device__ int next_slice() {
+  // Four lanes have two neighbours each of four rows of eight; then each has one of these rows.
+  static __device__ uint4 of_four_lanes(Pair p0, Pair p1, Pair p2, Pair p3) {
+    std::uint32_t x[4] = {bits(p0), bits(p1), bits(p2), bits(p3)};
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2) {
+      const bool upper = threadIdx.x & apart;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (i & apart) continue;
+        const std::uint32_t other = __shfl_xor_sync(0xffffffff, upper ? x[i] : x[i + apart], apart);
+        (upper ? x[i] : x[i + apart]) = other;
+      }
+    }
+    return {x[0], x[1], x[2], x[3]};
+  }
+  static __device__ std::uint32_t bits(const Pair& pair) {
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+
+  __device__ void begin_slice() {
     const int left = static_cast<int>(max(min(left_, std::int64_t{kDepth}), std::int64_t{0}));
+    a_.begin(left);
+    b_.begin(left);
+  }
+  __device__ void end_slice_copies() {
+    a_.end();
+    b_.end();
     left_ -= kDepth;
-    return left;
   }
   static __device__ int warp_row() {
     return static_cast<int>(threadIdx.x) / 32 / (Shape::kBN / Shape::kWN) * Shape::kWM;
@@ -319,8 +378,8 @@ class MmaTile {
   std::uint32_t shared_;
   SliceOfA a_;
   SliceOfB b_;
-  Sum sums_[kDown][kAcross][4] = {};
-  Sum totals_[Arithmetic::kPromoted ? kDown : 1][kAcross][4] = {};
+  Sum sums_[kRows][kAcross][4] = {};
+  Sum totals_[Arithmetic::kPromoted ? kRows : 1][kAcross][4] = {};
 };
 
 }  // namespace gemm::tensor

@@ -65,7 +65,9 @@ TEST(Estimate, GrowsWithTheProblem) {
     if (!kernel.estimate) continue;
     double before = 0;
     for (const std::int64_t size : {16, 64, 256, 1024, 4096, 16384}) {
-      const double seconds = kernel.estimate({size, size, size, Precision::f32}, kHopper);
+      const Problem p{size, size, size, kernel.precisions.at(0)};
+      if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
+      const double seconds = kernel.estimate(p, kHopper);
       // The smallest ones cost a launch, whatever their size.
       if (size > 256) {
         EXPECT_GT(seconds, before) << kernel.label() << " at " << size;
@@ -116,6 +118,8 @@ TEST(Best, TakesTheKernelThatPromisesMost) {
   takes("SplitK", {16, 4096, 4096, Precision::f32});
   takes("Gemv", {512, 8, 500000, Precision::f32});
   takes("AsyncCopy", {1024, 1024, 1024, Precision::f32});
+  takes("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
+  takes("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
 }
 
 TEST(Best, SaysWhyThereIsNone) {

@@ -1,6 +1,6 @@
-// The fastest kernel of this folder for a problem, by the kernels' own models of their time: tiles
-// and waves, bytes and measured rates, and no table of sizes. What it chose is what it runs: the
-// record names the kernels of the GPU.
+// The fastest of our kernels for a problem, on CUDA cores or on tensor cores, by the kernels' own
+// models of their time: tiles and waves, bytes and measured rates, and no table of sizes. What it
+// chose is what it runs: the record names the kernels of the GPU.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -15,7 +15,7 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
   const auto has = [](const auto& list, auto value) {
     return std::ranges::find(list, value) != list.end();
   };
-  return device.sm_count > 0 && kernel.estimate && kernel.family == "simt" && !kernel.variant &&
+  return device.sm_count > 0 && kernel.estimate && !kernel.variant &&
          has(kernel.precisions, p.precision) && has(kernel.layouts, p.layout) &&
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
@@ -36,10 +36,12 @@ const RegisteredKernel* pick(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "Best",
-    .idea = "Of all kernels on CUDA cores the one whose own model predicts the shortest time.",
+    .idea = "Of all kernels the one whose own model predicts the shortest time.",
     .source = "NOTES.md: waves, measured rates of tiles, bytes",
-    .rung = 39,
-    .precisions = {Precision::f32},
+    .rung = 99,
+    .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
+                   Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
+                   Precision::s8},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (pick(p, device) != nullptr) return std::nullopt;

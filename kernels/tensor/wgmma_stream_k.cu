@@ -6,7 +6,7 @@
 // cut tiles and the exchange of their sums (tile_schedule.hpp). Its constants are of an H200 at its
 // power limit (NOTES.md). FP8 whose sums are promoted has shapes of its own: they must leave
 // registers for the second sums.
-#include <array>
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -59,10 +59,9 @@ Plan plan_of(const Problem& p, const Device& device) {
   Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
   for (std::size_t i = 0; i < std::size(choices); ++i) {
     const auto& [shape, cost, group] = choices[i];
-    const simt::TileSchedule schedule =
-        simt::tile_schedule(p, shape.cluster_rows(), shape.cluster_columns(),
-                            slice_depth(p.precision), device.sm_count / shape.cluster, cost);
-    // Fewer tiles than SMs take as long as one.
+    const simt::TileSchedule schedule = simt::tile_schedule(
+        p, shape.cluster_rows(), shape.cluster_columns(), slice_depth(p.precision),
+        std::max(1, device.sm_count / shape.cluster), cost);
     const double seconds = kLaunchSeconds + simt::seconds(schedule, cost);
     if (seconds < best.seconds) best = {i, schedule, seconds};
   }

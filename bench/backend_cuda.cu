@@ -1,8 +1,5 @@
 // One GPU as a device: CUDA events on a stream of its own, graphs for short kernels, and the FP64
 // reference and the verdict computed where the operands are.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -16,6 +13,7 @@
 
 #include "bench/backend.hpp"
 #include "bench/cuda_handles.hpp"
+#include "bench/element_types.cuh"
 #include "bench/end_to_end.hpp"
 #include "bench/fingerprint.hpp"
 #include "bench/kernel_names.hpp"
@@ -23,38 +21,6 @@
 
 namespace gemm::bench {
 namespace {
-
-// Calls f with a value of the C++ type behind an element type.
-template <typename F>
-void with_type(ElementType type, F&& f) {
-  switch (type) {
-    case ElementType::f32:
-      return f(float{});
-    case ElementType::bf16:
-      return f(__nv_bfloat16{});
-    case ElementType::f16:
-      return f(__half{});
-    case ElementType::e4m3:
-      return f(__nv_fp8_e4m3{});
-    case ElementType::e5m2:
-      return f(__nv_fp8_e5m2{});
-    case ElementType::f64:
-      return f(double{});
-    case ElementType::s32:
-      return f(std::int32_t{});
-    case ElementType::s8:
-      return f(std::int8_t{});
-  }
-}
-
-// Exact for every element type; the shorter floating-point ones convert to float without a doubt.
-template <typename T>
-__device__ double as_double(T value) {
-  if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<double>(value);
-  else
-    return static_cast<double>(static_cast<float>(value));
-}
 
 __global__ void empty_kernel() {}
 

@@ -45,6 +45,18 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
   return cases;
 }
 
+std::vector<Precision> usual_precisions(Device::Kind kind) {
+  std::vector<Precision> usual;
+  for (const PrecisionTraits& traits : kPrecisions)
+    if (traits.input != ElementType::e5m2 &&
+        std::ranges::any_of(registry(), [&](const RegisteredKernel& kernel) {
+          return kernel.runs_on == kind && !kernel.is_library() &&
+                 has(kernel.precisions, traits.precision);
+        }))
+      usual.push_back(traits.precision);
+  return usual;
+}
+
 std::vector<Case> end_to_end_cases(const std::vector<Case>& cases) {
   std::vector<Case> all;
   for (const Case& one : cases)

@@ -31,6 +31,10 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
                              bool variants = false,
                              const std::vector<Layout>& layouts = {Layout::nn});
 
+// What runs if nothing else is asked for: what a kernel of ours computes there, and what is no
+// other precision's double. E5M2 is: it runs on the unit of E4M3, at its rate.
+std::vector<Precision> usual_precisions(Device::Kind kind);
+
 // Each of these of layout nn with every transfer, but for kernels that work on rearranged operands.
 std::vector<Case> end_to_end_cases(const std::vector<Case>& cases);
 

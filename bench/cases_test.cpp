@@ -53,6 +53,19 @@ TEST(Cases, AreOfTheLayoutsThatAKernelHas) {
   EXPECT_GT(all.size(), 0U);
 }
 
+TEST(Cases, AreByDefaultOfPrecisionsThatAKernelOfOursComputes) {
+  for (const auto kind : {Device::Kind::cpu, Device::Kind::gpu})
+    for (const PrecisionTraits& traits : kPrecisions) {
+      const bool ours =
+          std::ranges::any_of(make_cases({{8, 8, 8}}, {traits.precision}, kind, true, {}),
+                              [](const Case& one) { return !one.kernel->is_library(); });
+      EXPECT_EQ(std::ranges::count(usual_precisions(kind), traits.precision),
+                ours && traits.input != ElementType::e5m2)
+          << traits.name;
+    }
+  EXPECT_EQ(usual_precisions(Device::Kind::cpu), std::vector{Precision::f32});
+}
+
 TEST(Cases, EndToEndAreOfLayoutNnAlone) {
   const std::vector<Case> cases{{&ours(), {8, 8, 8, Precision::f32}},
                                 {&ours(), {8, 8, 8, Precision::f32, Layout::tn}}};

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include "bench/cuda_check.hpp"
+#include "bench/element_types.cuh"
 #include "bench/problem_data.hpp"
 #include "bench/test_backend.hpp"
 #include "kernels/layout.hpp"
@@ -51,8 +53,16 @@ struct Findings {
   }
 };
 
+// Bytes are multiplied to something wider.
+template <typename In>
+using Out = std::conditional_t<
+    sizeof(In) != 1, In,
+    std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, __nv_bfloat16>>;
+
+template <typename In>
 struct Matrices {
-  const float *a, *b, *c;
+  const In *a, *b;
+  const Out<In>* c;
 };
 
 // What does not depend on C.
@@ -85,13 +95,14 @@ __global__ void draw_signs(std::int64_t n, std::uint8_t* signs) {
 }
 
 // A warp for each row of B: B x, and the length of the row.
-__global__ void project_b(Problem p, const float* b, const std::uint8_t* signs, double* bx,
+template <typename In>
+__global__ void project_b(Problem p, const In* b, const std::uint8_t* signs, double* bx,
                           double* lengths) {
   const std::int64_t row = warp_index();
   if (row >= p.k) return;
   double sums[kVectors] = {}, squares = 0;
   for (std::int64_t j = threadIdx.x % kWarp; j < p.n; j += kWarp) {
-    const double value = b[index_in_b(p, row, j)];
+    const double value = as_double(b[index_in_b(p, row, j)]);
     for (int v = 0; v < kVectors; ++v) sums[v] += signed_by(value, signs[j], v);
     squares += value * value;
   }
@@ -101,31 +112,42 @@ __global__ void project_b(Problem p, const float* b, const std::uint8_t* signs, 
 
 // A warp for each row of A: A (B x), and how far C x may be from it.
 //
-// An element of C is a sum of k products and has k + 2 errors, each of at most `round_off` times
-// its sum |a b|; x adds up those of a row. By the argument of bound_for they stay below
-// 8 sqrt(k + 2) round_off times the length of the row |A| |B|, which is at most the sum over l of
-// |a_l| times the length of row l of B (the triangle inequality).
-__global__ void project_a(Problem p, const float* a, const double* bx, const double* lengths,
-                          double round_off, double* abx, double* tolerance) {
+// It may be `share` times the length of the row |A| |B|, which is at most the sum over l of |a_l|
+// times the length of row l of B (the triangle inequality).
+template <typename In>
+__global__ void project_a(Problem p, const In* a, const double* bx, const double* lengths,
+                          double share, double* abx, double* tolerance) {
   const std::int64_t row = warp_index();
   if (row >= p.m) return;
   double sums[kVectors] = {}, size = 0;
   for (std::int64_t l = threadIdx.x % kWarp; l < p.k; l += kWarp) {
-    const double value = a[index_in_a(p, row, l)];
+    const double value = as_double(a[index_in_a(p, row, l)]);
     for (int v = 0; v < kVectors; ++v) sums[v] += value * bx[l * kVectors + v];
     size += fabs(value) * lengths[l];
   }
   for (int v = 0; v < kVectors; ++v) abx[row * kVectors + v] = sum_of_warp(sums[v]);
-  tolerance[row] = 8 * sqrt(p.k + 2.0) * round_off * sum_of_warp(size);
+  tolerance[row] = share * sum_of_warp(size);
+}
+
+// An element of C is a sum of k products and has k + 2 errors, each of at most a round-off of its
+// sum |a b|, and those of its operands and of its output; x adds up those of a row, where they stay
+// below 8 deviations by the argument of bound_for. What that grants to FP8's sums already is some.
+double share_of_length(const Problem& p, const Bound& bound) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double coarse = traits.coarse_error > 0 ? bound.of_magnitude + bound.of_expected : 0;
+  return 8 * (std::sqrt(static_cast<double>(p.k) + 2) * traits.accumulate_error +
+              traits.input_error + traits.output_error) +
+         coarse;
 }
 
 // A warp for each row of C. NaN is not within any tolerance.
-__global__ void check_rows(Problem p, const float* c, Sketch sketch, Findings* findings) {
+template <typename T>
+__global__ void check_rows(Problem p, const T* c, Sketch sketch, Findings* findings) {
   const std::int64_t row = warp_index();
   if (row >= p.m) return;
   double sums[kVectors] = {};
   for (std::int64_t j = threadIdx.x % kWarp; j < p.n; j += kWarp) {
-    const double value = c[row * p.n + j];
+    const double value = as_double(c[row * p.n + j]);
     for (int v = 0; v < kVectors; ++v) sums[v] += signed_by(value, sketch.signs[j], v);
   }
   bool right = true;
@@ -136,16 +158,17 @@ __global__ void check_rows(Problem p, const float* c, Sketch sketch, Findings* f
   if (!right && threadIdx.x % kWarp == 0) findings->rows.add(row);
 }
 
-__device__ bool is_right(const Problem& p, const Matrices& on, const Bound& bound, std::int64_t row,
-                         std::int64_t column) {
+template <typename In>
+__device__ bool is_right(const Problem& p, const Matrices<In>& on, const Bound& bound,
+                         std::int64_t row, std::int64_t column) {
   double expected = 0, magnitude = 0;
   for (std::int64_t l = 0; l < p.k; ++l) {
     const double product =
-        double{on.a[index_in_a(p, row, l)]} * double{on.b[index_in_b(p, l, column)]};
+        as_double(on.a[index_in_a(p, row, l)]) * as_double(on.b[index_in_b(p, l, column)]);
     expected += product;
     magnitude += fabs(product);
   }
-  return judge(on.c[row * p.n + column], expected, magnitude, bound).passed;
+  return judge(as_double(on.c[row * p.n + column]), expected, magnitude, bound).passed;
 }
 
 // The index of one of the elements that are drawn from all of C.
@@ -153,7 +176,8 @@ __host__ __device__ std::int64_t sampled_index(const Problem& p, std::int64_t sa
   return static_cast<std::int64_t>(random_bits(7, sample) % static_cast<std::uint64_t>(p.m * p.n));
 }
 
-__global__ void check_sampled(Problem p, Matrices on, Bound bound, Findings* findings) {
+template <typename In>
+__global__ void check_sampled(Problem p, Matrices<In> on, Bound bound, Findings* findings) {
   const std::int64_t sample = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (sample >= kSampled) return;
   const std::int64_t index = sampled_index(p, sample);
@@ -167,7 +191,8 @@ __host__ __device__ std::int64_t edge(std::int64_t which, std::int64_t size) {
   return at < size ? at : size - 1;
 }
 
-__global__ void check_corners(Problem p, Matrices on, Bound bound, std::int64_t across,
+template <typename In>
+__global__ void check_corners(Problem p, Matrices<In> on, Bound bound, std::int64_t across,
                               std::int64_t count, Findings* findings) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += stride) {
@@ -189,36 +214,39 @@ class LargeProblem {
         bound_(bound_for(p)),
         layout_(p),
         memory_(cuda()->allocate(bytes(layout_.total))),
+        operands_{memory_.get() + layout_.a, memory_.get() + layout_.b, memory_.get() + layout_.c},
         signs_(cuda()->allocate(bytes(p.n))),
         abx_(cuda()->allocate(bytes(p.m * kVectors * 8))),
         tolerance_(cuda()->allocate(bytes(p.m * 8))),
         findings_(cuda()->allocate(sizeof(Findings))) {
     cuda()->poison(memory_.get(), bytes(layout_.total));
-    cuda()->fill(memory_.get() + layout_.a, ElementType::f32, p.m * p.k, Fill::uniform, 2);
-    cuda()->fill(memory_.get() + layout_.b, ElementType::f32, p.k * p.n, Fill::uniform, 3);
+    const ElementType input = traits_of(p.precision).input;
+    cuda()->fill(memory_.get() + layout_.a, input, p.m * p.k, Fill::uniform, 2);
+    cuda()->fill(memory_.get() + layout_.b, input, p.k * p.n, Fill::uniform, 3);
     const Buffer bx = cuda()->allocate(bytes(p.k * kVectors * 8));
     const Buffer lengths = cuda()->allocate(bytes(p.k * 8));
     cuda()->run([&](Stream stream) {
       draw_signs<<<warp_blocks((p.n + kWarp - 1) / kWarp), kThreads, 0, stream>>>(
           p.n, as<std::uint8_t>(signs_));
-      project_b<<<warp_blocks(p.k), kThreads, 0, stream>>>(
-          p, matrices().b, as<std::uint8_t>(signs_), as<double>(bx), as<double>(lengths));
-      project_a<<<warp_blocks(p.m), kThreads, 0, stream>>>(
-          p, matrices().a, as<double>(bx), as<double>(lengths),
-          traits_of(p.precision).accumulate_error, as<double>(abx_), as<double>(tolerance_));
+      with_type(input, [&]<typename In>(In) {
+        const auto on = matrices<In>();
+        project_b<<<warp_blocks(p.k), kThreads, 0, stream>>>(p, on.b, as<std::uint8_t>(signs_),
+                                                             as<double>(bx), as<double>(lengths));
+        project_a<<<warp_blocks(p.m), kThreads, 0, stream>>>(
+            p, on.a, as<double>(bx), as<double>(lengths), share_of_length(p, bound_),
+            as<double>(abx_), as<double>(tolerance_));
+      });
     });
   }
 
-  Matrices matrices() const {
-    const auto at = [&](std::int64_t offset) {
-      return reinterpret_cast<const float*>(memory_.get() + offset);
-    };
-    return {at(layout_.a), at(layout_.b), at(layout_.c)};
+  const Operands& operands() const { return operands_; }
+  template <typename In>
+  Matrices<In> matrices() const {
+    return {static_cast<const In*>(operands_.a), static_cast<const In*>(operands_.b),
+            static_cast<const Out<In>*>(operands_.c)};
   }
-  float* c() const { return reinterpret_cast<float*>(memory_.get() + layout_.c); }
-  Operands operands() const { return {matrices().a, matrices().b, c()}; }
 
-  void poison() { cuda()->poison(c(), bytes(layout_.c_bytes)); }
+  void poison() { cuda()->poison(operands_.c, bytes(layout_.c_bytes)); }
 
   // Of what now is in C.
   Findings check() const {
@@ -226,11 +254,14 @@ class LargeProblem {
     Findings findings;
     cuda()->copy(found, &findings, sizeof findings);
     const std::int64_t across = edges_of(p_.n), corners = edges_of(p_.m) * across;
-    cuda()->run([&](Stream stream) {
-      check_rows<<<warp_blocks(p_.m), kThreads, 0, stream>>>(
-          p_, c(), {as<std::uint8_t>(signs_), as<double>(abx_), as<double>(tolerance_)}, found);
-      check_sampled<<<kSampled / kThreads, kThreads, 0, stream>>>(p_, matrices(), bound_, found);
-      check_corners<<<4096, kThreads, 0, stream>>>(p_, matrices(), bound_, across, corners, found);
+    const Sketch sketch = {as<std::uint8_t>(signs_), as<double>(abx_), as<double>(tolerance_)};
+    with_type(traits_of(p_.precision).input, [&]<typename In>(In) {
+      const auto on = matrices<In>();
+      cuda()->run([&](Stream stream) {
+        check_rows<<<warp_blocks(p_.m), kThreads, 0, stream>>>(p_, on.c, sketch, found);
+        check_sampled<<<kSampled / kThreads, kThreads, 0, stream>>>(p_, on, bound_, found);
+        check_corners<<<4096, kThreads, 0, stream>>>(p_, on, bound_, across, corners, found);
+      });
     });
     cuda()->copy(&findings, found, sizeof findings);
     return findings;
@@ -253,27 +284,35 @@ class LargeProblem {
   Problem p_;
   Bound bound_;
   OperandLayout layout_;
-  Buffer memory_, signs_, abx_, tolerance_, findings_;
+  Buffer memory_;
+  Operands operands_;
+  Buffer signs_, abx_, tolerance_, findings_;
 };
+
+// Those of ours. A kernel that computes FP32 counts elements there as it does in other precisions.
+std::vector<Case> cases_of(const Problem& p) {
+  std::vector<Case> cases =
+      make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu, false, {p.layout});
+  std::erase_if(cases, [&](const Case& one) {
+    return one.kernel->is_library() ||
+           (p.precision != Precision::f32 &&
+            std::ranges::count(one.kernel->precisions, Precision::f32) > 0) ||
+           (one.kernel->unsupported && one.kernel->unsupported(p, cuda()->device()));
+  });
+  return cases;
+}
 
 // How many kernels there were.
 int expect_right(const Problem& p) {
-  const std::vector<Case> cases =
-      make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu, false, {p.layout});
-  if (std::ranges::all_of(cases, [](const Case& one) { return one.kernel->is_library(); }))
-    return 0;
+  const std::vector<Case> cases = cases_of(p);
+  if (cases.empty()) return 0;
   LargeProblem problem(p);
-  int checked = 0;
   for (const Case& one : cases) {
-    const RegisteredKernel& kernel = *one.kernel;
-    if (kernel.is_library()) continue;
-    if (kernel.unsupported && kernel.unsupported(p, cuda()->device())) continue;
     problem.poison();
-    cuda()->run(kernel.prepare(p, cuda()->device(), problem.operands()));
+    cuda()->run(one.kernel->prepare(p, cuda()->device(), problem.operands()));
     EXPECT_EQ(problem.complaint(), "") << one.name();
-    ++checked;
   }
-  return checked;
+  return static_cast<int>(cases.size());
 }
 
 void expect_all_right(const Shape& shape) {
@@ -284,10 +323,12 @@ void expect_all_right(const Shape& shape) {
     GTEST_SKIP() << name_of(shape) << " needs " << std::ceil(1e-9 * needed) << " GB of memory, and "
                  << 1e-9 * free << " are free";
   int checked = 0;
-  for (const Layout layout : kLayouts) {
-    p.layout = layout;
-    checked += expect_right(p);
-  }
+  for (const PrecisionTraits& traits : kPrecisions)
+    for (const Layout layout : kLayouts) {
+      p.precision = traits.precision;
+      p.layout = layout;
+      checked += expect_right(p);
+    }
   EXPECT_GT(checked, 0);
 }
 
@@ -305,7 +346,7 @@ TEST(LargeSizes, AreRightWithMoreRowsThanTheGridHasOnTheGpu) { expect_all_right(
 // --- What the checks refuse ----------------------------------------------------------------------
 
 // C = A * B, rounded once.
-__global__ void multiply(Problem p, Matrices on, float* c) {
+__global__ void multiply(Problem p, Matrices<float> on, float* c) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.m * p.n) return;
   double sum = 0;
@@ -333,17 +374,16 @@ class LargeSizeChecks : public testing::Test {
     p.layout = read;
     cuda()->run([&](Stream stream) {
       const std::int64_t blocks = (p.m * p.n + kThreads - 1) / kThreads;
-      multiply<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p, problem_->matrices(),
-                                                                       problem_->c());
+      multiply<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
+          p, problem_->matrices<float>(), c());
     });
   }
 
-  void set(std::int64_t index, float value) {
-    cuda()->copy(problem_->c() + index, &value, sizeof value);
-  }
+  float* c() { return static_cast<float*>(problem_->operands().c); }
+  void set(std::int64_t index, float value) { cuda()->copy(c() + index, &value, sizeof value); }
   float get(std::int64_t index) {
     float value = 0;
-    cuda()->copy(&value, problem_->c() + index, sizeof value);
+    cuda()->copy(&value, c() + index, sizeof value);
     return value;
   }
 
@@ -417,8 +457,8 @@ TEST_F(LargeSizeChecks, AllRefuseARowThatIsShiftedOnTheGpu) {
   while (sampled_index(kProblem, sample) / kProblem.n % kTile != 0) ++sample;
   const std::int64_t row = sampled_index(kProblem, sample) / kProblem.n, first = row * kProblem.n;
   const Buffer copy = cuda()->allocate(kProblem.n * sizeof(float));
-  cuda()->copy(copy.get(), problem_->c() + first, kProblem.n * sizeof(float));
-  cuda()->copy(problem_->c() + first + 1, copy.get(), (kProblem.n - 1) * sizeof(float));
+  cuda()->copy(copy.get(), c() + first, kProblem.n * sizeof(float));
+  cuda()->copy(c() + first + 1, copy.get(), (kProblem.n - 1) * sizeof(float));
   const Findings found = problem_->check();
   EXPECT_EQ(found.rows.count, 1U);
   EXPECT_EQ(found.rows.first, static_cast<unsigned long long>(row));

@@ -168,6 +168,7 @@ int run(int argc, char** argv) {
     return 0;
   }
 
+  if (options.precisions.empty()) options.precisions = usual_precisions(device.kind);
   std::vector<Case> cases =
       make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind,
                  options.variants, options.layouts);

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -434,6 +437,90 @@ TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
     cuda()->fill(memory.get(), ElementType::f32, kCount, fill, 42);
     cuda()->copy(found.data(), memory.get(), kCount * sizeof(float));
     EXPECT_EQ(expected, found);
+  }
+}
+
+// A type of one byte, as the formats define it.
+struct ByteFormat {
+  Precision precision;
+  int fraction_bits, bias;  // no fraction: an integer
+
+  double value(std::uint8_t bits) const {
+    if (fraction_bits == 0) return static_cast<std::int8_t>(bits);
+    const int fraction = bits & ((1 << fraction_bits) - 1);
+    const int exponent = (bits & 0x7f) >> fraction_bits;
+    const double magnitude = std::ldexp(fraction + (exponent == 0 ? 0 : 1 << fraction_bits),
+                                        std::max(exponent, 1) - bias - fraction_bits);
+    return bits >= 0x80 ? -magnitude : magnitude;
+  }
+  // What stands for an element that is filled with `value`: the nearest, of two the even one.
+  double nearest(double value) const {
+    if (value == 0) return 0;
+    const int last = std::max(std::ilogb(value), 1 - bias) - fraction_bits;
+    return std::ldexp(std::nearbyint(std::ldexp(value, -last)), last);
+  }
+};
+constexpr ByteFormat kByteFormats[] = {
+    {Precision::e4m3, 3, 7}, {Precision::e5m2, 2, 15}, {Precision::s8, 0, 0}};
+
+TEST(CudaBackend, FillsBytesWithWhatIsNearestOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kCount = 100003;
+  std::vector<std::uint8_t> found(kCount);
+  const Buffer memory = cuda()->allocate(kCount);
+  for (const ByteFormat& format : kByteFormats)
+    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers, Fill::zeros}) {
+      cuda()->fill(memory.get(), traits_of(format.precision).input, kCount, fill, 42);
+      cuda()->copy(found.data(), memory.get(), kCount);
+      for (std::int64_t i = 0; i < kCount; ++i)
+        ASSERT_EQ(format.value(found[i]), format.fraction_bits == 0
+                                              ? fill_element<std::int8_t>(fill, 42, i)
+                                              : format.nearest(fill_value(fill, 42, i)))
+            << traits_of(format.precision).name << " " << name_of(fill) << " " << i;
+    }
+}
+
+TEST(Fill, OfBytesTakesAllThatThereAre) {
+  std::set<int> found;
+  for (std::uint64_t i = 0; i < 10000; ++i)
+    found.insert(fill_element<std::int8_t>(Fill::uniform, 1, i));
+  EXPECT_EQ(found.size(), 256U);
+  // The largest sum of the longest product that is not refused.
+  const std::int64_t longest = traits_of(Precision::s8).longest_sum;
+  EXPECT_LT(longest * 128 * 128, std::int64_t{1} << 31);
+  EXPECT_GE((longest + 1) * 128 * 128, std::int64_t{1} << 31);
+}
+
+TEST(CudaBackend, MultipliesAndJudgesBytesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  for (const ByteFormat& format : kByteFormats) {
+    const Problem p{33, 17, 129, format.precision, Layout::nt};
+    const PrecisionTraits& traits = traits_of(p.precision);
+    ProblemData data(*cuda(), p, Fill::uniform, 1, 1);
+    data.poison();
+    const Operands& set = data.sets()[0];
+    std::vector<std::uint8_t> a(p.m * p.k), b(p.n * p.k);
+    cuda()->copy(a.data(), set.a, a.size());
+    cuda()->copy(b.data(), set.b, b.size());
+    std::vector<std::byte> c;
+    for (std::int64_t i = 0; i < p.m * p.n; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l)
+        sum +=
+            format.value(a[index_in_a(p, i / p.n, l)]) * format.value(b[index_in_b(p, l, i % p.n)]);
+      // To the nearest number of BF16, which is the upper half of FP32.
+      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(sum));
+      const std::uint32_t stored = traits.output == ElementType::s32
+                                       ? static_cast<std::uint32_t>(std::lround(sum))
+                                       : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+      const auto* bytes = reinterpret_cast<const std::byte*>(&stored);
+      c.insert(c.end(), bytes, bytes + traits.output_bytes);
+    }
+    cuda()->copy(set.c, c.data(), c.size());
+    EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << traits.name;
+    c.back() ^= std::byte{0x40};  // in the last element's exponent, or near its sign
+    cuda()->copy(set.c, c.data(), c.size());
+    EXPECT_EQ(data.judge(p, 1).first_wrong, p.m * p.n - 1) << traits.name;
   }
 }
 

@@ -104,7 +104,9 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.device = device(v); }},
       {"shapes", "LIST", "sizes 256 or MxNxK, sets (" + names_of_sets() + "), .json files",
        [](Options& o, const std::string& v) { o.shapes = v; }},
-      {"precisions", "LIST", "of " + names_of_precisions() + "; default: all that a kernel has",
+      {"precisions", "LIST",
+       "of " + names_of_precisions() +
+           "; default: what kernels of ours compute, but e5m2 and e5m2fast",
        [](Options& o, const std::string& v) {
          o.precisions = list_of(v, "precision", precision_named, names_of_precisions());
        }},
@@ -119,7 +121,9 @@ const std::vector<Option>& table() {
          o.variants = choice<bool>(v, {{"default", false}, {"all", true}});
        }},
       {"fill", "uniform|normal|integers|zeros",
-       "operand values: uniform in [-1,1] (default); integers and zeros mislead on power",
+       "operand values: uniform in [-1,1] (default; of integers, all that keep sums exact); "
+       "integers "
+       "and zeros mislead on power",
        [](Options& o, const std::string& v) {
          o.fill = choice<Fill>(v, {{"uniform", Fill::uniform},
                                    {"normal", Fill::normal},

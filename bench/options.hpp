@@ -24,7 +24,7 @@ std::string_view name_of(CeilingsFrom from);
 struct Options {
   std::string device = "auto";  // auto, cpu, or the index of a GPU
   std::string shapes = "default";
-  std::vector<Precision> precisions;  // empty: all
+  std::vector<Precision> precisions;  // empty: the usual ones of the device
   std::vector<Layout> layouts = {Layout::nn};
   bool variants = false;  // the points of tuning spaces too
   Fill fill = Fill::uniform;

@@ -30,32 +30,48 @@ TEST(Peaks, MatchTheDataSheets) {
   const Part parts[] = {
       {"Tesla T4", 75, 40, 1590, Precision::f32, 8.1},
       {"Tesla T4", 75, 40, 1590, Precision::f16, 65},
+      {"Tesla T4", 75, 40, 1590, Precision::s8, 130},
       {"Quadro RTX 5000", 75, 48, 1815, Precision::f32, 11.2},
       {"Quadro RTX 5000", 75, 48, 1815, Precision::f16, 89.2},
       {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::f32, 19.5},
       {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::tf32, 156},
       {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::bf16, 312},
+      {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::s8, 624},
       {"NVIDIA A100-SXM4-80GB", 80, 108, 1410, Precision::f64, 19.5},
       {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::f32, 35.6},
       {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::f64, 0.556},
       {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::tf32, 35.6},
       {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::f16, 71.2},
+      {"NVIDIA GeForce RTX 3090", 86, 82, 1695, Precision::s8, 284},
       {"NVIDIA RTX A6000", 86, 84, 1800, Precision::f16, 154.8},
       {"NVIDIA GeForce RTX 4090", 89, 128, 2520, Precision::bf16, 165.2},
+      {"NVIDIA GeForce RTX 4090", 89, 128, 2520, Precision::e4m3, 330.3},
+      {"NVIDIA GeForce RTX 4090", 89, 128, 2520, Precision::s8, 660.6},
       {"NVIDIA L4", 89, 58, 2040, Precision::f32, 30.3},
       {"NVIDIA L4", 89, 58, 2040, Precision::bf16, 121},
+      {"NVIDIA L4", 89, 58, 2040, Precision::e5m2fast, 242.5},
       {"NVIDIA H200", 90, 132, 1980, Precision::f32, 66.9},
       {"NVIDIA H200", 90, 132, 1980, Precision::tf32, 494.7},
       {"NVIDIA H200", 90, 132, 1980, Precision::tf32x3, 494.7 / 3},
       {"NVIDIA H200", 90, 132, 1980, Precision::bf16, 989.4},
+      {"NVIDIA H200", 90, 132, 1980, Precision::e4m3, 1978.9},
+      {"NVIDIA H200", 90, 132, 1980, Precision::e4m3fast, 1978.9},
+      {"NVIDIA H200", 90, 132, 1980, Precision::e5m2, 1978.9},
+      {"NVIDIA H200", 90, 132, 1980, Precision::e5m2fast, 1978.9},
+      {"NVIDIA H200", 90, 132, 1980, Precision::s8, 1978.9},
       {"NVIDIA H200", 90, 132, 1980, Precision::f64, 66.9},
       {"NVIDIA H200", 90, 132, 1980, Precision::s32, 33.45},
       {"NVIDIA H100 PCIe", 90, 114, 1755, Precision::f16, 756},
       {"NVIDIA B200", 100, 148, 1965, Precision::f32, 75},
       {"NVIDIA B200", 100, 148, 1965, Precision::bf16, 2250},
+      {"NVIDIA B200", 100, 148, 1965, Precision::e4m3, 4500},
+      {"NVIDIA B200", 100, 148, 1965, Precision::s8, 4500},
       {"NVIDIA GB300", 103, 148, 2062, Precision::bf16, 2500},
+      {"NVIDIA GB300", 103, 148, 2062, Precision::e4m3, 5000},
       {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::f32, 104.8},
       {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::bf16, 209.5},
+      {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::e4m3, 419},
+      {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::s8, 838},
   };
   for (const Part& part : parts) {
     const auto ceilings =
@@ -93,7 +109,13 @@ TEST(Peaks, TuringWithoutTensorCoresHasNoTensorRoof) {
   for (const char* name : {"NVIDIA GeForce GTX 1660 Ti", "NVIDIA T400", "Quadro T1000"}) {
     EXPECT_TRUE(flop_per_clock(75, Unit::fp32_fma, name).has_value());
     EXPECT_FALSE(flop_per_clock(75, Unit::fp16_tensor, name).has_value()) << name;
+    EXPECT_FALSE(flop_per_clock(75, Unit::int8_tensor, name).has_value()) << name;
   }
+}
+
+TEST(Peaks, NoFp8BeforeAda) {
+  for (const int capability : {75, 80, 86})
+    EXPECT_FALSE(flop_per_clock(capability, Unit::fp8_tensor, "NVIDIA RTX").has_value());
 }
 
 TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {
@@ -124,7 +146,14 @@ TEST(Peaks, WhatWasMeasuredOfAUnitServesEveryPrecisionThatItComputes) {
   wgmma.name = "TF32_wgmma";
   wgmma.arithmetic = "tf32";
   wgmma.per_second = 450e12;
-  fill_in(ceilings, {wgmma});
+  MeasuredCeiling bytes = wgmma;
+  bytes.arithmetic = "e4m3";
+  bytes.per_second = 1400e12;
+  fill_in(ceilings, {wgmma, bytes});
+  for (const PrecisionTraits& traits : kPrecisions)
+    EXPECT_EQ(compute_ceiling(ceilings, traits.precision)->per_second == 1400e12,
+              traits.unit == Unit::fp8_tensor)
+        << traits.name;
   EXPECT_EQ(compute_ceiling(ceilings, Precision::tf32)->per_second, 450e12);
   EXPECT_EQ(compute_ceiling(ceilings, Precision::tf32x3)->per_second, 150e12);
   EXPECT_EQ(compute_ceiling(ceilings, Precision::f32)->per_second, std::nullopt);

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <ctime>
 #include <iostream>
+#include <string>
+#include <vector>
 
 namespace gemm::bench {
 namespace {
@@ -100,10 +102,12 @@ bool TableReporter::ReportContext(const Context& context) {
   if (device.cores > 0) out << ", " << device.cores << " cores";
   if (device.clock_hz) out << ", " << std::lround(*device.clock_hz * 1e-6) << " MHz";
   out << "\nRoofs: ";
-  const char* separator = "";
+  std::vector<std::string> said;  // precisions of one unit have one roof
   for (const Ceiling& ceiling : suite_.results().run().ceilings) {
-    out << separator << ceiling_text(ceiling);
-    separator = ", ";
+    const std::string text = ceiling_text(ceiling);
+    if (std::ranges::find(said, text) != said.end()) continue;
+    out << (said.empty() ? "" : ", ") << text;
+    said.push_back(text);
   }
   if (const auto& overheads = suite_.results().run().overheads) {
     char line[128];

@@ -75,6 +75,49 @@ __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x,
       : "memory");
 }
 
+// The same into every block of the cluster that `blocks` has a bit for, at the same place of its
+// shared memory; its own barrier there counts the bytes.
+__device__ inline void copy_box_to(std::uint16_t blocks, std::uint32_t to, const CUtensorMap& map,
+                                   int x, int y, std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(blocks)
+      : "memory");
+}
+// At the barrier in the same place of another block of the cluster.
+__device__ inline void arrive_at(std::uint32_t barrier, int block) {
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
+      "r"(block)
+      : "memory");
+}
+
+// A box from shared memory into the matrix of a map; what would lie outside is left out. Copies of
+// a thread since its last commit are a group; `from` may be overwritten once its group was read.
+__device__ inline void store_box(const CUtensorMap& map, int x, int y, std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(
+          &map),
+      "r"(x), "r"(y), "r"(from)
+      : "memory");
+}
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ inline void wait_until_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+// Launches that overlap (cudaLaunchAttributeProgrammaticStreamSerialization): the blocks of the
+// next may start once all of this have said so, where there is room for them; they must not touch
+// what this one reads or writes before they have waited for its end. Nothing happens in other
+// launches.
+__device__ inline void let_next_launch_begin() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+__device__ inline void wait_for_last_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // Registers of a thread, moved from a warpgroup that needs few to one that needs many.
 template <int kRegisters>
 __device__ void give_up_registers() {

@@ -2,20 +2,37 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace gemm {
 
-// Of `rows` rows of FP32, `columns` long and `pitch` elements apart, in boxes that lie row by row
-// in shared memory. The matrix and its rows must begin at multiples of 16 bytes. The driver's
-// function is asked for by name, so that nothing need be linked with the driver. Throws
-// std::runtime_error.
-inline CUtensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64_t columns,
-                              std::int64_t pitch, unsigned box_rows, unsigned box_columns) {
+// Elements as the copies know them; of one byte all are alike.
+template <typename T>
+constexpr CUtensorMapDataType kMapType = sizeof(T) == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                         : std::is_same_v<T, __nv_bfloat16>
+                                             ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                         : std::is_same_v<T, __half>
+                                             ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                         : std::is_same_v<T, std::int32_t>
+                                             ? CU_TENSOR_MAP_DATA_TYPE_INT32
+                                             : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+
+// Of `rows` rows, `columns` long and `pitch` elements apart, in boxes that lie row by row in shared
+// memory, swizzled if their rows are as long as the swizzle. The matrix and its rows must begin at
+// multiples of 16 bytes. TFLOAT32 rounds FP32 on its way. The driver's function is asked for by
+// name, so that nothing need be linked with the driver. Throws std::runtime_error.
+template <typename T>
+CUtensorMap tensor_map(const T* matrix, std::int64_t rows, std::int64_t columns, std::int64_t pitch,
+                       unsigned box_rows, unsigned box_columns,
+                       CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE,
+                       CUtensorMapDataType type = kMapType<T>) {
   void* encode = nullptr;
   cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
@@ -30,13 +47,13 @@ inline CUtensorMap tensor_map(const float* matrix, std::int64_t rows, std::int64
     throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
   const auto unsigned_64 = [](std::int64_t value) { return static_cast<cuuint64_t>(value); };
   const cuuint64_t size[] = {unsigned_64(columns), unsigned_64(rows)};
-  const cuuint64_t row_bytes[] = {unsigned_64(pitch) * sizeof(float)};
+  const cuuint64_t row_bytes[] = {unsigned_64(pitch) * sizeof(T)};
   const cuuint32_t box[] = {box_columns, box_rows}, every[] = {1, 1};
   CUtensorMap map{};
   const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(matrix), size, row_bytes, box,
-      every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &map, type, 2, const_cast<T*>(matrix), size, row_bytes, box, every,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw std::runtime_error("cuTensorMapEncodeTiled refuses " + std::to_string(rows) + " x " +
                              std::to_string(columns) + " elements: error " +

@@ -61,18 +61,25 @@ class Library {
 Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   return [=, library = Library::shared()](Stream stream) {
-    // The scalars are of the type that is computed in.
-    const float one = 1, zero = 0;
-    const double one_64 = 1, zero_64 = 0;
-    const bool fp64 = mode.compute == CUBLAS_COMPUTE_64F;
-    const void* alpha = fp64 ? static_cast<const void*>(&one_64) : &one;
-    const void* beta = fp64 ? static_cast<const void*>(&zero_64) : &zero;
+    const cublas::Scalar one(mode, 1), zero(mode, 0);
     // Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
     check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
-                       cublas::operation(transposes_a(p.layout)), n, m, k, alpha, o.b, mode.type,
-                       static_cast<int>(ldb(p)), o.a, mode.type, static_cast<int>(lda(p)), beta,
-                       o.c, mode.type, n, mode.compute, CUBLAS_GEMM_DEFAULT));
+                       cublas::operation(transposes_a(p.layout)), n, m, k, one.get(), o.b,
+                       mode.input, static_cast<int>(ldb(p)), o.a, mode.input,
+                       static_cast<int>(lda(p)), zero.get(), o.c, mode.output, n, mode.compute,
+                       CUBLAS_GEMM_DEFAULT));
   };
+}
+
+std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if (const auto why = cublas::unsupported(p, device)) return why;
+  // It refuses to run others, and has nobody to ask before.
+  const auto is_whole = [](std::int64_t size) { return size % 4 == 0; };
+  if (p.precision == Precision::s8 &&
+      !(is_whole(lda(p)) && is_whole(ldb(p)) && (p.layout != Layout::tt || is_whole(p.n))))
+    return "cuBLAS takes s8 where rows of A and B, and of C in layout tt, have a multiple of 4 "
+           "elements";
+  return std::nullopt;
 }
 
 Kernel variant(std::string_view math, std::vector<Precision> precisions,
@@ -84,21 +91,23 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
       .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace",
       .precisions = std::move(precisions),
       .layouts = {kLayouts.begin(), kLayouts.end()},
-      .unsupported = cublas::unsupported,
+      .unsupported = unsupported,
       .prepare = std::move(prepare),
   };
 }
 
 const Registration with_default(variant("default",
                                         {Precision::f32, Precision::tf32, Precision::bf16,
-                                         Precision::f16, Precision::f64},
+                                         Precision::f16, Precision::f64, Precision::s8},
                                         [](const Problem& p, const Device&, const Operands& o) {
                                           return prepare(p, o, cublas::mode_of(p.precision));
                                         }));
-const Registration with_pedantic(
-    variant("pedantic", {Precision::f32}, [](const Problem& p, const Device&, const Operands& o) {
-      return prepare(p, o, {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC});
-    }));
+const Registration with_pedantic(variant("pedantic", {Precision::f32},
+                                         [](const Problem& p, const Device&, const Operands& o) {
+                                           cublas::Mode mode = cublas::mode_of(p.precision);
+                                           mode.compute = CUBLAS_COMPUTE_32F_PEDANTIC;
+                                           return prepare(p, o, mode);
+                                         }));
 
 }  // namespace
 }  // namespace gemm

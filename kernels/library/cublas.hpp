@@ -30,24 +30,51 @@ inline void check(cudaError_t status,
 }
 
 struct Mode {
-  cudaDataType_t type;
+  cudaDataType_t input, output;
   cublasComputeType_t compute;
+  cudaDataType_t scale;  // of the scalars
 };
 
 inline Mode mode_of(Precision precision) {
   switch (precision) {
     case Precision::tf32:
-      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
+      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F};
     case Precision::bf16:
-      return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
+      return {CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
     case Precision::f16:
-      return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
+      return {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
+    case Precision::e4m3:
+    case Precision::e4m3fast:
+      return {CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
+    case Precision::e5m2:
+    case Precision::e5m2fast:
+      return {CUDA_R_8F_E5M2, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
     case Precision::f64:
-      return {CUDA_R_64F, CUBLAS_COMPUTE_64F};
+      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F};
+    case Precision::s8:
+      return {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I};
     default:
-      return {CUDA_R_32F, CUBLAS_COMPUTE_32F};
+      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
   }
 }
+
+// A scalar of the type that the product is computed in.
+class Scalar {
+ public:
+  Scalar(const Mode& mode, int value)
+      : type_(mode.scale), real_(static_cast<float>(value)), real_64_(value), integer_(value) {}
+  const void* get() const {
+    if (type_ == CUDA_R_64F) return &real_64_;
+    if (type_ == CUDA_R_32I) return &integer_;
+    return &real_;
+  }
+
+ private:
+  cudaDataType_t type_;
+  float real_;
+  double real_64_;
+  std::int32_t integer_;
+};
 
 inline cublasOperation_t operation(bool transposed) {
   return transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -55,9 +82,14 @@ inline cublasOperation_t operation(bool transposed) {
 
 inline std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (std::max({p.m, p.n, p.k}) > INT_MAX) return "cuBLAS takes 32-bit sizes";
-  const bool ampere = device.compute_capability >= 80;
-  if (!ampere && (p.precision == Precision::tf32 || p.precision == Precision::bf16))
-    return "no " + std::string(traits_of(p.precision).unit_name) + " below compute capability 8.0";
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const auto below = [&](const char* capability) {
+    return "no " + std::string(traits.unit_name) + " below compute capability " + capability;
+  };
+  const bool ampere = device.compute_capability >= 80, ada = device.compute_capability >= 89;
+  if (!ampere && (traits.unit == Unit::tf32_tensor || traits.unit == Unit::bf16_tensor))
+    return below("8.0");
+  if (!ada && traits.unit == Unit::fp8_tensor) return below("8.9");
   return std::nullopt;
 }
 

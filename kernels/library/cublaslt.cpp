@@ -16,6 +16,9 @@ namespace {
 using cublas::check;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+// The heuristic names at most eight algorithms, however many are asked for, and sometimes one; with
+// less workspace to use they are others. Of FP8 at 8192 the fastest by 2 % needs none.
+constexpr std::uint64_t kWorkspaces[] = {kWorkspaceBytes, kWorkspaceBytes / 2, 0};
 constexpr int kMostAlgorithms = 32;
 // About so much of the card's time goes into finding the fastest, a third of it into the first
 // launches: where one takes longer than that, only the first algorithm is tried.
@@ -73,24 +76,41 @@ class Matmul {
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, transposes_b(p.layout));
     set(CUBLASLT_MATMUL_DESC_TRANSB, transposes_a(p.layout));
+    // FP8 alone has sums of such a length. Without it they go into FP32 every so often.
+    const std::int8_t fast = traits_of(p.precision).coarse_length == PrecisionTraits::kNoLimit;
+    check(cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
+                                         sizeof fast));
   }
 
   const Problem& problem() const { return problem_; }
 
-  // What the heuristic suggests, best guess first; nothing if it has no algorithm.
-  std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment) const {
+  // What the heuristic suggests for some workspace or other, best guess for most of it first.
+  std::vector<cublasLtMatmulAlgo_t> all_algorithms(const Alignment& alignment) const {
+    std::vector<cublasLtMatmulAlgo_t> all;
+    for (const std::uint64_t workspace : kWorkspaces)
+      for (const cublasLtMatmulAlgo_t& one : algorithms(alignment, workspace))
+        if (std::ranges::none_of(all, [&](const cublasLtMatmulAlgo_t& other) {
+              return std::ranges::equal(one.data, other.data);
+            }))
+          all.push_back(one);
+    return all;
+  }
+
+  // What it suggests, best guess first; nothing if it has no algorithm.
+  std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment,
+                                               std::uint64_t workspace = kWorkspaceBytes) const {
     const auto preference = make<Preference>(cublasLtMatmulPreferenceCreate);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
       check(cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value, sizeof value));
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.a);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment.c);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment.c);
     // Partial sums of split-K stay FP32. The two other schemes keep them in the type of C, which is
-    // as good where that is FP32.
-    if (mode_.type != CUDA_R_32F)
+    // as good where that is what is computed in.
+    if (mode_.output != mode_.scale)
       set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
           std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
 
@@ -110,25 +130,27 @@ class Matmul {
 
   cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
                          Stream stream) const {
-    const float one = 1, zero = 0;
-    return cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a, a_.get(),
-                          &zero, o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
+    const cublas::Scalar one(mode_, 1), zero(mode_, 0);
+    return cublasLtMatmul(library_.get(), operation_.get(), one.get(), o.b, b_.get(), o.a, a_.get(),
+                          zero.get(), o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
                           kWorkspaceBytes, stream);
   }
 
  private:
   // Stored row by row, which cublasLt reads as the columns of the transpose.
-  Matrix matrix(std::int64_t rows, std::int64_t columns) const {
-    return make<Matrix>(cublasLtMatrixLayoutCreate, mode_.type, columns, rows, columns);
+  static Matrix matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+    return make<Matrix>(cublasLtMatrixLayoutCreate, type, columns, rows, columns);
   }
 
   Problem problem_;
   cublas::Mode mode_;
   Library library_ = make<Library>(cublasLtCreate);
-  Operation operation_ = make<Operation>(cublasLtMatmulDescCreate, mode_.compute, CUDA_R_32F);
-  Matrix a_ = matrix(problem_.m * problem_.k / lda(problem_), lda(problem_)),
-         b_ = matrix(problem_.k * problem_.n / ldb(problem_), ldb(problem_)),
-         c_ = matrix(problem_.m, problem_.n);
+  Operation operation_ = make<Operation>(cublasLtMatmulDescCreate, mode_.compute, mode_.scale);
+  Matrix a_ = matrix(mode_.input, transposes_a(problem_.layout) ? problem_.k : problem_.m,
+                     lda(problem_)),
+         b_ = matrix(mode_.input, transposes_b(problem_.layout) ? problem_.n : problem_.k,
+                     ldb(problem_)),
+         c_ = matrix(mode_.output, problem_.m, problem_.n);
 };
 
 // Times algorithms on one operand set, which stays in the L2 if it fits.
@@ -227,8 +249,9 @@ class Plan {
  public:
   Plan(const Problem& p, const Operands& o, Choice choice)
       : matmul_(p), alignment_(Alignment::of(o)) {
-    const auto algorithms = matmul_.algorithms(alignment_);
-    if (algorithms.empty()) throw std::runtime_error(kNoAlgorithm);
+    const auto algorithms = choice == Choice::first ? matmul_.algorithms(alignment_)
+                                                    : matmul_.all_algorithms(alignment_);
+    if (algorithms.empty()) throw std::runtime_error("cublasLt has no algorithm for this problem");
     algorithm_ = choice == Choice::first ? algorithms.front()
                                          : Trial(matmul_, o, workspace_.get()).fastest(algorithms);
   }
@@ -246,8 +269,6 @@ class Plan {
     return plan;
   }
 
-  static constexpr char kNoAlgorithm[] = "cublasLt has no algorithm for this problem";
-
  private:
   Matmul matmul_;
   Alignment alignment_;
@@ -256,10 +277,22 @@ class Plan {
   cublasLtMatmulAlgo_t algorithm_;
 };
 
+// Why it does not, too, is asked of the library: what it takes of FP8 and INT8 hangs together with
+// layout, sizes, device and its version.
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (const auto why = cublas::unsupported(p, device)) return why;
-  if (Matmul(p).algorithms({}).empty()) return Plan::kNoAlgorithm;
-  return std::nullopt;
+  const auto has_algorithm = [](const Problem& other) {
+    return !Matmul(other).algorithms({}).empty();
+  };
+  if (has_algorithm(p)) return std::nullopt;
+  const auto even = [](std::int64_t size) { return (size + 15) / 16 * 16; };
+  Problem easier = {even(p.m), even(p.n), even(p.k), p.precision, p.layout};
+  const std::string name(traits_of(p.precision).name);
+  if (has_algorithm(easier))
+    return "cublasLt has no " + name + " algorithm for these m, n, k: multiples of 16 suit it";
+  easier.layout = Layout::nt;
+  if (has_algorithm(easier)) return "cublasLt takes " + name + " in layout nt alone";
+  return "cublasLt does not multiply " + name + " by " + name;
 }
 
 template <Choice kChoice>
@@ -269,7 +302,9 @@ Kernel variant(std::string_view name, std::string_view idea) {
       .parameters = {{"algo", std::string(name)}},
       .idea = idea,
       .source = "cuBLAS, cublasLtMatmul with a 64 MiB workspace",
-      .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
+      .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
+                     Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
+                     Precision::s8},
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .unsupported = unsupported,
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {

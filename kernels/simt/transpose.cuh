@@ -6,6 +6,7 @@
 // element longer than there are banks.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -19,7 +19,7 @@
 #include "kernels/simt/grouped_grid.cuh"
 #include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
-#include "kernels/tensor/along_k.cuh"
+#include "kernels/tensor/piece.cuh"
 #include "kernels/tensor/mma_tile.cuh"
 
 namespace gemm::tensor {

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "kernels/tensor/along_k.cuh"
+#include "kernels/tensor/piece.cuh"
 
 namespace gemm::tensor {
 

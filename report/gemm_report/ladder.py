@@ -31,9 +31,19 @@ def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """Those of layout nn, or all where there is none: what other layouts cost is told apart."""
+    """Of each precision those of its plain layout, or all where there is none: what other layouts
+    cost is told apart."""
     timed = timed_rows(record, part)
-    return [row for row in timed if row.layout == "nn"] or timed
+    found: list[Row] = []
+    for precision in precisions(timed):
+        rows = [row for row in timed if row.precision == precision]
+        found += [row for row in rows if row.layout == plain_layout(precision)] or rows
+    return found
+
+
+def plain_layout(precision: str) -> str:
+    """In which nothing need be turned: tensor cores read operands of one byte along k alone."""
+    return "nt" if precision.startswith(("e4m3", "e5m2", "s8")) else "nn"
 
 
 def ladder_sizes(rows: Iterable[Row]) -> set[int]:

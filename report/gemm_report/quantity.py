@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-_PREFIXES = {"p": -12, "n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+# T is the last: tensor cores, too, are counted in TFLOP/s, beside what is 30 times slower.
+_PREFIXES = {"p": -12, "n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12}
 
 
 def significant(value: float) -> str:
@@ -11,7 +12,7 @@ def significant(value: float) -> str:
 
 
 def prefix_for(values: Iterable[float]) -> str:
-    """The prefix under which the largest of `values` lies between 1 and 1000."""
+    """The prefix under which the largest of `values` lies between 1 and 1000, if there is one."""
     # Rounding first: 999.9e9 is written 1.00 T, not 1000 G.
     largest = max((float(f"{value:.3g}") for value in values), default=1.0)
     fitting = [prefix for prefix, power in _PREFIXES.items() if largest >= 10.0**power]

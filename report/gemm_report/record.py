@@ -17,9 +17,17 @@ from gemm_report.document import Kind, Object, RecordError, read_json
 
 RECORD = Kind("record", "gemm_bench")
 SCHEMA = 1
-PRECISIONS = ("f32", "tf32", "tf32x3", "bf16", "f16", "f64", "s32")
+PRECISIONS = (
+    *("f32", "tf32", "tf32x3", "bf16", "f16"),
+    *("e4m3", "e4m3fast", "e5m2", "e5m2fast", "f64", "s32", "s8"),
+)
 # What a unit computes for one product of such a precision: how many products, of which arithmetic.
-_PRODUCTS = {"tf32x3": (3, "tf32")}
+_PRODUCTS = {
+    "tf32x3": (3, "tf32"),
+    "e4m3fast": (1, "e4m3"),
+    "e5m2": (1, "e4m3"),
+    "e5m2fast": (1, "e4m3"),
+}
 TRANSFERS = ("pageable", "pinned", "overlapped")
 
 
@@ -59,11 +67,11 @@ class Ceiling:
 
     def for_products(self, count: int, precision: str) -> "Ceiling":
         """For a precision of whose products each takes so many of this arithmetic."""
-        if count == 1 or self.flop_per_second is None:
+        if self.flop_per_second is None:
             return self
         return replace(
             self,
-            name=f"{self.name} / {count}",
+            name=self.name if count == 1 else f"{self.name} / {count}",
             precision=precision,
             flop_per_second=self.flop_per_second / count,
         )

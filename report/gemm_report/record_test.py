@@ -107,3 +107,11 @@ def test_the_measured_roof_of_3xtf32_is_a_third_of_tf32s(gpu: Record) -> None:
     assert third.flop_per_second == (tf32.flop_per_second or 0) / 3
     assert (third.name, third.precision) == (f"{tf32.name} / 3", "tf32x3")
     assert third.clock_hz == tf32.clock_hz
+
+
+@pytest.mark.parametrize("precision", ["e4m3", "e4m3fast", "e5m2", "e5m2fast"])
+def test_all_of_fp8_has_the_measured_roof_of_its_unit(precision: str, gpu: Record) -> None:
+    wgmma = dataclasses.replace(gpu.measured_ceilings[0], name="FP8_wgmma", arithmetic="e4m3")
+    wgmma = dataclasses.replace(wgmma, flop_per_second=1.4e15, fill="random")
+    (roof,) = dataclasses.replace(gpu, measured_ceilings=(wgmma,)).measured_compute_roofs(precision)
+    assert (roof.name, roof.precision, roof.flop_per_second) == ("FP8_wgmma", precision, 1.4e15)

@@ -126,7 +126,7 @@ def test_schema_refuses_what_is_not_a_record(gpu_path: Path, validator: Any) -> 
         ("variant", None),
         ("transfer", "mapped"),
         ("end_to_end", {}),
-        ("precision", "s8"),
+        ("precision", "s4"),
     ],
 )
 def test_schema_refuses_what_no_kernel_does(

@@ -95,7 +95,7 @@ def roof_labels(roofs: Iterable[Roof]) -> list[Label]:
     found = []
     for (rate, how, _), group in groupby(sorted(roofs, key=value), key=value):
         first, *others = group
-        names = ", ".join(roof.ceiling.name for roof in (first, *others))
+        names = ", ".join(dict.fromkeys(roof.ceiling.name for roof in (first, *others)))
         text = replace(first, ceiling=replace(first.ceiling, name=names)).text
         line = LINES[how]["linestyle"]
         found.append(Label(text, None, rate, thin=how != NOMINAL, line=line))

@@ -1,0 +1,262 @@
+// How the rungs of wgmma_tile.cuh are launched: instances by precision and layout, operands laid as
+// wgmma takes them, maps, workspace, and what a launch moves.
+//
+// Factors of 16 bits are read in either direction, and only copied if their rows do not begin at
+// multiples of 16 bytes; the others have to lie along k, and are turned in every launch if they do
+// not (layout nt is the one that costs nothing).
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "kernels/gemm.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/simt/device_array.cuh"
+#include "kernels/simt/tile_launch.cuh"
+#include "kernels/simt/tile_schedule.hpp"
+#include "kernels/tensor/along_k.cuh"
+#include "kernels/tensor/wgmma_slice.cuh"
+#include "kernels/tensor/wgmma_tile.cuh"
+#include "kernels/tensor_map.hpp"
+
+namespace gemm::tensor {
+
+constexpr int kSliceBytes128 = 128;  // of k, a slice
+
+// Elements of k in a slice.
+inline int slice_depth(Precision precision) {
+  return kSliceBytes128 / traits_of(precision).input_bytes;
+}
+
+// use.operator()<Element, Output>() for the types of a precision.
+template <typename Use>
+auto with_types(Precision precision, Use use) {
+  switch (precision) {
+    case Precision::bf16:
+      return use.template operator()<__nv_bfloat16, __nv_bfloat16>();
+    case Precision::f16:
+      return use.template operator()<__half, __half>();
+    case Precision::tf32:
+      return use.template operator()<float, float>();
+    case Precision::e4m3:
+    case Precision::e4m3fast:
+      return use.template operator()<__nv_fp8_e4m3, __nv_bfloat16>();
+    case Precision::e5m2:
+    case Precision::e5m2fast:
+      return use.template operator()<__nv_fp8_e5m2, __nv_bfloat16>();
+    case Precision::s8:
+      return use.template operator()<std::int8_t, std::int32_t>();
+    default:
+      throw std::logic_error("wgmma has no such precision");
+  }
+}
+
+// How a launch goes through the tiles.
+struct WgmmaOrder {
+  simt::TileSchedule schedule;  // of clusters
+  int group;                    // rows of tiles that neighbouring tiles walk down
+  bool overlaps;  // blocks begin, but touch nothing, before the launch before has ended
+};
+
+template <typename Tile>
+CUtensorMap factor_map(const LaidOperand<typename Tile::Element>& factor, std::int64_t x_size,
+                       std::int64_t k_size, int rows, bool shared) {
+  using Element = typename Tile::Element;
+  const int parts = shared ? Tile::kCluster : 1;
+  constexpr auto kSwizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  // The copies round FP32 to TF32.
+  constexpr CUtensorMapDataType kType = [] {
+    if constexpr (std::is_same_v<Element, float>)
+      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    else
+      return kMapType<Element>;
+  }();
+  if (factor.along_k)
+    return tensor_map(factor.matrix, x_size, k_size, factor.pitch, rows / parts, Tile::kBK,
+                      kSwizzle, kType);
+  return tensor_map(factor.matrix, k_size, x_size, factor.pitch, Tile::kBK / parts, 64, kSwizzle,
+                    kType);
+}
+
+// Throws std::exception if there is too little memory.
+template <typename Tile>
+Launch launch_tiles(const Problem& p, const Operands& o, const WgmmaOrder& order) {
+  using Element = typename Tile::Element;
+  using Output = typename Tile::Output;
+  const simt::TileSchedule& schedule = order.schedule;
+  simt::allow_shared_bytes(wgmma_tiles<Tile>, Tile::kSharedBytes);
+  const auto lie = [](const Operand<Element>& operand) {
+    return sizeof(Element) == 2 ? laid_aligned(operand) : laid_along_k(operand);
+  };
+  const auto a = lie(operand_a<Element>(p, o.a)), b = lie(operand_b<Element>(p, o.b));
+  const bool shares = Tile::kCluster > 1;
+  const CUtensorMap a_map = factor_map<Tile>(a, p.m, p.k, Tile::kBM, shares && Tile::kSharesA);
+  const CUtensorMap b_map = factor_map<Tile>(b, p.n, p.k, Tile::kBN, shares && !Tile::kSharesA);
+  CUtensorMap c_map{};
+  const bool by_copy = Tile::kStoresByCopy && p.n * sizeof(Output) % 16 == 0 &&
+                       reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
+  if (by_copy)
+    c_map =
+        tensor_map(static_cast<Output*>(o.c), p.m, p.n, p.n, 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
+  WgmmaWork work{.schedule = schedule,
+                 .m = p.m,
+                 .n = p.n,
+                 .group = order.group,
+                 .by_copy = by_copy,
+                 .c = o.c,
+                 .partials = nullptr,
+                 .arrived = nullptr};
+  std::shared_ptr<float> partials;
+  std::shared_ptr<int> arrived;
+  if (schedule.streamed() > 0) {
+    const std::int64_t places = std::int64_t{schedule.streaming} * Tile::kCluster;
+    const std::int64_t flags = places * Tile::kConsumers;
+    partials = simt::device_array<float>(places * Tile::kBM * Tile::kBN);
+    arrived = simt::device_array<int>(flags);
+    cudaError_t status = cudaMemset(arrived.get(), 0, flags * sizeof(int));
+    if (status == cudaSuccess) status = cudaStreamSynchronize(nullptr);  // launches do not wait
+    if (status != cudaSuccess)
+      throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
+    work.partials = partials.get();
+    work.arrived = arrived.get();
+  }
+  const int clusters = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+  return [=, laying = lay(a, b), overlaps = order.overlaps, partials = std::move(partials),
+          arrived = std::move(arrived)](Stream stream) {
+    if (laying) laying(stream);
+    cudaLaunchAttribute attributes[2]{};
+    unsigned count = 0;
+    if (Tile::kCluster > 1) {
+      attributes[count].id = cudaLaunchAttributeClusterDimension;
+      attributes[count++].val.clusterDim = {Tile::kCluster, 1, 1};
+    }
+    if (overlaps) {
+      attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(clusters * Tile::kCluster));
+    config.blockDim = dim3(Tile::kThreads);
+    config.dynamicSmemBytes = Tile::kSharedBytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = count;
+    // Its error is found by who launches.
+    cudaLaunchKernelEx(&config, wgmma_tiles<Tile>, work, a_map, b_map, c_map);
+  };
+}
+
+template <WgmmaShape kShape, typename Element, typename Output>
+Launch launch_shape(const Problem& p, const Operands& o, const WgmmaOrder& order) {
+  if constexpr (sizeof(Element) == 2) {
+    switch (p.layout) {
+      case Layout::nn:
+        return launch_tiles<WgmmaTile<Element, Output, false, true, kShape>>(p, o, order);
+      case Layout::nt:
+        return launch_tiles<WgmmaTile<Element, Output, false, false, kShape>>(p, o, order);
+      case Layout::tn:
+        return launch_tiles<WgmmaTile<Element, Output, true, true, kShape>>(p, o, order);
+      case Layout::tt:
+        return launch_tiles<WgmmaTile<Element, Output, true, false, kShape>>(p, o, order);
+    }
+    throw std::logic_error("no such layout");
+  } else {
+    return launch_tiles<WgmmaTile<Element, Output, false, false, kShape>>(p, o, order);
+  }
+}
+
+// A cluster for each tile.
+inline simt::TileSchedule cluster_tiles(const Problem& p, const WgmmaShape& shape) {
+  return simt::whole_tiles(p, shape.cluster_rows(), shape.cluster_columns(),
+                           slice_depth(p.precision));
+}
+// As many clusters as fit the device at once, for all tiles.
+inline simt::TileSchedule persistent_tiles(const Problem& p, const WgmmaShape& shape,
+                                           const Device& device) {
+  simt::TileSchedule schedule = cluster_tiles(p, shape);
+  schedule.blocks = std::min(schedule.blocks, std::max(1, device.sm_count / shape.cluster));
+  return schedule;
+}
+
+// What laying the operands reads and writes.
+inline double wgmma_laid_bytes(const Problem& p) {
+  return with_types(p.precision, [&]<typename Element, typename Output>() {
+    const auto bytes = [](const Operand<Element>& operand) {
+      return sizeof(Element) == 2 ? aligning_bytes(operand) : laying_bytes(operand);
+    };
+    return bytes(operand_a<Element>(p, nullptr)) + bytes(operand_b<Element>(p, nullptr));
+  });
+}
+
+// Slices come once for each tile, what a cluster shares once for all its tiles; the tensor cores
+// read that of B for every 64 rows of A's. So many pieces of tiles are stored and loaded again.
+// What threads store are half sectors of 16-bit elements.
+inline Traffic wgmma_tile_traffic(const Problem& p, const WgmmaShape& shape, double pieces = 0) {
+  const auto count = [](std::int64_t whole, int piece) {
+    return static_cast<double>((whole + piece - 1) / piece);
+  };
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double rows = count(p.m, shape.cluster_rows()) * shape.cluster_rows() / shape.rows;
+  const double columns =
+      count(p.n, shape.cluster_columns()) * shape.cluster_columns() / shape.columns;
+  const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
+  const double c = 1.0 * traits.output_bytes * p.m * p.n;
+  const double laid = wgmma_laid_bytes(p);
+  const double partials = pieces * 2 * sizeof(float) * shape.cluster * shape.rows * shape.columns;
+  const int a_shared = shape.shares_a ? shape.cluster : 1;
+  const int b_shared = shape.shares_a ? 1 : shape.cluster;
+  const bool copied = shape.stores_by_copy && p.n * traits.output_bytes % 16 == 0;
+  const double stored = traits.output_bytes == 2 && !copied ? 2 * c : c;
+  const double of_slice =
+      1.0 * kSliceBytes128 * (2 * shape.rows + shape.columns + shape.rows / 64 * shape.columns);
+  return {.dram = bytes_minimum(p) + laid + partials,
+          .l2 = laid + a * columns / a_shared + b * rows / b_shared + stored + partials,
+          .shared = laid + of_slice * rows * columns * count(p.k, slice_depth(p.precision)) +
+                    (copied && traits.output_bytes == 2 ? 2 * c : 0)};
+}
+
+// Why a device cannot run the rungs.
+inline std::optional<std::string> wgmma_tiles_unsupported(const Problem& p, const Device& device) {
+  constexpr WgmmaShape kShape{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true};
+  return wgmma_unsupported(
+      wgmma_tiles<WgmmaTile<__nv_bfloat16, __nv_bfloat16, false, false, kShape>>, p, device);
+}
+
+// A rung of 16-bit precisions: one shape of tile.
+template <WgmmaShape kShape, bool kPersistent, int kGroup>
+Kernel wgmma_rung(std::string_view name, int rung, std::string_view idea, std::string_view source) {
+  const auto order_of = [](const Problem& p, const Device& device) {
+    return kPersistent ? persistent_tiles(p, kShape, device) : cluster_tiles(p, kShape);
+  };
+  return {
+      .name = name,
+      .idea = idea,
+      .source = source,
+      .rung = rung,
+      .precisions = {Precision::bf16, Precision::f16},
+      .layouts = {kLayouts.begin(), kLayouts.end()},
+      .unsupported = wgmma_tiles_unsupported,
+      .traffic = [](const Problem& p, const Device&) { return wgmma_tile_traffic(p, kShape); },
+      .prepare = [order_of](const Problem& p, const Device& device, const Operands& o) -> Launch {
+        const WgmmaOrder order{order_of(p, device), kGroup, false};
+        return with_types(p.precision, [&]<typename Element, typename Output>() -> Launch {
+          if constexpr (sizeof(Element) == 2)
+            return launch_shape<kShape, Element, Output>(p, o, order);
+          else
+            throw std::logic_error("a rung of 16-bit precisions");
+        });
+      },
+  };
+}
+
+}  // namespace gemm::tensor

@@ -1,0 +1,119 @@
+// The end of the ladder: the size of the tile is chosen for the problem, tiles that do not fill a
+// wave are cut along k, and a launch's blocks begin while the last one's end. In every precision of
+// the tensor cores.
+//
+// The choice is by a model: waves of tiles, each with so many slices and a store, against shares of
+// cut tiles and the exchange of their sums (tile_schedule.hpp). Its constants are of an H200 at its
+// power limit (NOTES.md). FP8 whose sums are promoted has shapes of its own: they must leave
+// registers for the second sums.
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "kernels/registry.hpp"
+#include "kernels/tensor/wgmma_launch.cuh"
+
+namespace gemm::tensor {
+namespace {
+
+// `slice` is of 128 bytes of k. Blocks that cut tiles read the factors at many places of k at
+// once, which the L2 does not hold: that counts as exchange.
+struct Choice {
+  WgmmaShape shape;
+  simt::TileCost cost;
+  int group;  // rows of tiles
+};
+constexpr Choice kFast[] = {
+    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.395e-6, 0.5e-6, 5e-6}, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.59e-6, 0.5e-6, 9e-6}, 8},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
+     {0.255e-6, 0.5e-6, 9e-6},
+     16},
+};
+constexpr Choice kPromoted[] = {
+    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
+     {0.9e-6, 3e-6, 12e-6},
+     16},
+    {{.rows = 192, .columns = 128, .stages = 4, .consumers = 3, .cluster = 1, .promoted = true},
+     {0.68e-6, 2e-6, 9e-6},
+     16},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1, .promoted = true},
+     {0.5e-6, 1.5e-6, 6e-6},
+     16},
+};
+static_assert(std::size(kFast) == std::size(kPromoted));
+constexpr double kLaunchSeconds = 2.3e-6;  // from one launch's end to the next's, with no work
+
+constexpr bool promotes(Precision precision) {
+  return precision == Precision::e4m3 || precision == Precision::e5m2;
+}
+
+struct Plan {
+  std::size_t choice;
+  simt::TileSchedule schedule;
+  double seconds;
+};
+
+Plan plan_of(const Problem& p, const Device& device) {
+  const auto& choices = promotes(p.precision) ? kPromoted : kFast;
+  Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 0; i < std::size(choices); ++i) {
+    const auto& [shape, cost, group] = choices[i];
+    const simt::TileSchedule schedule =
+        simt::tile_schedule(p, shape.cluster_rows(), shape.cluster_columns(),
+                            slice_depth(p.precision), device.sm_count / shape.cluster, cost);
+    // Fewer tiles than SMs take as long as one.
+    const double seconds = kLaunchSeconds + simt::seconds(schedule, cost);
+    if (seconds < best.seconds) best = {i, schedule, seconds};
+  }
+  return best;
+}
+
+template <typename Element, typename Output, bool kPromotes, std::size_t... kChoices>
+Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
+                     std::index_sequence<kChoices...>) {
+  constexpr auto& kAll = kPromotes ? kPromoted : kFast;
+  Launch launch;
+  ((kChoices == plan.choice ? void(launch = launch_shape<kAll[kChoices].shape, Element, Output>(
+                                       p, o, {plan.schedule, kAll[kChoices].group, true}))
+                            : void()),
+   ...);
+  return launch;
+}
+
+const Registration registration({
+    .name = "WgmmaStreamK",
+    .idea =
+        "The tile that fits the problem, cut along k where a wave is not full; launches overlap.",
+    .source = "Osama et al., Stream-K (2023); NVIDIA, programmatic dependent launch",
+    .rung = 58,
+    .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
+                   Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
+    .layouts = {kLayouts.begin(), kLayouts.end()},
+    .unsupported = wgmma_tiles_unsupported,
+    .traffic =
+        [](const Problem& p, const Device& device) {
+          const Plan plan = plan_of(p, device);
+          const auto& choices = promotes(p.precision) ? kPromoted : kFast;
+          return wgmma_tile_traffic(p, choices[plan.choice].shape,
+                                    simt::continued_pieces(plan.schedule));
+        },
+    .estimate =
+        [](const Problem& p, const Device& device) {
+          constexpr double kLaying = 3.3e12;  // bytes a second
+          const double laid = wgmma_laid_bytes(p);
+          return plan_of(p, device).seconds + (laid > 0 ? 3e-6 + laid / kLaying : 0);
+        },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      const Plan plan = plan_of(p, device);
+      return with_types(p.precision, [&]<typename Element, typename Output>() -> Launch {
+        constexpr auto kAll = std::make_index_sequence<std::size(kFast)>();
+        if constexpr (sizeof(Element) == 1 && std::is_same_v<Output, __nv_bfloat16>)
+          if (promotes(p.precision)) return launch_choice<Element, Output, true>(p, o, plan, kAll);
+        return launch_choice<Element, Output, false>(p, o, plan, kAll);
+      });
+    },
+});
+
+}  // namespace
+}  // namespace gemm::tensor

@@ -128,7 +128,7 @@ struct MmaShape {
                                         1.0 * kThreads / 32 * (kWM + kWN) * kDepth / kBankBytes;
 
   static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the block's tile");
-  static_assert(kWM % 16 == 0 && kWN % 16 == 0 && kDepth % kStepBytes == 0);
+  static_assert(kWM % 16 == 0 && kWN % 32 == 0 && kDepth % kStepBytes == 0);
   static_assert(kThreads <= 1024);
 };
 

@@ -2,6 +2,7 @@
 // reference and the verdict computed where the operands are.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -33,20 +34,26 @@ void with_type(ElementType type, F&& f) {
       return f(__nv_bfloat16{});
     case ElementType::f16:
       return f(__half{});
+    case ElementType::e4m3:
+      return f(__nv_fp8_e4m3{});
+    case ElementType::e5m2:
+      return f(__nv_fp8_e5m2{});
     case ElementType::f64:
       return f(double{});
     case ElementType::s32:
       return f(std::int32_t{});
+    case ElementType::s8:
+      return f(std::int8_t{});
   }
 }
 
-// Exact for every element type; the 16-bit ones have a conversion to float alone.
+// Exact for every element type; the shorter floating-point ones convert to float without a doubt.
 template <typename T>
 __device__ double as_double(T value) {
-  if constexpr (sizeof(T) == 2)
-    return static_cast<double>(static_cast<float>(value));
-  else
+  if constexpr (std::is_arithmetic_v<T>)
     return static_cast<double>(value);
+  else
+    return static_cast<double>(static_cast<float>(value));
 }
 
 __global__ void empty_kernel() {}

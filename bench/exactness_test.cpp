@@ -32,6 +32,10 @@ double largest_integer(Precision precision) {
       return 0x1p53;
     case ElementType::s32:
       return 0x1p31 - 1;
+    case ElementType::e4m3:
+    case ElementType::e5m2:
+    case ElementType::s8:
+      break;  // operands alone
   }
   return 0;
 }
@@ -40,6 +44,31 @@ template <typename T>
 void append(std::vector<std::byte>& bytes, T value) {
   bytes.resize(bytes.size() + sizeof value);
   std::memcpy(bytes.data() + bytes.size() - sizeof value, &value, sizeof value);
+}
+
+// Up to here the operands hold every integer.
+double largest_operand(Precision precision) {
+  switch (traits_of(precision).input) {
+    case ElementType::e5m2:
+      return 0x1p3;
+    case ElementType::e4m3:
+      return 0x1p4;
+    case ElementType::s8:
+      return 0x1p7 - 1;
+    default:
+      return 0x1p8;
+  }
+}
+
+// Another bias of the exponent and fewer bits of fraction than FP32 has.
+std::uint32_t shortened(float value, int bias, int fraction_bits) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value == 0) return 0;
+  const std::uint32_t magnitude =
+      (bits & 0x7fffffff) - (static_cast<std::uint32_t>(127 - bias) << 23);
+  const std::uint32_t sign = bits >> 31;
+  const int exponent_bits = std::bit_width(static_cast<unsigned>(bias)) + 1;
+  return sign << (exponent_bits + fraction_bits) | magnitude >> (23 - fraction_bits);
 }
 
 // Small integers as elements of a type, each of which has them.
@@ -51,12 +80,15 @@ std::vector<std::byte> encoded(ElementType type, const std::vector<int>& values)
       case ElementType::bf16:
         append(bytes, static_cast<std::uint16_t>(bits >> 16));
         break;
-      case ElementType::f16: {  // another bias of the exponent, 10 bits of fraction
-        const std::uint32_t magnitude = (bits & 0x7fffffff) - ((127 - 15) << 23);
-        append(bytes, static_cast<std::uint16_t>(
-                          value == 0 ? 0 : (bits >> 16 & 0x8000) | magnitude >> 13));
+      case ElementType::f16:
+        append(bytes, static_cast<std::uint16_t>(shortened(static_cast<float>(value), 15, 10)));
         break;
-      }
+      case ElementType::e4m3:
+        append(bytes, static_cast<std::uint8_t>(shortened(static_cast<float>(value), 7, 3)));
+        break;
+      case ElementType::e5m2:
+        append(bytes, static_cast<std::uint8_t>(shortened(static_cast<float>(value), 15, 2)));
+        break;
       case ElementType::f32:
         append(bytes, bits);
         break;
@@ -65,6 +97,9 @@ std::vector<std::byte> encoded(ElementType type, const std::vector<int>& values)
         break;
       case ElementType::s32:
         append(bytes, value);
+        break;
+      case ElementType::s8:
+        append(bytes, static_cast<std::int8_t>(value));
         break;
     }
   }
@@ -125,6 +160,7 @@ std::int64_t for_each_case(Backend& backend, Whose whose, const Shape& shape, do
     const Kernel& kernel = *one.kernel;
     if (one.kernel->is_library() != (whose == Whose::libraries)) continue;
     if (largest > largest_integer(one.problem.precision)) continue;
+    if (largest_operand(one.problem.precision) < 0x1p8) continue;
     if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;
     f(one);
     ++cases;

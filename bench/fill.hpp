@@ -48,7 +48,8 @@ constexpr float fill_value(Fill fill, std::uint64_t seed, std::uint64_t index) {
 }
 
 // An element of a matrix of T. FP64 gets all of its digits, so that it draws the power of real
-// data; 32-bit integers are -64 to 63, which keeps sums of kLongestExactSum products exact.
+// data; 32-bit integers are -64 to 63, which keeps long sums of products exact, and 8-bit ones all
+// that there are. FP8 rounds to the nearest, ties to even.
 template <typename T>
 constexpr T fill_element(Fill fill, std::uint64_t seed, std::uint64_t index) {
   if constexpr (std::is_same_v<T, double>) {
@@ -62,6 +63,13 @@ constexpr T fill_element(Fill fill, std::uint64_t seed, std::uint64_t index) {
     if (fill == Fill::normal) {
       const auto value = static_cast<std::int32_t>(16 * normal_value(seed, index));
       return value < -64 ? -64 : value > 63 ? 63 : value;
+    }
+  } else if constexpr (std::is_same_v<T, std::int8_t>) {
+    if (fill == Fill::uniform)
+      return static_cast<std::int8_t>(static_cast<int>(random_bits(seed, index) >> 56) - 128);
+    if (fill == Fill::normal) {
+      const auto value = static_cast<std::int32_t>(32 * normal_value(seed, index));
+      return static_cast<std::int8_t>(value < -128 ? -128 : value > 127 ? 127 : value);
     }
   }
   return static_cast<T>(fill_value(fill, seed, index));

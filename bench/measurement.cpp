@@ -22,9 +22,8 @@ std::string seconds_text(double seconds) {
 void Measurement::require_supported() const {
   const Kernel& kernel = *case_.kernel;
   const Problem& p = case_.problem;
-  if (p.precision == Precision::s32 && p.k > kLongestExactSum)
-    throw Skipped("sums of more than " + std::to_string(kLongestExactSum) +
-                  " products may leave 32 bits");
+  if (const std::int64_t longest = traits_of(p.precision).longest_sum; p.k > longest)
+    throw Skipped("sums of more than " + std::to_string(longest) + " products may leave 32 bits");
   if (!kernel.unsupported) return;
   if (const auto why = kernel.unsupported(p, backend_.device())) throw Skipped(*why);
   if (case_.transfer != Transfer::overlapped) return;

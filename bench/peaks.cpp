@@ -14,9 +14,9 @@ namespace {
 // data sheets. FP64 is that of the tensor cores where they have it (8.0, 9.0, 10.0).
 struct Rates {
   int compute_capability;
-  int fp32, tf32, bf16, fp16, fp64, int32;
-  // NVIDIA halves TF32, BF16 and FP16-with-FP32-accumulate on products whose name begins "NVIDIA
-  // GeForce".
+  int fp32, tf32, bf16, fp16, fp8, int8, fp64, int32;
+  // NVIDIA halves what accumulates in FP32, TF32, BF16, FP16 and FP8, on products whose name begins
+  // "NVIDIA GeForce".
   bool halved_on_geforce;
   // Tensor figures of the data sheet are quoted at a clock below the one the device reports (H100
   // SXM: 1830 of 1980 MHz), which the tensor cores do not reach in power.
@@ -24,19 +24,19 @@ struct Rates {
 };
 
 constexpr Rates kRates[] = {
-    {75, 128, 0, 0, 1024, 4, 128, true, 1},
-    {80, 128, 1024, 2048, 2048, 128, 128, false, 1},
-    {86, 256, 512, 1024, 1024, 4, 128, true, 1},
-    {89, 256, 512, 1024, 1024, 4, 128, true, 1},
-    {90, 256, 2048, 4096, 4096, 256, 128, false, 1830.0 / 1980.0},
-    {100, 256, 4096, 8192, 8192, 128, 128, false, 1855.0 / 1965.0},
-    {103, 256, 4096, 8192, 8192, 4, 0, false, 1},
-    {120, 256, 512, 1024, 1024, 4, 128, true, 1},
+    {75, 128, 0, 0, 1024, 0, 2048, 4, 128, true, 1},
+    {80, 128, 1024, 2048, 2048, 0, 4096, 128, 128, false, 1},
+    {86, 256, 512, 1024, 1024, 0, 2048, 4, 128, true, 1},
+    {89, 256, 512, 1024, 1024, 2048, 2048, 4, 128, true, 1},
+    {90, 256, 2048, 4096, 4096, 8192, 8192, 256, 128, false, 1830.0 / 1980.0},
+    {100, 256, 4096, 8192, 8192, 16384, 16384, 128, 128, false, 1855.0 / 1965.0},
+    {103, 256, 4096, 8192, 8192, 16384, 0, 4, 0, false, 1},
+    {120, 256, 512, 1024, 1024, 2048, 2048, 4, 128, true, 1},
 };
 
 // The units that draw so much that data sheets quote them at a lower clock.
 bool at_tensor_clock(Unit unit) {
-  return unit == Unit::tf32_tensor || unit == Unit::bf16_tensor || unit == Unit::fp16_tensor;
+  return unit != Unit::fp32_fma && unit != Unit::fp64 && unit != Unit::int32_imad;
 }
 
 const Rates* rates_of(int compute_capability) {
@@ -127,9 +127,11 @@ std::optional<double> flop_per_clock(int compute_capability, Unit unit,
   const bool turing_with_tensor_cores = device_name.find("RTX") != std::string_view::npos ||
                                         device_name.ends_with("T4") || device_name.ends_with("T4G");
   if (compute_capability == 75 && !turing_with_tensor_cores) return std::nullopt;
+  if (unit == Unit::int8_tensor) return known(rates->int8);
   const bool halved = rates->halved_on_geforce && device_name.starts_with("NVIDIA GeForce");
   const int rate = unit == Unit::tf32_tensor   ? rates->tf32
                    : unit == Unit::bf16_tensor ? rates->bf16
+                   : unit == Unit::fp8_tensor  ? rates->fp8
                                                : rates->fp16;
   return known(halved ? rate / 2 : rate);
 }

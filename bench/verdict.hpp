@@ -4,6 +4,7 @@
 // The functions are constexpr so that the CPU and the GPU judge by the same lines.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -30,12 +31,24 @@ struct Bound {
 // probabilistic rounding error analysis, 2019) they stay below 8 sqrt(k) round-offs but for a
 // chance of 2 exp(-32) an element. The same argument holds for operands rounded inside the kernel
 // (TF32), whose truncation adds a bias in proportion to the result.
+//
+// By that argument FP8's 13 bits would hide a whole tile: at k = 8192 8 sqrt(k) 2^-13 of the
+// magnitude is six times a typical result. But a sum never is as large as the magnitude if its
+// products have random signs, as those of every fill have: it walks from zero to the result, off
+// the straight way by magnitude / sqrt(k) in the mean. What an addition cuts off is at most 2^-13
+// of the sum, evenly spread, and of the sign of what is cut: the mean square of one error is
+// (0.7 / sqrt(3))^2 of that, and 4 sqrt(k) of them are 10 deviations, which leaves room for the
+// bias. Where sums go into FP32 every 128 products, each walk has only so many steps.
 inline Bound bound_for(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const double k = static_cast<double>(p.k);
+  const auto coarse = static_cast<double>(std::min(p.k, traits.coarse_length));
+  const double sums = std::ceil(k / coarse);
+  const double coarse_error = traits.coarse_error * std::fmin(k + 2, 4 * std::sqrt(k)) * coarse / k;
   Bound bound{
-      .of_magnitude = traits.accumulate_error * std::fmin(k + 2, 8 * std::sqrt(k)),
-      .of_expected = traits.output_error,
+      .of_magnitude = traits.accumulate_error * std::fmin(sums + 2, 8 * std::sqrt(sums)) +
+                      coarse_error / std::sqrt(coarse),
+      .of_expected = traits.output_error + coarse_error,
       .absolute = traits.output_smallest,
   };
   const double share = 8 / std::sqrt(k);

@@ -35,9 +35,6 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-// Of s32 problems: operands are -64 to 63, so that no sum of products leaves 32 bits.
-constexpr std::int64_t kLongestExactSum = (std::int64_t{1} << 31) / (64 * 64) - 1;
-
 // The mathematics, never the padding of a tile; integer operations count alike.
 constexpr double flop(const Problem& p) { return 2.0 * p.m * p.n * p.k; }
 

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -11,13 +13,29 @@ namespace gemm {
 
 // tf32x3: products of FP32 numbers on tensor cores that compute TF32. Each factor is the sum of two
 // TF32 numbers, and three of the four products of these are added.
-enum class Precision { f32, tf32, tf32x3, bf16, f16, f64, s32 };
+//
+// e4m3, e5m2: FP8 operands, products of one and the same type. The tensor cores of Hopper and Ada
+// add them up in 22 bits, 13 of them a fraction, so that their sums go into FP32 at least every
+// kPromotion products; the "fast" ones leave them there for the whole of k (FAST_ACCUM in
+// cublasLt).
+enum class Precision { f32, tf32, tf32x3, bf16, f16, e4m3, e4m3fast, e5m2, e5m2fast, f64, s32, s8 };
 
-enum class ElementType { f32, bf16, f16, f64, s32 };
+enum class ElementType { f32, bf16, f16, e4m3, e5m2, f64, s32, s8 };
+
+inline constexpr std::int64_t kPromotion = 128;
 
 // The unit whose peak is the compute roof: the fastest that computes the precision. FP64 is exact
 // on tensor cores too, which some devices have for it.
-enum class Unit { fp32_fma, tf32_tensor, bf16_tensor, fp16_tensor, fp64, int32_imad };
+enum class Unit {
+  fp32_fma,
+  tf32_tensor,
+  bf16_tensor,
+  fp16_tensor,
+  fp8_tensor,
+  fp64,
+  int32_imad,
+  int8_tensor
+};
 
 struct PrecisionTraits {
   Precision precision;
@@ -37,9 +55,20 @@ struct PrecisionTraits {
   double input_error;       // of one product, from rounding both operands inside the kernel
   double output_error;      // of storing the result
   double output_smallest;   // half the smallest subnormal of the output: absolute error near zero
+
+  // Where a tensor core's own sums are coarser than those that they are added up in: its error, of
+  // what it cuts off one addition, and how many products it adds up before that.
+  double coarse_error = 0;
+  std::int64_t coarse_length = 1;
+
+  // Products of the longest sum that cannot leave the output. Operands of s32 are -64 to 63, those
+  // of s8 all that there are.
+  std::int64_t longest_sum = kNoLimit;
+
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 };
 
-inline constexpr std::array<PrecisionTraits, 7> kPrecisions = {{
+inline constexpr std::array<PrecisionTraits, 12> kPrecisions = {{
     {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, 1, "FP32 FMA",
      0x1p-24, 0, 0, 0},
     {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, 1,
@@ -50,11 +79,21 @@ inline constexpr std::array<PrecisionTraits, 7> kPrecisions = {{
      "BF16 tensor core", 0x1p-23, 0, 0x1p-8, 0},
     {Precision::f16, "f16", ElementType::f16, ElementType::f16, 2, 2, Unit::fp16_tensor, 1,
      "FP16 tensor core", 0x1p-23, 0, 0x1p-11, 0x1p-25},
+    {Precision::e4m3, "e4m3", ElementType::e4m3, ElementType::bf16, 1, 2, Unit::fp8_tensor, 1,
+     "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, kPromotion},
+    {Precision::e4m3fast, "e4m3fast", ElementType::e4m3, ElementType::bf16, 1, 2, Unit::fp8_tensor,
+     1, "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, PrecisionTraits::kNoLimit},
+    {Precision::e5m2, "e5m2", ElementType::e5m2, ElementType::bf16, 1, 2, Unit::fp8_tensor, 1,
+     "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, kPromotion},
+    {Precision::e5m2fast, "e5m2fast", ElementType::e5m2, ElementType::bf16, 1, 2, Unit::fp8_tensor,
+     1, "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, PrecisionTraits::kNoLimit},
     // The reference is an FP64 product too: its own errors are granted beside the kernel's.
     {Precision::f64, "f64", ElementType::f64, ElementType::f64, 8, 8, Unit::fp64, 1, "FP64",
      0x1p-52, 0, 0, 0},
     {Precision::s32, "s32", ElementType::s32, ElementType::s32, 4, 4, Unit::int32_imad, 1,
-     "INT32 IMAD", 0, 0, 0, 0},
+     "INT32 IMAD", 0, 0, 0, 0, 0, 1, (std::int64_t{1} << 31) / (64 * 64) - 1},
+    {Precision::s8, "s8", ElementType::s8, ElementType::s32, 1, 4, Unit::int8_tensor, 1,
+     "INT8 tensor core", 0, 0, 0, 0, 0, 1, (std::int64_t{1} << 31) / (128 * 128) - 1},
 }};
 
 constexpr const PrecisionTraits& traits_of(Precision precision) {

@@ -134,7 +134,7 @@ TEST(Precision, TableIsIndexedByTheEnumAndNamesAreUnique) {
     EXPECT_EQ(static_cast<std::size_t>(kPrecisions[i].precision), i);
     EXPECT_TRUE(names.insert(kPrecisions[i].name).second);
     EXPECT_EQ(precision_named(kPrecisions[i].name), kPrecisions[i].precision);
-    EXPECT_EQ(kPrecisions[i].accumulate_error > 0, kPrecisions[i].precision != Precision::s32);
+    EXPECT_EQ(kPrecisions[i].accumulate_error > 0, kPrecisions[i].output != ElementType::s32);
   }
   EXPECT_EQ(precision_named("f33"), std::nullopt);
 }

@@ -397,7 +397,7 @@ std::optional<std::string> specialized_unsupported(SpecializedKernel kernel, con
 template <typename Tile>
 Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
-  const double laid = laid_bytes(operand_a(p, nullptr)) + laid_bytes(operand_b(p, nullptr));
+  const double laid = laid_bytes(p);
   const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
   traffic.dram += laid + partials;
   traffic.l2 += laid + partials;
@@ -433,7 +433,8 @@ template <typename Tile>
 Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
                           const TileSchedule& schedule, int group, int cluster_size = 1) {
   allow_shared_bytes(kernel, Tile::kSharedBytes);
-  const LaidOperand a = laid_along_x(operand_a(p, o.a)), b = laid_along_x(operand_b(p, o.b));
+  const LaidOperand<float> a = laid_along_x(operand_a<float>(p, o.a)),
+                           b = laid_along_x(operand_b<float>(p, o.b));
   const CUtensorMap a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM);
   const CUtensorMap b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN);
   SpecializedWork work{.schedule = schedule,
@@ -457,9 +458,9 @@ Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Oper
     work.arrived = arrived.get();
   }
   const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-  return [=, partials = std::move(partials), arrived = std::move(arrived)](Stream stream) {
-    if (a.lay) a.lay(stream);
-    if (b.lay) b.lay(stream);
+  return [=, laying = lay(a, b), partials = std::move(partials),
+          arrived = std::move(arrived)](Stream stream) {
+    if (laying) laying(stream);
     const ClusterLaunch<Tile> launch(blocks, cluster_size, stream);
     // Its error is found by who launches.
     cudaLaunchKernelEx(launch.config(), kernel, work, a_map, b_map);

@@ -24,6 +24,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/device_array.cuh"
 #include "kernels/simt/tile_launch.cuh"
+#include "kernels/tensor/along_k.cuh"
 #include "kernels/tensor/split.cuh"
 #include "kernels/tensor/wgmma.cuh"
 #include "kernels/tensor_map.hpp"
@@ -291,14 +292,11 @@ std::optional<std::string> unsupported(const Problem&, const Device& device) {
 
 std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
 
-// Whether the copies of boxes cannot take A as it lies, at a multiple of 16 bytes.
-bool needs_copy(const Problem& p) { return transposes_a(p.layout) || p.k % 4 != 0; }
-
 Traffic traffic(const Problem& p, const Device&) {
   const TileOrder tiles(p);
   const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
   const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
-  const double copied = needs_copy(p) ? 2 * a : 0;
+  const double copied = laying_bytes(operand_a<float>(p, nullptr));
   const double split = 1.0 * tiles.columns * stages * kSlices * kSliceBytes;
   // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
   // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
@@ -323,36 +321,21 @@ Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64
   };
 }
 
-Launch copy_a(const Problem& p, const float* a, const Workspace& to, std::int64_t pitch) {
-  const PieceGrid grid(p.m, p.k);
-  const auto kernel = transposes_a(p.layout) ? copy_along_k<false> : copy_along_k<true>;
-  return [=](Stream stream) {
-    kernel<<<grid.blocks(), kPieceThreads, 0, stream>>>(grid, a, p.m, p.k, to.get(), pitch);
-  };
-}
-
 Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   simt::allow_shared_bytes(multiply_split, kSharedBytes);
   const std::int64_t stages = (p.k + kBK - 1) / kBK, slices = stages * kSlices;
   const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
 
-  const auto* a = static_cast<const float*>(o.a);
-  std::int64_t pitch = p.k;
-  Launch copying = [](Stream) {};
-  if (needs_copy(p) || reinterpret_cast<std::uintptr_t>(a) % 16 != 0) {
-    pitch = padded(p.k, 4);
-    const Workspace copy = simt::device_array<float>(p.m * pitch);
-    copying = copy_a(p, a, copy, pitch);
-    a = copy.get();
-  }
-  const CUtensorMap map = tensor_map(a, p.m, p.k, pitch, kBM, kBK);
+  const LaidOperand<float> a = laid_along_k(operand_a<float>(p, o.a));
+  const Launch laying = lay(a);
+  const CUtensorMap map = tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK);
 
   const TileOrder tiles(p);
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(device.sm_count, tiles.count()));
   const Factors factors{reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
   return [=](Stream stream) {
-    copying(stream);
+    if (laying) laying(stream);
     splitting(stream);
     multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, tiles, map, factors,
                                                                static_cast<float*>(o.c));

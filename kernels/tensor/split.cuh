@@ -90,24 +90,6 @@ struct PieceGrid {
   __device__ unsigned short_k() const { return static_cast<unsigned>(along_k); }
 };
 
-// to[row * pitch + k] = the element (row, k) of `from`.
-template <bool kAlongK>
-__global__ void __launch_bounds__(kPieceThreads)
-    copy_along_k(PieceGrid grid, const float* __restrict__ from, std::int64_t rows,
-                 std::int64_t depth, float* __restrict__ to, std::int64_t pitch) {
-  __shared__ Piece<kAlongK, 1> piece;
-  const std::int64_t first_row = grid.first_row<kAlongK>(), first_k = grid.first_k<kAlongK>();
-  piece.load(from, rows, depth, first_row, first_k);
-  __syncthreads();
-#pragma unroll
-  for (int round = 0; round < kPieceRows * kPieceK / kPieceThreads; ++round) {
-    const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
-    const int row = i / kPieceK, k = i % kPieceK;
-    if (first_row + row < rows && first_k + k < depth)
-      to[(first_row + row) * pitch + first_k + k] = piece.at(row, k);
-  }
-}
-
 // Split matrices lie in slices of 16 steps of k, a tile of rows after the other. In a slice a row
 // is a line of 128 bytes: 16 large parts, then the 16 small ones, in chunks of four. Chunk c has
 // the steps c, c + 4, c + 8, c + 12: so a thread of wgmma that has four neighbouring elements of

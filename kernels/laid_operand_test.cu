@@ -1,5 +1,6 @@
-// Operands laid along k, against their elements one by one: every size of element, direction and
-// alignment, matrices smaller than a chunk and larger than a tile. Those that run are (label gpu).
+// Operands laid along k and along x, against their elements one by one: every size of element,
+// direction and alignment, matrices smaller than a chunk and larger than a tile. Those that run are
+// (label gpu).
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/tensor/along_k.cuh"
+#include "kernels/laid_operand.cuh"
 
-namespace gemm::tensor {
+namespace gemm {
 namespace {
 
 void check(cudaError_t status) {
@@ -73,8 +74,8 @@ void expect_laid() {
         std::shared_ptr<T> memory, other_memory;
         const Operand<T> one = stored(x_size, k_size, along_k, shift, memory),
                          other = stored(k_size, x_size, !along_k, 0, other_memory);
-        const LaidOperand<T> turned = laid_along_k(one), same = laid_aligned(one),
-                             second = laid_along_k(other);
+        const LaidOperand<T> turned = laid(one, true), same = laid(one, one.along_k),
+                             second = laid(other, true);
         for (const Launch& launch : {lay(turned, second), lay(same)})
           if (launch) launch(nullptr);
         check(cudaGetLastError());
@@ -86,24 +87,24 @@ void expect_laid() {
       }
 }
 
-TEST(AlongK, FourBytesOnTheGpu) { expect_laid<std::uint32_t>(); }
-TEST(AlongK, TwoBytesOnTheGpu) { expect_laid<std::uint16_t>(); }
-TEST(AlongK, OneByteOnTheGpu) { expect_laid<std::uint8_t>(); }
+TEST(Laid, FourBytesOnTheGpu) { expect_laid<std::uint32_t>(); }
+TEST(Laid, TwoBytesOnTheGpu) { expect_laid<std::uint16_t>(); }
+TEST(Laid, OneByteOnTheGpu) { expect_laid<std::uint8_t>(); }
 
-TEST(AlongK, WhatLiesSoStaysWhereItIs) {
+TEST(Laid, WhatLiesSoStaysWhereItIs) {
   alignas(16) static const std::uint16_t matrix[16 * 8] = {};
   const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};
-  EXPECT_EQ(laid_along_k(along).matrix, matrix);
-  EXPECT_EQ(laid_along_k(along).pitch, 8);
-  EXPECT_EQ(laid_aligned(across).matrix, matrix);
-  EXPECT_EQ(laid_aligned(across).pitch, 16);
-  EXPECT_EQ(lay(laid_along_k(along), laid_aligned(across)), nullptr);
-  EXPECT_EQ(laying_bytes(along), 0);
-  EXPECT_EQ(aligning_bytes(across), 0);
-  EXPECT_EQ(laying_bytes(across), 2.0 * sizeof(matrix));
-  EXPECT_EQ(aligning_bytes(Operand<std::uint16_t>{matrix + 1, 8, 8, true}), sizeof(matrix));
-  EXPECT_EQ(aligning_bytes(Operand<std::uint16_t>{matrix, 8, 9, true}), 2.0 * 2 * 8 * 9);
+  EXPECT_EQ(laid(along, true).matrix, matrix);
+  EXPECT_EQ(laid(along, true).pitch, 8);
+  EXPECT_EQ(laid(across, across.along_k).matrix, matrix);
+  EXPECT_EQ(laid(across, across.along_k).pitch, 16);
+  EXPECT_EQ(lay(laid(along, true), laid(across, across.along_k)), nullptr);
+  EXPECT_EQ(laying_bytes(along, true), 0);
+  EXPECT_EQ(laying_bytes(across, false), 0);
+  EXPECT_EQ(laying_bytes(across, true), 2.0 * sizeof(matrix));
+  EXPECT_EQ(laying_bytes(Operand<std::uint16_t>{matrix + 1, 8, 8, true}, true), sizeof(matrix));
+  EXPECT_EQ(laying_bytes(Operand<std::uint16_t>{matrix, 8, 9, true}, true), 2.0 * 2 * 8 * 9);
 }
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm

@@ -75,6 +75,23 @@ __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x,
       : "memory");
 }
 
+// The same into the L2 only: a hint, after which nothing need be waited for.
+__device__ inline void prefetch_box(const CUtensorMap& map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map),
+               "r"(x), "r"(y)
+               : "memory");
+}
+
+// Between launches of which the next may begin early (programmatic stream serialization): until all
+// that the one before stored is there; and from when on blocks of the next may take what is free of
+// the SMs, once all blocks have said so.
+__device__ inline void wait_for_previous_launch() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+__device__ inline void let_next_launch_begin() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // Registers of a thread, moved from a warpgroup that needs few to one that needs many.
 template <int kRegisters>
 __device__ void give_up_registers() {

@@ -75,11 +75,23 @@ __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x,
       : "memory");
 }
 
-// The same into the L2 only: a hint, after which nothing need be waited for.
-__device__ inline void prefetch_box(const CUtensorMap& map, int x, int y) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map),
-               "r"(x), "r"(y)
-               : "memory");
+// The same, with what the L2 shall do with the lines: keep them as any others, or let them go
+// first, as they are read once.
+__device__ inline std::uint64_t cache_policy(bool read_once) {
+  std::uint64_t policy;
+  if (read_once)
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  else
+    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y,
+                                std::uint32_t barrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
+      : "memory");
 }
 
 // Between launches of which the next may begin early (programmatic stream serialization): until all

@@ -41,7 +41,7 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kLineBytes = 128, kAlignment = 1024;  // of the swizzle
+constexpr int kAlignment = 1024;  // of the swizzle
 constexpr int kMaxStages = 16;
 constexpr int kBarrierSpace = 2 * kMaxStages * kBarrierBytes;
 
@@ -78,6 +78,7 @@ struct SwappedWork {
   std::int64_t row_step, token_step;  // from one to the next in C
   void* c;
   int slices, splits, stages;  // of a tile, of a cluster, of the ring
+  bool read_once;              // the weights, before the L2 would have to give them up
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -113,7 +114,8 @@ struct Share {
 
 template <typename Tile>
 __device__ void feed(const Share& share, const CUtensorMap& weights, const CUtensorMap& tokens,
-                     Ring<Tile> ring) {
+                     Ring<Tile> ring, bool read_once) {
+  const std::uint64_t policy = cache_policy(read_once);
   const int row = share.tile * Tile::kRows;
   for (int slice = share.begin; slice < share.end; ++slice, ring.next()) {
     const int k = slice * Tile::kLines * Tile::kDepth;
@@ -123,7 +125,7 @@ __device__ void feed(const Share& share, const CUtensorMap& weights, const CUten
 #pragma unroll
       for (int group = 0; group < Tile::kRows / 64; ++group)
         copy_box(ring.weights() + group * 64 * kLineBytes * Tile::kLines, weights, row + group * 64,
-                 k, ring.full());
+                 k, ring.full(), policy);
     } else {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
@@ -294,7 +296,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   let_next_launch_begin();
   const Share share(work);
   if (threadIdx.x >= Tile::kMultipliers) {
-    if (threadIdx.x == Tile::kMultipliers) feed(share, weights, tokens, ring);
+    if (threadIdx.x == Tile::kMultipliers) feed(share, weights, tokens, ring, work.read_once);
     return;
   }
   typename Tile::Sum sums[Tile::kSums];
@@ -320,8 +322,7 @@ struct SwappedForm {
 
 template <typename Element, bool kPromote, bool kAcross, int kRows, int kTokens>
 SwappedForm form_of() {
-  using Tile = SwappedTile<Element, kAcross, kPromote, kRows, kTokens, 2>;
-  static_assert(Tile::kLines * kLineBytes == kSliceBytes);
+  using Tile = SwappedTile<Element, kAcross, kPromote, kRows, kTokens, kStageRows / kRows>;
   return {.kernel = stream_weights<Tile>,
           .rows = kRows,
           .tokens = kTokens,
@@ -407,11 +408,11 @@ SwappedPlan plan_for(const Problem& p, const Device& device) {
                       device.sm_count);
 }
 
-// As many as fit when so many blocks share an SM, and no more than the block has slices for.
+// As many as fit when so many blocks share an SM, or the two without which there is no ring.
 int stages_for(const SwappedForm& form, const SwappedPlan& plan) {
   constexpr int kOfSm = 228 << 10, kOfBlock = 1 << 10;  // what the system takes of each block
   const int bytes = kOfSm / plan.together - kOfBlock - kAlignment - kBarrierSpace;
-  return std::min(kMaxStages, bytes / form.stage_bytes);
+  return std::clamp(bytes / form.stage_bytes, 2, kMaxStages);
 }
 
 template <typename Element>
@@ -471,7 +472,8 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
                .c = o.c,
                .slices = static_cast<int>(plan.slices),
                .splits = plan.splits,
-               .stages = stages},
+               .stages = stages,
+               .read_once = plan.weight_bytes > device.last_level_cache_bytes},
       .weights = weights.along_k ? map_of(weights, roles.rows, p.k, form.rows, form.depth)
                                  : map_of(weights, roles.rows, p.k, 64, form.lines * form.depth),
       .tokens = map_of(tokens, roles.tokens, p.k, form.tokens, form.depth),
@@ -536,7 +538,8 @@ Traffic traffic(const Problem& p, const Device& device) {
                tokens = depth * static_cast<double>(roles.tokens),
                c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double width = static_cast<double>(padded_tokens(roles.tokens));
-  const double slice = kSliceBytes * (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
+  const double slice = kLineBytes * kStageRows / plan.tile_rows *
+                       (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double sums = 2.0 * 4 * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + laid,
           .l2 = laid + weights + tokens * tiles + c,

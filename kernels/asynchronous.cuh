@@ -75,6 +75,25 @@ __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x,
       : "memory");
 }
 
+// The same, with what the L2 shall do with the lines: keep them as any others, or let them go
+// first, as they are read once.
+__device__ inline std::uint64_t cache_policy(bool read_once) {
+  std::uint64_t policy;
+  if (read_once)
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  else
+    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y,
+                                std::uint32_t barrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
 // The same into every block of the cluster that `blocks` has a bit for, at the same place of its
 // shared memory; its own barrier there counts the bytes.
 __device__ inline void copy_box_to(std::uint16_t blocks, std::uint32_t to, const CUtensorMap& map,
@@ -116,7 +135,9 @@ __device__ inline void wait_until_stores_read() {
 __device__ inline void let_next_launch_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
-__device__ inline void wait_for_last_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ inline void wait_for_previous_launch() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
 
 // Registers of a thread, moved from a warpgroup that needs few to one that needs many.
 template <int kRegisters>

@@ -528,7 +528,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     sync_cluster();
   else
     __syncthreads();
-  wait_for_last_launch();
+  wait_for_previous_launch();
   if (threadIdx.x >= Tile::kConsumerThreads) {
     give_up_registers<Tile::kProducerRegisters>();
     if (threadIdx.x == Tile::kConsumerThreads) produce<Tile>(work, a_map, b_map, ring, rank);

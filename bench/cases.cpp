@@ -46,9 +46,11 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
 }
 
 std::vector<Precision> usual_precisions(Device::Kind kind) {
+  constexpr Precision kDoubles[] = {Precision::f16, Precision::e4m3fast, Precision::e5m2,
+                                    Precision::e5m2fast};
   std::vector<Precision> usual;
   for (const PrecisionTraits& traits : kPrecisions)
-    if (traits.input != ElementType::e5m2 &&
+    if (std::ranges::find(kDoubles, traits.precision) == std::end(kDoubles) &&
         std::ranges::any_of(registry(), [&](const RegisteredKernel& kernel) {
           return kernel.runs_on == kind && !kernel.is_library() &&
                  has(kernel.precisions, traits.precision);

@@ -106,7 +106,7 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.shapes = v; }},
       {"precisions", "LIST",
        "of " + names_of_precisions() +
-           "; default: what kernels of ours compute, but e5m2 and e5m2fast",
+           "; default: what kernels of ours compute, but f16, e4m3fast, e5m2, e5m2fast",
        [](Options& o, const std::string& v) {
          o.precisions = list_of(v, "precision", precision_named, names_of_precisions());
        }},

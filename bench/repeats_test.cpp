@@ -108,13 +108,13 @@ TEST(Repeats, HaveTheSameBitsOnTheCpu) {
   EXPECT_GT(expect_same_bits(*backend, Precision::f32, {{96, 160, 256}, {65, 33, 259}}, 3), 0);
 }
 
-// Tiles of which each gets several blocks; ragged ones; and, of one row, several waves of them, the
-// last of which are cut into unequal pieces.
+// Tiles of which each gets several blocks; ragged ones; few rows and a long k, which clusters
+// share; and, of one row, several waves of tiles, the last of which are cut into unequal pieces.
 TEST(Repeats, HaveTheSameBitsOnTheGpu) {
   SKIP_WITHOUT_GPU();
   int checked = 0;
   for (const PrecisionTraits& traits : kPrecisions) {
-    std::vector<Shape> shapes = {{192, 320, 2048}, {257, 129, 1031}};
+    std::vector<Shape> shapes = {{192, 320, 2048}, {257, 129, 1031}, {33, 264, 4104}};
     if (traits.precision == Precision::f32)  // the kernels that cut k
       shapes = {{384, 640, 2048}, {257, 129, 1031}, {4, 103'004, 130}};
     checked += expect_same_bits(*cuda(), traits.precision, shapes, 20);

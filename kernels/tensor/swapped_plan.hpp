@@ -27,7 +27,7 @@ struct SwappedPlan {
 };
 
 // A slice is a line of 128 bytes of k of 128 rows, or two of 64.
-inline constexpr int kLineBytes = 128, kStageRows = 128;
+inline constexpr int kStageLineBytes = 128, kStageRows = 128;
 inline constexpr int kMostSplits = 8;  // larger clusters are not portable
 
 constexpr std::int64_t pieces(std::int64_t whole, std::int64_t piece) {
@@ -57,7 +57,7 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .together = 1};
     plan.tiles = pieces(shape.rows, tile_rows);
-    plan.slices = pieces(shape.k * shape.element_bytes, kLineBytes * kStageRows / tile_rows);
+    plan.slices = pieces(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
     plan.weight_bytes = depth * static_cast<double>(shape.rows);
     const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.slices); ++plan.splits) {

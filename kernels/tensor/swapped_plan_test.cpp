@@ -19,7 +19,7 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
         const SwappedPlan found = plan(rows, tokens, k);
         EXPECT_GE(found.tiles * found.tile_rows, rows);
         EXPECT_LT((found.tiles - 1) * found.tile_rows, rows);
-        const std::int64_t slice = kLineBytes * kStageRows / found.tile_rows;
+        const std::int64_t slice = kStageLineBytes * kStageRows / found.tile_rows;
         EXPECT_GE(found.slices * slice, 2 * k);
         EXPECT_LT((found.slices - 1) * slice, 2 * k);
         EXPECT_GT(found.seconds, 0);

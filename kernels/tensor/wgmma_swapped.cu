@@ -39,7 +39,6 @@
 #include "kernels/tensor_map.hpp"
 
 namespace gemm::tensor {
-namespace {
 
 constexpr int kAlignment = 1024;  // of the swizzle
 constexpr int kMaxStages = 16;
@@ -60,11 +59,11 @@ struct SwappedTile {
   using Output = OutputOf<Element>;
   static constexpr bool kAcross = kAcross_, kPromote = kPromote_;
   static constexpr int kRows = kRows_, kTokens = kTokens_, kLines = kLines_;
-  static constexpr int kDepth = kLineBytes / static_cast<int>(sizeof(Element));  // of a line
+  static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // of a line
   static constexpr int kMultipliers = 2 * kRows, kThreads = kMultipliers + 32;
   static constexpr int kSums = kTokens / 2;  // of a thread
-  static constexpr int kWeightBytes = kRows * kLineBytes * kLines;
-  static constexpr int kTokenBytes = kTokens * kLineBytes * kLines;
+  static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
+  static constexpr int kTokenBytes = kTokens * kStageLineBytes * kLines;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
   // Sums that are left for the cluster, a row of them for each token: the padding puts the eight
   // rows and four tokens that a warp stores at a time into different banks.
@@ -72,6 +71,8 @@ struct SwappedTile {
   static constexpr int kSumBytes = kTokens * kSumPitch * 4;
   static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
 };
+
+namespace {
 
 struct SwappedWork {
   int rows, tokens;                   // of C: along the long side and along the other
@@ -124,18 +125,18 @@ __device__ void feed(const Share& share, const CUtensorMap& weights, const CUten
     if constexpr (Tile::kAcross) {
 #pragma unroll
       for (int group = 0; group < Tile::kRows / 64; ++group)
-        copy_box(ring.weights() + group * 64 * kLineBytes * Tile::kLines, weights, row + group * 64,
-                 k, ring.full(), policy);
+        copy_box(ring.weights() + group * 64 * kStageLineBytes * Tile::kLines, weights,
+                 row + group * 64, k, ring.full(), policy);
     } else {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
-        copy_box(ring.weights() + line * Tile::kRows * kLineBytes, weights, k + line * Tile::kDepth,
-                 row, ring.full());
+        copy_box(ring.weights() + line * Tile::kRows * kStageLineBytes, weights,
+                 k + line * Tile::kDepth, row, ring.full());
     }
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line)
-      copy_box(ring.tokens() + line * Tile::kTokens * kLineBytes, tokens, k + line * Tile::kDepth,
-               0, ring.full());
+      copy_box(ring.tokens() + line * Tile::kTokens * kStageLineBytes, tokens,
+               k + line * Tile::kDepth, 0, ring.full());
   }
 }
 
@@ -146,19 +147,20 @@ __device__ void enqueue_line(const Ring<Tile>& ring, int line,
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kProductDepth<Element>;
   const int group = static_cast<int>(threadIdx.x) / 128;
-  const std::uint64_t tokens = swizzled_rows(ring.tokens() + line * Tile::kTokens * kLineBytes);
+  const std::uint64_t tokens =
+      swizzled_rows(ring.tokens() + line * Tile::kTokens * kStageLineBytes);
 #pragma unroll
   for (int step = 0; step < Tile::kDepth / kStepDepth; ++step) {
     constexpr int kStepUnits = kStepDepth * static_cast<int>(sizeof(Element)) / 16;
     const int keep = !Tile::kPromote || step > 0;
     if constexpr (Tile::kAcross) {
       const int k = group * 64 * Tile::kLines + line * Tile::kDepth + step * kStepDepth;
-      multiply<Element, true, false>(sums, swizzled_across(ring.weights() + k * kLineBytes, 0),
+      multiply<Element, true, false>(sums, swizzled_across(ring.weights() + k * kStageLineBytes, 0),
                                      tokens + step * kStepUnits, keep);
     } else {
       const int row = line * Tile::kRows + group * 64;
       multiply<Element, false, false>(
-          sums, swizzled_rows(ring.weights() + row * kLineBytes) + step * kStepUnits,
+          sums, swizzled_rows(ring.weights() + row * kStageLineBytes) + step * kStepUnits,
           tokens + step * kStepUnits, keep);
     }
   }
@@ -538,7 +540,7 @@ Traffic traffic(const Problem& p, const Device& device) {
                tokens = depth * static_cast<double>(roles.tokens),
                c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double width = static_cast<double>(padded_tokens(roles.tokens));
-  const double slice = kLineBytes * kStageRows / plan.tile_rows *
+  const double slice = kStageLineBytes * kStageRows / plan.tile_rows *
                        (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double sums = 2.0 * 4 * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + laid,

@@ -49,6 +49,8 @@ OPCODES = {
     0x029: ("DADD", "aC"),
     0x02A: ("DSETP", "as"),
     0x02B: ("DFMA", "aBC"),
+    0x02D: ("PREEXIT", ""),
+    0x02E: ("ACQBULK", ""),
     0x02F: ("ELECT", ""),
     0x030: ("HADD2", "at"),
     0x031: ("HFMA2", "aBC"),

@@ -1,3 +1,4 @@
+// How a product with a short side is cut: what no size may break, and what was measured to be best.
 #include "kernels/tensor/swapped_plan.hpp"
 
 #include <gtest/gtest.h>

@@ -15,6 +15,7 @@
 // - The next launch may begin before this one has ended, where the ring leaves room for it on the
 //   SM (programmatic dependent launch): it sets up its barriers, and waits until all that this one
 //   stores is there.
+// - Weights that the L2 cannot hold are the first to leave it.
 //
 // Weights of 16 bits may lie along k or along their long side. All others, and the tokens, lie
 // along k, or are laid so first, in every launch; so are those whose rows do not begin at multiples

@@ -71,17 +71,6 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   };
 }
 
-std::optional<std::string> unsupported(const Problem& p, const Device& device) {
-  if (const auto why = cublas::unsupported(p, device)) return why;
-  // It refuses to run others, and has nobody to ask before.
-  const auto is_whole = [](std::int64_t size) { return size % 4 == 0; };
-  if (p.precision == Precision::s8 &&
-      !(is_whole(lda(p)) && is_whole(ldb(p)) && (p.layout != Layout::tt || is_whole(p.n))))
-    return "cuBLAS takes s8 where rows of A and B, and of C in layout tt, have a multiple of 4 "
-           "elements";
-  return std::nullopt;
-}
-
 Kernel variant(std::string_view math, std::vector<Precision> precisions,
                decltype(Kernel::prepare) prepare) {
   return {
@@ -91,14 +80,14 @@ Kernel variant(std::string_view math, std::vector<Precision> precisions,
       .source = "cuBLAS, cublasGemmEx with a 32 MiB workspace",
       .precisions = std::move(precisions),
       .layouts = {kLayouts.begin(), kLayouts.end()},
-      .unsupported = unsupported,
+      .unsupported = cublas::unsupported,
       .prepare = std::move(prepare),
   };
 }
 
 const Registration with_default(variant("default",
                                         {Precision::f32, Precision::tf32, Precision::bf16,
-                                         Precision::f16, Precision::f64, Precision::s8},
+                                         Precision::f16, Precision::f64},
                                         [](const Problem& p, const Device&, const Operands& o) {
                                           return prepare(p, o, cublas::mode_of(p.precision));
                                         }));

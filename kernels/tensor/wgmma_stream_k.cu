@@ -24,7 +24,7 @@ struct Choice {
   int group;  // rows of tiles
 };
 constexpr Choice kFast[] = {
-    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.395e-6, 0.5e-6, 5e-6}, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.395e-6, 0.5e-6, 8e-6}, 8},
     {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.59e-6, 0.5e-6, 9e-6}, 8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
      {0.255e-6, 0.5e-6, 9e-6},

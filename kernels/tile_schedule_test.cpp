@@ -366,5 +366,29 @@ TEST(TileCost, TwiceTheKCostsMore) {
   });
 }
 
+// 5 of 8 tiles would be cut; where that costs three times as much, each has a block of its own,
+// which costs no more than in a full wave.
+TEST(TileSchedule, CutsNothingWhereStreamingReadsFromTheDram) {
+  const Problem p{8 * 128, 256, 64 * 16, Precision::f32};
+  const TileCost cheap{.slice = 1e-6, .finish = 0.1e-6, .exchange = 0.1e-6};
+  TileCost dear = cheap;
+  dear.streamed_slice = 3e-6;
+  const TileSchedule cut = tile_schedule(p, 128, 256, 16, 6, cheap, 0);
+  const TileSchedule uncut = tile_schedule(p, 128, 256, 16, 6, dear, 0);
+  EXPECT_GT(cut.streaming, cut.streamed());
+  EXPECT_EQ(uncut.streaming, uncut.streamed());
+  EXPECT_DOUBLE_EQ(seconds(uncut, dear), seconds(uncut, cheap));
+  EXPECT_GT(seconds(cut, dear), seconds(uncut, dear));
+}
+
+TEST(TileSchedule, GivesUpAsManyWavesAsItMay) {
+  const Problem p{20 * 128, 256, 64 * 16, Precision::f32};
+  const TileCost cost{.slice = 1e-6, .finish = 0, .exchange = 0};
+  for (const int waves : {0, 1, 2}) {
+    const TileSchedule schedule = tile_schedule(p, 128, 256, 16, 6, cost, waves);
+    EXPECT_GE(schedule.whole, (3 - waves) * 6) << waves;
+  }
+}
+
 }  // namespace
 }  // namespace gemm

@@ -84,8 +84,8 @@ struct TileCost {
   double slice;     // one slice of a tile
   double finish;    // storing a tile, or what a block summed up of one, and beginning another
   double exchange;  // waiting for another block's sums of a tile and adding them
-  // Of a slice of a streamed tile, if that is more: streaming blocks are at different places of k,
-  // so that none finds in the cache what another has read.
+  // Of a slice of a tile that is cut, if that is more: its blocks are at different places of k, so
+  // that none finds in the cache what another has read.
   double streamed_slice = 0;
 };
 
@@ -100,8 +100,9 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
                     schedule.streamed() % schedule.streaming == 0;
   const double pieces = std::ceil(tiles) + (even ? 0 : 1);
   const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
-  return whole + share * std::max(cost.slice, cost.streamed_slice) + pieces * cost.finish +
-         others * cost.exchange;
+  const bool uncut = schedule.streaming == schedule.streamed();
+  const double slice = uncut ? cost.slice : std::max(cost.slice, cost.streamed_slice);
+  return whole + share * slice + pieces * cost.finish + others * cost.exchange;
 }
 
 // Whether 32 bits count the elements of a row or a column, the slices of all tiles, and twice the

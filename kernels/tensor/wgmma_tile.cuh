@@ -1,8 +1,8 @@
 // A tile of C on the tensor cores of compute capability 9.0. One warpgroup, the producer, has
 // slices of A and B copied into a ring of stages in shared memory; two or three others, the
 // consumers, have the tensor cores multiply what lies there, each its share of the tile's rows, or
-// tiles of its own, while their sums stay in registers. They meet at two barriers a stage: `full`, which the copied bytes end, and `empty`,
-// which the consumers end.
+// tiles of its own, while their sums stay in registers. They meet at two barriers a stage: `full`,
+// which the copied bytes end, and `empty`, which the consumers end.
 //
 // A slice is 128 bytes of k deep, in the 128-byte swizzle. Factors of 16 bits may lie along k or
 // across it (along m or n); the others have to lie along k (along_k.cuh).

@@ -65,6 +65,11 @@ __device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes,
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
+// Has a map fetched before the first copy asks for it.
+__device__ inline void prefetch_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // The box of a tensor map whose first element is (x, y); what lies outside the matrix becomes zero.
 __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y,
                                 std::uint32_t barrier) {

@@ -22,16 +22,16 @@ namespace {
 struct Choice {
   WgmmaShape shape;
   simt::TileCost cost;
-  int group;                // rows of tiles
-  bool of_16_bits = false;  // measured to be worth it for these alone
+  int group;      // rows of tiles
+  int bytes = 1;  // of an element, at least: it was not worth it for smaller ones
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.585e-6, 0.5e-6, 9e-6}, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.59e-6, 0.5e-6, 9e-6}, 8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
      {0.255e-6, 0.5e-6, 9e-6},
      16},
-    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8, true},
+    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
@@ -81,7 +81,7 @@ Plan plan_of(const Problem& p, const Device& device) {
   Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const WgmmaShape& shape = all[i].shape;
-    if (all[i].of_16_bits && traits_of(p.precision).input_bytes != 2) continue;
+    if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
     const simt::TileCost cost = streaming_cost(p, device, all[i]);
     const simt::TileSchedule schedule = simt::tile_schedule(
         p, shape.cluster_rows(), shape.cluster_columns(), slice_depth(p.precision),
@@ -99,7 +99,7 @@ Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
   Launch launch;
   const auto consider = [&]<std::size_t kChoice>() {
     constexpr Choice kOne = choices(kPromotes)[kChoice];
-    if constexpr (!kOne.of_16_bits || sizeof(Element) == 2)
+    if constexpr (sizeof(Element) >= kOne.bytes)
       if (kChoice == plan.choice)
         launch = launch_shape<kOne.shape, Element, Output>(p, o, {plan.schedule, kOne.group, true});
   };

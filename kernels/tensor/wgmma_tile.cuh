@@ -169,6 +169,7 @@ __device__ void produce(const WgmmaWork& work, const CUtensorMap& a_map, const C
   simt::TileWalk walk(work.schedule, blockIdx.x / Tile::kCluster);
   for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
     const WgmmaPlace tile = place_of<Tile>(piece.tile, work, rank);
+    wait_for_previous_launch();  // all that follows in the block waits for these copies
     for (int slice = piece.first; slice < piece.end; ++slice, ring.advance()) {
       const int k = slice * Tile::kBK;
       wait(ring.is_empty(), ring.parity ^ 1);
@@ -502,12 +503,15 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       init_barrier(ring.empty + stage * kBarrierBytes, 4 * Tile::kSharers * Tile::kCluster);
     }
     publish_barriers();
+  } else if (threadIdx.x == Tile::kConsumerThreads) {
+    prefetch_map(a_map);
+    prefetch_map(b_map);
+    if (work.by_copy) prefetch_map(c_map);
   }
   if constexpr (Tile::kCluster > 1)
     sync_cluster();
   else
     __syncthreads();
-  wait_for_previous_launch();
   if (threadIdx.x >= Tile::kConsumerThreads) {
     give_up_registers<Tile::kProducerRegisters>();
     if (threadIdx.x == Tile::kConsumerThreads) produce<Tile>(work, a_map, b_map, ring, rank);

@@ -27,7 +27,7 @@ class Suite {
   double elapsed_seconds() const;
   bool lost() const { return !lost_.empty(); }
 
-  // Fills the row: prepares the case, if it is not the one that was measured last, times it, beside
+  // Fills the row: in a child if a user's kernel has a part in it, else here. It prepares the case, if it is not the one that was measured last, times it, beside
   // its rival if there is one, and judges it. `samples` asks for exactly so many. Throws as
   // Measurement does; std::runtime_error, too, for a time that beats physics.
   void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
@@ -40,6 +40,8 @@ class Suite {
   nlohmann::ordered_json run_to_json() const;
 
  private:
+  bool needs_child(const Case& which) const;
+  void measure_in_child(const Case& which, std::optional<std::int64_t> samples, Row& row);
   double seconds_left() const;
   // A row that beats a measured compute roof shows that something else ran when that was measured.
   void doubt_ceilings(const Row& row);

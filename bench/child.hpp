@@ -9,8 +9,8 @@ namespace gemm::bench {
 struct ChildEnd {
   std::string answer;   // what it wrote to kAnswer, whole
   std::string printed;  // the last kilobytes of its stdout and stderr
-  std::string how;      // "it called exit(3)", "segmentation fault", "it did not end within 30 s"; empty if it
-                        // ended with 0
+  std::string how;      // "it called exit(3)", "segmentation fault", "it did not end within 30 s";
+                    // empty if it ended with 0
 };
 
 // The descriptor on which a child answers.

@@ -21,7 +21,9 @@ BENCHMARK_SPEAKERS = {
     "reporters.hpp",
 }
 # What a kernel may know: the CUDA toolkit and the BLAS it wraps.
-KERNEL_LIBRARIES = re.compile(r"cuda|nvrtc\.h|dlfcn\.h|cublas|cooperative_groups|mma\.h|cblas\.h|omp\.h|gtest/")
+KERNEL_LIBRARIES = re.compile(
+    r"cuda|nvrtc\.h|dlfcn\.h|cublas|cooperative_groups|mma\.h|cblas\.h|omp\.h|gtest/"
+)
 STANDARD = re.compile(r"[a-z_0-9]+$")
 
 

@@ -1,7 +1,6 @@
 // gemm_bench: registers every case with Google Benchmark, runs those that the filter selects, and
 // writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
-
 #include <unistd.h>
 
 #include <algorithm>

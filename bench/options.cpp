@@ -108,8 +108,7 @@ Define define(const std::string& value) {
   const auto colon = std::min(value.find(':'), value.size());
   const Define found{value.substr(0, colon),
                      items_of(colon < value.size() ? value.substr(colon + 1) : "")};
-  if (!is_plain(found.name) || found.values.empty() ||
-      !std::ranges::all_of(found.values, is_plain))
+  if (!is_plain(found.name) || found.values.empty() || !std::ranges::all_of(found.values, is_plain))
     refuse("NAME:VALUE,VALUE,... of letters, digits, dots, dashes and underlines", value);
   return found;
 }
@@ -203,8 +202,7 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.kernel_limit_seconds = positive(v); }},
       {"watch", "", "run again whenever one of their files is saved, until Ctrl-C",
        [](Options& o, const std::string&) { o.rerun = true; }},
-      {"child", "CASE", "",
-       [](Options& o, const std::string& v) { o.child_case = v; }},
+      {"child", "CASE", "", [](Options& o, const std::string& v) { o.child_case = v; }},
       {"child_samples", "N", "",
        [](Options& o, const std::string& v) {
          o.child_samples = static_cast<std::int64_t>(whole(v));

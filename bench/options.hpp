@@ -28,7 +28,7 @@ struct Define {
 };
 
 struct Options {
-  std::string device = "auto";  // auto, cpu, or the index of a GPU
+  std::string device = "auto";        // auto, cpu, or the index of a GPU
   std::string shapes;                 // empty: the usual ones
   std::vector<Precision> precisions;  // empty: the usual ones of the device
   std::vector<Layout> layouts = {Layout::nn};
@@ -50,13 +50,13 @@ struct Options {
   bool help = false;
 
   // Kernels from files (bench/user_kernels.hpp).
-  std::vector<std::string> kernels;              // FILE or FILE:ENTRY
-  std::vector<Define> defines;                   // every combination is a row
-  double kernel_limit_seconds = 30;              // of a row of theirs
-  bool rerun = false;                            // whenever one of the files is saved
-  std::vector<std::string> arguments;            // as given, for a child
-  std::string child_case;                        // in a child: its one row,
-  std::optional<std::int64_t> child_samples;     // and how many samples it must have
+  std::vector<std::string> kernels;           // FILE or FILE:ENTRY
+  std::vector<Define> defines;                // every combination is a row
+  double kernel_limit_seconds = 30;           // of a row of theirs
+  bool rerun = false;                         // whenever one of the files is saved
+  std::vector<std::string> arguments;         // as given, for a child
+  std::string child_case;                     // in a child: its one row,
+  std::optional<std::int64_t> child_samples;  // and how many samples it must have
   bool is_child() const { return !child_case.empty(); }
 };
 

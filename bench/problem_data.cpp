@@ -33,8 +33,8 @@ T read_as(const unsigned char* from) {
 
 double half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double size = exponent == 31 ? (fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
-                                                      : std::numeric_limits<double>::infinity())
+  const double size = exponent == 31  ? (fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                       : std::numeric_limits<double>::infinity())
                       : exponent == 0 ? std::ldexp(fraction, -24)
                                       : std::ldexp(1024 + fraction, exponent - 25);
   return (bits & 0x8000) != 0 ? -size : size;

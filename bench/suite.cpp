@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
-#include <ranges>
 #include <iostream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "bench/child.hpp"
 
@@ -206,15 +206,14 @@ void Suite::measure_in_child(const Case& which, std::optional<std::int64_t> samp
   const ChildEnd end = run_child(command, std::min(options_.kernel_limit_seconds, seconds_left()));
 
   if (!end.printed.empty())
-    std::cerr << which.name() << " printed:
-"
+    std::cerr << which.name() << " printed:\n"
               << end.printed << (end.printed.ends_with('\n') ? "" : "\n");
   try {
     const auto answer = nlohmann::ordered_json::parse(end.answer);
     row = row_from(answer.at("row"), which);
     kernel_seconds_ += answer.at("kernel_seconds").get<double>();
   } catch (const nlohmann::json::exception&) {
-    throw std::runtime_error(end.how.empty() ? "it ended the process with exit(0)" : end.how);
+    throw std::runtime_error(end.how.empty() ? "it called exit(0)" : end.how);
   }
   if (!row.skipped.empty()) throw Skipped(row.skipped);
   if (!row.failed.empty()) throw std::runtime_error(row.failed);

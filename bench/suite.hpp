@@ -27,9 +27,10 @@ class Suite {
   double elapsed_seconds() const;
   bool lost() const { return !lost_.empty(); }
 
-  // Fills the row: in a child if a user's kernel has a part in it, else here. It prepares the case, if it is not the one that was measured last, times it, beside
-  // its rival if there is one, and judges it. `samples` asks for exactly so many. Throws as
-  // Measurement does; std::runtime_error, too, for a time that beats physics.
+  // Fills the row: in a child if a user's kernel has a part in it, else here. It prepares the case,
+  // if it is not the one that was measured last, times it, beside its rival if there is one, and
+  // judges it. `samples` asks for exactly so many. Throws as Measurement does; std::runtime_error,
+  // too, for a time that beats physics.
   void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);

@@ -13,8 +13,8 @@ namespace gemm::bench {
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu);
 
-// Runs the program anew, without --gemm_watch, at once and whenever one of the files is saved; until
-// Ctrl-C, when it throws Interrupted.
+// Runs the program anew, without --gemm_watch, at once and whenever one of the files is saved;
+// until Ctrl-C, when it throws Interrupted.
 [[noreturn]] void rerun_on_save(const Options& options);
 
 }  // namespace gemm::bench

@@ -43,9 +43,9 @@ class Wrong {
       std::int64_t rows, columns;
       const char* text;
     };
-    for (const Shift s : {Shift{1, 0, "the row below"}, Shift{-1, 0, "the row above"},
-                          Shift{0, 1, "the column to the right"},
-                          Shift{0, -1, "the column to the left"}})
+    for (const Shift s :
+         {Shift{1, 0, "the row below"}, Shift{-1, 0, "the row above"},
+          Shift{0, 1, "the column to the right"}, Shift{0, -1, "the column to the left"}})
       if (nearly_all([&](auto p) { return is(p.i, p.j, p.i + s.rows, p.j + s.columns); }))
         return std::string("are off by one: they hold what belongs to ") + s.text;
     if (const auto factor = common_factor()) return "are " + *factor + " times what they should be";
@@ -57,11 +57,13 @@ class Wrong {
     if (nearly_full(0, 0, m_, n_)) return "everywhere";
     for (const auto& find : {&Wrong::edges, &Wrong::rectangle, &Wrong::tiles})
       if (const auto found = (this->*find)()) return *found;
-    const std::int64_t rows = full_lines(m_, [&](std::int64_t i) { return box(i, 0, 1, n_); }, n_);
-    if (rows > 0) return "in " + std::to_string(rows) + " whole rows, the first " +
-                         std::to_string(places_[0].i);
-    const std::int64_t columns =
-        full_lines(n_, [&](std::int64_t j) { return box(0, j, m_, 1); }, m_);
+    const std::int64_t rows = full_lines(
+        m_, [&](std::int64_t i) { return box(i, 0, 1, n_); }, n_);
+    if (rows > 0)
+      return "in " + std::to_string(rows) + " whole rows, the first " +
+             std::to_string(places_[0].i);
+    const std::int64_t columns = full_lines(
+        n_, [&](std::int64_t j) { return box(0, j, m_, 1); }, m_);
     if (columns > 0) return "in " + std::to_string(columns) + " whole columns";
     return "scattered";
   }
@@ -106,11 +108,9 @@ class Wrong {
 
   // A factor is told where it holds for each, and by the largest of them.
   std::optional<std::string> common_factor() const {
-    const Place largest = *std::ranges::max_element(places_, {}, [&](Place p) {
-      return std::fabs(matrix_.expected[at(p.i, p.j)]);
-    });
-    const double factor =
-        c(largest.i, largest.j) / matrix_.expected[at(largest.i, largest.j)];
+    const Place largest = *std::ranges::max_element(
+        places_, {}, [&](Place p) { return std::fabs(matrix_.expected[at(p.i, p.j)]); });
+    const double factor = c(largest.i, largest.j) / matrix_.expected[at(largest.i, largest.j)];
     if (!std::isfinite(factor) || places_.size() < 4) return std::nullopt;
     const bool holds = all([&](Place p) {
       return std::fabs(c(p.i, p.j) - factor * matrix_.expected[at(p.i, p.j)]) <=
@@ -127,8 +127,7 @@ class Wrong {
     std::int64_t best = 0, best_area = 0;
     for (std::int64_t tile = 256; tile >= 2; tile /= 2) {
       const std::int64_t rows = m_ - m_ % tile, columns = n_ - n_ % tile;
-      if (rows * columns > best_area && rows * columns < m_ * n_ &&
-          box(0, 0, rows, columns) == 0) {
+      if (rows * columns > best_area && rows * columns < m_ * n_ && box(0, 0, rows, columns) == 0) {
         best = tile;
         best_area = rows * columns;
       }
@@ -137,7 +136,8 @@ class Wrong {
     const std::int64_t rows = m_ - m_ % best, columns = n_ - n_ % best;
     std::string where;
     if (box(rows, 0, m_ - rows, n_) > 0) where = "rows from " + std::to_string(rows);
-    if (box(0, columns, m_, n_ - columns) > 0 && columns < n_ && box(0, columns, rows, n_ - columns) > 0)
+    if (box(0, columns, m_, n_ - columns) > 0 && columns < n_ &&
+        box(0, columns, rows, n_ - columns) > 0)
       where += (where.empty() ? "" : ", ") + std::string("columns from ") + std::to_string(columns);
     return "only at the edges, behind the last whole tile of " + std::to_string(best) + " (" +
            where + ")";
@@ -153,9 +153,9 @@ class Wrong {
     }
     if (!nearly_full(top, left, bottom - top + 1, right - left + 1)) return std::nullopt;
     const auto range = [](const char* what, std::int64_t first, std::int64_t last) {
-      return first == last ? what + std::string(" ") + std::to_string(first)
-                           : what + std::string("s ") + std::to_string(first) + " to " +
-                                 std::to_string(last);
+      return first == last
+                 ? what + std::string(" ") + std::to_string(first)
+                 : what + std::string("s ") + std::to_string(first) + " to " + std::to_string(last);
     };
     if (left == 0 && right == n_ - 1) return "in all of " + range("row", top, bottom);
     if (top == 0 && bottom == m_ - 1) return "in all of " + range("column", left, right);

@@ -30,9 +30,9 @@ Compared matrix(std::int64_t m, std::int64_t n, const Value& value) {
 }
 
 // `value` where `where` holds, and what is right elsewhere.
-Compared spoilt(std::int64_t m, std::int64_t n,
-                const std::function<bool(std::int64_t, std::int64_t)>& where,
-                const Value& value = [](auto i, auto j) { return right(i, j) + 1 + i; }) {
+Compared spoilt(
+    std::int64_t m, std::int64_t n, const std::function<bool(std::int64_t, std::int64_t)>& where,
+    const Value& value = [](auto i, auto j) { return right(i, j) + 1 + i; }) {
   return matrix(m, n, [&](auto i, auto j) { return where(i, j) ? value(i, j) : right(i, j); });
 }
 
@@ -45,7 +45,8 @@ bool everywhere(std::int64_t, std::int64_t) { return true; }
 TEST(WrongPattern, SaysNothingOfWhatIsRight) { expect(matrix(20, 30, right), ""); }
 
 TEST(WrongPattern, KnowsWhatWasNeverWritten) {
-  Compared which = spoilt(64, 64, [](auto i, auto) { return i >= 32; }, [](auto, auto) { return kNaN; });
+  Compared which = spoilt(
+      64, 64, [](auto i, auto) { return i >= 32; }, [](auto, auto) { return kNaN; });
   expect(which, "are NaN, in all of rows 32 to 63");
   for (std::size_t i = 32 * 64; i < 64 * 64; ++i) which.unwritten[i] = true;
   expect(which, "were never written, in all of rows 32 to 63");
@@ -93,7 +94,8 @@ TEST(WrongPattern, KnowsWholeTiles) {
 TEST(WrongPattern, KnowsRowsColumnsAndSingleElements) {
   expect(spoilt(64, 64, [](auto i, auto) { return i == 63; }), "lie in all of row 63");
   expect(spoilt(64, 64, [](auto, auto j) { return j == 5; }), "lie in all of column 5");
-  expect(spoilt(64, 64, [](auto i, auto) { return i % 4 == 3; }), "lie in 16 whole rows, the first 3");
+  expect(spoilt(64, 64, [](auto i, auto) { return i % 4 == 3; }),
+         "lie in 16 whole rows, the first 3");
   expect(spoilt(64, 64, [](auto, auto j) { return j % 4 == 3; }), "lie in 16 whole columns");
   expect(spoilt(64, 64, [](auto i, auto j) { return i == 7 && j == 9; }), "");
   expect(spoilt(64, 64, [](auto i, auto j) { return (i * 37 + j * 11) % 13 == 0; }),
@@ -101,7 +103,9 @@ TEST(WrongPattern, KnowsRowsColumnsAndSingleElements) {
 }
 
 TEST(WrongPattern, AnElementThatIsRightByChanceHidesNothing) {
-  const auto value = [](auto i, auto j) { return i == 3 && j == 3 ? right(3, 3) : right(i, j) + 1 + j; };
+  const auto value = [](auto i, auto j) {
+    return i == 3 && j == 3 ? right(3, 3) : right(i, j) + 1 + j;
+  };
   expect(spoilt(64, 64, everywhere, value), "lie everywhere");
 }
 

@@ -19,7 +19,8 @@ Entry open(const UserKernel& user) {
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
   if (abi == nullptr)
-    throw std::runtime_error(file + " has no gemm_kernel_abi: include gemm_kernel.h and build anew");
+    throw std::runtime_error(file +
+                             " has no gemm_kernel_abi: include gemm_kernel.h and build anew");
   if (const int theirs = abi(); theirs != gemm_kernel_abi())
     throw std::runtime_error(file + " was built with version " + std::to_string(theirs) +
                              " of gemm_kernel.h, this program has " +

@@ -157,9 +157,9 @@ class Module {
  private:
   CUfunction function(const std::string& name) const {
     CUfunction found = nullptr;
-    check(driver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&found, module_,
-                                                                       name.c_str()),
-          name + " is not in the compiled file");
+    check(
+        driver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&found, module_, name.c_str()),
+        name + " is not in the compiled file");
     return found;
   }
 
@@ -192,16 +192,11 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
                            "(gemm::Call p, gemm::Configuration* out) { *out = " + entry +
                            "(p); }\n";
   std::vector<std::string> options = {
-      "-std=c++20",
-      "-default-device",
-      "-lineinfo",
+      "-std=c++20", "-default-device", "-lineinfo",
       // From 9.0 on the instructions of one architecture alone, wgmma among them, too.
       "-arch=sm_" + std::to_string(compute_capability) + (compute_capability >= 90 ? "a" : ""),
-      "-DGEMM_INPUT=" + input.type,
-      "-DGEMM_OUTPUT=" + output.type,
-      "-I" + user.file.parent_path().string(),
-      "-I" GEMM_KERNEL_FOLDER,
-      "-I" GEMM_CUDA_INCLUDE,
+      "-DGEMM_INPUT=" + input.type, "-DGEMM_OUTPUT=" + output.type,
+      "-I" + user.file.parent_path().string(), "-I" GEMM_KERNEL_FOLDER, "-I" GEMM_CUDA_INCLUDE,
       "-I" GEMM_CUDA_INCLUDE "/cccl"};
   for (const std::string& header : {input.header, output.header})
     if (!header.empty()) options.push_back("-include=" + header);
@@ -249,9 +244,8 @@ Prepare load_source(const UserKernel& user) {
                                                     .a_transposed = transposes_a(p.layout),
                                                     .b_transposed = transposes_b(p.layout)});
     module->allow_shared(configuration.shared_bytes);
-    return [module, configuration](Stream stream) mutable {
-      module->launch(configuration, stream);
-    };
+    return
+        [module, configuration](Stream stream) mutable { module->launch(configuration, stream); };
   };
 }
 

@@ -20,7 +20,7 @@ BENCHMARK_SPEAKERS = {
     "fixture.hpp",
     "reporters.hpp",
 }
-# What a kernel may know: the CUDA toolkit and the BLAS it wraps.
+# What a kernel may know: the CUDA toolkit, the BLAS it wraps, and how a library is loaded.
 KERNEL_LIBRARIES = re.compile(
     r"cuda|nvrtc\.h|dlfcn\.h|cublas|cooperative_groups|mma\.h|cblas\.h|omp\.h|gtest/"
 )

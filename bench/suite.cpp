@@ -185,17 +185,23 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   row.versus->library = is_baseline();
 }
 
+std::vector<Case> Suite::named_rivals(const Case& which) const {
+  if (!options_.versus || which.transfer) return {};
+  return rivals_of(which, parse_versus(*options_.versus), options_.variants);
+}
+
 bool Suite::needs_child(const Case& which) const {
   if (options_.is_child()) return false;
-  if (which.kernel->is_users()) return true;
-  if (!options_.versus || which.transfer) return false;
-  const auto rivals = rivals_of(which, parse_versus(*options_.versus), options_.variants);
-  return std::ranges::any_of(rivals, [](const Case& one) { return one.kernel->is_users(); });
+  const auto is_users = [](const Case& one) { return one.kernel->is_users(); };
+  return is_users(which) || std::ranges::any_of(named_rivals(which), is_users);
 }
 
 // The same program with the same options, which answers with one row.
 void Suite::measure_in_child(const Case& which, std::optional<std::int64_t> samples, Row& row) {
-  measure_baseline(which);
+  if (std::ranges::none_of(named_rivals(which), [&](const Case& rival) {
+        return rival.kernel->is_library() && rival.problem == which.problem;
+      }))
+    measure_baseline(which);
   active_.reset();  // their memory may be needed
   rival_.reset();
   std::vector<std::string> command{"/proc/self/exe"};
@@ -289,8 +295,7 @@ void Suite::measure_baseline(const Case& which) {
 
 // Whom --gemm_versus names: of several, variants or kernels, the fastest in a trial.
 std::optional<Case> Suite::rival_of(const Case& which) {
-  if (!options_.versus || which.transfer) return std::nullopt;
-  std::vector<Case> rivals = rivals_of(which, parse_versus(*options_.versus), options_.variants);
+  std::vector<Case> rivals = named_rivals(which);
   const auto is_among = [](const std::vector<Case>& cases, const Case& one) {
     return std::ranges::find(cases, one) != cases.end();
   };

@@ -51,6 +51,7 @@ class Suite {
   std::optional<Baseline> fastest(const std::vector<Case>& cases);
   // Makes sure that there is a library figure to compare a row with.
   void measure_baseline(const Case& which);
+  std::vector<Case> named_rivals(const Case& which) const;  // by --gemm_versus
   std::optional<Case> rival_of(const Case& which);
   // In short trials; what does not run is unfit.
   std::optional<Case> fastest_rival(const std::vector<Case>& rivals);

@@ -107,8 +107,10 @@ def library(folder: Path, name: str, bad: str = "", source: str = SOURCE) -> Pat
     text.write_text(source.replace("BAD", bad))
     made = folder / f"{name}.so"
     subprocess.run(
-        [str(COMPILER), "-std=c++20", "-O1", "-w", "-shared", "-fPIC"]
-        + ["-I", ROOT / "kernels" / "user", text, "-o", made],
+        [
+            *(str(COMPILER), "-std=c++20", "-O1", "-w", "-shared", "-fPIC"),
+            *("-I", ROOT / "kernels" / "user", text, "-o", made),
+        ],
         check=True,
     )
     return made
@@ -269,7 +271,7 @@ def test_watch_runs_again_when_the_file_is_saved(tmp_path: Path) -> None:
         first = next(line for line in process.stdout if line.startswith("watched"))
         assert "are 2 times" in first
         time.sleep(0.3)
-        os.replace(library(tmp_path, "saved"), made)
+        library(tmp_path, "saved").replace(made)
         second = next(line for line in process.stdout if line.startswith("watched"))
         assert "FAILED" not in second
         process.send_signal(signal.SIGINT)

@@ -196,8 +196,8 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
       // From 9.0 on the instructions of one architecture alone, wgmma among them, too.
       "-arch=sm_" + std::to_string(compute_capability) + (compute_capability >= 90 ? "a" : ""),
       "-DGEMM_INPUT=" + input.type, "-DGEMM_OUTPUT=" + output.type,
-      "-I" + user.file.parent_path().string(), "-I" GEMM_KERNEL_FOLDER, "-I" GEMM_CUDA_INCLUDE,
-      "-I" GEMM_CUDA_INCLUDE "/cccl"};
+      "-I" + std::filesystem::absolute(user.file).parent_path().string(), "-I" GEMM_KERNEL_FOLDER,
+      "-I" GEMM_CUDA_INCLUDE, "-I" GEMM_CUDA_INCLUDE "/cccl"};
   for (const std::string& header : {input.header, output.header})
     if (!header.empty()) options.push_back("-include=" + header);
   options.emplace_back("-include=gemm_kernel.h");  // before the last line, whoever forgets it

@@ -61,7 +61,7 @@ def launched(old: str, new: str) -> str:
 
 HOSTILE = {
     "does_not_compile": (inside("x;"), 'does_not_compile.cu(9): error: identifier "x"'),
-    "has_no_entry": (inside("").replace("launch(gemm::Call", "f(gemm::Call"), "undefined"),
+    "has_no_entry": (inside("").replace("launch(gemm::Call", "f(gemm::Call"), 'has no "launch"'),
     "includes_nothing": ('#include "missing.h"\n' + inside(""), "missing.h"),
     "hangs": (inside("for (volatile int x = 1; x;) {}"), "did not end within 15 s"),
     "hangs_in_launch": (

@@ -36,14 +36,15 @@ struct Dim {
   unsigned x = 1, y = 1, z = 1;
 };
 
-constexpr unsigned kMostArguments = 32, kMostArgumentBytes = 1024;
+constexpr unsigned kMostArguments = 32, kMostArgumentBytes = 512;
 
 // A launch as the host reads it.
 struct Configuration {
   Dim grid, block;
   unsigned shared_bytes = 0, arguments = 0;
-  unsigned offsets[kMostArguments] = {};
-  alignas(16) unsigned char bytes[kMostArgumentBytes] = {};
+  // Not set to zero, which would be half of the time that a small file takes to compile.
+  unsigned offsets[kMostArguments];
+  alignas(16) unsigned char bytes[kMostArgumentBytes];
 };
 
 #ifdef __CUDACC_RTC__
@@ -65,14 +66,21 @@ struct LaunchOf : Configuration {
   }
 };
 
+template <typename From, typename To>
+concept Becomes = requires(From from) {
+  static_cast<To>(from);
+};
+
 // Each argument as the kernel's parameter has it.
 template <auto Kernel, typename... Parameters, typename... Arguments>
 LaunchOf<Kernel> launch_as(void (*)(Parameters...), Dim grid, Dim block, Arguments... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                 "the kernel has another number of parameters");
   static_assert(sizeof...(Parameters) <= kMostArguments, "a kernel may have 32 parameters here");
-  static_assert((sizeof(Parameters) + ... + 16 * sizeof...(Parameters)) <= kMostArgumentBytes,
-                "the parameters of a kernel may take 1024 bytes here");
+  static_assert((sizeof(Parameters) + ... + (8 * sizeof...(Parameters))) <= kMostArgumentBytes,
+                "the parameters of a kernel may take 512 bytes here");
+  static_assert((Becomes<Arguments, Parameters> && ...),
+                "an argument is not of its parameter's type: is the kernel of this precision?");
   LaunchOf<Kernel> launch;
   launch.grid = grid;
   launch.block = block;

@@ -15,8 +15,13 @@ using Entry = decltype(&gemm_kernel);
 // Closed never: a library may leave threads and handlers behind.
 Entry open(const UserKernel& user) {
   const std::string file = user.file.filename().string();
-  void* library = dlopen(std::filesystem::absolute(user.file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(dlerror());
+  const std::string path = std::filesystem::absolute(user.file);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::string why = dlerror();  // with the whole path
+    if (why.starts_with(path)) why.replace(0, path.size(), file);
+    throw std::runtime_error(why);
+  }
   const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
   if (abi == nullptr)
     throw std::runtime_error(file +

@@ -81,7 +81,7 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The first line of the log that is an error, and how many more there are.
+// The first line of the log that is an error, without its folder, and how many more there are.
 std::string first_error(const std::string& log) {
   std::string first;
   int errors = 0;
@@ -89,10 +89,11 @@ std::string first_error(const std::string& log) {
   for (std::size_t start = 0; start < log.size(); start = end + 1) {
     end = std::min(log.find('\n', start), log.size());
     const std::string line = log.substr(start, end - start);
-    const bool is_error =
-        line.find(": error") != std::string::npos || line.find("fatal error") != std::string::npos;
+    const bool is_error = line.find("error: ") != std::string::npos;
     if (is_error && errors++ == 0) first = line;
   }
+  if (const auto folder = first.rfind('/', first.find('(')); folder != std::string::npos)
+    first.erase(0, folder + 1);
   if (first.empty()) return "it does not compile: " + log.substr(0, log.find('\n'));
   return errors == 1 ? first : first + " (and " + std::to_string(errors - 1) + " more)";
 }
@@ -185,7 +186,7 @@ class Module {
 CompiledSource compile_source(const UserKernel& user, Precision precision, int compute_capability) {
   const PrecisionTraits& traits = traits_of(precision);
   const Element input = element(traits.input), output = element(traits.output);
-  const std::string entry = user.entry.empty() ? "launch" : user.entry;
+  const std::string entry = "::" + (user.entry.empty() ? "launch" : user.entry);
   const std::string file = user.file.filename().string();
   const std::string text = read(user.file) + "\n#line 1 \"gemm_bench, behind " + file +
                            "\"\nextern \"C\" __global__ void " + kDescribe +

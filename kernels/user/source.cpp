@@ -130,7 +130,7 @@ class Module {
 
   // What the file's own function says.
   Configuration describe(Call call) const {
-    Configuration configuration;
+    Configuration configuration{};
     void* there = nullptr;
     check(cudaMalloc(&there, sizeof configuration), "no memory for the description of a launch");
     const std::unique_ptr<void, cudaError_t (*)(void*)> owned(there, cudaFree);

@@ -67,8 +67,8 @@ examples:
 
 exit codes:
   0  done
-  1  readme or kernels --check: the file is not what the record gives; compare or gate: a regression;
-     explain: without counters
+  1  readme or kernels --check: the file is not what the record gives; compare or gate: a
+     regression; explain: there are no counters
   2  compare or gate --strict: ambiguous cases, and no regression
   3  bad input or usage: one line on standard error says which file, and what to do
   4  a defect of gemm-report, with a traceback

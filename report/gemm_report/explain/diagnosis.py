@@ -235,9 +235,10 @@ def _busy(seen: Observations) -> list[Finding]:
 
 def _memory(seen: Observations, level: Level) -> Finding | None:
     used = seen.used(level)
-    if used is None or (used > 1 and level.is_modelled):
-        return None  # a cache answers for it: the model asks for more than can have moved
     kind = {"DRAM": Kind.DRAM, "L2": Kind.L2}.get(level.name, Kind.SHARED)
+    beyond = used is not None and used > 1 and level.is_modelled
+    if used is None or (beyond and kind is not Kind.L2):
+        return None  # the model asks for more than can have moved
     by = "by the model of the kernel" if level.is_modelled else "counted"
     evidence = [
         f"{quantity(level.bytes or 0, 'B')} of {level.name} a launch, {by}: "
@@ -258,6 +259,8 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
     if kind is Kind.DRAM and seen.l2_hits is not None:
         evidence.append(f"{percent(seen.l2_hits)} of the sectors are found in the L2")
     title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"
+    if beyond:
+        title = f"Loads ask for {percent(used)} of what the L2 can bring: the L1 answers for some"
     return Finding(kind, title, min(used, 1.0), False, tuple(evidence), level.is_modelled)
 
 
@@ -299,7 +302,7 @@ def _issue(seen: Observations) -> Finding | None:
             f"{percent(seen.ffma_share)} of the instructions are FFMA: the others take "
             f"{percent(1 - seen.ffma_share)} of the slots"
         )
-        if seen.ffma_share >= _PEAK and share >= _PEAK:
+        if min(seen.ffma_share, share) >= _PEAK and seen.unit_flop_per_second:
             return None  # the slots are full of what is wanted: the unit binds
     if seen.tensor_share is not None:
         evidence.append(f"{percent(seen.tensor_share)} of the instructions are of tensor cores")
@@ -463,8 +466,8 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
     whole = max(1.0, float(-(-seen.waves // 1)))
     waste = 1 - seen.waves / whole
     evidence = [
-        f"{seen.blocks} blocks fill the card's {seen.sm_count} multiprocessors {seen.waves:.2f} "
-        f"times: the last wave ends as the {whole:.0f}."
+        f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {seen.waves:.2f} waves, "
+        f"which take the time of {whole:.0f}"
     ]
     if seen.idle_share is not None:
         # Blocks of unlike lengths fill gaps that the number of waves promises.

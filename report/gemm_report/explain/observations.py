@@ -217,7 +217,8 @@ def _longest(
 
 def _code(row: Row, kernel: str | None) -> DeviceCode | None:
     named = [code for code in row.device_code if base_name(code.name) == kernel]
-    return next(iter(named or sorted(row.device_code, key=lambda c: -(c.blocks or 0))), None)
+    # Beside transposes and sums of pieces the kernel that multiplies has the most registers.
+    return max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
 
 
 def _kernel_seconds(

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from gemm_report.columns import columns
 from gemm_report.explain.diagnosis import Diagnosis, Finding, Step, stall_ranking
-from gemm_report.explain.observations import Observations
+from gemm_report.explain.observations import Level, Observations
 from gemm_report.quantity import megahertz, percent, quantity, significant, times
 
 _STALLS = 5
@@ -119,16 +119,11 @@ def _levels(seen: Observations) -> _Table:
             _bytes(level.counted_bytes),
             _or_dash(_intensity(seen, level.bytes), significant),
             _bytes(level.roof_bytes_per_second, "B/s"),
-            _or_dash(
-                _intensity(seen, level.bytes),
-                lambda value: _or_dash(
-                    level.roof_bytes_per_second, lambda roof: quantity(value * roof, "FLOP/s")
-                ),
-            ),
+            _or_dash(_at_most(seen, level), lambda rate: quantity(rate, "FLOP/s")),
             percent(seen.used(level)),
         )
         for level in seen.levels
-        if level.bytes is not None
+        if level.bytes
     ]
     if seen.unit_flop_per_second and seen.flop_per_second:
         roof = seen.unit_flop_per_second
@@ -192,6 +187,11 @@ def _work(seen: Observations) -> str | None:
 
 def _intensity(seen: Observations, moved: float | None) -> float | None:
     return seen.flop / moved if seen.flop and moved else None
+
+
+def _at_most(seen: Observations, level: Level) -> float | None:
+    intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
+    return intensity * roof if intensity and roof else None
 
 
 def _bytes(value: float | None, unit: str = "B") -> str:

@@ -84,7 +84,7 @@ def count(
 
 def read(text: str) -> list[Launch]:
     """The launches in what ncu printed, its own remarks and the program's lines before it."""
-    lines = [line for line in text.splitlines() if line.startswith('"')]
+    lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
         return []

@@ -1,4 +1,4 @@
-"""tools/explain names first what is wrong with each of faulty_kernels_test.cu: on a GPU, with ncu."""
+"""tools/explain names first what is wrong with each of faulty_kernels_test.cu: needs GPU, ncu."""
 
 import json
 import os
@@ -12,11 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FAULTY = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "bench" / "faulty"
 
-# By kernel: what is to be found, and at which size.
+# By kernel: what is to be found, and at which size, of which the blocks fill the card but for the
+# tail wave's.
 FAULTS = {
     "FaultyUncoalesced": ("uncoalesced", 1024),
     "FaultyBankConflicts": ("bank conflicts", 1024),
-    "FaultySpilling": ("spills", 1024),
+    "FaultySpilling": ("spills", 4096),
     "FaultyLowOccupancy": ("low occupancy", 1024),
     "FaultyTailWave": ("tail wave", 1024),
     "FaultyHostBound": ("host-bound", 1024),

@@ -108,9 +108,10 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
         case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
         command = [str(program), *question.options, *_UNTIMED, case]
         page = ncu.count(found, names, its, _LAUNCHES * len(its), command)
-        seen = ncu.read(page)
+        wanted = set(map(ncu.base_name, its))
+        seen = [each for each in ncu.read(page) if ncu.base_name(each.kernel) in wanted]
         if not seen:
-            raise InputError(f"ncu saw no launch of {', '.join(map(ncu.base_name, its))}")
+            raise InputError(f"ncu saw no launch of {', '.join(sorted(wanted))}")
         launches += seen
     without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
     return Counted(
@@ -125,7 +126,8 @@ def _case(kernel: str, question: Question, program: Path) -> str:
     said = _run([str(program), *question.options, "--benchmark_list_tests"])
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{question.precision}/"
-    labels = {name.partition(ending)[0].partition("/layout:")[0]: name for name in names}
+    named = [name for name in names if ending in name]
+    labels = {name.partition(ending)[0].partition("/layout:")[0]: name for name in named}
     found = [label for label in labels if label == kernel]
     found = found or [label for label in labels if label.partition("/")[0] == kernel]
     if not found:

@@ -360,8 +360,9 @@ def _fault(
 
 
 def _weight(seen: Observations, used: float | None, *waits: str) -> float:
-    """How much of the time depends on a path: as far as it is busy, or waited for."""
-    shares = [share for share in (used, seen.stall_share(*waits)) if share is not None]
+    """How much of the time depends on a path: as far as it binds, or is waited for."""
+    binds = used if used is None or used >= _BINDS else 0.0
+    shares = [share for share in (binds, seen.stall_share(*waits)) if share is not None]
     return min(1.0, max(shares, default=1.0))
 
 

@@ -1,6 +1,7 @@
 """Says what binds a kernel, with evidence, and what to do next."""
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -85,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
     question = collect.Question(
         options.kernel, options.shape, options.versus, options.precision, options.layout
     )
-    with collect.temporary() as folder:
-        path = options.record or Path(folder) / "record.json"
+    with contextlib.ExitStack() as held:
+        path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":

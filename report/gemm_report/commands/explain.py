@@ -91,7 +91,11 @@ def run(options: argparse.Namespace) -> int:
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":
-            raise InputError(f"{path}: was made on a CPU: only GPU kernels are explained")
+            raise InputError(
+                f"{path}: was made on a CPU: only GPU kernels are explained"
+                if options.record
+                else "gemm_bench found no GPU here: give the --record of a run that had one"
+            )
         names = [options.kernel, *([options.versus] if options.versus else [])]
         rows = [collect.row_of(record, name, question) for name in names]
         launches: tuple[Launch, ...] = ()

@@ -268,7 +268,7 @@ def _skipped(document: dict) -> None:
         (["WarpTile", "17", "--record", str(LADDER)], None, "f32 at 17: no row of WarpTile"),
         (["WarpTile", "4096"], lambda fake: (fake / "gemm_bench").unlink(), "no gemm_bench in"),
         (["WarpTile", "4096"], lambda f: _record(f, lambda d: d["benchmarks"].clear()), "no row"),
-        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "was made on a CPU"),
+        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "found no GPU here"),
         (["WarpTile", "4096"], lambda f: _record(f, _skipped), "is skipped: too large"),
     ],
 )

@@ -24,7 +24,8 @@ _ENOUGH_WARPS = 0.50
 _LEAST_GAP = 1e-6  # seconds between launches that are no noise
 _THROTTLED = 0.5
 _WHOLE_SECTORS = 4.0  # of a request for 32 neighbouring words
-_UNCOUNTED_SPILL = 0.25  # assumed of a spill whose cost nobody counted
+# Assumed of a spill whose cost nobody counted, where nothing binds and where something does.
+_UNCOUNTED_SPILL, _COVERED_SPILL = 0.25, _SEEN
 _NO_TENSOR_CORES = ("f32", "f64", "s32", "tf32x3")
 _LADDER = ("simt", "tensor")
 _GLOBAL_WAITS = ("long_scoreboard", "lg_throttle")
@@ -409,13 +410,14 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
     if seen.registers:
         evidence.append(f"{seen.registers} registers a thread")
     modelled = seen.local_share is None
+    relieved = (Kind.DRAM, Kind.L2, Kind.ISSUE)
     if seen.local_share is None:
-        waste = _UNCOUNTED_SPILL
+        binds = any(f.share >= _BINDS and f.kind not in relieved for f in busy)
+        waste = _COVERED_SPILL if binds else _UNCOUNTED_SPILL
         evidence.append("how often they are read only counters tell")
     else:
         evidence.append(f"{percent(seen.local_share)} of the requests to memory are for them")
         waste = seen.local_share * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
-    relieved = (Kind.DRAM, Kind.L2, Kind.ISSUE)
     title = "Registers spill into local memory"
     return _fault(Kind.SPILLS, title, waste, busy, relieved, evidence, modelled)
 

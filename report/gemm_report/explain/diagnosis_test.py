@@ -227,6 +227,8 @@ def test_without_counters_findings_say_that_they_are_modelled() -> None:
     findings = diagnose(less).findings
     assert [f.kind for f in findings if f.is_fault] == [Kind.TAIL, Kind.SPILLS]
     assert all(f.modelled for f in findings)
+    unit = replace(less, unit="FP32 FMA", unit_flop_per_second=12e12, waves=1.0)
+    assert [f.kind for f in diagnose(unit).findings] == [Kind.FMA, Kind.SPILLS]
 
 
 def test_launches_from_a_stream_are_the_host_s_where_its_time_is_most_of_it() -> None:

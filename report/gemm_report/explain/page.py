@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from gemm_report.columns import columns
-from gemm_report.explain.diagnosis import Diagnosis, Finding, Step, stall_ranking
+from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, Step, stall_ranking
 from gemm_report.explain.observations import Level, Observations
 from gemm_report.quantity import megahertz, percent, quantity, significant, times
 
@@ -99,6 +99,8 @@ def _headline(found: Explanation) -> str:
 
 def _label(finding: Finding) -> str:
     what = f"could save {percent(finding.share)}" if finding.is_fault else ""
+    if finding.kind is Kind.SPILLS and finding.modelled:
+        what = "at an unknown cost"
     return "".join(f" ({each})" for each in (what, "modelled" if finding.modelled else "") if each)
 
 

@@ -95,9 +95,7 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
     Kind.BANK_CONFLICTS: (
         Step("pad the rows of the tile by one word", "TiledPadded"),
         Step("turn the tile as it is stored, so that reads run along rows", "TiledConflictFree"),
-        Step(
-            "lay a warp's lanes over a rectangle, so that one load touches 128 bytes", "WarpTile"
-        ),
+        Step("lay a warp's lanes over a rectangle, so that one load touches 128 bytes", "WarpTile"),
         Step("swizzle tiles of shared memory as ldmatrix reads them", "MmaSync"),
         Step("let the TMA write tiles in the swizzle that wgmma reads", "Wgmma"),
     ),
@@ -112,8 +110,10 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
     ),
     Kind.OCCUPANCY: (
         Step("use smaller tiles in shared memory, so that more blocks fit", "Tiled"),
-        Step("have more loads under way in each thread, if no more warps fit", "OuterProduct"
-             "Unrolled"),
+        Step(
+            "have more loads under way in each thread, if no more warps fit",
+            "OuterProductUnrolled",
+        ),
         Step("let copies run ahead of the warps, which then need not be many", "AsyncCopy"),
         Step("give copying a warp of its own and a ring of stages", "WarpSpecialized"),
         Step("give copying a warp of its own and a ring of stages", "WgmmaSpecialized"),
@@ -121,8 +121,9 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
     Kind.TAIL: (
         Step("split the last tiles along k, so that all multiprocessors end together", "StreamK"),
         Step("split along k where there are few tiles", "SplitK"),
-        Step("split the last tiles along k, so that all multiprocessors end together",
-             "WgmmaStreamK"),
+        Step(
+            "split the last tiles along k, so that all multiprocessors end together", "WgmmaStreamK"
+        ),
     ),
     Kind.HOST: (
         Step("do all in one launch, partial sums included", "StreamK"),
@@ -133,35 +134,41 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
         Step("spend fewer instructions on copies: the TMA needs one thread", "WarpSpecialized"),
         Step("spend fewer joules a product: tensor cores", "3xTF32"),
         Step("read operands once for several multiprocessors", "WgmmaMulticast"),
-        Step("compare at the same clock: --gemm_state=burst shows the kernel without the cap",
-             None),
+        Step(
+            "compare at the same clock: --gemm_state=burst shows the kernel without the cap", None
+        ),
     ),
     Kind.DRAM: (
         Step("keep a tile in shared memory and use it for the whole block", "Tiled"),
         Step("order tiles in compact groups, so that a wave shares more in the L2", "Rasterized"),
-        Step("order tiles in compact groups, so that a wave shares more in the L2",
-             "MmaSyncRasterized"),
+        Step(
+            "order tiles in compact groups, so that a wave shares more in the L2",
+            "MmaSyncRasterized",
+        ),
         Step("take elements of fewer bytes: nothing else is left at this roof", None),
     ),
     Kind.L2: (
         Step("stage tiles in shared memory: each element brought serves a row of threads", "Tiled"),
         Step("compute several results a thread, so that larger tiles pay", "BlockTile1D"),
-        Step("take larger tiles: a square one of edge b does b/4 FLOP a byte in FP32",
-             "Rasterized"),
+        Step(
+            "take larger tiles: a square one of edge b does b/4 FLOP a byte in FP32", "Rasterized"
+        ),
         Step("share tiles among the blocks of a cluster", "WgmmaMulticast"),
         Step("take larger tiles for each block (tools/tune)", None),
     ),
     Kind.SHARED: (
         Step("keep factors in registers: several results a thread", "BlockTile1D"),
-        Step("a rectangle of results a thread: TM + TN factors make TM * TN products",
-             "BlockTile2D"),
+        Step(
+            "a rectangle of results a thread: TM + TN factors make TM * TN products", "BlockTile2D"
+        ),
         Step("a rectangle for each warp, loads of 16 bytes a lane", "WarpTile"),
         Step("let tensor cores read shared memory themselves", "Wgmma"),
         Step("take a larger tile for each instruction of wgmma", "WgmmaBigTile"),
     ),
     Kind.ISSUE: (
-        Step("make more products of what is loaded: a rectangle of results a thread",
-             "BlockTile2D"),
+        Step(
+            "make more products of what is loaded: a rectangle of results a thread", "BlockTile2D"
+        ),
         Step("load 16 bytes at once, so that fewer instructions load", "Vectorized"),
         Step("copy with cp.async, without registers and their stores", "AsyncCopy"),
         Step("leave copies to the TMA, and every slot to the multiply-adds", "WarpSpecialized"),
@@ -175,30 +182,33 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
         Step("nothing is left on this unit but the tail and the clock", None),
     ),
     Kind.TENSOR: (
-        Step("multiply with wgmma, which alone reaches the rate of Hopper's tensor cores",
-             "Wgmma"),
+        Step("multiply with wgmma, which alone reaches the rate of Hopper's tensor cores", "Wgmma"),
         Step("keep the unit fed over tile borders: persistent blocks", "WgmmaPersistent"),
         Step("take a precision of half the bytes: FP8 has twice the rate", None),
         Step("nothing is left on this unit but the tail and the clock", None),
     ),
     Kind.LATENCY: (
         Step("have several loads under way: unroll along k", "OuterProductUnrolled"),
-        Step("load the factors of the next step while this one is multiplied",
-             "RegisterDoubleBuffer"),
-        Step("fetch the next slice during the multiplication, one barrier a step",
-             "SharedDoubleBuffer"),
+        Step(
+            "load the factors of the next step while this one is multiplied", "RegisterDoubleBuffer"
+        ),
+        Step(
+            "fetch the next slice during the multiplication, one barrier a step",
+            "SharedDoubleBuffer",
+        ),
         Step("let cp.async fill a ring of stages", "AsyncCopy"),
         Step("let a producer warp wait, and no other", "WarpSpecialized"),
         Step("let cp.async fill a ring of stages", "MmaSyncMultistage"),
         Step("let a producer warp wait, and no other", "WgmmaSpecialized"),
-        Step("let two warpgroups take turns: one multiplies while the other stores",
-             "WgmmaPingPong"),
+        Step(
+            "let two warpgroups take turns: one multiplies while the other stores", "WgmmaPingPong"
+        ),
         Step("read what the warps wait for in the loop's code: tools/sass", None),
     ),
     Kind.UNKNOWN: (
         Step("run it where ncu may count, or give it a model of its bytes (.traffic)", None),
     ),
-}  # fmt: skip
+}
 
 
 def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
@@ -495,14 +505,14 @@ def _occupancy(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None  # few warps are enough for it
     evidence = [f"{percent(occupancy)} of the warps that a multiprocessor has room for fit"]
     if seen.occupancy_limits:
-        each = [
-            f"{seen.registers} registers a thread" if limit == "registers" else
-            f"{seen.shared_bytes} bytes of shared memory a block" if limit == "shared memory" else
-            f"{seen.threads} threads a block" if limit == "warps" else
-            "the number of blocks"
-            for limit in seen.occupancy_limits
-        ]  # fmt: skip
-        evidence.append(f"the limit: {', '.join(each)}")
+        words = {
+            "registers": f"{seen.registers} registers a thread",
+            "shared memory": f"{seen.shared_bytes} bytes of shared memory a block",
+            "warps": f"{seen.threads} threads a block",
+            "blocks": "the number of blocks",
+        }
+        limits = (words[limit] for limit in seen.occupancy_limits)
+        evidence.append(f"the limit: {', '.join(limits)}")
     if seen.warps_active is not None:
         evidence.append(f"{percent(seen.warps_active)} were there on average")
     if seen.issue_active is not None:

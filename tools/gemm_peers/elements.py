@@ -54,7 +54,7 @@ def _uniform(element: str, bits: NDArray[np.uint64]) -> NDArray:
         return ((bits >> np.uint64(10)).astype(np.int64) - (1 << 53)) * 2.0**-53
     if element == "s8":
         return ((bits >> np.uint64(56)).astype(np.int16) - 128).astype(np.int8)
-    value = ((bits >> np.uint64(40)).astype(np.int32) - (1 << 23)) * np.float32(2**-23)
+    value = ((bits >> np.uint64(40)).astype(np.float32) - np.float32(2**23)) * np.float32(2**-23)
     if element == "bf16":
         return _to_bf16(value)
     return _to_e4m3(value) if element == "e4m3" else value.astype(STORAGE[element])

@@ -14,77 +14,13 @@ Both kernels stand here as printed there. What is printed has three properties t
 
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from gemm_peers.device import Launch
 from gemm_peers.peer import Peer, Prepared, Setting
 
-TPB = 16
+TPB = 16  # as in numba_kernels
 Shape = tuple[int, int]
-
-
-def kernels() -> SimpleNamespace:
-    """Of Numba, once it is asked for."""
-    from numba import cuda, float32
-
-    @cuda.jit
-    def matmul(A, B, C):  # noqa: N803 - as printed
-        i, j = cuda.grid(2)
-        if i < C.shape[0] and j < C.shape[1]:
-            tmp = 0.0
-            for k in range(A.shape[1]):
-                tmp += A[i, k] * B[k, j]
-            C[i, j] = tmp
-
-    @cuda.jit
-    def fast_matmul(A, B, C):  # noqa: N803
-        sA = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
-        sB = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
-        x, y = cuda.grid(2)
-        tx = cuda.threadIdx.x
-        ty = cuda.threadIdx.y
-        bpg = cuda.gridDim.x
-        tmp = float32(0.0)
-        for i in range(bpg):
-            sA[ty, tx] = 0
-            sB[ty, tx] = 0
-            if y < A.shape[0] and (tx + i * TPB) < A.shape[1]:
-                sA[ty, tx] = A[y, tx + i * TPB]
-            if x < B.shape[1] and (ty + i * TPB) < B.shape[0]:
-                sB[ty, tx] = B[ty + i * TPB, x]
-            cuda.syncthreads()
-            for j in range(TPB):
-                tmp += sA[ty, j] * sB[j, tx]
-            cuda.syncthreads()
-        if y < C.shape[0] and x < C.shape[1]:
-            C[y, x] = tmp
-
-    @cuda.jit
-    def fast_matmul_repaired(A, B, C):  # noqa: N803
-        sA = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
-        sB = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
-        x, y = cuda.grid(2)
-        tx = cuda.threadIdx.x
-        ty = cuda.threadIdx.y
-        tmp = float32(0.0)
-        for i in range((A.shape[1] + TPB - 1) // TPB):
-            sA[ty, tx] = 0
-            sB[ty, tx] = 0
-            if y < A.shape[0] and (tx + i * TPB) < A.shape[1]:
-                sA[ty, tx] = A[y, tx + i * TPB]
-            if x < B.shape[1] and (ty + i * TPB) < B.shape[0]:
-                sB[ty, tx] = B[ty + i * TPB, x]
-            cuda.syncthreads()
-            for j in range(TPB):
-                tmp += sA[ty, j] * sB[j, tx]
-            cuda.syncthreads()
-        if y < C.shape[0] and x < C.shape[1]:
-            C[y, x] = tmp
-
-    return SimpleNamespace(
-        matmul=matmul, fast_matmul=fast_matmul, fast_matmul_repaired=fast_matmul_repaired
-    )
 
 
 def grid_by_rows(a: Shape, b: Shape) -> Shape:
@@ -113,8 +49,10 @@ def prepare(setting: Setting) -> Prepared:
     """On the stream that is given."""
     from numba import cuda
 
+    from gemm_peers.adapters import numba_kernels
+
     p, stream = setting.problem, cuda.external_stream(setting.stream)
-    kernel = getattr(kernels(), setting.variant)
+    kernel = getattr(numba_kernels, setting.variant)
     configured = kernel[GRIDS[setting.variant]((p.m, p.k), (p.k, p.n)), (TPB, TPB), stream]
 
     def launch(a: Any, b: Any, c: Any) -> Launch:

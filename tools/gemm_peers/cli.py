@@ -1,6 +1,7 @@
 """The command tools/peers."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -25,7 +26,7 @@ from gemm_peers.plan import Plan
 from gemm_peers.problem import PRECISIONS, Problem
 from gemm_peers.record import Beside, Done, Run, document, read_beside
 
-FAILED, BAD_INPUT = 1, 2
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _MOST = 2**31 - 1
 
 EPILOG = """\
@@ -49,6 +50,7 @@ exit codes:
   0  every row has a time or was skipped
   1  a row failed
   2  bad input or usage, or no device: one line on standard error
+  130  Ctrl-C; the rows that were finished are in the record
 """
 
 
@@ -105,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"peers: {error.filename}: {error.strerror}", file=sys.stderr)
         except KeyboardInterrupt:
             print("peers: interrupted: no record was written", file=sys.stderr)
-            return 130
+            return INTERRUPTED
         return BAD_INPUT
 
 
@@ -139,25 +141,33 @@ def _measure(
     out = options.out or _out(facts["device"]["name"], began)
     plan = Plan(budget_seconds=options.row_budget)
     done: list[Done] = []
-    for name, peer, rows in cases:
-        task = {
-            "peer": name,
-            "device": options.device,
-            "seed": options.seed,
-            "scratch": str(scratch),
-            "plan": vars(plan),
-        }
-        for row, said in zip(rows, outcomes(task, rows, options.timeout), strict=True):
-            problem = Problem(*(row[key] for key in ("precision", "layout", "m", "n", "k")))
-            done.append(Done(peer, row["variant"], problem, said))
-            print(line(done[-1]), flush=True)
+    complete = False
+    # What was measured before Ctrl-C is written.
+    with contextlib.suppress(KeyboardInterrupt):
+        for name, peer, rows in cases:
+            task = {
+                "peer": name,
+                "device": options.device,
+                "seed": options.seed,
+                "scratch": str(scratch),
+                "plan": vars(plan),
+            }
+            for row, said in zip(rows, outcomes(task, rows, options.timeout), strict=True):
+                problem = Problem(*(row[key] for key in ("precision", "layout", "m", "n", "k")))
+                done.append(Done(peer, row["variant"], problem, said))
+                print(line(done[-1]), flush=True)
+        complete = True
+    if not done:
+        raise KeyboardInterrupt
     wall = time.monotonic() - start
-    settled = Run(_commit(), ["peers", *given], plan, options.seed, facts, began, wall)
-    found = document(settled, done, beside)
+    how = Run(_commit(), ["peers", *given], plan, options.seed, facts, began, wall, complete)
+    found = document(how, done, beside)
     record_of(out, found)  # what the report cannot read is not written
     with whole_file(out) as part:
         part.write_text(json_text(found), encoding="utf-8")
     print(f"record: {out}")
+    if not complete:
+        return INTERRUPTED
     return FAILED if any("failed" in one.said for one in done) else 0
 
 

@@ -2,16 +2,24 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gemm_report.cli import main as report
 from gemm_report.record import read_record
 
-from gemm_peers.cli import BAD_INPUT, FAILED, main
+from gemm_peers.cli import BAD_INPUT, FAILED, INTERRUPTED, main
 from gemm_peers.family_test import hostile
 
 NO_GPU = not Path("/dev/nvidiactl").exists()
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does other things as well makes two threads wait for each other."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -31,13 +39,13 @@ def test_numpy_becomes_a_record_that_figures_are_made_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "records" / "numpy.json"
-    options = ["--device=cpu", "--shapes=64,128,5x7x23", "--precisions=f32", f"--out={out}"]
+    options = ["--device=cpu", "--shapes=64,5x7x23", "--precisions=f32", f"--out={out}"]
     assert main(options) == 0
     said = capsys.readouterr().out
-    assert said.count("NumPy/f32/") == 3
+    assert said.count("NumPy/f32/") == 2
     assert f"record: {out}" in said
     record = read_record(out)
-    assert [row.shape for row in record.rows] == ["64x64x64", "128x128x128", "5x7x23"]
+    assert [row.shape for row in record.rows] == ["64x64x64", "5x7x23"]
     assert all(row.is_peer and row.status == "timed" for row in record.rows)
     jsonschema = pytest.importorskip("jsonschema")
     schema = Path(__file__).parents[2] / "results" / "schema.json"
@@ -58,14 +66,30 @@ def test_a_row_that_fails_is_told_and_the_others_are_in_the_record(
 ) -> None:
     out = tmp_path / "record.json"
     options = ["--device=cpu", "--shapes=16", "--timeout=4", f"--out={out}"]
-    assert main([*options, f"--peers={hostile(tmp_path)},numpy"]) == FAILED
+    mine = hostile(tmp_path, ("good", "dies", "hangs", "lacks", "good again"))
+    assert main([*options, f"--peers={mine},numpy"]) == FAILED
     record = read_record(out)
     assert {row.kernel for row in record.rows} == {"Hostile", "NumPy"}
-    assert len(record.rows_with("failed")) == 9
-    assert len(record.rows_with("skipped")) == 2
-    assert len(record.rows_with("timed")) == 5
+    statuses = [row.status for row in record.rows if row.kernel == "Hostile"]
+    assert statuses == ["timed", "failed", "failed", "skipped", "timed"]
+    assert all(row.status == "timed" for row in record.rows if row.kernel == "NumPy")
     said = capsys.readouterr().out
     assert "Hostile/kernel:hangs/f32/16x16x16: failed: did not end within 4 s (--timeout)" in said
+
+
+def test_what_was_measured_before_ctrl_c_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(task: Any, rows: Any, patience: float) -> Iterator[Any]:
+        yield {"skipped": "for a test"}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gemm_peers.cli.outcomes", interrupted)
+    out = tmp_path / "record.json"
+    assert main(["--device=cpu", "--shapes=16,32", f"--out={out}"]) == INTERRUPTED
+    record = read_record(out)
+    assert not record.complete
+    assert [row.skipped for row in record.rows] == ["for a test"]
 
 
 def test_what_is_for_a_gpu_is_skipped_on_the_cpu(tmp_path: Path) -> None:

@@ -35,3 +35,12 @@ def test_every_adapter_is_a_peer_that_is_listed_and_they_differ() -> None:
     peers = [peer_named(name) for name in NAMES]
     assert [peer.rung for peer in peers] == sorted(peer.rung for peer in peers)
     assert len({peer.name for peer in peers}) == len({peer.rung for peer in peers}) == len(peers)
+
+
+def test_what_peers_need_is_pinned_to_versions_that_work_together() -> None:
+    text = (PACKAGE.parent / "requirements-peers.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    pins = dict(line.split("==") for line in lines)
+    needed = {package for name in NAMES for package in peer_named(name).packages}
+    assert needed <= set(pins)
+    assert tuple(map(int, pins["numpy"].split(".")[:2])) < (2, 5), "numba-cuda needs np.row_stack"

@@ -48,6 +48,7 @@ class Run:
     facts: dict[str, Any]  # what a child said before its first row
     began: datetime
     wall_seconds: float
+    complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _run(
     peers = {one.peer.name: one.peer for one in done}
     return {
         "schema": SCHEMA,
-        "complete": True,
+        "complete": run.complete,
         "commit": run.commit,
         "build": {
             "type": "Release",

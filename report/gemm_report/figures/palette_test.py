@@ -133,7 +133,7 @@ def test_peers_are_told_from_every_rung_and_library(h200: Record) -> None:
     rows = with_kernels(h200, peers).rows
     both = dataclasses.replace(h200, kernels=(*h200.kernels, *peers), rows=(*h200.rows, *rows))
     looked = looks([both])
-    names = {peer.name for peer in peers}
+    names = {row.label for row in rows}
     ours = [look for label, look in looked.items() if label not in names]
     theirs = [look for label, look in looked.items() if label in names]
     assert len({look.color for look in theirs}) == 6

@@ -1,65 +1,11 @@
-"""A matrix product in Triton, written for this comparison: tiles in groups of rows, so that what
-neighbours read stays in the L2, masks at every edge, and tiles and warps that Triton tunes."""
+"""A matrix product in Triton, written for this comparison, with tiles and warps that Triton tunes:
+triton_kernel has it."""
 
-from functools import cache
 from typing import Any
 
 from gemm_peers.adapters.torch_peer import view
 from gemm_peers.device import Launch
 from gemm_peers.peer import Peer, Prepared, Setting
-
-# Rows, columns and depth of a tile, stages of the pipeline, warps.
-TILES = ((128, 256, 64, 3, 8), (128, 128, 64, 4, 4), (64, 128, 32, 4, 4), (64, 64, 32, 3, 4))
-
-
-@cache
-def kernel() -> Any:
-    """Of Triton, once it is asked for."""
-    import triton
-    import triton.language as tl
-
-    configs = [
-        triton.Config({"ROWS": m, "COLUMNS": n, "DEPTH": k}, num_stages=stages, num_warps=warps)
-        for m, n, k, stages, warps in TILES
-    ]
-
-    @triton.autotune(configs=configs, key=["m", "n", "k", "PRECISION"])
-    @triton.jit
-    def product(
-        a,
-        b,
-        c,
-        m,
-        n,
-        k,
-        ROWS: tl.constexpr,  # noqa: N803
-        COLUMNS: tl.constexpr,  # noqa: N803
-        DEPTH: tl.constexpr,  # noqa: N803
-        GROUP: tl.constexpr,  # noqa: N803
-        PRECISION: tl.constexpr,  # noqa: N803
-    ):
-        tiles_down = tl.cdiv(m, ROWS)
-        tiles_across = tl.cdiv(n, COLUMNS)
-        place = tl.program_id(0)
-        group = place // (GROUP * tiles_across)
-        height = min(tiles_down - group * GROUP, GROUP)
-        within = place - group * GROUP * tiles_across
-        row = (group * GROUP + within % height) * ROWS + tl.arange(0, ROWS)
-        column = (within // height) * COLUMNS + tl.arange(0, COLUMNS)
-        # 64 bits: the offsets of large matrices do not fit into 32.
-        row = row.to(tl.int64)[:, None]
-        column = column.to(tl.int64)[None, :]
-        sums = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-        for start in range(0, k, DEPTH):
-            depth = start + tl.arange(0, DEPTH)
-            down, along = depth[:, None], depth[None, :]
-            left = tl.load(a + row * k + along, mask=(row < m) & (along < k), other=0.0)
-            right = tl.load(b + down * n + column, mask=(down < k) & (column < n), other=0.0)
-            sums = tl.dot(left, right, sums, input_precision=PRECISION)
-        value = sums.to(c.dtype.element_ty)
-        tl.store(c + row * n + column, value, mask=(row < m) & (column < n))
-
-    return product
 
 
 def prepare(setting: Setting) -> Prepared:
@@ -67,7 +13,9 @@ def prepare(setting: Setting) -> Prepared:
     import torch
     import triton
 
-    p, product = setting.problem, kernel()
+    from gemm_peers.adapters.triton_kernel import product
+
+    p = setting.problem
     torch.cuda.set_stream(torch.cuda.ExternalStream(setting.stream))
     arithmetic = "tf32" if p.precision == "tf32" else "ieee"
 

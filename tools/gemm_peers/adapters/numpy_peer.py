@@ -1,5 +1,5 @@
 """NumPy's matmul on the CPU, through whatever BLAS it was built with: the peer that runs
-everywhere, and so carries the tests from end to end. Not in FP64, in which NumPy is the reference."""
+everywhere, and so carries the tests from end to end. Not in FP64, where it is the reference."""
 
 from typing import Any
 

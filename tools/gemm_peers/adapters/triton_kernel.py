@@ -1,5 +1,5 @@
-"""The product that triton_peer times: tiles in groups of rows, so that what neighbours read stays in
-the L2, masks at every edge, sums in FP32.
+"""The product that triton_peer times: tiles in groups of rows, so that what neighbours read stays
+in the L2, masks at every edge, sums in FP32.
 
 A module of its own, since Triton is imported with it.
 """
@@ -9,13 +9,13 @@ import triton.language as tl
 
 # Rows, columns and depth of a tile, stages of the pipeline, warps.
 TILES = ((128, 256, 64, 3, 8), (128, 128, 64, 4, 4), (64, 128, 32, 4, 4), (64, 64, 32, 3, 4))
-configs = [
+CONFIGS = [
     triton.Config({"ROWS": m, "COLUMNS": n, "DEPTH": k}, num_stages=stages, num_warps=warps)
     for m, n, k, stages, warps in TILES
 ]
 
 
-@triton.autotune(configs=configs, key=["m", "n", "k", "PRECISION"])
+@triton.autotune(configs=CONFIGS, key=["m", "n", "k", "PRECISION"])
 @triton.jit
 def product(
     a,
@@ -30,6 +30,7 @@ def product(
     GROUP: tl.constexpr,  # noqa: N803
     PRECISION: tl.constexpr,  # noqa: N803
 ):
+    """C = A * B, row by row; the grid has a program for each tile."""
     tiles_down = tl.cdiv(m, ROWS)
     tiles_across = tl.cdiv(n, COLUMNS)
     place = tl.program_id(0)

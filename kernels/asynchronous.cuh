@@ -114,6 +114,31 @@ __device__ inline void arrive_at(std::uint32_t barrier, int block) {
       : "memory");
 }
 
+// All blocks of a cluster; what they wrote into each other's shared memory is there. Threads that
+// have ended need not come.
+__device__ inline void sync_cluster() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+__device__ inline int rank_in_cluster() {
+  int rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// Between blocks anywhere, through global memory: what was written before a flag went up is seen by
+// who has waited for it.
+__device__ inline void raise_flag(int* flag) {
+  asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(flag) : "memory");
+}
+__device__ inline void wait_for_flag(const int* flag) {
+  int raised;
+  do asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(raised) : "l"(flag) : "memory");
+  while (raised == 0);
+}
+
 // A box from shared memory into the matrix of a map; what would lie outside is left out. Copies of
 // a thread since its last commit are a group; `from` may be overwritten once its group was read.
 __device__ inline void store_box(const CUtensorMap& map, int x, int y, std::uint32_t from) {

@@ -13,7 +13,10 @@
 namespace gemm {
 namespace {
 
-const Device kHopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
+const Device kHopper{.kind = Device::Kind::gpu,
+                     .compute_capability = 90,
+                     .sm_count = 132,
+                     .last_level_cache_bytes = 60 << 20};
 
 // Null where the build has no CUDA.
 const RegisteredKernel* find(std::string_view label) {
@@ -29,10 +32,13 @@ struct Measured {
   std::string_view kernel;
   std::array<std::int64_t, 3> shape;
   double seconds;
+  Precision precision = Precision::f32;
+  Layout layout = Layout::nn;
 };
 
 // Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
-// square, 20261121T163741Z-5bb8f2db9684.json.
+// square, 20261121T163741Z-5bb8f2db9684.json; of tensor cores 20261121T192944Z, 193025Z and
+// 193240Z, commit 00e8177ab699.
 constexpr Measured kMeasured[] = {
     {"SharedDoubleBuffer", {4096, 4096, 4096}, 3030e-6},
     {"AsyncCopy", {512, 512, 512}, 17.57e-6},
@@ -47,12 +53,25 @@ constexpr Measured kMeasured[] = {
     {"SplitK", {16, 4096, 4096}, 26.95e-6},
     {"SplitK", {64, 4096, 4096}, 64.54e-6},
     {"Gemv", {512, 8, 500000}, 267.1e-6},
+    {"WgmmaStreamK", {1024, 1024, 1024}, 6.477e-6, Precision::bf16},
+    {"WgmmaStreamK", {2048, 2048, 2048}, 29.25e-6, Precision::bf16},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 87.85e-6, Precision::bf16},
+    {"WgmmaStreamK", {8192, 8192, 8192}, 1641e-6, Precision::bf16},
+    {"WgmmaStreamK", {2048, 2048, 2048}, 55.02e-6, Precision::tf32, Layout::nt},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 177.1e-6, Precision::tf32, Layout::nt},
+    {"WgmmaStreamK", {4096, 4096, 4096}, 109.7e-6, Precision::e4m3fast, Layout::nt},
+    {"WgmmaStreamK", {8192, 8192, 8192}, 830e-6, Precision::s8, Layout::nt},
+    {"WgmmaStreamK", {2048, 2048, 2048}, 18.03e-6, Precision::e4m3, Layout::nt},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 54.26e-6, Precision::e4m3, Layout::nt},
+    {"WgmmaSwapped", {1, 4096, 4096}, 10.95e-6, Precision::bf16, Layout::nt},
+    {"WgmmaSwapped", {16, 6144, 4096}, 14.37e-6, Precision::bf16, Layout::nt},
+    {"WgmmaSwapped", {1, 6144, 4096}, 8.066e-6, Precision::e4m3, Layout::nt},
 };
 
 TEST(Estimate, IsNearWhatWasMeasured) {
   SKIP_WITHOUT_GPU_KERNELS();
   for (const Measured& row : kMeasured) {
-    const Problem p{row.shape[0], row.shape[1], row.shape[2], Precision::f32};
+    const Problem p{row.shape[0], row.shape[1], row.shape[2], row.precision, row.layout};
     const double seconds = find(row.kernel)->estimate(p, kHopper);
     EXPECT_NEAR(seconds / row.seconds, 1, 0.2)
         << row.kernel << " at " << p.m << "x" << p.n << "x" << p.k;
@@ -120,6 +139,8 @@ TEST(Best, TakesTheKernelThatPromisesMost) {
   takes("AsyncCopy", {1024, 1024, 1024, Precision::f32});
   takes("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
   takes("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
+  takes("WgmmaSwapped", {1, 28672, 4096, Precision::bf16, Layout::nt});
+  takes("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
 }
 
 TEST(Best, SaysWhyThereIsNone) {

@@ -20,12 +20,6 @@ static_assert(kSums * Tile::kMultipliers * sizeof(float) <= Tile::kStages * Tile
 
 struct AddInCluster {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  static __device__ void sync_cluster() {
-    asm volatile(
-        "barrier.cluster.arrive.release.aligned;\n"
-        "barrier.cluster.wait.acquire.aligned;" ::
-            : "memory");
-  }
   static __device__ float load(std::uint32_t address, int block) {
     float value;
     asm volatile(

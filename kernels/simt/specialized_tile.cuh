@@ -290,8 +290,7 @@ __device__ void leave_partial(Multiplier<Tile>& sums, const SpecializedWork& wor
   sums.each_sum([&](float sum, int i) { __stcg(to + i * Tile::kMultipliers, sum); });
   __threadfence();
   sync_multipliers<Tile>();
-  if (threadIdx.x == 0)
-    asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(work.arrived + rank) : "memory");
+  if (threadIdx.x == 0) raise_flag(work.arrived + rank);
 }
 
 // Adds what the next ranks summed up of the tile, always in the same order. Their blocks have lower
@@ -304,15 +303,7 @@ __device__ void add_partials(Multiplier<Tile>& sums, const SpecializedWork& work
   int other = rank;
   do {
     ++other;
-    if (threadIdx.x % 32 == 0) {
-      int arrived;
-      do
-        asm volatile("ld.acquire.gpu.global.b32 %0, [%1];"
-                     : "=r"(arrived)
-                     : "l"(work.arrived + other)
-                     : "memory");
-      while (arrived == 0);
-    }
+    if (threadIdx.x % 32 == 0) wait_for_flag(work.arrived + other);
     __syncwarp();
     const float* from = work.partials + std::int64_t{other} * Tile::kBM * Tile::kBN + threadIdx.x;
     sums.each_sum([&](float& sum, int i) { sum += __ldcg(from + i * Tile::kMultipliers); });

@@ -84,6 +84,9 @@ struct TileCost {
   double slice;     // one slice of a tile
   double finish;    // storing a tile, or what a block summed up of one, and beginning another
   double exchange;  // waiting for another block's sums of a tile and adding them
+  // Of a slice of a streamed tile, if that is more: streaming blocks are at different places of k,
+  // so that none finds in the cache what another has read.
+  double streamed_slice = 0;
 };
 
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
@@ -97,7 +100,8 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
                     schedule.streamed() % schedule.streaming == 0;
   const double pieces = std::ceil(tiles) + (even ? 0 : 1);
   const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
-  return whole + share * cost.slice + pieces * cost.finish + others * cost.exchange;
+  return whole + share * std::max(cost.slice, cost.streamed_slice) + pieces * cost.finish +
+         others * cost.exchange;
 }
 
 // Whether 32 bits count the elements of a row or a column, the slices of all tiles, and twice the
@@ -123,10 +127,10 @@ inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int dep
   return schedule;
 }
 
-// The fastest schedule by that model, on a device that holds so many blocks at once. Throws as
-// whole_tiles does.
+// The fastest schedule by that model, on a device that holds so many blocks at once. So many full
+// waves may be streamed along with what is left over. Throws as whole_tiles does.
 inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int depth, int blocks,
-                                  const TileCost& cost) {
+                                  const TileCost& cost, int streamed_waves = 2) {
   TileSchedule schedule = whole_tiles(p, rows, columns, depth);
   schedule.blocks = blocks;
   const int tiles = schedule.tiles(), waves = tiles / blocks;
@@ -141,7 +145,7 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
     least = time;
     best = schedule;
   };
-  for (int wave = std::max(0, waves - 2); wave <= waves; ++wave) {
+  for (int wave = std::max(0, waves - streamed_waves); wave <= waves; ++wave) {
     const int whole = wave * blocks, streamed = tiles - whole;
     consider(whole, std::min<int>(blocks, std::min<std::int64_t>(
                                               blocks, std::int64_t{streamed} * schedule.slices)));

@@ -19,8 +19,8 @@
 #include "kernels/simt/grouped_grid.cuh"
 #include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_traffic.hpp"
-#include "kernels/tensor/piece.cuh"
 #include "kernels/tensor/mma_tile.cuh"
+#include "kernels/tensor/piece.cuh"
 
 namespace gemm::tensor {
 

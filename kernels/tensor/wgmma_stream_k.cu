@@ -3,11 +3,13 @@
 // the tensor cores.
 //
 // The choice is by a model: waves of tiles, each with so many slices and a store, against shares of
-// cut tiles and the exchange of their sums (tile_schedule.hpp). Its constants are of an H200 at its
-// power limit (NOTES.md). FP8 whose sums are promoted has shapes of its own: they must leave
-// registers for the second sums.
+// cut tiles and the exchange of their sums (tile_schedule.hpp), and never faster than the DRAM. Its
+// constants are of an H200 at its power limit (NOTES.md). FP8 whose sums are promoted has shapes of
+// its own: they must leave registers for the second sums.
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "kernels/registry.hpp"
@@ -16,19 +18,20 @@
 namespace gemm::tensor {
 namespace {
 
-// `slice` is of 128 bytes of k. Blocks that cut tiles read the factors at many places of k at
-// once, which the L2 does not hold: that counts as exchange.
+// `slice` is of 128 bytes of k.
 struct Choice {
   WgmmaShape shape;
   simt::TileCost cost;
-  int group;  // rows of tiles
+  int group;                // rows of tiles
+  bool of_16_bits = false;  // measured to be worth it for these alone
 };
 constexpr Choice kFast[] = {
-    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.395e-6, 0.5e-6, 8e-6}, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.59e-6, 0.5e-6, 9e-6}, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.585e-6, 0.5e-6, 9e-6}, 8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
      {0.255e-6, 0.5e-6, 9e-6},
      16},
+    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8, true},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
@@ -41,7 +44,9 @@ constexpr Choice kPromoted[] = {
      {0.5e-6, 1.5e-6, 6e-6},
      16},
 };
-static_assert(std::size(kFast) == std::size(kPromoted));
+constexpr std::span<const Choice> choices(bool promoted) {
+  return promoted ? std::span<const Choice>(kPromoted) : kFast;
+}
 constexpr double kLaunchSeconds = 2.3e-6;  // from one launch's end to the next's, with no work
 
 constexpr bool promotes(Precision precision) {
@@ -54,29 +59,51 @@ struct Plan {
   double seconds;
 };
 
+constexpr double kDram = 4.2e12;  // bytes a second, read and written
+
+// What it costs to stream: where the rows of A and columns of B of all streamed tiles are more than
+// half of the L2, each cluster reads its slices from the DRAM.
+simt::TileCost streaming_cost(const Problem& p, const Device& device, const Choice& choice) {
+  const WgmmaShape& shape = choice.shape;
+  const double lines = traits_of(p.precision).input_bytes * static_cast<double>(p.k);
+  const double clusters = 1.0 * device.sm_count / shape.cluster;
+  const double rows = choice.group * shape.cluster_rows(),
+               columns = clusters / choice.group * shape.cluster_columns();
+  simt::TileCost cost = choice.cost;
+  if ((rows + columns) * lines > static_cast<double>(device.last_level_cache_bytes) / 2)
+    cost.streamed_slice =
+        clusters * kSliceBytes128 * (shape.cluster_rows() + shape.cluster_columns()) / kDram;
+  return cost;
+}
+
 Plan plan_of(const Problem& p, const Device& device) {
-  const auto& choices = promotes(p.precision) ? kPromoted : kFast;
+  const std::span<const Choice> all = choices(promotes(p.precision));
   Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
-  for (std::size_t i = 0; i < std::size(choices); ++i) {
-    const auto& [shape, cost, group] = choices[i];
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const WgmmaShape& shape = all[i].shape;
+    if (all[i].of_16_bits && traits_of(p.precision).input_bytes != 2) continue;
+    const simt::TileCost cost = streaming_cost(p, device, all[i]);
     const simt::TileSchedule schedule = simt::tile_schedule(
         p, shape.cluster_rows(), shape.cluster_columns(), slice_depth(p.precision),
-        std::max(1, device.sm_count / shape.cluster), cost);
-    const double seconds = kLaunchSeconds + simt::seconds(schedule, cost);
+        std::max(1, device.sm_count / shape.cluster), cost, 0);
+    const double seconds = simt::seconds(schedule, cost);
     if (seconds < best.seconds) best = {i, schedule, seconds};
   }
+  best.seconds = kLaunchSeconds + std::max(best.seconds, bytes_minimum(p) / kDram);
   return best;
 }
 
 template <typename Element, typename Output, bool kPromotes, std::size_t... kChoices>
 Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
                      std::index_sequence<kChoices...>) {
-  constexpr auto& kAll = kPromotes ? kPromoted : kFast;
   Launch launch;
-  ((kChoices == plan.choice ? void(launch = launch_shape<kAll[kChoices].shape, Element, Output>(
-                                       p, o, {plan.schedule, kAll[kChoices].group, true}))
-                            : void()),
-   ...);
+  const auto consider = [&]<std::size_t kChoice>() {
+    constexpr Choice kOne = choices(kPromotes)[kChoice];
+    if constexpr (!kOne.of_16_bits || sizeof(Element) == 2)
+      if (kChoice == plan.choice)
+        launch = launch_shape<kOne.shape, Element, Output>(p, o, {plan.schedule, kOne.group, true});
+  };
+  (consider.template operator()<kChoices>(), ...);
   return launch;
 }
 
@@ -93,8 +120,7 @@ const Registration registration({
     .traffic =
         [](const Problem& p, const Device& device) {
           const Plan plan = plan_of(p, device);
-          const auto& choices = promotes(p.precision) ? kPromoted : kFast;
-          return wgmma_tile_traffic(p, choices[plan.choice].shape,
+          return wgmma_tile_traffic(p, choices(promotes(p.precision))[plan.choice].shape,
                                     simt::continued_pieces(plan.schedule));
         },
     .estimate =
@@ -106,10 +132,12 @@ const Registration registration({
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Plan plan = plan_of(p, device);
       return with_types(p.precision, [&]<typename Element, typename Output>() -> Launch {
-        constexpr auto kAll = std::make_index_sequence<std::size(kFast)>();
         if constexpr (sizeof(Element) == 1 && std::is_same_v<Output, __nv_bfloat16>)
-          if (promotes(p.precision)) return launch_choice<Element, Output, true>(p, o, plan, kAll);
-        return launch_choice<Element, Output, false>(p, o, plan, kAll);
+          if (promotes(p.precision))
+            return launch_choice<Element, Output, true>(
+                p, o, plan, std::make_index_sequence<choices(true).size()>());
+        return launch_choice<Element, Output, false>(
+            p, o, plan, std::make_index_sequence<choices(false).size()>());
       });
     },
 });

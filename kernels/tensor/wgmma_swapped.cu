@@ -199,14 +199,6 @@ template <typename Tile>
 __device__ void sync_multipliers() {
   asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
 }
-// Threads that have exited need not come.
-__device__ inline void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
-}
-
 // In the fragments of wgmma a thread has two rows, eight apart, of its warp's 16, and two of every
 // eight tokens.
 template <typename Tile>

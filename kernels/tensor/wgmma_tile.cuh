@@ -96,18 +96,6 @@ struct WgmmaTile {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-__device__ inline int rank_in_cluster() {
-  int rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-__device__ inline void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
-}
-
 // The stages of the ring in shared memory, and who may use them.
 template <typename Tile>
 struct WgmmaRing {
@@ -471,8 +459,7 @@ __device__ void leave_partial(WgmmaConsumer<Tile>& sums, const WgmmaWork& work, 
   sums.each_sum([&](auto& sum, int i) { __stcg(to + i * sums.kThreadsOfTile, sum); });
   __threadfence();
   sums.sync();
-  if (threadIdx.x % 128 == 0)
-    asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(sums.flag_of(work, rank)) : "memory");
+  if (threadIdx.x % 128 == 0) raise_flag(sums.flag_of(work, rank));
 }
 
 // Adds what the next ranks summed up of the tile, always in the same order.
@@ -482,15 +469,7 @@ __device__ void add_partials(WgmmaConsumer<Tile>& sums, const WgmmaWork& work, i
   int other = rank;
   do {
     ++other;
-    if (threadIdx.x % 32 == 0) {
-      int arrived;
-      do
-        asm volatile("ld.acquire.gpu.global.b32 %0, [%1];"
-                     : "=r"(arrived)
-                     : "l"(sums.flag_of(work, other))
-                     : "memory");
-      while (arrived == 0);
-    }
+    if (threadIdx.x % 32 == 0) wait_for_flag(sums.flag_of(work, other));
     __syncwarp();
     const auto* from = sums.partial_of(work, other);
     sums.each_sum([&](auto& sum, int i) { sum += __ldcg(from + i * sums.kThreadsOfTile); });

@@ -357,6 +357,16 @@ class Row:
         return self.family == "library"
 
     @property
+    def is_peer(self) -> bool:
+        """Whether it is what a user would pick instead, as tools/peers times it."""
+        return self.family == "peer"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a kernel of the ladder."""
+        return not self.is_library and not self.is_peer
+
+    @property
     def is_cube(self) -> bool:
         """Whether the problem has one size."""
         return self.m == self.n == self.k

@@ -26,7 +26,7 @@ from gemm_report.figures.page import (
     text_width,
     unknown_roof_text,
 )
-from gemm_report.figures.palette import Look
+from gemm_report.figures.palette import PEER_MARKERS, Look
 from gemm_report.figures.panels import Plot, panels
 from gemm_report.figures.placement import freest, lanes
 from gemm_report.figures.roofs import (
@@ -196,7 +196,7 @@ def _kernel_label(pair: Pair, rows: Sequence[Row], looks: Mapping[str, Look], pr
         mark(row),
     ]
     look = looks[row.label]
-    return Label("".join(facts), row.flop_per_byte, rate(row), look.color, _IDEAL_MARKER)
+    return Label("".join(facts), row.flop_per_byte, rate(row), look.color, _marker(row, IDEAL))
 
 
 def _aside(label: Label, shift: float) -> Label:
@@ -277,14 +277,19 @@ def _draw_mark(
         label=row.label,
         color=color,
         linestyle="none",
-        marker=_MARKERS[level],
+        marker=_marker(row, level),
         markersize=_size(level),
         markerfacecolor="white" if hollow else color,
-        markeredgecolor=color if hollow else "white",
-        markeredgewidth=1.0 if hollow else 0.6,
+        markeredgecolor=color if hollow or row.is_peer else "white",
+        markeredgewidth=1.0 if hollow or row.is_peer else 0.6,
         clip_on=False,
         zorder=3.5 if hollow else 4,
     )
+
+
+def _marker(row: Row, level: str) -> str:
+    """By the memory level; a peer has one mark, since nobody models its bytes."""
+    return PEER_MARKERS[0] if row.is_peer else _MARKERS[level]
 
 
 def _size(level: str) -> float:

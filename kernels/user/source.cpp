@@ -11,26 +11,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/driver_function.hpp"
 #include "kernels/user/gemm_kernel.h"
 #include "kernels/user/user_kernel.hpp"
 
 namespace gemm {
 namespace {
 
-// The driver's functions are asked for by name, so that nothing need be linked with the driver.
 template <typename F>
 F* driver(const char* name) {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-  const cudaError_t status =
-      cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
-#else
-  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
-#endif
-  if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
-    throw std::runtime_error("the driver has no " + std::string(name));
-  return reinterpret_cast<F*>(function);
+  F* const function = driver_function<F>(name);
+  if (function == nullptr) throw std::runtime_error("the driver has no " + std::string(name));
+  return function;
 }
 
 void check(CUresult result, const std::string& what) {

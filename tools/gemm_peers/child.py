@@ -52,6 +52,7 @@ def main() -> int:
         scratch = Path(task["scratch"])
         bench = Bench(device, Plan(**task["plan"]), task["seed"], watch, scratch)
         peer = peer_named(task["peer"])
+        os.chdir(scratch)  # where what it leaves lying, as CUTLASS does, is removed
         for row in task["rows"]:
             say(begun=True)
             said = outcome(bench, peer, row, task.get("harness", OURS))

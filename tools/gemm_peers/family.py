@@ -16,6 +16,8 @@ from typing import Any
 
 Said = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
+_GIVEN = os.environ.get("PYTHONPATH")
+_PYTHONPATH = [str(ROOT / "report"), str(ROOT / "tools"), *([_GIVEN] if _GIVEN else [])]
 
 
 class SilenceError(Exception):
@@ -37,7 +39,7 @@ class Child:
             stdout=self._printed,
             stderr=self._printed,
             pass_fds=(writing,),
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'report'}{os.pathsep}{ROOT / 'tools'}"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(_PYTHONPATH)},
             start_new_session=True,  # so that what it starts ends with it
         )
         os.close(writing)

@@ -1,7 +1,8 @@
 """CUTLASS through its Python interface (nvidia-cutlass): a plan with the defaults that it chooses,
 compiled by nvcc when it is first run.
 
-Version 4.2 asks for the modules of cuda-python 12; under 13 the same ones have other names.
+Version 4.2 asks for the modules of cuda-python 12; under 13 the same ones have other names, and
+the version stands elsewhere.
 """
 
 import importlib
@@ -22,6 +23,9 @@ def import_cutlass() -> Any:
             importlib.import_module(f"cuda.{old}")
         except ImportError:
             sys.modules[f"cuda.{old}"] = importlib.import_module(f"cuda.bindings.{new}")
+    cuda = importlib.import_module("cuda")
+    if not hasattr(cuda, "__version__"):
+        cuda.__dict__["__version__"] = importlib.import_module("cuda.bindings").__version__
     return importlib.import_module("cutlass_cppgen")
 
 

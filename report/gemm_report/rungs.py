@@ -114,8 +114,9 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
-    """Of the unit that computes: rungs below the tensor cores do not have their roof."""
-    if not row.is_ours or row.family == "tensor":
+    """Of the unit that computes: rungs below the tensor cores do not have their roof; a kernel from
+    a user's file may use them."""
+    if not row.is_ours or row.family in ("tensor", "user"):
         return next(iter(record.compute_roofs(row.precision)), None)
     roofs = record.compute_roofs(_COMPUTED_IN.get(row.precision, row.precision))
     return next((roof for roof in roofs if "tensor" not in roof.name), None)

@@ -91,9 +91,10 @@ def test_our_own_kernels_have_the_roof_of_the_unit_that_computes(gpu: Record) ->
         assert roof
         assert roof.name == name
     assert arithmetic_roof(gpu, dataclasses.replace(row, precision="f64")) is None
-    tensor = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", family="tensor"))
-    assert tensor
-    assert tensor.name == "BF16 tensor core"
+    for family in ("tensor", "user"):
+        tensor = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", family=family))
+        assert tensor
+        assert tensor.name == "BF16 tensor core"
 
 
 def test_peers_are_no_rungs_and_no_libraries(ladder: Record) -> None:

@@ -264,7 +264,7 @@ def _commit() -> str:
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
         said = ""
-    return said or "unknown"
+    return said or os.environ.get("GEMM_BENCH_COMMIT") or "unknown"
 
 
 def _out(device: str, began: datetime) -> Path:

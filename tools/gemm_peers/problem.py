@@ -1,5 +1,5 @@
 """A product, and how exact it must be: kernels/precision.hpp and the bound of bench/verdict.hpp in
-Python. problem_test.py compiles those and compares."""
+Python. as_in_cpp_test.py compiles those and compares."""
 
 import math
 from dataclasses import dataclass

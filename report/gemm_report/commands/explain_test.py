@@ -181,6 +181,16 @@ def test_what_is_kept_has_the_counted_bytes(fake: Path, capsys: Capture) -> None
     assert row.traffic != row.counted
 
 
+def test_what_is_kept_is_what_the_schema_says(fake: Path, capsys: Capture) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    pytest.importorskip("matplotlib")
+    out = fake / "out"
+    explained(capsys, "-o", str(out))
+    schema = json.loads((H200.parent / "schema.json").read_text(encoding="utf-8"))
+    kept = json.loads((out / "record.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(kept)
+
+
 def test_a_stored_record_is_explained_by_its_models(capsys: Capture) -> None:
     found = explained(capsys, "--record", str(LADDER))["explained"]
     assert found["observations"]["counted_kernel"] is None

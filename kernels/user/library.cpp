@@ -47,15 +47,8 @@ Prepare load_library(const UserKernel& user) {
   return [user, state = std::make_shared<State>()](const Problem& p, const Device&,
                                                    const Operands& o) -> Launch {
     std::call_once(state->once, [&] { state->entry = open(user); });
-    const Call call{.a = o.a,
-                    .b = o.b,
-                    .c = o.c,
-                    .m = p.m,
-                    .n = p.n,
-                    .k = p.k,
-                    .a_transposed = transposes_a(p.layout),
-                    .b_transposed = transposes_b(p.layout)};
-    return [entry = state->entry, call, precision = traits_of(p.precision).name](Stream stream) {
+    return [entry = state->entry, call = call_of(p, o),
+            precision = traits_of(p.precision).name](Stream stream) {
       if (const char* wrong = entry(&call, precision.data(), stream); wrong != nullptr)
         throw std::runtime_error(wrong);
     };

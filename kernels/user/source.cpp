@@ -228,14 +228,7 @@ Prepare load_source(const UserKernel& user) {
     if (!module)
       module = std::make_shared<const Module>(
           compile_source(user, p.precision, device.compute_capability));
-    Configuration configuration = module->describe({.a = o.a,
-                                                    .b = o.b,
-                                                    .c = o.c,
-                                                    .m = p.m,
-                                                    .n = p.n,
-                                                    .k = p.k,
-                                                    .a_transposed = transposes_a(p.layout),
-                                                    .b_transposed = transposes_b(p.layout)});
+    Configuration configuration = module->describe(call_of(p, o));
     module->allow_shared(configuration.shared_bytes);
     return
         [module, configuration](Stream stream) mutable { module->launch(configuration, stream); };

@@ -4,7 +4,20 @@
 #include <algorithm>
 #include <cctype>
 
+#include "kernels/user/gemm_kernel.h"
+
 namespace gemm {
+
+Call call_of(const Problem& p, const Operands& o) {
+  return {.a = o.a,
+          .b = o.b,
+          .c = o.c,
+          .m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .a_transposed = transposes_a(p.layout),
+          .b_transposed = transposes_b(p.layout)};
+}
 
 std::string UserKernel::name() const {
   std::string name = file.stem().string() + (entry.empty() ? "" : "." + entry);

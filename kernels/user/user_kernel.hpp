@@ -27,6 +27,10 @@ struct UserKernel {
 // `prepare` alone. Throws std::logic_error for a label that another kernel has.
 void register_user_kernel(const UserKernel& kernel, Device::Kind runs_on);
 
+// What a user's function is told; gemm_kernel.h has it.
+struct Call;
+Call call_of(const Problem& problem, const Operands& operands);
+
 // How the loaders make the launches of one operand set.
 using Prepare = std::function<Launch(const Problem&, const Device&, const Operands&)>;
 Prepare load_library(const UserKernel& kernel);

@@ -10,7 +10,7 @@ struct ChildEnd {
   std::string answer;   // what it wrote to kAnswer, whole
   std::string printed;  // the last kilobytes of its stdout and stderr
   std::string how;      // "it called exit(3)", "segmentation fault", "it did not end within 30 s";
-                    // empty if it ended with 0
+                        // empty if it ended with 0
 };
 
 // The descriptor on which a child answers.

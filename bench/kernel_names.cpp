@@ -10,27 +10,12 @@
 #include <type_traits>
 
 #include "bench/fingerprint.hpp"
+#include "kernels/driver_function.hpp"
 
 namespace gemm::bench {
 namespace {
 
 constexpr std::size_t kLongest = 200;
-
-// A function of the driver, in the form it had in that version of CUDA; null if the driver, or the
-// toolkit of this build, is older. libcuda itself is not linked, so that the program starts without
-// a driver.
-template <typename Function>
-Function* driver_function(const char* name, unsigned version) {
-  void* found = nullptr;
-#if CUDART_VERSION >= 12050
-  const cudaError_t status =
-      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault);
-#else
-  if (version > CUDART_VERSION) return nullptr;
-  const cudaError_t status = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault);
-#endif
-  return status == cudaSuccess ? reinterpret_cast<Function*>(found) : nullptr;
-}
 
 struct DestroyGraph {
   void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }

@@ -1,6 +1,7 @@
 // gemm_bench: registers every case with Google Benchmark, runs those that the filter selects, and
 // writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +10,11 @@
 #include <iterator>
 #include <sstream>
 
+#include "bench/child.hpp"
 #include "bench/command_line.hpp"
 #include "bench/fixture.hpp"
 #include "bench/reporters.hpp"
+#include "bench/user_kernels.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -26,7 +29,8 @@ std::vector<std::string> publishable(int argc, char** argv) {
     const std::string argument = argv[i];
     const auto value = argument.find('=') + 1;
     if (argument.starts_with("--gemm_tell_record=")) continue;
-    if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=")) {
+    if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
+        !argument.starts_with("--gemm_kernel=")) {
       command.push_back(argument);
       continue;
     }
@@ -79,6 +83,7 @@ void print_help(const char* program) {
       << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
       << "  " << program << " --benchmark_filter=EndToEnd     with the copies from and to "
       << "the host\n"
+      << "  " << program << " --gemm_kernel=my.cu            a kernel of yours\n"
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
       << "  " << program << " --benchmark_out=results/        keep the record, as "
       << "results/<device>/<utc>-<commit>.json\n"
@@ -149,6 +154,37 @@ void require_rival(const Options& options, Device::Kind kind) {
   }
 }
 
+// In a child: measures its one row, answers with it, and leaves without asking what a user's kernel
+// may have left to be done at the end.
+[[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options) {
+  become_child();
+  const auto found = std::ranges::find(cases, options.child_case, &Case::name);
+  if (found == cases.end()) throw BadInput("--gemm_child: no such case");
+  Row row{.which = *found};
+  try {
+    suite.measure(*found, options.child_samples, row);
+  } catch (const Skipped& error) {
+    row.skipped = error.what();
+  } catch (const WrongResult& error) {
+    row.verdict = error.verdict;
+    row.failed = error.what();
+  } catch (const std::exception& error) {
+    row.failed = error.what();
+  }
+  const nlohmann::ordered_json whole = {{"row", suite.results().to_json(row)},
+                                        {"kernel_seconds", row.timing.kernel_seconds}};
+  const std::string text =
+      whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = write(kAnswer, text.data() + written, text.size() - written);
+    if (count < 0) break;
+    written += static_cast<std::size_t>(count);
+  }
+  std::cout << std::flush;
+  std::_Exit(0);
+}
+
 int run(int argc, char** argv) {
   std::vector<std::string> command = publishable(argc, argv);
   Options options = parse_options(argc, argv);
@@ -157,6 +193,8 @@ int run(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }
+  watch_for_interrupt();
+  if (options.rerun) rerun_on_save(options);
   // It would turn FP32 products into TF32 ones behind our back.
   unsetenv("NVIDIA_TF32_OVERRIDE");
 
@@ -168,11 +206,17 @@ int run(int argc, char** argv) {
     return 0;
   }
 
+  register_user_kernels(options, device.kind, why_no_gpu);
+  const bool users = !options.kernels.empty();
+  if (options.shapes.empty())
+    options.shapes = !users ? "default" : device.kind == Device::Kind::gpu ? "4096" : "512";
   if (options.precisions.empty()) options.precisions = usual_precisions(device.kind);
   std::vector<Case> cases =
       make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind,
                  options.variants, options.layouts);
   std::vector<std::string> google_arguments(argv, argv + argc);
+  if (users && google_flag(google_arguments, "filter").empty())
+    std::erase_if(cases, [](const Case& one) { return !one.kernel->is_users(); });
   const std::string out = google_flag(google_arguments, "out");
   check_google_flags(google_arguments);
   const bool writes_record = !out.empty();
@@ -199,10 +243,13 @@ int run(int argc, char** argv) {
   } else {
     require_release(options);
   }
+  if (options.is_child()) {
+    Suite suite(std::move(backend), options, command);
+    answer(suite, cases, options);
+  }
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 
-  watch_for_interrupt();
   std::unique_ptr<Journal> journal;
   if (writes_record && !list_only) journal = open_journal(out, device, options);
   if (journal) name_record(command, journal->record());

@@ -165,7 +165,11 @@ Verdict Measurement::judge(std::int64_t launched) {
   const std::int64_t count = std::min(launched, rotation_sets());
   if (end_to_end_) end_to_end_->deliver(count);
   const Verdict verdict = data_->judge(case_.problem, count);
-  if (const auto wrong = complaint(case_.problem, verdict)) throw WrongResult(*wrong, verdict);
+  if (auto wrong = complaint(case_.problem, verdict)) {
+    if (const std::string pattern = data_->pattern(case_.problem, count); !pattern.empty())
+      *wrong += "; " + pattern;
+    throw WrongResult(*wrong, verdict);
+  }
   return verdict;
 }
 

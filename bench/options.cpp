@@ -1,6 +1,7 @@
 #include "bench/options.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -91,6 +92,27 @@ std::vector<T> list_of(const std::string& value, const std::string& kind,
   return found;
 }
 
+std::vector<std::string> items_of(const std::string& value) {
+  std::vector<std::string> found;
+  std::istringstream items(value);
+  for (std::string item; std::getline(items, item, ',');) found.push_back(item);
+  return found;
+}
+
+Define define(const std::string& value) {
+  const auto is_plain = [](const std::string& text) {
+    return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
+    });
+  };
+  const auto colon = std::min(value.find(':'), value.size());
+  const Define found{value.substr(0, colon),
+                     items_of(colon < value.size() ? value.substr(colon + 1) : "")};
+  if (!is_plain(found.name) || found.values.empty() || !std::ranges::all_of(found.values, is_plain))
+    refuse("NAME:VALUE,VALUE,... of letters, digits, dots, dashes and underlines", value);
+  return found;
+}
+
 std::string device(const std::string& value) {
   const bool index = !value.empty() && value.size() < 4 &&
                      std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
@@ -166,6 +188,25 @@ const std::vector<Option>& table() {
        "and give the ratio; library: all libraries; f32:KERNEL: in f32, for rows that none of "
        "the others computes, if the operands are of the same type",
        [](Options& o, const std::string& v) { o.versus = v; }},
+      {"kernel", "LIST",
+       "kernels of yours: FILE.cu or FILE.so, or FILE:ENTRY (kernels/user/gemm_kernel.h says how); "
+       "alone if there is no filter, at 4096 (CPU: 512) if there are no shapes",
+       [](Options& o, const std::string& v) {
+         const std::vector<std::string> files = items_of(v);
+         if (files.empty()) refuse("a list of files", v);
+         o.kernels.insert(o.kernels.end(), files.begin(), files.end());
+       }},
+      {"define", "NAME:VALUES", "compile them once with each of these values of a macro",
+       [](Options& o, const std::string& v) { o.defines.push_back(define(v)); }},
+      {"kernel_limit", "SECONDS", "a row of theirs that takes longer is ended (default 30)",
+       [](Options& o, const std::string& v) { o.kernel_limit_seconds = positive(v); }},
+      {"watch", "", "run again whenever one of their files is saved, until Ctrl-C",
+       [](Options& o, const std::string&) { o.rerun = true; }},
+      {"child", "CASE", "", [](Options& o, const std::string& v) { o.child_case = v; }},
+      {"child_samples", "N", "",
+       [](Options& o, const std::string& v) {
+         o.child_samples = static_cast<std::int64_t>(whole(v));
+       }},
       {"row_budget", "SECONDS",
        "longest time of a row; one predicted to take longer is skipped (default 10)",
        [](Options& o, const std::string& v) { o.timing.budget_seconds = positive(v); }},
@@ -216,6 +257,7 @@ std::string_view name_of(CeilingsFrom from) {
 Options parse_options(int& argc, char** argv, std::span<const std::string_view> only) {
   constexpr std::string_view kPrefix = "--gemm_";
   Options options;
+  options.arguments.assign(argv, argv + argc);
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -226,11 +268,15 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
     }
     const auto equals = argument.find('=');
     const std::string_view name = argument.substr(0, equals).substr(kPrefix.size());
-    const auto option = std::ranges::find(table(), name, &Option::name);
+    const bool has_value = equals != std::string_view::npos;
+    // Of two with one name, one takes a value.
+    auto option = std::ranges::find_if(table(), [&](const Option& one) {
+      return one.name == name && has_value != one.takes.empty();
+    });
+    if (option == table().end()) option = std::ranges::find(table(), name, &Option::name);
     if (option == table().end() || !is_among(only, name))
       throw std::invalid_argument("unknown option " + std::string(argument.substr(0, equals)) +
                                   ": --help lists them");
-    const bool has_value = equals != std::string_view::npos;
     if (has_value == option->takes.empty())
       throw std::invalid_argument(
           std::string(argument.substr(0, equals)) +
@@ -251,7 +297,7 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
 std::string options_help(std::span<const std::string_view> only) {
   std::string help;
   for (const Option& option : table()) {
-    if (!is_among(only, option.name)) continue;
+    if (!is_among(only, option.name) || option.help.empty()) continue;
     std::string usage = "  --gemm_" + std::string(option.name);
     if (!option.takes.empty()) usage += "=" + std::string(option.takes);
     usage.resize(std::max<std::size_t>(usage.size() + 2, 40), ' ');

@@ -21,9 +21,15 @@ namespace gemm::bench {
 enum class CeilingsFrom { measure, cached, queried };
 std::string_view name_of(CeilingsFrom from);
 
+// A macro and its values, in turn.
+struct Define {
+  std::string name;
+  std::vector<std::string> values;
+};
+
 struct Options {
-  std::string device = "auto";  // auto, cpu, or the index of a GPU
-  std::string shapes = "default";
+  std::string device = "auto";        // auto, cpu, or the index of a GPU
+  std::string shapes;                 // empty: the usual ones
   std::vector<Precision> precisions;  // empty: the usual ones of the device
   std::vector<Layout> layouts = {Layout::nn};
   bool variants = false;  // the points of tuning spaces too
@@ -42,6 +48,16 @@ struct Options {
   bool name_record = false;
   std::optional<std::string> tell_record;  // a file for the record's path
   bool help = false;
+
+  // Kernels from files (bench/user_kernels.hpp).
+  std::vector<std::string> kernels;           // FILE or FILE:ENTRY
+  std::vector<Define> defines;                // every combination is a row
+  double kernel_limit_seconds = 30;           // of a row of theirs
+  bool rerun = false;                         // whenever one of the files is saved
+  std::vector<std::string> arguments;         // as given, for a child
+  std::string child_case;                     // in a child: its one row,
+  std::optional<std::int64_t> child_samples;  // and how many samples it must have
+  bool is_child() const { return !child_case.empty(); }
 };
 
 // Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws

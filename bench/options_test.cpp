@@ -150,5 +150,34 @@ TEST(Options, HelpListsEachOfThem) {
   EXPECT_TRUE(parse({"--help"}).help);
 }
 
+TEST(Options, KernelsAndDefinesAddUp) {
+  const Options options = parse({"--gemm_kernel=a.cu,b.so:f", "--gemm_kernel=c.cu:g<16>",
+                                 "--gemm_define=TILE:16,32", "--gemm_define=X:-1.5"});
+  EXPECT_EQ(options.kernels, (std::vector<std::string>{"a.cu", "b.so:f", "c.cu:g<16>"}));
+  ASSERT_EQ(options.defines.size(), 2U);
+  EXPECT_EQ(options.defines[0].name, "TILE");
+  EXPECT_EQ(options.defines[0].values, (std::vector<std::string>{"16", "32"}));
+  EXPECT_EQ(options.defines[1].values, (std::vector<std::string>{"-1.5"}));
+  EXPECT_EQ(options.arguments.size(), 5U);
+  EXPECT_FALSE(options.is_child());
+  for (const char* bad : {"--gemm_define=TILE", "--gemm_define=:1", "--gemm_define=A:",
+                          "--gemm_define=A:1,,2", "--gemm_define=A:x/y", "--gemm_define=A:a b",
+                          "--gemm_kernel=", "--gemm_kernel", "--gemm_kernel_limit=0"})
+    EXPECT_NE(refusal([&] { parse({bad}); }).find("--gemm_"), std::string::npos) << bad;
+}
+
+TEST(Options, WatchIsOfTheFilesWithoutAValueAndOfTheCardWithOne) {
+  EXPECT_TRUE(parse({"--gemm_watch"}).rerun);
+  const Options card = parse({"--gemm_watch=0.5"});
+  EXPECT_FALSE(card.rerun);
+  EXPECT_EQ(card.watch_seconds, 0.5);
+}
+
+TEST(Options, WhatIsForChildrenIsNotInTheHelp) {
+  EXPECT_EQ(parse({"--gemm_child=x", "--gemm_child_samples=7"}).child_samples, 7);
+  EXPECT_EQ(options_help().find("--gemm_child"), std::string::npos);
+  EXPECT_NE(options_help().find("--gemm_kernel="), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gemm::bench

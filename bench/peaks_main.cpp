@@ -102,6 +102,7 @@ void print_help() {
 
 int run(int argc, char** argv) {
   const Options options = parse_options(argc, argv, kOptions);
+  if (options.rerun) throw BadInput("--gemm_watch needs =SECONDS");
   if (options.help) {
     print_help();
     benchmark::Initialize(&argc, argv);  // prints its own help and exits

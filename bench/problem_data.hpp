@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "bench/backend.hpp"
@@ -39,6 +40,9 @@ class ProblemData {
   // may differ in precision from the problem this was made for as long as the operands are of the
   // same type.
   Verdict judge(const Problem& p, std::int64_t count) const;
+  // What the wrong elements of the first C that is wrong have in common (wrong_pattern.hpp); empty
+  // if there are none, or for a C that is too large to be looked at.
+  std::string pattern(const Problem& p, std::int64_t count) const;
   // Same operands and the same product, whatever the arithmetic.
   bool serves(const Problem& p) const;
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <limits>
 
 #include "bench/fingerprint.hpp"
 #include "bench/json.hpp"
@@ -16,6 +17,23 @@ using json = nlohmann::ordered_json;
 
 // JSON knows neither NaN nor infinity.
 json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+template <typename T>
+std::optional<T> maybe(const json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<T>());
+}
+
+template <typename T>
+T value_or(const json& value, T other) {
+  return value.is_null() ? other : value.get<T>();
+}
+
+std::optional<Range> range_from(const json& value) {
+  if (value.is_null()) return std::nullopt;
+  return Range{value.at("min"), value.at("median"), value.at("max")};
+}
 
 template <typename T>
 json count_or_null(T count) {
@@ -236,6 +254,8 @@ json Results::to_json(const Row& row) const {
           {"flop_per_byte", flop(p) / bytes_minimum(p)},
           {"traffic", traffic_to_json(row.which, run_.device)},
           {"variant", kernel.variant},
+          {"file", kernel.file ? json{{"name", kernel.file->name}, {"hash", kernel.file->hash}}
+                               : json(nullptr)},
           {"rotation_sets", count_or_null(row.rotation_sets)},
           {"batch", count_or_null(row.batch)},
           {"launch", text_or_null(row.launch)},
@@ -326,6 +346,62 @@ json Results::run_to_json() const {
               {"interval_seconds", watched ? json(options.watch_seconds) : json(nullptr)},
               {"read_seconds", nullptr}}},
             {"overheads", overheads}}}};
+}
+
+Row row_from(const json& written, const Case& which) {
+  Row row{.which = which};
+  row.rotation_sets = value_or(written.at("rotation_sets"), std::int64_t{0});
+  row.batch = value_or(written.at("batch"), std::int64_t{0});
+  row.launch = value_or(written.at("launch"), std::string());
+  row.skipped = value_or(written.at("skipped"), std::string());
+  row.failed = value_or(written.at("failed"), std::string());
+  written.at("device_kernels").get_to(row.launched.names);
+  for (const json& code : written.at("device_code"))
+    row.launched.code.push_back({.name = code.at("name"),
+                                 .fingerprint = maybe<std::string>(code.at("fingerprint")),
+                                 .registers = maybe<std::int64_t>(code.at("registers")),
+                                 .shared_bytes = maybe<std::int64_t>(code.at("shared_bytes")),
+                                 .local_bytes = maybe<std::int64_t>(code.at("local_bytes")),
+                                 .threads = value_or(code.at("threads"), std::int64_t{0}),
+                                 .blocks = value_or(code.at("blocks"), std::int64_t{0}),
+                                 .occupancy = maybe<double>(code.at("occupancy"))});
+  if (const json& verdict = written.at("verification"); !verdict.is_null())
+    row.verdict = Verdict{.wrong = verdict.at("passed") ? 0 : 1,
+                          .max_error = value_or(verdict.at("max_error"), kNaN),
+                          .max_of_bound = value_or(verdict.at("of_bound"), kNaN),
+                          .bound_at_max = value_or(verdict.at("bound"), kNaN)};
+  if (!row.skipped.empty() || !row.failed.empty()) return row;
+
+  Timing& timing = row.timing;
+  written.at("samples_seconds").get_to(timing.samples_seconds);
+  written.at("samples_sm_hz").get_to(timing.samples_sm_hz);
+  written.at("samples_throttled").get_to(timing.samples_throttled);
+  timing.converged = written.at("converged");
+  const json& warmup = written.at("warmup");
+  timing.warmup = {.seconds = warmup.at("seconds"),
+                   .settled = warmup.at("settled"),
+                   .watched = value_or(warmup.at("watched"), std::string())};
+  const json& clocks = written.at("clocks");
+  timing.card = {.readings = clocks.at("readings"),
+                 .sm_hz = range_from(clocks.at("sm_hz")),
+                 .memory_hz = range_from(clocks.at("memory_hz")),
+                 .power_w = range_from(clocks.at("power_w")),
+                 .temperature_c = range_from(clocks.at("temperature_c")),
+                 .throttled_share = maybe<double>(clocks.at("throttled_share"))};
+  for (const auto& [name, share] : clocks.at("reasons").items())
+    timing.card.reasons.emplace_back(name, share);
+  if (const json& versus = written.at("versus"); !versus.is_null())
+    row.versus = Versus{.kernel = versus.at("kernel"),
+                        .library = written.at("library") == versus.at("kernel"),
+                        .ratio = versus.at("ratio"),
+                        .low = versus.at("low"),
+                        .high = versus.at("high"),
+                        .seconds = versus.at("seconds"),
+                        .samples = versus.at("samples")};
+  if (const json& parts = written.at("end_to_end"); !parts.is_null())
+    row.parts = PartTimes{parts.at("to_device_seconds"), parts.at("kernel_seconds"),
+                          parts.at("from_device_seconds")};
+  return row;
 }
 
 std::string utc_now() {

@@ -109,6 +109,10 @@ class Results {
   std::vector<std::pair<Problem, Baseline>> baselines_;
 };
 
+// The row that Results::to_json wrote, of this case. Throws nlohmann::json::exception for anything
+// else.
+Row row_from(const nlohmann::ordered_json& written, const Case& which);
+
 // "20261121T020000Z"
 std::string utc_now();
 

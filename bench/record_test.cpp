@@ -67,6 +67,45 @@ TEST(Results, ReportedRowsAreTheLastOnes) {
   EXPECT_EQ(results.reported("Tiled", 1, 2).seconds(), 4);
 }
 
+TEST(Results, ARowIsReadBackAsItWasWritten) {
+  const Results results({});
+  Row row = timed(kTiled, 2e-3);
+  row.rotation_sets = 3;
+  row.batch = 7;
+  row.launch = "graph";
+  row.launched = {{"tiled"}, {{.name = "tiled", .registers = 40, .threads = 256, .blocks = 9}}};
+  row.verdict = Verdict{.max_error = 1e-6, .max_of_bound = 0.5, .bound_at_max = 2e-6};
+  row.versus = Versus{.kernel = "cuBLAS",
+                      .library = true,
+                      .ratio = 0.9,
+                      .low = 0.8,
+                      .high = 1,
+                      .seconds = 1e-3,
+                      .samples = 3};
+  row.timing.samples_sm_hz = {1e9, 2e9, 3e9};
+  row.timing.samples_throttled = {false, true, false};
+  row.timing.warmup = {.seconds = 0.4, .settled = true, .watched = "SM clock"};
+  row.timing.converged = true;
+  row.timing.card = {.readings = 5,
+                     .sm_hz = Range{1, 2, 3},
+                     .power_w = Range{4, 5, 6},
+                     .throttled_share = 0.25,
+                     .reasons = {{"power cap", 0.25}, {"thermal", 0.1}}};
+  const auto same = [&](const Row& one) {
+    const auto written = results.to_json(one);
+    EXPECT_EQ(results.to_json(row_from(written, one.which)), written);
+  };
+  same(row);
+  row.which.transfer = Transfer::pinned;
+  row.versus.reset();
+  row.parts = PartTimes{1e-3, 2e-3, 3e-3};
+  same(row);
+  same({.which = {&kTiled, kProblem}, .skipped = "why"});
+  Row failed{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};
+  failed.verdict = Verdict{.wrong = 1, .max_error = std::nan("")};
+  same(failed);
+}
+
 TEST(Results, NeitherNaNNorInfinityReachesTheJson) {
   Results results({});
   Row row{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};

@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <ranges>
+
+#include "bench/child.hpp"
 
 namespace gemm::bench {
 std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
@@ -61,6 +66,7 @@ std::vector<MeasuredCeiling> Suite::measured_ceilings(const DeviceInfo& device) 
   const std::filesystem::path file = ceilings_file(device);
   std::vector<MeasuredCeiling> all;
   if (options_.ceilings == CeilingsFrom::cached) all = load_ceilings(file, device);
+  if (options_.is_child()) return all;
 
   // Each is kept at once, so that Ctrl-C loses one.
   const char* clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : nullptr;
@@ -135,11 +141,12 @@ std::optional<std::string> Suite::impossible(const Case& which, const Timing& ti
 
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
   require_usable();
+  if (needs_child(which)) return measure_in_child(which, samples, row);
   std::optional<Case> other = rival_of(which);
   const auto is_baseline = [&] {
     return other->kernel->is_library() && other->problem == which.problem;
   };
-  if (!other || !is_baseline()) measure_baseline(which);
+  if (!options_.is_child() && (!other || !is_baseline())) measure_baseline(which);
 
   if (active_ && active_->which() != which) active_.reset();  // its memory may be needed
   if (rival_ && rival_->which() != other) rival_.reset();
@@ -178,6 +185,46 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   row.versus->library = is_baseline();
 }
 
+std::vector<Case> Suite::named_rivals(const Case& which) const {
+  if (!options_.versus || which.transfer) return {};
+  return rivals_of(which, parse_versus(*options_.versus), options_.variants);
+}
+
+bool Suite::needs_child(const Case& which) const {
+  if (options_.is_child()) return false;
+  const auto is_users = [](const Case& one) { return one.kernel->is_users(); };
+  return is_users(which) || std::ranges::any_of(named_rivals(which), is_users);
+}
+
+// The same program with the same options, which answers with one row.
+void Suite::measure_in_child(const Case& which, std::optional<std::int64_t> samples, Row& row) {
+  if (std::ranges::none_of(named_rivals(which), [&](const Case& rival) {
+        return rival.kernel->is_library() && rival.problem == which.problem;
+      }))
+    measure_baseline(which);
+  active_.reset();  // their memory may be needed
+  rival_.reset();
+  std::vector<std::string> command{"/proc/self/exe"};
+  std::ranges::copy(options_.arguments | std::views::drop(1), std::back_inserter(command));
+  if (options_.ceilings == CeilingsFrom::measure) command.emplace_back("--gemm_ceilings=cached");
+  command.push_back("--gemm_child=" + which.name());
+  if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
+  const ChildEnd end = run_child(command, std::min(options_.kernel_limit_seconds, seconds_left()));
+
+  if (!end.printed.empty())
+    std::cerr << which.name() << " printed:\n"
+              << end.printed << (end.printed.ends_with('\n') ? "" : "\n");
+  try {
+    const auto answer = nlohmann::ordered_json::parse(end.answer);
+    row = row_from(answer.at("row"), which);
+    kernel_seconds_ += answer.at("kernel_seconds").get<double>();
+  } catch (const nlohmann::json::exception&) {
+    throw std::runtime_error(end.how.empty() ? "it called exit(0)" : end.how);
+  }
+  if (!row.skipped.empty()) throw Skipped(row.skipped);
+  if (!row.failed.empty()) throw std::runtime_error(row.failed);
+}
+
 void Suite::doubt_ceilings(const Row& row) {
   constexpr double kBeyondDoubt = 1.05;
   const Ceiling* roof =
@@ -193,7 +240,7 @@ void Suite::doubt_ceilings(const Row& row) {
 }
 
 void Suite::discard(const Case& which) {
-  if (lost()) return;
+  if (lost() || needs_child(which)) return;
   active_.reset();
   rival_.reset();
   cache_.forget(which.problem);
@@ -248,8 +295,7 @@ void Suite::measure_baseline(const Case& which) {
 
 // Whom --gemm_versus names: of several, variants or kernels, the fastest in a trial.
 std::optional<Case> Suite::rival_of(const Case& which) {
-  if (!options_.versus || which.transfer) return std::nullopt;
-  std::vector<Case> rivals = rivals_of(which, parse_versus(*options_.versus), options_.variants);
+  std::vector<Case> rivals = named_rivals(which);
   const auto is_among = [](const std::vector<Case>& cases, const Case& one) {
     return std::ranges::find(cases, one) != cases.end();
   };

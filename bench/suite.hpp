@@ -27,9 +27,10 @@ class Suite {
   double elapsed_seconds() const;
   bool lost() const { return !lost_.empty(); }
 
-  // Fills the row: prepares the case, if it is not the one that was measured last, times it, beside
-  // its rival if there is one, and judges it. `samples` asks for exactly so many. Throws as
-  // Measurement does; std::runtime_error, too, for a time that beats physics.
+  // Fills the row: in a child if a user's kernel has a part in it, else here. It prepares the case,
+  // if it is not the one that was measured last, times it, beside its rival if there is one, and
+  // judges it. `samples` asks for exactly so many. Throws as Measurement does; std::runtime_error,
+  // too, for a time that beats physics.
   void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
@@ -40,6 +41,8 @@ class Suite {
   nlohmann::ordered_json run_to_json() const;
 
  private:
+  bool needs_child(const Case& which) const;
+  void measure_in_child(const Case& which, std::optional<std::int64_t> samples, Row& row);
   double seconds_left() const;
   // A row that beats a measured compute roof shows that something else ran when that was measured.
   void doubt_ceilings(const Row& row);
@@ -48,6 +51,7 @@ class Suite {
   std::optional<Baseline> fastest(const std::vector<Case>& cases);
   // Makes sure that there is a library figure to compare a row with.
   void measure_baseline(const Case& which);
+  std::vector<Case> named_rivals(const Case& which) const;  // by --gemm_versus
   std::optional<Case> rival_of(const Case& which);
   // In short trials; what does not run is unfit.
   std::optional<Case> fastest_rival(const std::vector<Case>& rivals);

@@ -55,11 +55,7 @@ void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device:
   entry.family = file.parent_path().filename().string();
   entry.stem = file.stem().string();
   entry.runs_on = runs_on.value_or(entry.family == "cpu" ? Device::Kind::cpu : Device::Kind::gpu);
-  std::vector<RegisteredKernel>& all = kernels();
-  if (std::ranges::any_of(all, [&](const auto& other) { return other.label() == entry.label(); }))
-    throw std::logic_error("two kernels are called " + entry.label());
-  const auto place = std::ranges::upper_bound(all, entry.rung, {}, &RegisteredKernel::rung);
-  all.insert(place, std::move(entry));
+  add_to_registry(std::move(entry));
 }
 
 }  // namespace
@@ -98,6 +94,14 @@ const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoin
 }
 
 const std::vector<RegisteredKernel>& registry() { return kernels(); }
+
+void add_to_registry(RegisteredKernel kernel) {
+  std::vector<RegisteredKernel>& all = kernels();
+  if (std::ranges::any_of(all, [&](const auto& other) { return other.label() == kernel.label(); }))
+    throw std::logic_error("two kernels are called " + kernel.label());
+  const auto place = std::ranges::upper_bound(all, kernel.rung, {}, &RegisteredKernel::rung);
+  all.insert(place, std::move(kernel));
+}
 
 Registration::Registration(Kernel kernel, std::source_location file) {
   add(std::move(kernel), file.file_name(), std::nullopt);

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
@@ -13,14 +15,24 @@
 
 namespace gemm {
 
+// What a user named at run time.
+struct UserFile {
+  std::string name, hash;  // without its folder
+};
+
 struct RegisteredKernel : Kernel {
-  std::string family;  // the folder of its file: cpu, simt, tensor, library
+  std::string family;  // the folder of its file: cpu, simt, tensor, library; or user
   std::string stem;    // the name of its file without the ending
   Device::Kind runs_on = Device::Kind::gpu;
 
   // "Tiled/tile:16"
   std::string label() const;
   bool is_library() const { return family == "library"; }
+
+  // Of a user's kernel only (kernels/user/user_kernel.hpp).
+  std::optional<UserFile> file = {};
+  std::shared_ptr<const std::string> owned_name = {};  // behind `name`
+  bool is_users() const { return file.has_value(); }
 };
 
 // Ordered by rung, then by the order of registration within a file. Labels are unique.
@@ -28,6 +40,9 @@ const std::vector<RegisteredKernel>& registry();
 
 // Whether some of the kernel's variants are points of a tuning space.
 bool is_tunable(std::string_view name);
+
+// At its place by rung. Throws std::logic_error if a kernel with this label is there.
+void add_to_registry(RegisteredKernel kernel);
 
 // A namespace-scope object of this type in a kernel's file puts the kernel into the registry.
 // Libraries exist for both kinds of device and say which they run on.

@@ -4,12 +4,13 @@
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_runtime.h>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+
+#include "kernels/driver_function.hpp"
 
 namespace gemm {
 
@@ -26,34 +27,23 @@ constexpr CUtensorMapDataType kMapType = sizeof(T) == 1 ? CU_TENSOR_MAP_DATA_TYP
 
 // Of `rows` rows, `columns` long and `pitch` elements apart, in boxes that lie row by row in shared
 // memory, swizzled if their rows are as long as the swizzle. The matrix and its rows must begin at
-// multiples of 16 bytes. TFLOAT32 rounds FP32 on its way. The driver's function is asked for by
-// name, so that nothing need be linked with the driver. Throws std::runtime_error.
+// multiples of 16 bytes. TFLOAT32 rounds FP32 on its way. Throws std::runtime_error.
 template <typename T>
 CUtensorMap tensor_map(const T* matrix, std::int64_t rows, std::int64_t columns, std::int64_t pitch,
                        unsigned box_rows, unsigned box_columns,
                        CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE,
                        CUtensorMapDataType type = kMapType<T>) {
-  void* encode = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-  constexpr unsigned kSince = 12000;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode,
-                                                              kSince, cudaEnableDefault, &found);
-#else
-  const cudaError_t status =
-      cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &encode, cudaEnableDefault, &found);
-#endif
-  if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
-    throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
+  const auto encode = driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+  if (encode == nullptr) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
   const auto unsigned_64 = [](std::int64_t value) { return static_cast<cuuint64_t>(value); };
   const cuuint64_t size[] = {unsigned_64(columns), unsigned_64(rows)};
   const cuuint64_t row_bytes[] = {unsigned_64(pitch) * sizeof(T)};
   const cuuint32_t box[] = {box_columns, box_rows}, every[] = {1, 1};
   CUtensorMap map{};
-  const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-      &map, type, 2, const_cast<T*>(matrix), size, row_bytes, box, every,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, type, 2, const_cast<T*>(matrix), size, row_bytes, box, every,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw std::runtime_error("cuTensorMapEncodeTiled refuses " + std::to_string(rows) + " x " +
                              std::to_string(columns) + " elements: error " +

@@ -11,6 +11,7 @@ from typing import NoReturn
 from gemm_report.commands import (
     calibrate,
     compare,
+    explain,
     export,
     figures,
     gate,
@@ -38,6 +39,7 @@ COMMANDS = {
     "calibrate": calibrate,
     "compare": compare,
     "gate": gate,
+    "explain": explain,
     "export": export,
     "recover": recover,
 }
@@ -59,12 +61,14 @@ examples:
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
   gemm-report compare before.json after.json
   gemm-report gate results --baseline main
+  gemm-report explain WarpTile 4096
   gemm-report export results --format parquet -o all.parquet
   gemm-report recover results
 
 exit codes:
   0  done
-  1  readme or kernels --check: the file is not what the record gives; compare or gate: a regression
+  1  readme or kernels --check: the file is not what the record gives; compare or gate: a
+     regression; explain: there are no counters
   2  compare or gate --strict: ambiguous cases, and no regression
   3  bad input or usage: one line on standard error says which file, and what to do
   4  a defect of gemm-report, with a traceback

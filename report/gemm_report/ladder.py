@@ -6,6 +6,8 @@ from itertools import groupby
 
 from gemm_report.record import PRECISIONS, TRANSFERS, Kernel, Part, Record, Row
 
+_BEHIND = {"library": 1, "peer": 2}
+
 
 def ordered_rows(record: Record) -> list[Row]:
     """All rows: by precision, rung, variant and problem."""
@@ -14,7 +16,7 @@ def ordered_rows(record: Record) -> list[Row]:
         record.rows,
         key=lambda row: (
             PRECISIONS.index(row.precision),
-            rungs.get(row.kernel, (True, 0)),
+            rungs.get(row.kernel, (1, 0)),
             natural(row.kernel_label),
             TRANSFERS.index(row.transfer) if row.transfer else -1,
             (row.volume, row.m, row.n, row.k),
@@ -89,9 +91,10 @@ def precisions(rows: Iterable[Row]) -> list[str]:
     return sorted({row.precision for row in rows}, key=PRECISIONS.index)
 
 
-def _place(kernel: Kernel) -> tuple[bool, int]:
-    # A library is what the ladder is measured against: it stands behind the last rung.
-    return kernel.family == "library", kernel.rung
+def _place(kernel: Kernel) -> tuple[int, int]:
+    # A library is what the ladder is measured against: it stands behind the last rung, and what
+    # others made behind that.
+    return _BEHIND.get(kernel.family, 0), kernel.rung
 
 
 def _middle(rows: list[Row]) -> Row:

@@ -90,6 +90,13 @@ USES: Mapping[str, Use] = {
     "gate": Use(
         lambda at: [at.folder, "--baseline", at.good, "--markdown", f"{at.out}/comment.md"], 30, 2
     ),
+    "explain": Use(
+        lambda at: [
+            *("Tiled/tile:16", "1024", "--record", at.record),
+            *("--versus", "Naive", "-o", f"{at.out}/explain"),
+        ],
+        8,
+    ),
     "export": Use(lambda at: [at.folder, "--format", "csv", "-o", f"{at.out}/all.csv"], 30),
     "export parquet": Use(
         lambda at: [at.record, "--format", "parquet", "-o", f"{at.out}/all.parquet"], 30

@@ -51,6 +51,7 @@ class Device:
     runtime: str | None
     power_limit_w: float | None
     compute_capability: str | None = None
+    sm_count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ class Method:
     state: str | None
     cache: str | None
     target: float | None
+    launch_seconds: float | None = None  # what the host needs for one
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one launch by a model of the kernel; shared memory's count bank conflicts."""
+    """Bytes of one launch, by a model or counted; shared memory's include bank conflicts."""
 
     dram_bytes: float
     l2_bytes: float
@@ -283,6 +285,8 @@ class Row:
     samples_sm_hz: tuple[float, ...] = ()
     device_kernels: tuple[str, ...] = ()
     samples_throttled: tuple[bool, ...] = ()
+    launch: str | None = None  # graph or stream
+    counted: Traffic | None = None  # by ncu, where somebody asked it
 
     @property
     def identity(self) -> Identity:
@@ -351,6 +355,16 @@ class Row:
     def is_library(self) -> bool:
         """Whether it is what rungs are compared with."""
         return self.family == "library"
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is what a user would pick instead, as tools/peers times it."""
+        return self.family == "peer"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a kernel of the ladder."""
+        return not self.is_library and not self.is_peer
 
     @property
     def is_cube(self) -> bool:
@@ -482,8 +496,9 @@ def record_of(path: Path, document: Any) -> Record:
     # Earlier records lack what is given here.
     run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
     run.check_schema(SCHEMA)
-    device = run.child("device").or_else(compute_capability=None)
-    method = run.child("method").or_else(cache=None, target=None)
+    device = run.child("device").or_else(compute_capability=None, sm_count=None)
+    method = run.child("method").or_else(cache=None, target=None, overheads=None)
+    overheads = method.child_or_none("overheads")
     time = run.child_or_none("time")
     rows = [b for b in benchmarks if b.take("run_type", str) != "aggregate"]
     return Record(
@@ -504,6 +519,9 @@ def record_of(path: Path, document: Any) -> Record:
             runtime=device.take("runtime", str, NoneType),
             power_limit_w=device.positive_or_none("power_limit_w"),
             compute_capability=device.take("compute_capability", str, NoneType),
+            sm_count=None
+            if device.take("sm_count", int, NoneType) is None
+            else device.count("sm_count"),
         ),
         ceilings=tuple(_ceiling(ceiling) for ceiling in run.children("ceilings")),
         measured_ceilings=tuple(_measured(each) for each in run.children("measured_ceilings")),
@@ -515,6 +533,8 @@ def record_of(path: Path, document: Any) -> Record:
             state=method.take("state", str, NoneType),
             cache=method.take("cache", str, NoneType),
             target=method.nonnegative_or_none("target"),
+            launch_seconds=overheads
+            and overheads.or_else(launch_seconds=None).nonnegative_or_none("launch_seconds"),
         ),
         rows=_distinct(path, [_row(row) for row in rows]),
         aggregates=len(benchmarks) - len(rows),
@@ -600,6 +620,8 @@ def _row(benchmark: Object) -> Row:
         samples_sm_hz=[],
         device_kernels=[],
         samples_throttled=[],
+        launch=None,
+        counted=None,
     )
     parameters = row.child("parameters")
     seconds = row.child_or_none("seconds")
@@ -608,6 +630,7 @@ def _row(benchmark: Object) -> Row:
     clocks = row.child_or_none("clocks")
     versus = row.child_or_none("versus")
     traffic = row.child_or_none("traffic")
+    counted = row.child_or_none("counted")
     end_to_end = row.child_or_none("end_to_end")
     return Row(
         kernel=row.take("kernel", str),
@@ -649,12 +672,7 @@ def _row(benchmark: Object) -> Row:
             high=versus.positive("high"),
         ),
         departures=row.texts("departures"),
-        traffic=traffic
-        and Traffic(
-            dram_bytes=traffic.positive("dram_bytes"),
-            l2_bytes=traffic.positive("l2_bytes"),
-            shared_bytes=traffic.nonnegative("shared_bytes"),
-        ),
+        traffic=traffic and _traffic(traffic),
         is_variant=row.take("variant", bool),
         transfer=None
         if row.take("transfer", str, NoneType) is None
@@ -665,6 +683,16 @@ def _row(benchmark: Object) -> Row:
         samples_sm_hz=row.positives("samples_sm_hz"),
         device_kernels=row.texts("device_kernels"),
         samples_throttled=_throttled(row),
+        launch=row.take("launch", str, NoneType),
+        counted=counted and _traffic(counted),
+    )
+
+
+def _traffic(traffic: Object) -> Traffic:
+    return Traffic(
+        dram_bytes=traffic.positive("dram_bytes"),
+        l2_bytes=traffic.positive("l2_bytes"),
+        shared_bytes=traffic.nonnegative("shared_bytes"),
     )
 
 

@@ -38,12 +38,12 @@ class Limit:
 
 
 def ladder_size(rows: Iterable[Row]) -> int | None:
-    """The cube at which rungs are compared; libraries, where there is no rung.
+    """The cube at which rungs are compared; libraries and peers, where there is no rung.
 
     4096 if most kernels have it; else the one that most of them share, of several the largest.
     """
     found = [row for row in rows if row.is_cube]
-    found = [row for row in found if not row.is_library] or found
+    found = [row for row in found if row.is_ours] or found
     cubes = {(row.kernel, row.m) for row in found}
     sharing = Counter(size for _, size in cubes)
     if sharing[USUAL_SIZE] > len({kernel for kernel, _ in cubes}) / 2:
@@ -55,7 +55,7 @@ def rungs(record: Record, precision: str) -> list[Rung]:
     """From the lowest to the highest, at the ladder's size."""
     found: list[Rung] = []
     below: Row | None = None
-    rows = [row for row in _at_size(record, precision) if not row.is_library]
+    rows = [row for row in _at_size(record, precision) if row.is_ours]
     for _, variants in groupby(rows, key=lambda row: row.kernel):
         its_rungs = [Rung(row, below) for row in variants]
         found += its_rungs
@@ -68,9 +68,14 @@ def libraries(record: Record, precision: str) -> list[Row]:
     return [row for row in _at_size(record, precision) if row.is_library]
 
 
+def peers(record: Record, precision: str) -> list[Row]:
+    """What a user would pick instead, at the same size."""
+    return [row for row in _at_size(record, precision) if row.is_peer]
+
+
 def kernels_without_row(record: Record, precision: str) -> list[str]:
     """Those that have other rows of this precision, but none with a time at the ladder's size."""
-    rows = [row for row in record.rows if row.precision == precision and not row.is_library]
+    rows = [row for row in record.rows if row.precision == precision and row.is_ours]
     there = {rung.row.kernel for rung in rungs(record, precision)}
     missing = {row.kernel for row in rows if row.part is Part.LADDER} - there
     return [kernel.name for kernel in record.kernels if kernel.name in missing]
@@ -109,8 +114,9 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
-    """Of the unit that computes: rungs below the tensor cores do not have their roof."""
-    if row.is_library or row.family == "tensor":
+    """Of the unit that computes: rungs below the tensor cores do not have their roof; a kernel from
+    a user's file may use them."""
+    if not row.is_ours or row.family in ("tensor", "user"):
         return next(iter(record.compute_roofs(row.precision)), None)
     roofs = record.compute_roofs(_COMPUTED_IN.get(row.precision, row.precision))
     return next((roof for roof in roofs if "tensor" not in roof.name), None)

@@ -10,6 +10,7 @@ from gemm_report.rungs import (
     ladder_size,
     libraries,
     limits,
+    peers,
     rungs,
 )
 
@@ -90,6 +91,21 @@ def test_our_own_kernels_have_the_roof_of_the_unit_that_computes(gpu: Record) ->
         assert roof
         assert roof.name == name
     assert arithmetic_roof(gpu, dataclasses.replace(row, precision="f64")) is None
-    tensor = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", family="tensor"))
-    assert tensor
-    assert tensor.name == "BF16 tensor core"
+    for family in ("tensor", "user"):
+        tensor = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", family=family))
+        assert tensor
+        assert tensor.name == "BF16 tensor core"
+
+
+def test_peers_are_no_rungs_and_no_libraries(ladder: Record) -> None:
+    rows = [
+        dataclasses.replace(row, kernel="Numba", family="peer")
+        for row in ladder.rows
+        if row.kernel == "Naive"
+    ]
+    both = dataclasses.replace(ladder, rows=(*ladder.rows, *rows))
+    assert [row.kernel for row in peers(both, "f32")] == ["Numba"]
+    assert peers(ladder, "f32") == []
+    assert rungs(both, "f32") == rungs(ladder, "f32")
+    assert libraries(both, "f32") == libraries(ladder, "f32")
+    assert kernels_without_row(both, "f32") == kernels_without_row(ladder, "f32")

@@ -15,7 +15,7 @@ from gemm_report.record import SCHEMA, read_record
 jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
-PATTERNS = ("*/*.json", "*/tuning/*.json", "*/calibration/equal/*.json")
+PATTERNS = ("*/*.json", "*/tuning/*.json", "*/calibration/equal/*.json", "*/peers/*.json")
 STORED = sorted(path for each in PATTERNS for path in RESULTS.glob(f"{each}*"))
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19

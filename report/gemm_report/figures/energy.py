@@ -80,8 +80,8 @@ def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
         axes.set_title(f"{rows[0].precision} at {rows[0].size}")
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
-        colors = [looks[row.label].color for row in rows]
-        axes.barh(range(len(rows)), values, height=0.72, color=colors, zorder=2)
+        for y, (row, value) in enumerate(zip(rows, values, strict=True)):
+            axes.barh(y, value, height=0.72, zorder=2, **looks[row.label].bar)
         write_lines(axes, _HEAD, its_lines)
         top += tall + _ABOVE + _BELOW
     return page.figure

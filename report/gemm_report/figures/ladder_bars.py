@@ -23,6 +23,7 @@ from gemm_report.rungs import (
     arithmetic_roof,
     kernels_without_row,
     libraries,
+    peers,
     rate,
     rungs,
 )
@@ -73,8 +74,8 @@ def draw(record: Record, looks: Mapping[str, Look], precision: str) -> Figure:
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     for y, rung in enumerate(found):
-        color = looks[rung.row.label].color
-        axes.barh(y, scaled(min(rate(rung.row), edge), prefix), height=0.72, color=color, zorder=2)
+        look = looks[rung.row.label].bar
+        axes.barh(y, scaled(min(rate(rung.row), edge), prefix), height=0.72, zorder=2, **look)
         if rate(rung.row) > edge:
             axes.text(scaled(edge, prefix), y, "→ ", color="white", **_ARROW)
     _draw_roofs(axes, roofs, edge, prefix)
@@ -83,8 +84,9 @@ def draw(record: Record, looks: Mapping[str, Look], precision: str) -> Figure:
 
 
 def _all(record: Record, precision: str) -> list[Rung]:
-    """The rungs from the lowest to the highest, then what they lead to."""
-    return rungs(record, precision) + [Rung(row, None) for row in libraries(record, precision)]
+    """The rungs from the lowest to the highest, then what they lead to, then what others made."""
+    beside = libraries(record, precision) + peers(record, precision)
+    return rungs(record, precision) + [Rung(row, None) for row in beside]
 
 
 def _line(rung: Rung, prefix: str) -> Line:
@@ -100,7 +102,7 @@ def _line(rung: Rung, prefix: str) -> Line:
 
 def _edge(record: Record, found: Sequence[Rung]) -> float:
     """Where the axis ends: at the roof of the rungs, even if a library has a higher one."""
-    own = [rung.row for rung in found if not rung.row.is_library]
+    own = [rung.row for rung in found if rung.row.is_ours]
     roof = arithmetic_roof(record, own[0])
     return max([rate(row) for row in own] + [roof.flop_per_second or 0 if roof else 0])
 

@@ -5,8 +5,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from gemm_report.figures.ladder_bars import table
+from gemm_report.figures.marks import PEERS
 from gemm_report.figures.write_test import drawn, texts
-from gemm_report.record import Record
+from gemm_report.record import Kernel, Record
 
 
 def bars(figure: Figure) -> list[float]:
@@ -63,3 +64,21 @@ def test_a_library_beyond_the_roof_of_the_rungs_has_an_arrow(ladder: Record, gpu
     assert "BF16 tensor core: 989 TFLOP/s (table at 1830 MHz) →" in said
     assert "FP32 FMA: 66.9 TFLOP/s (queried at 1980 MHz)" in said
     assert bars(figure)[-1] == figure.axes[0].get_xlim()[1] == pytest.approx(66.9)
+
+
+def test_peers_come_last_and_are_hatched(ladder: Record) -> None:
+    rows = [
+        dataclasses.replace(row, kernel="Numba", family="peer", parameters=(("kernel", "matmul"),))
+        for row in ladder.rows
+        if row.kernel == "Naive"
+    ]
+    kernels = (Kernel("Numba", "peer", 1, ""), *ladder.kernels)
+    both = dataclasses.replace(ladder, kernels=kernels, rows=(*rows, *ladder.rows))
+    names = [row["kernel"] for row in table(both, "f32")]
+    assert names[-2:] == ["cuBLAS/math:pedantic", "Numba/kernel:matmul"]
+    assert names[:-1] == [row["kernel"] for row in table(ladder, "f32")]
+    figure = drawn("ladder", both)
+    found = [p for p in figure.axes[0].patches if isinstance(p, Rectangle)]
+    hatches = [bar.get_hatch() for bar in sorted(found, key=lambda bar: bar.get_y())]
+    assert hatches[-1] and not any(hatches[:-1])
+    assert PEERS in [text for text, _ in texts(figure)]

@@ -189,7 +189,7 @@ def _draw_level(
         write_above(axes, roof_text([level.roof]), 5)
     if unit:
         axes.plot([left, high], [top, top], **roof)
-    path = [row for row in rows if row.label in level.flop_per_byte and not row.is_library]
+    path = [row for row in rows if row.label in level.flop_per_byte and row.is_ours]
     xs = [level.flop_per_byte[row.label] for row in path]
     ys = [scaled(rate(row), prefix) for row in path]
     axes.plot(xs, ys, color="#b5b5b5", linewidth=1.1, zorder=2)
@@ -205,8 +205,8 @@ def _draw_level(
                 color=look.color,
                 marker=look.marker,
                 markersize=5.5,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
+                markeredgecolor=look.color if look.is_peer else "white",
+                markeredgewidth=1.1 if look.is_peer else 0.6,
                 clip_on=False,
                 zorder=4,
             )
@@ -220,7 +220,7 @@ def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Panel]) -> list
     ]
     for memory in (SHARED, L2):
         remarks += above_notes(record, memory, rows)
-    unmodelled = [row.label for row in rows if not row.traffic and not row.is_library]
+    unmodelled = [row.label for row in rows if not row.traffic and row.is_ours]
     if unmodelled:
         remarks.append(f"Without a model of their bytes: {', '.join(unmodelled)}.")
     missing = [level.title for level in levels if not level.roof]

@@ -16,14 +16,22 @@ class Level:
     marker: str
     why_above: str
     bytes_of: Callable[[Traffic], float]
+    counted_marker: str
     least_share: float = 0.0  # of the bytes asked of the L2
 
     def flop_per_byte(self, row: Row) -> float | None:
         """By the model of its bytes; None where there is none, or next to nothing is moved."""
-        if row.traffic is None:
+        return self._intensity(row.flop, row.traffic)
+
+    def counted_flop_per_byte(self, row: Row) -> float | None:
+        """By the bytes that ncu counted; None where it did not, or next to nothing is moved."""
+        return self._intensity(row.flop, row.counted)
+
+    def _intensity(self, flop: float, traffic: Traffic | None) -> float | None:
+        if traffic is None:
             return None
-        moved = self.bytes_of(row.traffic)
-        return row.flop / moved if moved > self.least_share * row.traffic.l2_bytes else None
+        moved = self.bytes_of(traffic)
+        return flop / moved if moved > self.least_share * traffic.l2_bytes else None
 
 
 SHARED = Level(
@@ -32,10 +40,11 @@ SHARED = Level(
     "s",
     "the model counts too much",
     lambda traffic: traffic.shared_bytes,
+    "P",
     least_share=0.01,  # a kernel that sends less through it multiplies elsewhere
 )
-L2 = Level("L2", "L2", "D", "the L1 answers for it", lambda t: t.l2_bytes)
-DRAM = Level("DRAM", "DRAM", "v", "the L2 held some of it", lambda t: t.dram_bytes)
+L2 = Level("L2", "L2", "D", "the L1 answers for it", lambda t: t.l2_bytes, "X")
+DRAM = Level("DRAM", "DRAM", "v", "the L2 held some of it", lambda t: t.dram_bytes, "^")
 
 
 def above_notes(record: Record, level: Level, rows: Iterable[Row]) -> list[str]:

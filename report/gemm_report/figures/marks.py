@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from gemm_report.record import Row
 
+PEERS = "Thin marks, short dashes and hatched bars: peers, what a user would pick instead."
 THROTTLED = "*"
 DEPARTS = "†"
 _LISTED = 3
@@ -22,7 +23,7 @@ def notes(rows: Iterable[Row]) -> list[str]:
     reasons = dict.fromkeys(reason for clocks in throttled for reason in clocks.reasons)
     departures = list(dict.fromkeys(d for row in rows for d in row.departures))
     more = len(departures) - _LISTED
-    found = []
+    found = [PEERS] if any(row.is_peer for row in rows) else []
     if throttled:
         why = ", ".join(reasons) or "the record has no reason"
         found.append(f"{THROTTLED} Something held the clocks down: {why}.")

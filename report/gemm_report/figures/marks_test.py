@@ -1,6 +1,6 @@
 import dataclasses
 
-from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.marks import PEERS, mark, notes
 from gemm_report.record import Clocks, Record, Row
 
 
@@ -28,3 +28,9 @@ def test_every_mark_is_explained_once(gpu: Record) -> None:
 def test_many_departures_are_counted(gpu: Record) -> None:
     (note,) = notes([row_with(gpu, 0.0, *"abcde")])
     assert note.endswith("guideline: a; b; c; and 2 more.")
+
+
+def test_peers_are_explained_where_there_are_any(gpu: Record) -> None:
+    peer = dataclasses.replace(gpu.rows[0], family="peer")
+    assert notes([peer, gpu.rows[0], peer]) == [PEERS]
+    assert notes([gpu.rows[0]]) == []

@@ -14,6 +14,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 
+from gemm_report.figures.palette import PEER_MARKERS
 from gemm_report.figures.placement import spread
 from gemm_report.quantity import megahertz, quantity
 from gemm_report.record import Ceiling, Part, Record
@@ -228,7 +229,7 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
         axes.add_line(leader)
         if label.marker:
             at = [1 + (_GUTTER - 6) / width], [target]
-            axes.add_line(Line2D(*at, marker=label.marker, markeredgecolor="none", **looks))
+            axes.add_line(Line2D(*at, marker=label.marker, markeredgecolor=_edge(label), **looks))
         axes.text(
             1 + _GUTTER / width,
             target,
@@ -248,6 +249,10 @@ def size_in_points(axes: Axes) -> tuple[float, float]:
     box = axes.get_position()
     page_width, page_height = axes.get_figure().get_size_inches() * POINTS
     return box.width * page_width, box.height * page_height
+
+
+def _edge(label: Label) -> str:
+    return label.color if label.marker in PEER_MARKERS else "none"
 
 
 def _weight(label: Label) -> str:

@@ -1,8 +1,11 @@
-"""How a kernel looks: its colour is the same in every figure, its variants differ in the marker."""
+"""How a kernel looks: its colour is the same in every figure, its variants differ in the marker.
+
+Peers have the colours of the rungs again, but thin marks, short dashes and hatched bars."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -19,6 +22,9 @@ LIBRARY_LINE = "--"
 LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 # By which the colours of a lap are turned: so the rungs that every precision has differ.
 _TURN = 2
+PEER_LINE = (0, (1.5, 1.5))
+# Without a face: no kernel of ours has such a mark.
+PEER_MARKERS = ("x", "+", "1", "2", "3", "4")
 VARIANT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
 
 
@@ -29,6 +35,18 @@ class Look:
     color: str
     line: Line
     marker: str
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is what a user would pick instead."""
+        return self.line == PEER_LINE
+
+    @property
+    def bar(self) -> dict[str, Any]:
+        """Of its bar: hatched for a peer."""
+        if not self.is_peer:
+            return {"color": self.color}
+        return {"facecolor": "white", "edgecolor": self.color, "hatch": "/////", "linewidth": 0.8}
 
 
 def looks(records: Iterable[Record]) -> dict[str, Look]:
@@ -43,8 +61,9 @@ def looks(records: Iterable[Record]) -> dict[str, Look]:
             # A damaged list of kernels must not cost the figure.
             kernels.setdefault(row.kernel, Kernel(row.kernel, row.family, 0, ""))
     return {
-        label: Look(color, line, VARIANT_MARKERS[i % len(VARIANT_MARKERS)])
+        label: Look(color, line, markers[i % len(markers)])
         for name, (color, line) in _colors_and_lines(list(kernels.values())).items()
+        for markers in [PEER_MARKERS if line == PEER_LINE else VARIANT_MARKERS]
         for i, label in enumerate(_ordered(labels.get(name, ())))
     }
 
@@ -69,6 +88,9 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
         if kernel.family == "library":
             result[kernel.name] = LIBRARY_COLORS[libraries % len(LIBRARY_COLORS)], LIBRARY_LINE
             libraries += 1
+            continue
+        if kernel.family == "peer":
+            result[kernel.name] = cycle[kernel.rung % len(cycle)], PEER_LINE
             continue
         lap = kernel.rung // len(cycle)
         slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from gemm_report.figures.palette import LIBRARY_COLORS, LIBRARY_LINE, STYLE, looks
+from gemm_report.figures.palette import (
+    LIBRARY_COLORS,
+    LIBRARY_LINE,
+    PEER_LINE,
+    STYLE,
+    VARIANT_MARKERS,
+    looks,
+)
 from gemm_report.record import Kernel, Record
 
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: linear RGB to what is seen of it.
@@ -119,3 +126,21 @@ def test_kernels_on_one_rung_differ(gpu: Record) -> None:
     kernels = [Kernel(f"Kernel{i}", "simt", 12, "") for i in range(25)]
     looked = looks([with_kernels(gpu, kernels)])
     assert len({(look.color, look.line) for look in looked.values()}) == 25
+
+
+def test_peers_are_told_from_every_rung_and_library(h200: Record) -> None:
+    peers = [Kernel(f"Peer{i}", "peer", i, "") for i in range(6)]
+    rows = with_kernels(h200, peers).rows
+    both = dataclasses.replace(h200, kernels=(*h200.kernels, *peers), rows=(*h200.rows, *rows))
+    looked = looks([both])
+    names = {row.label for row in rows}
+    ours = [look for label, look in looked.items() if label not in names]
+    theirs = [look for label, look in looked.items() if label in names]
+    assert len({look.color for look in theirs}) == 6
+    for look in theirs:
+        assert look.is_peer
+        assert look.line == PEER_LINE
+        assert look.marker not in VARIANT_MARKERS
+        assert look.bar["hatch"]
+    assert not any(look.is_peer or look.line == PEER_LINE or "hatch" in look.bar for look in ours)
+    assert looks([h200]).items() <= looked.items(), "rungs look as they do without peers"

@@ -26,7 +26,7 @@ from gemm_report.figures.page import (
     text_width,
     unknown_roof_text,
 )
-from gemm_report.figures.palette import Look
+from gemm_report.figures.palette import PEER_MARKERS, Look
 from gemm_report.figures.panels import Plot, panels
 from gemm_report.figures.placement import freest, lanes
 from gemm_report.figures.roofs import (
@@ -48,7 +48,13 @@ from gemm_report.rungs import rate
 
 IDEAL = "each matrix once"
 _IDEAL_MARKER = "o"
-_MARKERS = {level.name: level.marker for level in (SHARED, L2, DRAM)} | {IDEAL: _IDEAL_MARKER}
+_LEVELS = (DRAM, L2, SHARED)
+_COUNTED = {level: f"{level.name}, counted" for level in _LEVELS}
+_MARKERS = {
+    IDEAL: _IDEAL_MARKER,
+    **{level.name: level.marker for level in _LEVELS},
+    **{name: level.counted_marker for level, name in _COUNTED.items()},
+}
 _PLOT = Plot(width=4.2, height=3.2, left=0.55, above=0.42, below=0.58)
 # A slope must be long enough for its name.
 _LEAST_RANGE = 100.0
@@ -70,15 +76,16 @@ class Mark:
 
 
 def marks(row: Row) -> list[Mark]:
-    """Of one row: the ideal one, then what its model knows."""
+    """Of one row: the ideal one, then what its model knows, then what was counted."""
     found = [Mark(IDEAL, row.flop_per_byte)]
-    for level in (DRAM, L2, SHARED):
+    for level in _LEVELS:
         intensity = level.flop_per_byte(row)
         if intensity is None:
             continue
         if level is not DRAM or abs(intensity / row.flop_per_byte - 1) > _BEYOND_IDEAL:
             found.append(Mark(level.name, intensity))
-    return found
+    counted = [(name, level.counted_flop_per_byte(row)) for level, name in _COUNTED.items()]
+    return found + [Mark(name, intensity) for name, intensity in counted if intensity]
 
 
 def table(record: Record, versus: Record | None = None) -> list[dict[str, object]]:
@@ -94,7 +101,7 @@ def table(record: Record, versus: Record | None = None) -> list[dict[str, object
             "precision": row.precision,
             "shape": row.shape,
             "level": each.level,
-            "by": "ideal" if each.level == IDEAL else "model",
+            "by": _by(each.level),
             "flop_per_byte": each.flop_per_byte,
             "flop_per_second": rate(row),
             "of_roof": row.of_roof_nominal,
@@ -121,6 +128,12 @@ def table(record: Record, versus: Record | None = None) -> list[dict[str, object
         for precision, roof in panels_of_roofs
     ]
     return points + roofs
+
+
+def _by(level: str) -> str:
+    if level == IDEAL:
+        return "ideal"
+    return "ncu" if level in _COUNTED.values() else "model"
 
 
 def draw(record: Record, looks: Mapping[str, Look], versus: Record | None = None) -> Figure:
@@ -183,7 +196,7 @@ def _kernel_label(pair: Pair, rows: Sequence[Row], looks: Mapping[str, Look], pr
         mark(row),
     ]
     look = looks[row.label]
-    return Label("".join(facts), row.flop_per_byte, rate(row), look.color, _IDEAL_MARKER)
+    return Label("".join(facts), row.flop_per_byte, rate(row), look.color, _marker(row, IDEAL))
 
 
 def _aside(label: Label, shift: float) -> Label:
@@ -264,19 +277,24 @@ def _draw_mark(
         label=row.label,
         color=color,
         linestyle="none",
-        marker=_MARKERS[level],
+        marker=_marker(row, level),
         markersize=_size(level),
         markerfacecolor="white" if hollow else color,
-        markeredgecolor=color if hollow else "white",
-        markeredgewidth=1.0 if hollow else 0.6,
+        markeredgecolor=color if hollow or row.is_peer else "white",
+        markeredgewidth=1.0 if hollow or row.is_peer else 0.6,
         clip_on=False,
         zorder=3.5 if hollow else 4,
     )
 
 
+def _marker(row: Row, level: str) -> str:
+    """By the memory level; a peer has one mark, since nobody models its bytes."""
+    return PEER_MARKERS[0] if row.is_peer else _MARKERS[level]
+
+
 def _size(level: str) -> float:
     """Of areas that look alike."""
-    return {IDEAL: 6.0, SHARED.name: 4.6, L2.name: 4.6, DRAM.name: 5.4}[level]
+    return {IDEAL: 6.0, SHARED.name: 4.6, L2.name: 4.6}.get(level, 5.4)
 
 
 def _distance(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> float:
@@ -389,6 +407,9 @@ def _legend(
         L2.name: "asked of the L2, by model",
         SHARED.name: "of shared memory, by model",
         DRAM.name: "of DRAM, by model",
+        _COUNTED[L2]: "asked of the L2, counted by ncu",
+        _COUNTED[SHARED]: "of shared memory, counted by ncu",
+        _COUNTED[DRAM]: "of DRAM, counted by ncu",
     }
     entries = [
         Line2D([], [], marker=_MARKERS[level], markersize=_size(level), label=label, **grey)

@@ -10,7 +10,7 @@ from gemm_report.figures.roofline import IDEAL, marks, table
 from gemm_report.figures.roofs import MEASURED, NOMINAL, SEEN, UNIT, compute_roofs, memory_roofs
 from gemm_report.figures.write import Choice
 from gemm_report.figures.write_test import check_text, drawn, texts
-from gemm_report.record import Clocks, Record, Row
+from gemm_report.record import Clocks, Record, Row, Traffic
 
 
 def panel(figure: Figure, precision: str) -> Axes:
@@ -188,3 +188,18 @@ def test_both_runs_are_in_the_data(ladder: Record) -> None:
 def _shown(record: Record) -> list[Row]:
     rows = {(r.label, r.precision): r for r in record.rows if r.status == "timed" and r.m == 4096}
     return [r for r in rows.values() if r.precision == "f32" and not (r.transfer or r.is_variant)]
+
+
+def test_counted_bytes_have_marks_of_their_own(ladder: Record) -> None:
+    row = next(r for r in ladder.rows if r.kernel == "Tiled" and r.traffic and r.is_cube)
+    counted = dataclasses.replace(row, counted=Traffic(row.flop / 50, row.flop / 5, row.flop / 2))
+    assert [each.level for each in marks(counted)][len(marks(row)) :] == [
+        "DRAM, counted",
+        "L2, counted",
+        "shared memory, counted",
+    ]
+    alone = dataclasses.replace(ladder, rows=(counted,))
+    by_ncu = [each["flop_per_byte"] for each in table(alone) if each.get("by") == "ncu"]
+    assert by_ncu == pytest.approx([50, 5, 2])
+    shown = places(panel(drawn("roofline", alone), "f32"), row.label)
+    assert [shown[marker][0] for marker in "^XP"] == pytest.approx([50, 5, 2])

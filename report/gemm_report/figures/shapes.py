@@ -52,7 +52,7 @@ def maps(record: Record, pattern: str | None = None) -> list[Map]:
     """
     rows = drawn_rows(record)
     if pattern is None:
-        rows, who = [row for row in rows if not row.is_library], "the fastest of our kernels"
+        rows, who = [row for row in rows if row.is_ours], "the fastest of our kernels"
     else:
         wanted, who = expression("--shapes", pattern), f"the fastest of {pattern}"
         rows = [row for row in rows if wanted.search(str(row.identity))]

@@ -70,7 +70,7 @@ def overview(record: Record, record_link: str, folder: str) -> str:
     cells = [
         [
             f"[{rung.row.label}](#{rung.row.kernel.lower()})"
-            if not rung.row.is_library
+            if rung.row.is_ours
             else rung.row.label,
             ideas.get(rung.row.kernel, ""),
             as_text(significant(scaled(rate(rung.row), prefix)) + mark(rung.row)),
@@ -126,7 +126,7 @@ def _told_kernels(readme: Path, text: str) -> list[str]:
 
 def _is_rung(record: Record, kernel: str) -> bool:
     rows = [row for row in record.rows if row.kernel == kernel]
-    return any(row.part is Part.LADDER and not row.is_library for row in rows)
+    return any(row.part is Part.LADDER and row.is_ours for row in rows)
 
 
 def _line(record: Record, rung: Rung) -> str:

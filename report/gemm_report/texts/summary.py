@@ -92,7 +92,12 @@ def _by_precision(rows: Sequence[Row]) -> list[str]:
     tables = {p: [row for row in rows if row.precision == p] for p in precisions(rows)}
     parts = []
     for precision, its_rows in tables.items():
-        parts += [f"### {precision}", _results(its_rows)]
+        peers = [row for row in its_rows if row.is_peer]
+        others = [row for row in its_rows if not row.is_peer]
+        parts.append(f"### {precision}")
+        parts += [_results(others)] if others else []
+        if peers:
+            parts += [f"Peers in {precision}, what a user would pick instead:", _results(peers)]
         if replaced := _REPLACES.get(precision):
             parts += _beside(replaced, its_rows, tables.get(replaced, []))
     return parts

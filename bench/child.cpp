@@ -1,0 +1,135 @@
+#include "bench/child.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "bench/durable.hpp"
+#include "bench/timing.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::size_t kMostPrinted = 8 << 10, kMostAnswered = 256 << 20;
+
+struct Pipe {
+  File read, write;
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw std::runtime_error(std::string("no pipe for a child: ") + std::strerror(errno));
+    read = File(ends[0]);
+    write = File(ends[1]);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  }
+};
+
+// Some of what is there now; false at the end of the file.
+bool read_some(const File& from, std::string& into, std::size_t most) {
+  std::array<char, 1 << 16> part;  // as much as a pipe holds
+  const ssize_t count = read(from.descriptor(), part.data(), part.size());
+  if (count <= 0) return count < 0;
+  into.append(part.data(), static_cast<std::size_t>(count));
+  if (into.size() > most) into.erase(0, into.size() - most);
+  return true;
+}
+
+pid_t start(const std::vector<std::string>& command, const Pipe& printed, const Pipe& answer) {
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, answer.write.descriptor(), kAnswer);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own: Ctrl-C is ours, and what it starts can be ended with it.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, argv[0], &files, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    throw std::runtime_error("cannot start '" + command[0] + "': " + std::strerror(error));
+  return child;
+}
+
+std::string ending(int status) {
+  if (WIFEXITED(status))
+    return WEXITSTATUS(status) == 0 ? ""
+                                    : "it called exit(" + std::to_string(WEXITSTATUS(status)) + ")";
+  switch (const int signal = WTERMSIG(status)) {
+    case SIGKILL:
+      return "it was killed, most likely because memory ran out";
+    case SIGABRT:
+      return "it called abort()";
+    default:
+      return strsignal(signal);
+  }
+}
+
+}  // namespace
+
+ChildEnd run_child(const std::vector<std::string>& command, double seconds) {
+  constexpr int kPollMilliseconds = 20;
+  Pipe printed, answer;
+  const pid_t child = start(command, printed, answer);
+  printed.write = File();
+  answer.write = File();
+  const double deadline = now_seconds() + seconds;
+  ChildEnd end;
+  int status = 0;
+  bool late = false;
+  const auto listen = [&] {
+    std::array<pollfd, 2> ready = {pollfd{printed.read.descriptor(), POLLIN, 0},
+                                   pollfd{answer.read.descriptor(), POLLIN, 0}};
+    poll(ready.data(), ready.size(), kPollMilliseconds);
+    const bool more = read_some(printed.read, end.printed, kMostPrinted);
+    return read_some(answer.read, end.answer, kMostAnswered) || more;
+  };
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    late = now_seconds() > deadline;
+    if (late || interrupted()) {
+      kill(-child, SIGKILL);
+      waitpid(child, &status, 0);
+      break;
+    }
+    if (!listen()) idle(1e-3 * kPollMilliseconds);  // it closed both, and lives on
+  }
+  kill(-child, SIGKILL);  // whoever it left behind may hold the pipes
+  listen();
+  listen();
+  if (interrupted()) throw Interrupted();
+  end.how = ending(status);
+  if (late) {
+    char text[64];
+    std::snprintf(text, sizeof text, "it did not end within %.3g s", seconds);
+    end.how = text;
+  }
+  return end;
+}
+
+void become_child() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,22 @@
+// What wrong elements have in common: where they lie, and what stands there instead. It points at
+// the line to look at, and decides nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gemm::bench {
+
+// C beside what it should be, row by row.
+struct Compared {
+  std::int64_t m, n;
+  std::vector<double> c, expected, bound;  // wrong where not |c - expected| <= bound
+  std::vector<bool> unwritten;             // as it was before the launch
+};
+
+// "the wrong elements are NaN, in 4 whole tiles of 32 x 32, the first at c[0,32]"; empty where
+// nothing is wrong, or one element, of which there is no more to say.
+std::string wrong_pattern(const Compared& matrix);
+
+}  // namespace gemm::bench

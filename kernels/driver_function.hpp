@@ -1,0 +1,24 @@
+// A function of the driver, asked for by name, so that nothing need be linked with libcuda and the
+// program starts without it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace gemm {
+
+// In the form that it had in that version of CUDA; null if the driver, or the toolkit of this
+// build, is older.
+template <typename Function>
+Function* driver_function(const char* name, unsigned version = 12000) {
+  void* found = nullptr;
+#if CUDART_VERSION >= 12050
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault);
+#else
+  if (version > CUDART_VERSION) return nullptr;
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault);
+#endif
+  return status == cudaSuccess ? reinterpret_cast<Function*>(found) : nullptr;
+}
+
+}  // namespace gemm

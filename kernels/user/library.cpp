@@ -1,0 +1,58 @@
+// A user's shared library: its C function gemm_kernel enqueues the product, or computes it.
+#include <dlfcn.h>
+
+#include <mutex>
+#include <stdexcept>
+
+#include "kernels/user/gemm_kernel.h"
+#include "kernels/user/user_kernel.hpp"
+
+namespace gemm {
+namespace {
+
+using Entry = decltype(&gemm_kernel);
+
+// Closed never: a library may leave threads and handlers behind.
+Entry open(const UserKernel& user) {
+  const std::string file = user.file.filename().string();
+  const std::string path = std::filesystem::absolute(user.file);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::string why = dlerror();  // with the whole path
+    if (why.starts_with(path)) why.replace(0, path.size(), file);
+    throw std::runtime_error(why);
+  }
+  const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
+  if (abi == nullptr)
+    throw std::runtime_error(file +
+                             " has no gemm_kernel_abi: include gemm_kernel.h and build anew");
+  if (const int theirs = abi(); theirs != gemm_kernel_abi())
+    throw std::runtime_error(file + " was built with version " + std::to_string(theirs) +
+                             " of gemm_kernel.h, this program has " +
+                             std::to_string(gemm_kernel_abi()) + ": build it anew");
+  const std::string name = user.entry.empty() ? "gemm_kernel" : user.entry;
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, name.c_str()));
+  if (entry == nullptr)
+    throw std::runtime_error(file + " has no function " + name + " (is it extern \"C\"?)");
+  return entry;
+}
+
+}  // namespace
+
+Prepare load_library(const UserKernel& user) {
+  struct State {
+    std::once_flag once;
+    Entry entry = nullptr;
+  };
+  return [user, state = std::make_shared<State>()](const Problem& p, const Device&,
+                                                   const Operands& o) -> Launch {
+    std::call_once(state->once, [&] { state->entry = open(user); });
+    return [entry = state->entry, call = call_of(p, o),
+            precision = traits_of(p.precision).name](Stream stream) {
+      if (const char* wrong = entry(&call, precision.data(), stream); wrong != nullptr)
+        throw std::runtime_error(wrong);
+    };
+  };
+}
+
+}  // namespace gemm

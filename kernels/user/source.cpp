@@ -1,0 +1,238 @@
+// A user's .cu file: compiled by NVRTC for the card that is there. How it is launched the file says
+// itself, to a kernel of one thread beside it.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <nvrtc.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/driver_function.hpp"
+#include "kernels/user/gemm_kernel.h"
+#include "kernels/user/user_kernel.hpp"
+
+namespace gemm {
+namespace {
+
+template <typename F>
+F* driver(const char* name) {
+  F* const function = driver_function<F>(name);
+  if (function == nullptr) throw std::runtime_error("the driver has no " + std::string(name));
+  return function;
+}
+
+void check(CUresult result, const std::string& what) {
+  if (result == CUDA_SUCCESS) return;
+  const char* text = nullptr;
+  driver<decltype(cuGetErrorString)>("cuGetErrorString")(result, &text);
+  throw std::runtime_error(what + ": " + (text == nullptr ? std::to_string(result) : text));
+}
+
+void check(cudaError_t status, const std::string& what) {
+  if (status != cudaSuccess) throw std::runtime_error(what + ": " + cudaGetErrorString(status));
+}
+
+void check(nvrtcResult result) {
+  if (result != NVRTC_SUCCESS)
+    throw std::runtime_error(std::string("NVRTC: ") + nvrtcGetErrorString(result));
+}
+
+struct Element {
+  std::string type, header;
+};
+
+Element element(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return {"float", ""};
+    case ElementType::bf16:
+      return {"__nv_bfloat16", "cuda_bf16.h"};
+    case ElementType::f16:
+      return {"__half", "cuda_fp16.h"};
+    case ElementType::e4m3:
+      return {"__nv_fp8_e4m3", "cuda_fp8.h"};
+    case ElementType::e5m2:
+      return {"__nv_fp8_e5m2", "cuda_fp8.h"};
+    case ElementType::f64:
+      return {"double", ""};
+    case ElementType::s32:
+      return {"int", ""};
+    case ElementType::s8:
+      return {"signed char", ""};
+  }
+  throw std::logic_error("no such element type");
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("'" + path.string() + "' cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The first line of the log that is an error, without its folder, and how many more there are.
+std::string first_error(const std::string& log) {
+  std::string first;
+  int errors = 0;
+  std::size_t end = 0;
+  for (std::size_t start = 0; start < log.size(); start = end + 1) {
+    end = std::min(log.find('\n', start), log.size());
+    const std::string line = log.substr(start, end - start);
+    const bool is_error = line.find("error: ") != std::string::npos;
+    if (is_error && errors++ == 0) first = line;
+  }
+  if (const auto folder = first.rfind('/', first.find('(')); folder != std::string::npos)
+    first.erase(0, folder + 1);
+  if (first.empty()) return "it does not compile: " + log.substr(0, log.find('\n'));
+  return errors == 1 ? first : first + " (and " + std::to_string(errors - 1) + " more)";
+}
+
+struct Program {
+  nvrtcProgram handle = nullptr;
+  Program(const std::string& text, const std::string& name) {
+    check(nvrtcCreateProgram(&handle, text.c_str(), name.c_str(), 0, nullptr, nullptr));
+  }
+  Program(const Program&) = delete;
+  ~Program() { nvrtcDestroyProgram(&handle); }
+
+  std::string log() const {
+    std::size_t size = 0;
+    check(nvrtcGetProgramLogSize(handle, &size));
+    std::string text(size, '\0');
+    check(nvrtcGetProgramLog(handle, text.data()));
+    return text.substr(0, text.find('\0'));
+  }
+};
+
+// A compiled file on the card.
+class Module {
+ public:
+  explicit Module(const CompiledSource& source) {
+    check(cudaFree(nullptr), "no CUDA context");
+    check(driver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, source.cubin.data()),
+          "the compiled file cannot be loaded");
+    kernel_ = function(source.kernel);
+    describe_ = function(kDescribe);
+  }
+  Module(const Module&) = delete;
+  ~Module() { driver<decltype(cuModuleUnload)>("cuModuleUnload")(module_); }
+
+  // What the file's own function says.
+  Configuration describe(Call call) const {
+    Configuration configuration{};
+    void* there = nullptr;
+    check(cudaMalloc(&there, sizeof configuration), "no memory for the description of a launch");
+    const std::unique_ptr<void, cudaError_t (*)(void*)> owned(there, cudaFree);
+    void* arguments[] = {&call, &there};
+    launch(describe_, {}, {}, 0, nullptr, arguments);
+    check(cudaMemcpy(&configuration, there, sizeof configuration, cudaMemcpyDeviceToHost),
+          "the function that describes the launch failed");
+    return configuration;
+  }
+
+  void allow_shared(unsigned bytes) const {
+    constexpr unsigned kAlwaysAllowed = 48 << 10;
+    if (bytes > kAlwaysAllowed)
+      check(driver<decltype(cuFuncSetAttribute)>("cuFuncSetAttribute")(
+                kernel_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
+            std::to_string(bytes) + " bytes of dynamic shared memory");
+  }
+
+  void launch(Configuration& c, Stream stream) const {
+    void* arguments[kMostArguments] = {};
+    for (unsigned i = 0; i < c.arguments; ++i) arguments[i] = c.bytes + c.offsets[i];
+    launch(kernel_, c.grid, c.block, c.shared_bytes, stream, arguments);
+  }
+
+ private:
+  CUfunction function(const std::string& name) const {
+    CUfunction found = nullptr;
+    check(
+        driver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&found, module_, name.c_str()),
+        name + " is not in the compiled file");
+    return found;
+  }
+
+  static void launch(CUfunction which, Dim grid, Dim block, unsigned shared, Stream stream,
+                     void** arguments) {
+    static const auto launch_kernel = driver<decltype(cuLaunchKernel)>("cuLaunchKernel");
+    const CUresult result = launch_kernel(which, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                          shared, stream, arguments, nullptr);
+    if (result == CUDA_SUCCESS) return;
+    const auto text = [](Dim d) {
+      return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
+    };
+    check(result, "a launch of " + text(grid) + " blocks of " + text(block) + " threads with " +
+                      std::to_string(shared) + " bytes of dynamic shared memory");
+  }
+
+  CUmodule module_ = nullptr;
+  CUfunction kernel_ = nullptr, describe_ = nullptr;
+};
+
+}  // namespace
+
+CompiledSource compile_source(const UserKernel& user, Precision precision, int compute_capability) {
+  const PrecisionTraits& traits = traits_of(precision);
+  const Element input = element(traits.input), output = element(traits.output);
+  const std::string entry = "::" + (user.entry.empty() ? "launch" : user.entry);
+  const std::string file = user.file.filename().string();
+  const std::string text = read(user.file) + "\n#line 1 \"gemm_bench, behind " + file +
+                           "\"\nextern \"C\" __global__ void " + kDescribe +
+                           "(gemm::Call p, gemm::Configuration* out) { *out = " + entry +
+                           "(p); }\n";
+  std::vector<std::string> options = {
+      "-std=c++20", "-default-device", "-lineinfo",
+      // From 9.0 on the instructions of one architecture alone, wgmma among them, too.
+      "-arch=sm_" + std::to_string(compute_capability) + (compute_capability >= 90 ? "a" : ""),
+      "-DGEMM_INPUT=" + input.type, "-DGEMM_OUTPUT=" + output.type,
+      "-I" + std::filesystem::absolute(user.file).parent_path().string(), "-I" GEMM_KERNEL_FOLDER,
+      "-I" GEMM_CUDA_INCLUDE, "-I" GEMM_CUDA_INCLUDE "/cccl"};
+  for (const std::string& header : {input.header, output.header})
+    if (!header.empty()) options.push_back("-include=" + header);
+  options.emplace_back("-include=gemm_kernel.h");  // before the last line, whoever forgets it
+  for (const Parameter& define : user.defines)
+    options.push_back("-D" + define.name + "=" + define.value);
+  std::vector<const char*> pointers;
+  for (const std::string& option : options) pointers.push_back(option.c_str());
+
+  const Program program(text, file);
+  const std::string name = "decltype(" + entry + "(gemm::Call{}))::kernel";
+  check(nvrtcAddNameExpression(program.handle, name.c_str()));
+  const nvrtcResult result =
+      nvrtcCompileProgram(program.handle, static_cast<int>(pointers.size()), pointers.data());
+  const std::string log = program.log();
+  if (log.size() > 1) std::cerr << log << std::flush;
+  if (result == NVRTC_ERROR_COMPILATION) throw std::runtime_error(first_error(log));
+  check(result);
+
+  const char* kernel = nullptr;
+  check(nvrtcGetLoweredName(program.handle, name.c_str(), &kernel));
+  CompiledSource compiled{.cubin = {}, .kernel = kernel};
+  std::size_t size = 0;
+  check(nvrtcGetCUBINSize(program.handle, &size));
+  compiled.cubin.resize(size);
+  check(nvrtcGetCUBIN(program.handle, compiled.cubin.data()));
+  return compiled;
+}
+
+Prepare load_source(const UserKernel& user) {
+  // By precision, which is that of the row and perhaps a rival's.
+  using Modules = std::map<Precision, std::shared_ptr<const Module>>;
+  return [user, modules = std::make_shared<Modules>()](const Problem& p, const Device& device,
+                                                       const Operands& o) -> Launch {
+    auto& module = (*modules)[p.precision];
+    if (!module)
+      module = std::make_shared<const Module>(
+          compile_source(user, p.precision, device.compute_capability));
+    Configuration configuration = module->describe(call_of(p, o));
+    module->allow_shared(configuration.shared_bytes);
+    return
+        [module, configuration](Stream stream) mutable { module->launch(configuration, stream); };
+  };
+}
+
+}  // namespace gemm

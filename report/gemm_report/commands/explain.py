@@ -1,0 +1,174 @@
+"""Says what binds a kernel, with evidence, and what to do next."""
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemm_report.document import InputError, read_json
+from gemm_report.record import RECORD, Record, Row, read_record
+
+if TYPE_CHECKING:
+    from gemm_report.explain.ncu import Launch
+
+HELP = "say what binds a kernel, with evidence, and what to do next"
+
+EPILOG = """\
+Runs gemm_bench for the timed row and once more under ncu for counters. Where ncu is missing, too
+old or not permitted, the page is made of the models alone, says so, and the exit code is 1.
+GEMM_BENCH_BUILD=DIR (default build/release) says which gemm_bench.
+
+examples:
+  gemm-report explain WarpTile 4096
+  gemm-report explain Tiled/tile:32 64x8192x512 --versus cuBLAS/math:default --markdown
+  gemm-report explain WgmmaPersistent 8192 --precision bf16 -o build/why
+  gemm-report explain WarpTile 4096 --record results/h200/20250131T120000Z-0123abc.json
+  gemm-report explain WarpTile 4096 --record 1.json --counters ncu.csv --json
+
+exit codes:
+  0  done
+  1  done without counters: a line on standard error says why
+  3  bad input or usage: one line on standard error
+"""
+
+WITHOUT_COUNTERS = 1
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """The options."""
+    command.add_argument("kernel", metavar="KERNEL", help="as its benchmark is named")
+    command.add_argument("shape", metavar="SHAPE", help="4096, or 64x8192x512")
+    command.add_argument("--versus", metavar="OTHER", help="a kernel to hold beside it")
+    command.add_argument("--precision", metavar="P", default="f32", help="default: f32")
+    command.add_argument("--layout", metavar="L", help="nn, nt, tn or tt (default: the plain one)")
+    command.add_argument(
+        "--modelled", action="store_true", help="ask no counters: by the models alone"
+    )
+    command.add_argument(
+        "--record", type=Path, metavar="RECORD", help="take the row from there and run nothing"
+    )
+    command.add_argument(
+        "--counters",
+        type=Path,
+        metavar="CSV",
+        help="what ncu --csv --page raw printed of the row in --record",
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="keep there the page, its JSON, the record with the counted bytes, and the roofline",
+    )
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does it; the exit code."""
+    from gemm_report.explain import collect
+
+    if not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9}){0,2}", options.shape) or (
+        options.shape.count("x") == 1
+    ):
+        raise InputError(
+            f"SHAPE '{options.shape}' is not one shape: write 4096, or MxNxK such as 64x8192x512"
+        )
+    if options.counters and not options.record:
+        raise InputError("--counters needs --record: it says which row they are of")
+    question = collect.Question(
+        options.kernel, options.shape, options.versus, options.precision, options.layout
+    )
+    with contextlib.ExitStack() as held:
+        path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
+        program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
+        record = read_record(path) if options.record else collect.timed(question, program, path)
+        if record.device.kind != "gpu":
+            raise InputError(
+                f"{path}: was made on a CPU: only GPU kernels are explained"
+                if options.record
+                else "gemm_bench found no GPU here: give the --record of a run that had one"
+            )
+        names = [options.kernel, *([options.versus] if options.versus else [])]
+        rows = [collect.row_of(record, name, question) for name in names]
+        launches: tuple[Launch, ...] = ()
+        why = None
+        how = "By the models alone: bytes are those of the model beside the kernel's code."
+        if options.counters:
+            launches, how = _stored(options.counters, rows), f"Counters: {options.counters}."
+        elif not options.record and not options.modelled:
+            try:
+                found = collect.counted(record, rows, question, program)
+                launches, how = found.launches, found.how
+            except InputError as error:
+                why = str(error)
+                how += f" There are no counters: {why}."
+        _tell(options, record, rows, launches, how, read_json(path, RECORD))
+    if why is None:
+        return 0
+    print(f"gemm-report: explained without counters: {why}", file=sys.stderr)
+    return WITHOUT_COUNTERS
+
+
+def _stored(path: Path, rows: Sequence[Row]) -> tuple["Launch", ...]:
+    from gemm_report.explain import ncu
+
+    text = path.read_text(encoding="utf-8", errors="replace")
+    launches = tuple(ncu.read(text))
+    wanted = {ncu.base_name(name) for row in rows for name in row.device_kernels}
+    if not any(ncu.base_name(launch.kernel) in wanted for launch in launches):
+        raise InputError(f"{path}: has no launch of {', '.join(sorted(wanted)) or rows[0].label}")
+    return launches
+
+
+def _tell(
+    options: argparse.Namespace,
+    record: Record,
+    rows: list[Row],
+    launches: tuple["Launch", ...],
+    how: str,
+    document: Any,
+) -> None:
+    from gemm_report.explain import collect, page
+    from gemm_report.explain.diagnosis import diagnose
+    from gemm_report.explain.observations import counted_traffic, observe
+
+    ladder = [(kernel.name, kernel.family, kernel.rung) for kernel in record.kernels]
+    capability = record.device.compute_capability or ""
+    told = []
+    for row in rows:
+        seen = observe(record, row, launches)
+        told.append(page.Explanation(str(row.identity), seen, diagnose(seen, ladder), how))
+    first, other = told[0], told[1] if len(told) > 1 else None
+    turns = rows[0].versus
+    ratio = (
+        page.ratio_text((first.name, turns.kernel), turns.ratio, turns.low, turns.high)
+        if turns and other
+        else ""
+    )
+    forms = {
+        "explain.txt": page.text(first, other, ratio),
+        "explain.md": page.markdown(first, other, ratio),
+        "explain.json": page.as_json(first, other),
+    }
+    kind = "json" if options.json else "md" if options.markdown else "txt"
+    sys.stdout.write(forms[f"explain.{kind}"])
+    if options.output is None:
+        return
+    from gemm_report.figures.palette import looks
+    from gemm_report.figures.write import write_figures
+
+    rows = [replace(row, counted=counted_traffic(row, launches, capability)) for row in rows]
+    drawn = replace(record, rows=tuple(rows))
+    write_figures(drawn, looks([record]), options.output, only=["roofline"])
+    counted = {str(row.identity): row.counted for row in rows}
+    forms["record.json"] = collect.with_counted(document, counted)
+    for name, text in forms.items():
+        (options.output / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Why a kernel is as fast as it is: from counters, or from models where nobody may count."""

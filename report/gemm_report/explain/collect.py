@@ -1,0 +1,183 @@
+"""Runs gemm_bench for a timed record, and once more under ncu for counters."""
+
+import difflib
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gemm_report.document import InputError
+from gemm_report.explain import metrics, ncu
+from gemm_report.record import Record, Row, Traffic, read_record
+
+# Up to seven launches on a corner of the problem come before those of the whole.
+_LAUNCHES = 10
+# Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
+_UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
+_UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
+_UNTIMED += ("--gemm_ceilings=queried",)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person asks of which program."""
+
+    kernel: str
+    shape: str
+    versus: str | None = None
+    precision: str = "f32"
+    layout: str | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """Of gemm_bench, for the cases that may be meant."""
+        found = [f"--gemm_shapes={self.shape}", f"--gemm_precisions={self.precision}"]
+        return found + ([f"--gemm_layouts={self.layout}"] if self.layout else [])
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The launches that ncu saw, and how, or why it saw none."""
+
+    launches: tuple[ncu.Launch, ...]
+    how: str
+
+
+def timed(question: Question, program: Path, record: Path) -> Record:
+    """The record of the rows asked for, once they were found among the cases there are."""
+    if not program.is_file():
+        raise InputError(
+            f"there is no {program.name} in {program.parent}: build it with cmake --preset release "
+            "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
+        )
+    kernels = [question.kernel, *([question.versus] if question.versus else [])]
+    wanted = [_case(kernel, question, program) for kernel in kernels]
+    options = [*question.options, f"--benchmark_filter={_filter(wanted)}"]
+    if question.versus:
+        options.append(f"--gemm_versus={question.versus}")
+    _run([str(program), *options, f"--benchmark_out={record}"], may_fail=record)
+    return read_record(record)
+
+
+def row_of(record: Record, kernel: str, question: Question) -> Row:
+    """The timed row; InputError where the record has none, or several."""
+    layouts = (question.layout,) if question.layout else None
+    shapes = (question.shape, f"{question.shape}x{question.shape}x{question.shape}")
+    rows = [
+        row
+        for row in record.rows
+        if row.precision == question.precision
+        and row.transfer is None
+        and row.shape in shapes
+        and (layouts is None or row.layout in layouts)
+    ]
+    labels = {_without_layout(row): row for row in rows}
+    named = [label for label in labels if label == kernel]
+    named = named or [label for label in labels if label.partition("/")[0] == kernel]
+    where = f"{record.path}: {question.precision} at {question.shape}"
+    if not named:
+        raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels)}")
+    if len(named) > 1:
+        raise InputError(f"{where}: {kernel} has several rows: give one of {', '.join(named)}")
+    row = labels[named[0]]
+    if row.status != "timed":
+        why = row.failed or row.skipped or "it was not timed"
+        raise InputError(f"{where}: {row.label} is {row.status}: {why}")
+    return row
+
+
+def counted(record: Record, rows: Sequence[Row], question: Question, program: Path) -> Counted:
+    """What ncu counts of the kernels of these rows. Raises InputError where it cannot."""
+    found = ncu.program()
+    kernels = [name for row in rows for name in row.device_kernels]
+    kernels = [name for name in dict.fromkeys(kernels) if name not in ("memset", "memcpy")]
+    if not kernels:
+        raise InputError(
+            f"{rows[0].label}: the record does not say which kernels its launch runs, so that ncu "
+            "cannot be told"
+        )
+    capability = record.device.compute_capability or ""
+    names, dropped = metrics.select(capability, ncu.available(found))
+    launches: list[ncu.Launch] = []
+    for row in rows:
+        its = [name for name in row.device_kernels if name in kernels]
+        case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
+        command = [str(program), *question.options, *_UNTIMED, case]
+        page = ncu.count(found, names, its, _LAUNCHES * len(its), command)
+        wanted = set(map(ncu.base_name, its))
+        seen = [each for each in ncu.read(page) if ncu.base_name(each.kernel) in wanted]
+        if not seen:
+            raise InputError(f"ncu saw no launch of {', '.join(sorted(wanted))}")
+        launches += seen
+    without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
+    return Counted(
+        tuple(launches),
+        "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
+        f"clocks left alone and the caches flushed before each pass{without}.",
+    )
+
+
+def _case(kernel: str, question: Question, program: Path) -> str:
+    """The one benchmark that is meant."""
+    said = _run([str(program), *question.options, "--benchmark_list_tests"])
+    names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
+    ending = f"/{question.precision}/"
+    named = [name for name in names if ending in name]
+    labels = {name.partition(ending)[0].partition("/layout:")[0]: name for name in named}
+    found = [label for label in labels if label == kernel]
+    found = found or [label for label in labels if label.partition("/")[0] == kernel]
+    if not found:
+        raise InputError(
+            f"no kernel {kernel} in {question.precision} at {question.shape}"
+            f"{_instead(kernel, labels)}"
+        )
+    if len(found) > 1:
+        raise InputError(f"{kernel} is several kernels: give one of {', '.join(found)}")
+    return labels[found[0]].removesuffix("/manual_time")
+
+
+def _without_layout(row: Row) -> str:
+    return row.kernel_label.partition("/layout:")[0]
+
+
+def _instead(kernel: str, labels: Collection[str]) -> str:
+    near = difflib.get_close_matches(kernel, list(labels), n=3, cutoff=0.4)
+    near = near or sorted(labels)[:3]
+    return f": is it {' or '.join(near)}?" if near else ": nothing runs there"
+
+
+def _filter(names: Sequence[str]) -> str:
+    return f"^({'|'.join(map(_escaped, names))})/manual_time"
+
+
+def _escaped(name: str) -> str:
+    # Google Benchmark's expressions do not know an escaped hyphen.
+    return re.escape(name).replace("\\-", "-")
+
+
+def _run(command: Sequence[str], may_fail: Path | None = None) -> str:
+    """What a program printed; its own last line where it failed and wrote no record."""
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0 and not (may_fail and may_fail.is_file()):
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+        raise InputError(f"{Path(command[0]).name} ended with {done.returncode}: {lines[-1]}")
+    return done.stdout
+
+
+def with_counted(document: Any, rows: Mapping[str, Traffic | None]) -> str:
+    """The record's JSON, with the counted bytes beside the modelled ones of each row."""
+    for benchmark in document["benchmarks"]:
+        name = benchmark["name"].removesuffix("/manual_time")
+        if name in rows and benchmark["run_type"] == "iteration":
+            counts = rows[name]
+            benchmark["gemm"]["counted"] = counts and asdict(counts)
+    return json.dumps(document, indent=1) + "\n"
+
+
+def temporary() -> tempfile.TemporaryDirectory[str]:
+    """Where a record lies that nobody keeps."""
+    return tempfile.TemporaryDirectory(prefix="explain-")

@@ -1,0 +1,578 @@
+"""From observations to findings, the most important first, and to the next two steps.
+
+A *fault* is avoidable: its gain is the share of the time that mending it could save. That is what
+it wastes, weighted by how much the kernel waits for it, and never more than is left until another
+resource binds that the fault does not load itself. A fault worth a tenth of the time comes first.
+Then comes what *binds*: the resource that is busy for the largest share of the time, from six
+tenths on; if there is none, latency does. Small faults come last.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from gemm_report.explain.metrics import STALLS
+from gemm_report.explain.observations import Level, Observations
+from gemm_report.quantity import megahertz, percent, quantity, significant
+
+_WORTH = 0.10  # a fault of this gain comes before what binds
+_SEEN = 0.03  # of a smaller gain nothing is said
+_BINDS = 0.60  # of the time a resource is busy, so that one says it binds
+_PEAK = 0.90  # so much of a unit's rate is all that one gets
+_FEW_WARPS = 0.30  # an occupancy that leaves schedulers without choice
+_ENOUGH_WARPS = 0.50
+_LEAST_GAP = 1e-6  # seconds between launches that are no noise
+_THROTTLED = 0.5
+_WHOLE_SECTORS = 4.0  # of a request for 32 neighbouring words
+# Assumed of a spill whose cost nobody counted, where nothing binds and where something does.
+_UNCOUNTED_SPILL, _COVERED_SPILL = 0.25, _SEEN
+_NO_TENSOR_CORES = ("f32", "f64", "s32", "tf32x3")
+_LADDER = ("simt", "tensor")
+_GLOBAL_WAITS = ("long_scoreboard", "lg_throttle")
+_SHARED_WAITS = ("short_scoreboard", "mio_throttle")
+
+
+class Kind(Enum):
+    """What can be found."""
+
+    UNCOALESCED = "uncoalesced"
+    BANK_CONFLICTS = "bank conflicts"
+    SPILLS = "spills"
+    OCCUPANCY = "low occupancy"
+    TAIL = "tail wave"
+    HOST = "host-bound"
+    POWER = "power-capped"
+    DRAM = "DRAM-bound"
+    L2 = "L2-bound"
+    SHARED = "bound by shared memory"
+    ISSUE = "issue-bound"
+    FMA = "arithmetic-bound"
+    TENSOR = "tensor-bound"
+    LATENCY = "latency-bound"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that costs time: how much, why one thinks so, and whether that is modelled."""
+
+    kind: Kind
+    title: str
+    share: float  # of the time: what a fault wastes, or for how much a resource is busy
+    is_fault: bool
+    evidence: tuple[str, ...]
+    modelled: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next; the rung of the ladder that does it, if one does."""
+
+    text: str
+    rung: str | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The findings, the most important first, and what to do about them."""
+
+    findings: tuple[Finding, ...]
+    steps: tuple[Step, ...]
+
+
+# Rungs in the order of the ladder: the first that stands above the kernel is the next step.
+_STEPS: dict[Kind, tuple[Step, ...]] = {
+    Kind.UNCOALESCED: (
+        Step("give neighbouring threads neighbouring columns, so that a warp reads rows", "Naive"),
+        Step(
+            "load tiles along rows, whatever the inner loop wants, and turn them as they are "
+            "stored",
+            "TiledConflictFree",
+        ),
+        Step("move 16 bytes a lane along rows", "Vectorized"),
+        Step("let the TMA load tiles: it knows no lanes", "WarpSpecialized"),
+    ),
+    Kind.BANK_CONFLICTS: (
+        Step("pad the rows of the tile by one word", "TiledPadded"),
+        Step("turn the tile as it is stored, so that reads run along rows", "TiledConflictFree"),
+        Step("lay a warp's lanes over a rectangle, so that one load touches 128 bytes", "WarpTile"),
+        Step("swizzle tiles of shared memory as ldmatrix reads them", "MmaSync"),
+        Step("let the TMA write tiles in the swizzle that wgmma reads", "Wgmma"),
+    ),
+    Kind.SPILLS: (
+        Step(
+            "let a thread keep fewer results, or launch fewer threads, until nothing spills",
+            "BlockTile2D",
+        ),
+        Step("let cp.async carry the next tile past the registers", "AsyncCopy"),
+        Step("let producer warps give their registers to those that multiply", "WarpSpecialized"),
+        Step("keep sums of half a tile in each of two warpgroups", "WgmmaTwoConsumers"),
+    ),
+    Kind.OCCUPANCY: (
+        Step("use smaller tiles in shared memory, so that more blocks fit", "Tiled"),
+        Step(
+            "have more loads under way in each thread, if no more warps fit",
+            "OuterProductUnrolled",
+        ),
+        Step("let copies run ahead of the warps, which then need not be many", "AsyncCopy"),
+        Step("give copying a warp of its own and a ring of stages", "WarpSpecialized"),
+        Step("give copying a warp of its own and a ring of stages", "WgmmaSpecialized"),
+    ),
+    Kind.TAIL: (
+        Step("split the last tiles along k, so that all multiprocessors end together", "StreamK"),
+        Step("split along k where there are few tiles", "SplitK"),
+        Step(
+            "split the last tiles along k, so that all multiprocessors end together", "WgmmaStreamK"
+        ),
+    ),
+    Kind.HOST: (
+        Step("do all in one launch, partial sums included", "StreamK"),
+        Step("put the launches into a CUDA graph, as gemm_bench does with short ones", None),
+        Step("give each launch more to do: batch the products", None),
+    ),
+    Kind.POWER: (
+        Step("spend fewer instructions on copies: the TMA needs one thread", "WarpSpecialized"),
+        Step("spend fewer joules a product: tensor cores", "3xTF32"),
+        Step("read operands once for several multiprocessors", "WgmmaMulticast"),
+        Step(
+            "compare at the same clock: --gemm_state=burst shows the kernel without the cap", None
+        ),
+    ),
+    Kind.DRAM: (
+        Step("keep a tile in shared memory and use it for the whole block", "Tiled"),
+        Step("order tiles in compact groups, so that a wave shares more in the L2", "Rasterized"),
+        Step(
+            "order tiles in compact groups, so that a wave shares more in the L2",
+            "MmaSyncRasterized",
+        ),
+        Step("take elements of fewer bytes: nothing else is left at this roof", None),
+    ),
+    Kind.L2: (
+        Step("stage tiles in shared memory: each element brought serves a row of threads", "Tiled"),
+        Step("compute several results a thread, so that larger tiles pay", "BlockTile1D"),
+        Step(
+            "take larger tiles: a square one of edge b does b/4 FLOP a byte in FP32", "Rasterized"
+        ),
+        Step("share tiles among the blocks of a cluster", "WgmmaMulticast"),
+        Step("take larger tiles for each block (tools/tune)", None),
+    ),
+    Kind.SHARED: (
+        Step("keep factors in registers: several results a thread", "BlockTile1D"),
+        Step(
+            "a rectangle of results a thread: TM + TN factors make TM * TN products", "BlockTile2D"
+        ),
+        Step("a rectangle for each warp, loads of 16 bytes a lane", "WarpTile"),
+        Step("let tensor cores read shared memory themselves", "Wgmma"),
+        Step("take a larger tile for each instruction of wgmma", "WgmmaBigTile"),
+    ),
+    Kind.ISSUE: (
+        Step(
+            "make more products of what is loaded: a rectangle of results a thread", "BlockTile2D"
+        ),
+        Step("load 16 bytes at once, so that fewer instructions load", "Vectorized"),
+        Step("copy with cp.async, without registers and their stores", "AsyncCopy"),
+        Step("leave copies to the TMA, and every slot to the multiply-adds", "WarpSpecialized"),
+        Step("let one instruction multiply tiles: tensor cores", "3xTF32"),
+        Step("let one instruction of a warpgroup multiply a tile", "Wgmma"),
+        Step("unroll, and look for what is no multiply-add: tools/sass", None),
+    ),
+    Kind.FMA: (
+        Step("change the unit: tensor cores at the accuracy of FP32", "3xTF32"),
+        Step("take a precision that tensor cores know, if its error will do", "MmaSync"),
+        Step("nothing is left on this unit but the tail and the clock", None),
+    ),
+    Kind.TENSOR: (
+        Step("multiply with wgmma, which alone reaches the rate of Hopper's tensor cores", "Wgmma"),
+        Step("keep the unit fed over tile borders: persistent blocks", "WgmmaPersistent"),
+        Step("take a precision of half the bytes: FP8 has twice the rate", None),
+        Step("nothing is left on this unit but the tail and the clock", None),
+    ),
+    Kind.LATENCY: (
+        Step("have several loads under way: unroll along k", "OuterProductUnrolled"),
+        Step(
+            "load the factors of the next step while this one is multiplied", "RegisterDoubleBuffer"
+        ),
+        Step(
+            "fetch the next slice during the multiplication, one barrier a step",
+            "SharedDoubleBuffer",
+        ),
+        Step("let cp.async fill a ring of stages", "AsyncCopy"),
+        Step("let a producer warp wait, and no other", "WarpSpecialized"),
+        Step("let cp.async fill a ring of stages", "MmaSyncMultistage"),
+        Step("let a producer warp wait, and no other", "WgmmaSpecialized"),
+        Step(
+            "let two warpgroups take turns: one multiplies while the other stores", "WgmmaPingPong"
+        ),
+        Step("read what the warps wait for in the loop's code: tools/sass", None),
+    ),
+    Kind.UNKNOWN: (
+        Step("run it where ncu may count, or give it a model of its bytes (.traffic)", None),
+    ),
+}
+
+
+def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
+    """What binds. `ladder` has name, family and rung of each kernel that a step may name."""
+    busy = _busy(seen)
+    faults = [
+        finding
+        for finding in (
+            _host(seen, busy),
+            _spills(seen, busy),
+            _uncoalesced(seen, busy),
+            _conflicts(seen, busy),
+            _tail(seen, busy),
+            _occupancy(seen, busy),
+            _power(seen, busy),
+        )
+        if finding is not None and finding.share >= _SEEN
+    ]
+    faults.sort(key=lambda finding: -finding.share)
+    binding = sorted((f for f in busy if f.share >= _BINDS), key=lambda f: -f.share)
+    findings = [
+        *(fault for fault in faults if fault.share >= _WORTH),
+        *(binding or [_waiting(seen, busy)]),
+        *(fault for fault in faults if fault.share < _WORTH),
+    ]
+    return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
+
+
+def _busy(seen: Observations) -> list[Finding]:
+    """Each resource and the share of the time for which it is busy."""
+    found = [_memory(seen, level) for level in seen.levels]
+    found += [_unit(seen), _issue(seen)]
+    return [finding for finding in found if finding is not None]
+
+
+def _memory(seen: Observations, level: Level) -> Finding | None:
+    used = seen.used(level)
+    kind = {"DRAM": Kind.DRAM, "L2": Kind.L2}.get(level.name, Kind.SHARED)
+    beyond = used is not None and used > 1 and level.is_modelled
+    if used is None or (beyond and kind is not Kind.L2):
+        return None  # the model asks for more than can have moved
+    by = "by the model of the kernel" if level.is_modelled else "counted"
+    evidence = [
+        f"{quantity(level.bytes or 0, 'B')} of {level.name} a launch, {by}: "
+        f"{quantity((level.bytes or 0) / (seen.seconds or 1), 'B/s')} of "
+        f"{quantity(level.roof_bytes_per_second or 0, 'B/s')} ({level.roof})"
+    ]
+    if level.modelled_bytes and level.counted_bytes:
+        evidence.append(
+            f"counted over modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}"
+        )
+    if seen.flop and level.bytes:
+        evidence.append(
+            f"{significant(seen.flop / level.bytes)} FLOP/byte: at most "
+            f"{quantity(seen.flop / level.bytes * (level.roof_bytes_per_second or 0), 'FLOP/s')}"
+        )
+    if kind is Kind.L2 and seen.l1_hits is not None:
+        evidence.append(f"{percent(seen.l1_hits)} of the sectors are found in the L1")
+    if kind is Kind.DRAM and seen.l2_hits is not None:
+        evidence.append(f"{percent(seen.l2_hits)} of the sectors are found in the L2")
+    title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"
+    if beyond:
+        title = f"Loads ask for {percent(used)} of what the L2 can bring: the L1 answers for some"
+    return Finding(kind, title, min(used, 1.0), False, tuple(evidence), level.is_modelled)
+
+
+def _unit(seen: Observations) -> Finding | None:
+    """The unit that multiplies, at the clock that it had."""
+    roof = seen.unit_flop_per_second
+    if not (roof and seen.flop_per_second):
+        return None
+    by = f"{seen.unit} at {megahertz(seen.unit_hz)}" if seen.unit_hz else str(seen.unit)
+    if seen.unit_hz and seen.sm_hz:
+        roof *= seen.sm_hz / seen.unit_hz
+        by = f"{seen.unit} at the {megahertz(seen.sm_hz)} that were seen"
+    if seen.tensor_unit == "mma.sync" and seen.mma_flop_per_second:
+        roof = min(roof, seen.mma_flop_per_second)
+        by = "mma.sync as measured, which is all that it reaches on this card"
+    used = seen.flop_per_second / roof
+    is_tensor = seen.tensor_unit is not None or "tensor" in (seen.unit or "").lower()
+    evidence = [
+        f"{quantity(seen.flop_per_second, 'FLOP/s')} of {quantity(roof, 'FLOP/s')}: {by}",
+    ]
+    if seen.counted_flop and seen.flop:
+        evidence.append(f"counted over needed FLOP: {seen.counted_flop / seen.flop:.2f}")
+    waits = seen.stall_share("math_pipe_throttle", "gmma")
+    if waits:
+        evidence.append(f"{percent(waits)} of the warps' time waits for an arithmetic unit")
+    kind = Kind.TENSOR if is_tensor else Kind.FMA
+    name = "The tensor cores are" if is_tensor else f"The unit ({seen.unit}) is"
+    title = f"{name} busy for {percent(used)} of the time"
+    return Finding(kind, title, min(used, 1.0), False, tuple(evidence))
+
+
+def _issue(seen: Observations) -> Finding | None:
+    if seen.issue_active is None:
+        return None
+    share = seen.issue_active * (1 - (seen.idle_share or 0))
+    evidence = [f"the schedulers issue in {percent(seen.issue_active)} of their cycles"]
+    if seen.ffma_share is not None and seen.tensor_share is None:
+        evidence.append(
+            f"{percent(seen.ffma_share)} of the instructions are FFMA: the others take "
+            f"{percent(1 - seen.ffma_share)} of the slots"
+        )
+        if min(seen.ffma_share, share) >= _PEAK and seen.unit_flop_per_second:
+            return None  # the slots are full of what is wanted: the unit binds
+    if seen.tensor_share is not None:
+        evidence.append(f"{percent(seen.tensor_share)} of the instructions are of tensor cores")
+    ready = seen.stall_share("not_selected")
+    if ready:
+        evidence.append(f"{percent(ready)} of the warps' time is ready, but not selected")
+    title = f"The issue slots are taken for {percent(share)} of the time"
+    return Finding(Kind.ISSUE, title, share, False, tuple(evidence))
+
+
+def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
+    """Nothing is busy enough to bind."""
+    top = max(busy, key=lambda finding: finding.share, default=None)
+    if top is None:
+        text = "Nothing is known that could bind it"
+        return Finding(Kind.UNKNOWN, text, 0.0, False, ("no roof, no model, no counter",), True)
+    nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
+    evidence = [nearest, *top.evidence, *_stall_texts(seen)]
+    title = "Nothing is busy enough to bind: the warps wait"
+    modelled = not seen.has_counters
+    if modelled:
+        evidence.append("what they wait for only counters tell")
+    return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence), modelled)
+
+
+def _stall_texts(seen: Observations) -> list[str]:
+    return [
+        f"{percent(share)} of the warps' time they {text} ({reason})"
+        for reason, text, share in stall_ranking(seen)[:3]
+    ]
+
+
+def stall_ranking(seen: Observations) -> list[tuple[str, str, float]]:
+    """Reasons, in words, with their shares of the warps' time: what is no waiting left out."""
+    shares = [
+        (reason, STALLS.get(reason, "wait"), seen.stall_share(reason) or 0.0)
+        for reason, _ in seen.stalls
+        if reason not in ("selected", "not_selected")
+    ]
+    return sorted((each for each in shares if each[2] >= 0.01), key=lambda each: -each[2])
+
+
+def _fault(
+    kind: Kind,
+    title: str,
+    waste: float,
+    busy: list[Finding],
+    relieves: tuple[Kind, ...],
+    evidence: Iterable[str],
+    modelled: bool = False,
+) -> Finding:
+    """Its gain ends where something binds that it does not load itself."""
+    others = max((f.share for f in busy if f.kind not in relieves), default=0.0)
+    return Finding(kind, title, max(0.0, min(waste, 1 - others)), True, tuple(evidence), modelled)
+
+
+def _weight(seen: Observations, used: float | None, *waits: str) -> float:
+    """How much of the time depends on a path: as far as it binds, or is waited for."""
+    binds = used if used is None or used >= _BINDS else 0.0
+    shares = [share for share in (binds, seen.stall_share(*waits)) if share is not None]
+    return min(1.0, max(shares, default=1.0))
+
+
+def _used(seen: Observations, name: str) -> float | None:
+    level = seen.level(name)
+    return seen.used(level) if level else None
+
+
+def _host(seen: Observations, busy: list[Finding]) -> Finding | None:
+    if not seen.seconds:
+        return None
+    if seen.kernel_seconds is not None:
+        gap = seen.seconds - seen.kernel_seconds
+        if gap < _LEAST_GAP:
+            return None
+        evidence = [
+            f"a launch takes {quantity(seen.seconds, 's')}, its kernels alone "
+            f"{quantity(seen.kernel_seconds, 's')} by ncu at the same clock"
+        ]
+        modelled = False
+    elif seen.launch == "stream" and seen.launch_seconds:
+        gap = seen.launches * seen.launch_seconds
+        # As long as the host is ahead of the card its time is not seen.
+        if gap < 0.5 * seen.seconds:
+            return None
+        evidence = [
+            f"{seen.launches} launches at {quantity(seen.launch_seconds, 's')} each of the host's "
+            f"time, of {quantity(seen.seconds, 's')} in all"
+        ]
+        modelled = True
+    else:
+        return None
+    share = min(gap / seen.seconds, 1.0)
+    title = f"The card waits for the host in {percent(share)} of the time"
+    return _fault(Kind.HOST, title, share, busy, (), evidence, modelled)
+
+
+def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
+    if not seen.local_bytes and not seen.local_share:
+        return None
+    evidence = []
+    if seen.local_bytes:
+        evidence.append(f"{seen.local_bytes} bytes of local memory a thread: registers that spill")
+    if seen.registers:
+        evidence.append(f"{seen.registers} registers a thread")
+    modelled = seen.local_share is None
+    relieved = (Kind.DRAM, Kind.L2, Kind.ISSUE)
+    if seen.local_share is None:
+        binds = any(f.share >= _BINDS and f.kind not in relieved for f in busy)
+        waste = _COVERED_SPILL if binds else _UNCOUNTED_SPILL
+        evidence.append("how often they are read only counters tell")
+    else:
+        evidence.append(f"{percent(seen.local_share)} of the requests to memory are for them")
+        waste = seen.local_share * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
+    title = "Registers spill into local memory"
+    return _fault(Kind.SPILLS, title, waste, busy, relieved, evidence, modelled)
+
+
+def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
+    sectors = seen.sectors_per_load
+    if sectors is None or sectors <= _WHOLE_SECTORS:
+        return None
+    # 16 bytes a lane take 16 sectors that are wanted whole; of what is wanted nothing is wasted.
+    wasted = 1 - _WHOLE_SECTORS / sectors if seen.sector_use is None else 1 - seen.sector_use
+    if not wasted > 0:
+        return None
+    waste = wasted * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
+    evidence = [
+        f"a request of a warp to load touches {sectors:.1f} sectors of 32 bytes; neighbouring "
+        "words would take 4"
+    ]
+    if seen.sector_use is not None:
+        evidence.append(f"{percent(seen.sector_use)} of each sector is wanted")
+    if seen.sectors_per_store is not None:
+        evidence.append(f"one to store touches {seen.sectors_per_store:.1f}")
+    waits = seen.stall_share(*_GLOBAL_WAITS)
+    if waits is not None:
+        evidence.append(f"{percent(waits)} of the warps' time waits for global memory")
+    relieved = (Kind.DRAM, Kind.L2)
+    title = "Loads are not coalesced"
+    return _fault(Kind.UNCOALESCED, title, waste, busy, relieved, evidence)
+
+
+def _conflicts(seen: Observations, busy: list[Finding]) -> Finding | None:
+    share = seen.conflict_share
+    if not share:
+        return None
+    waste = share * _weight(seen, _used(seen, "shared memory"), *_SHARED_WAITS)
+    evidence = [
+        f"{percent(share)} of the wavefronts of shared memory are there because lanes meet in one "
+        "bank (wide loads and arbitration count, too)"
+    ]
+    waits = seen.stall_share(*_SHARED_WAITS)
+    if waits is not None:
+        evidence.append(f"{percent(waits)} of the warps' time waits for shared memory")
+    title = "Lanes meet in the same banks of shared memory"
+    return _fault(Kind.BANK_CONFLICTS, title, waste, busy, (Kind.SHARED,), evidence)
+
+
+def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
+    if seen.waves is None:
+        return None
+    whole = max(1.0, float(-(-seen.waves // 1)))
+    waste = 1 - seen.waves / whole
+    evidence = [
+        f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {seen.waves:.2f} waves, "
+        f"which take the time of {whole:.0f}"
+    ]
+    if seen.idle_share is not None:
+        # Blocks of unlike lengths fill gaps that the number of waves promises.
+        waste = min(waste, seen.idle_share)
+        evidence.append(f"multiprocessors are idle for {percent(seen.idle_share)} of the launch")
+    title = (
+        "There are too few blocks for the card"
+        if whole == 1
+        else "The last wave of blocks leaves most of the card idle"
+        if waste > 0.5 / whole
+        else "The last wave of blocks does not fill the card"
+    )
+    return _fault(Kind.TAIL, title, waste, busy, (), evidence, seen.idle_share is None)
+
+
+def _occupancy(seen: Observations, busy: list[Finding]) -> Finding | None:
+    occupancy = seen.occupancy if seen.occupancy is not None else seen.warps_active
+    if occupancy is None or occupancy >= _FEW_WARPS:
+        return None
+    nearest = max((f.share for f in busy), default=0.0)
+    if nearest >= _BINDS:
+        return None  # few warps are enough for it
+    evidence = [f"{percent(occupancy)} of the warps that a multiprocessor has room for fit"]
+    if seen.occupancy_limits:
+        words = {
+            "registers": f"{seen.registers} registers a thread",
+            "shared memory": f"{seen.shared_bytes} bytes of shared memory a block",
+            "warps": f"{seen.threads} threads a block",
+            "blocks": "the number of blocks",
+        }
+        limits = (words[limit] for limit in seen.occupancy_limits)
+        evidence.append(f"the limit: {', '.join(limits)}")
+    if seen.warps_active is not None:
+        evidence.append(f"{percent(seen.warps_active)} were there on average")
+    if seen.issue_active is not None:
+        evidence.append(f"the schedulers issue in {percent(seen.issue_active)} of their cycles")
+    evidence += _stall_texts(seen)[:1]
+    waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
+    title = "Too few warps to hide what each waits for"
+    modelled = not seen.has_counters
+    return _fault(Kind.OCCUPANCY, title, waste, busy, (), evidence, modelled)
+
+
+def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
+    named = any("power" in reason.lower() for reason in seen.reasons)
+    if not named or (seen.throttled_share or 0) < _THROTTLED or not (seen.sm_hz and seen.unit_hz):
+        return None
+    waste = 1 - seen.sm_hz / seen.unit_hz
+    evidence = [
+        f"{megahertz(seen.sm_hz)} where {megahertz(seen.unit_hz)} are the unit's clock",
+        f"held down for {percent(seen.throttled_share)} of the time by {', '.join(seen.reasons)}",
+    ]
+    if seen.power_w:
+        limit = f" of {seen.power_limit_w:.0f} W" if seen.power_limit_w else ""
+        evidence.append(f"{seen.power_w:.0f} W{limit}")
+        if seen.flop_per_second:
+            evidence.append(f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP")
+    relieved = (Kind.L2, Kind.SHARED, Kind.ISSUE, Kind.FMA, Kind.TENSOR)
+    title = "The power cap holds the clock down"
+    return _fault(Kind.POWER, title, waste, busy, relieved, evidence)
+
+
+def _steps(
+    seen: Observations, findings: list[Finding], ladder: list[tuple[str, str, int]]
+) -> tuple[Step, ...]:
+    """The first step of each finding that the kernel has not taken, then the second; two in all."""
+    candidates = [[s for s in _STEPS[_need(f)] if _is_ahead(seen, s, ladder)] for f in findings]
+    in_turns = [
+        column[place]
+        for place in range(max(map(len, candidates), default=0))
+        for column in candidates
+        if place < len(column)
+    ]
+    return tuple(dict.fromkeys(in_turns))[:2]
+
+
+def _need(finding: Finding) -> Kind:
+    """A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up."""
+    feeds = finding.kind is Kind.FMA and finding.share < _PEAK
+    return Kind.ISSUE if feeds else finding.kind
+
+
+def _is_ahead(seen: Observations, step: Step, ladder: list[tuple[str, str, int]]) -> bool:
+    """Whether a step is one for this kernel: above its rung, in its precision."""
+    if step.rung is None:
+        return True
+    family, rung = next(((f, r) for name, f, r in ladder if name == step.rung), (None, 0))
+    if family is None:
+        return False
+    if step.rung == "3xTF32":
+        return seen.precision == "f32"
+    if family == "tensor" and seen.precision in _NO_TENSOR_CORES:
+        return False
+    # A kernel of the user's own stands on no rung: every step may be ahead of it.
+    return seen.family not in _LADDER or seen.rung is None or rung > seen.rung

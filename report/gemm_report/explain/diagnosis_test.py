@@ -1,0 +1,282 @@
+"""Kernels with one known fault each, as observations: each fault is named first."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gemm_report.explain.diagnosis import _STEPS, Kind, diagnose
+from gemm_report.explain.observations import Level, Observations
+
+REPOSITORY = Path(__file__).parents[3]
+
+# StreamK at 1024 on an H200 as ncu counted it: nothing is wrong with it, and the slots bind.
+STREAM_K = Observations(
+    kernel="StreamK",
+    precision="f32",
+    family="simt",
+    rung=32,
+    size="1024",
+    flop=2 * 1024.0**3,
+    seconds=58.69e-6,
+    device="NVIDIA H200",
+    sm_count=132,
+    sm_hz=1.98e9,
+    power_w=500.0,
+    power_limit_w=700.0,
+    throttled_share=0.0,
+    unit="FP32 FMA",
+    unit_flop_per_second=66.9e12,
+    unit_hz=1.98e9,
+    levels=(
+        Level("DRAM", 12.6e6, 9.91e6, 4.63e12, "DRAM_read, measured"),
+        Level("L2", 75e6, 2505914 * 32.0, 9.76e12, "L2_read, measured"),
+        Level("shared memory", 450e6, 460e6, 33.4e12, "Shared_read, measured"),
+    ),
+    registers=168,
+    threads=288,
+    blocks=132,
+    shared_bytes=150000,
+    local_bytes=0,
+    occupancy=0.14,
+    occupancy_limits=("registers",),
+    waves=1.0,
+    counted_kernel="stream_k",
+    kernel_seconds=58.69e-6,
+    issue_active=0.7324,
+    ffma_share=1073741824 / 32 / 36865916,
+    counted_flop=2 * 1073741824.0,
+    warps_active=0.139,
+    idle_share=0.02,
+    sectors_per_load=4.0,
+    conflict_share=0.12,
+    local_share=0.0,
+    stalls=(
+        ("dispatch_stall", 0.15),
+        ("no_instruction", 0.14),
+        ("short_scoreboard", 0.13),
+        ("long_scoreboard", 0.26),
+        ("not_selected", 0.90),
+        ("selected", 1.0),
+    ),
+)
+
+# It has warps enough and nothing is busy: what a fault leaves behind.
+SLOW = replace(
+    STREAM_K,
+    kernel="Slow",
+    rung=None,
+    family="user",
+    seconds=200e-6,
+    kernel_seconds=200e-6,
+    occupancy=1.0,
+    warps_active=0.9,
+    waves=40.0,
+    blocks=10560,
+    issue_active=0.25,
+    conflict_share=0.0,
+)
+
+WAITS_FOR_MEMORY = (("long_scoreboard", 12.0), ("lg_throttle", 6.0), ("selected", 1.0))
+TENSOR = {
+    "precision": "bf16",
+    "unit": "BF16 tensor core",
+    "unit_flop_per_second": 989.4e12,
+    "unit_hz": 1.83e9,
+    "tensor_share": 0.2,
+    "ffma_share": None,
+    "tensor_unit": "wgmma",
+    "issue_active": 0.2,
+    "flop": 2 * 8192.0**3,
+    "counted_flop": 2 * 8192.0**3,
+}
+
+
+def level(name: str, used: float, seen: Observations) -> tuple[Level, ...]:
+    """The memories of `seen`, of which one is busy for such a share of the time."""
+    return tuple(
+        replace(each, counted_bytes=used * each.roof_bytes_per_second * seen.seconds)
+        if each.name == name
+        else each
+        for each in seen.levels
+    )
+
+
+TENSOR_SECONDS = 2 * 8192.0**3 / (0.93 * 989.4e12)
+ONE_FAULT = {
+    Kind.UNCOALESCED: replace(
+        SLOW, sectors_per_load=16.5, sector_use=0.125, stalls=WAITS_FOR_MEMORY
+    ),
+    Kind.BANK_CONFLICTS: replace(
+        SLOW,
+        conflict_share=0.9,
+        levels=level("shared memory", 0.95, SLOW),
+        stalls=(("mio_throttle", 9.0), ("short_scoreboard", 9.0), ("selected", 1.0)),
+    ),
+    Kind.SPILLS: replace(
+        SLOW,
+        local_bytes=448,
+        local_share=0.6,
+        registers=32,
+        stalls=WAITS_FOR_MEMORY,
+    ),
+    Kind.OCCUPANCY: replace(
+        SLOW,
+        occupancy=0.0625,
+        occupancy_limits=("shared memory",),
+        warps_active=0.06,
+        stalls=(("long_scoreboard", 3.0), ("selected", 1.0)),
+    ),
+    Kind.TAIL: replace(SLOW, waves=2.02, blocks=533, idle_share=0.31, issue_active=0.55),
+    Kind.HOST: replace(SLOW, kernel_seconds=60e-6),
+    Kind.POWER: replace(
+        SLOW,
+        **TENSOR,
+        seconds=TENSOR_SECONDS * 1.83 / 1.34,
+        kernel_seconds=TENSOR_SECONDS * 1.83 / 1.34,
+        sm_hz=1.34e9,
+        power_w=699.0,
+        throttled_share=1.0,
+        reasons=("sw_power_cap",),
+    ),
+    Kind.DRAM: replace(SLOW, levels=level("DRAM", 0.93, SLOW), stalls=WAITS_FOR_MEMORY),
+    Kind.L2: replace(SLOW, levels=level("L2", 0.9, SLOW), stalls=WAITS_FOR_MEMORY),
+    Kind.SHARED: replace(SLOW, levels=level("shared memory", 0.97, SLOW)),
+    Kind.ISSUE: replace(
+        SLOW, seconds=65e-6, kernel_seconds=65e-6, issue_active=0.95, ffma_share=0.5
+    ),
+    Kind.FMA: replace(
+        SLOW, seconds=33.5e-6, kernel_seconds=33.5e-6, issue_active=0.99, ffma_share=0.97
+    ),
+    Kind.TENSOR: replace(
+        SLOW, **TENSOR, seconds=TENSOR_SECONDS, kernel_seconds=TENSOR_SECONDS, sm_hz=1.83e9
+    ),
+    Kind.LATENCY: replace(SLOW, stalls=(("barrier", 5.0), ("selected", 1.0))),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_FAULT, ids=lambda kind: kind.value)
+def test_one_fault_is_named_first(kind: Kind) -> None:
+    findings = diagnose(ONE_FAULT[kind]).findings
+    assert findings[0].kind is kind, [(f.kind, f.share) for f in findings]
+    assert findings[0].evidence
+    assert not findings[0].modelled
+
+
+def test_every_kind_has_its_observations() -> None:
+    assert ONE_FAULT.keys() | {Kind.UNKNOWN} == set(Kind) == _STEPS.keys()
+
+
+@pytest.mark.parametrize("kind", ONE_FAULT, ids=lambda kind: kind.value)
+def test_without_its_cause_the_fault_is_not_named(kind: Kind) -> None:
+    others = [diagnose(seen).findings for other, seen in ONE_FAULT.items() if other is not kind]
+    assert all(findings[0].kind is not kind for findings in others)
+
+
+def test_a_good_kernel_has_no_fault_but_few_slots() -> None:
+    first, *rest = diagnose(STREAM_K).findings
+    assert first.kind is Kind.ISSUE
+    assert any("91.0 % of the instructions are FFMA" in each for each in first.evidence)
+    assert not any(finding.is_fault for finding in rest)
+
+
+def test_a_fault_gains_no_more_than_the_next_limit_leaves() -> None:
+    tail = ONE_FAULT[Kind.TAIL]
+    busy = replace(tail, levels=level("DRAM", 0.95, tail))
+    first, *rest = diagnose(busy).findings
+    assert first.kind is Kind.DRAM
+    assert [(f.kind, round(f.share, 2)) for f in rest if f.is_fault] == [(Kind.TAIL, 0.05)]
+
+
+def test_what_nobody_waits_for_is_no_fault() -> None:
+    conflicts = replace(SLOW, conflict_share=0.5, stalls=(("barrier", 9.0),))
+    assert diagnose(conflicts).findings[0].kind is Kind.LATENCY
+    wide = replace(SLOW, sectors_per_load=16.0, sector_use=1.0, stalls=WAITS_FOR_MEMORY)
+    assert diagnose(wide).findings[0].kind is Kind.LATENCY
+
+
+def test_few_warps_are_no_fault_of_a_kernel_that_is_busy() -> None:
+    few = ONE_FAULT[Kind.OCCUPANCY]
+    busy = replace(few, issue_active=0.8, seconds=60e-6, kernel_seconds=60e-6)
+    assert Kind.OCCUPANCY not in {finding.kind for finding in diagnose(busy).findings}
+
+
+def test_nothing_known_is_said_to_be_nothing() -> None:
+    diagnosis = diagnose(Observations("Foreign", "f32"))
+    assert [finding.kind for finding in diagnosis.findings] == [Kind.UNKNOWN]
+    assert diagnosis.steps
+
+
+def test_without_counters_findings_say_that_they_are_modelled() -> None:
+    bare = Observations(
+        "Slow",
+        "f32",
+        seconds=200e-6,
+        flop=2 * 1024.0**3,
+        sm_count=132,
+        waves=2.02,
+        blocks=533,
+        local_bytes=64,
+        levels=(Level("L2", 3e9, None, 9.76e12, "L2_read, measured"),),
+    )
+    findings = diagnose(bare).findings
+    assert [f.kind for f in findings] == [Kind.SPILLS, Kind.L2]
+    assert "L1 answers" in findings[1].title, "what asks for more than the L2 can bring"
+    less = replace(bare, levels=(Level("L2", 1e8, None, 9.76e12, "L2_read, measured"),))
+    findings = diagnose(less).findings
+    assert [f.kind for f in findings if f.is_fault] == [Kind.TAIL, Kind.SPILLS]
+    assert all(f.modelled for f in findings)
+    unit = replace(less, unit="FP32 FMA", unit_flop_per_second=12e12, waves=1.0)
+    assert [f.kind for f in diagnose(unit).findings] == [Kind.FMA, Kind.SPILLS]
+
+
+def test_launches_from_a_stream_are_the_host_s_where_its_time_is_most_of_it() -> None:
+    seen = replace(
+        Observations("Many", "f32", seconds=40e-6, flop=1e9),
+        launches=10,
+        launch="stream",
+        launch_seconds=3e-6,
+    )
+    first = diagnose(seen).findings[0]
+    assert first.kind is Kind.HOST
+    assert first.modelled
+    assert diagnose(replace(seen, launches=2)).findings[0].kind is not Kind.HOST
+    assert diagnose(replace(seen, launch="graph")).findings[0].kind is not Kind.HOST
+
+
+def ladder() -> list[tuple[str, str, int]]:
+    """Every rung, as its file says it."""
+    found = []
+    for path in sorted((REPOSITORY / "kernels").glob("*/*.cu")):
+        text = path.read_text(encoding="utf-8")
+        rungs = re.findall(r'\.name = "(\w+)".*?\.rung = (\d+)', text, re.DOTALL)
+        # Those that a shared launcher registers give name and rung as arguments.
+        rungs += re.findall(r'"(\w+)",.*?\.rung = (\d+)', text, re.DOTALL) if not rungs else []
+        found += [(name, path.parent.name, int(rung)) for name, rung in rungs]
+    return found
+
+
+def test_steps_name_rungs_that_exist() -> None:
+    told = (REPOSITORY / "kernels" / "README.md").read_text(encoding="utf-8")
+    for steps in _STEPS.values():
+        for step in steps:
+            assert step.rung is None or f"\n### {step.rung}\n" in told, step.rung
+
+
+@pytest.mark.parametrize("kind", ONE_FAULT, ids=lambda kind: kind.value)
+def test_there_are_two_steps_of_which_one_is_a_rung(kind: Kind) -> None:
+    steps = diagnose(ONE_FAULT[kind], ladder()).steps
+    assert len(set(steps)) == 2
+    assert any(step.rung for step in steps) or kind is Kind.TENSOR
+
+
+def test_steps_lie_above_the_kernel_and_in_its_precision() -> None:
+    naive = replace(ONE_FAULT[Kind.L2], kernel="Naive", family="simt", rung=11)
+    assert [step.rung for step in diagnose(naive, ladder()).steps] == ["Tiled", "BlockTile1D"]
+    tiled = replace(naive, kernel="Tiled", rung=18)
+    assert diagnose(tiled, ladder()).steps[0].rung == "BlockTile1D"
+    issue = replace(ONE_FAULT[Kind.ISSUE], family="simt", rung=31)
+    assert "3xTF32" in [step.rung for step in diagnose(issue, ladder()).steps]
+    double = replace(issue, precision="f64")
+    assert {step.rung for step in diagnose(double, ladder()).steps} == {None}

@@ -1,0 +1,163 @@
+"""Nsight Compute's command line: what it prints, in SI units, and why it cannot, in one line.
+
+Knows both forms of its CSV: `--page raw`, a row for each launch and a second row of units, and the
+details page, a row for each metric.
+"""
+
+import csv
+import io
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemm_report.document import InputError
+
+OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
+
+_UNITS = {"": 1.0, "%": 1.0, "ratio": 1.0, "inst": 1.0, "sector": 1.0, "block": 1.0, "warp": 1.0}
+_UNITS |= {"cycle": 1.0, "request": 1.0, "register/thread": 1.0, "thread": 1.0, "inst/cycle": 1.0}
+_UNITS |= {"byte/block": 1.0, "Kbyte/block": 1e3, "sector/request": 1.0, "op": 1.0, "1": 1.0}
+_UNITS |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "nsecond": 1e-9, "usecond": 1e-6}
+_UNITS |= {"msecond": 1e-3, "second": 1.0, "hz": 1.0, "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9}
+_UNITS |= {"Hz": 1.0, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9, "1/s": 1.0, "1/ns": 1e9}
+_UNITS |= {"cycle/nsecond": 1e9, "cycle/usecond": 1e6, "cycle/second": 1.0}
+_UNITS |= {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
+_ABSENT = ("", "n/a", "nan", "-nan", "(!) n/a", "no data")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel, with the metrics that ncu had for it; absent ones are left out."""
+
+    kernel: str
+    metrics: Mapping[str, float]
+
+
+class NotPermittedError(InputError):
+    """The driver keeps the counters from this user."""
+
+
+def program() -> str:
+    """Where ncu lies; InputError if it is missing or too old."""
+    found = shutil.which("ncu")
+    if found is None:
+        raise InputError("there is no ncu (Nsight Compute) on PATH: it comes with the CUDA toolkit")
+    said = _run([found, "--version"])
+    version = re.search(r"Version (\d+)\.(\d+)", said)
+    if not version:
+        raise InputError(f"{found} --version says no version: is it Nsight Compute?")
+    if (int(version[1]), int(version[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise InputError(
+            f"{found} is {version[0].split()[1]}, too old: {oldest} or newer is needed, "
+            "which comes with the CUDA toolkit"
+        )
+    return found
+
+
+def available(ncu: str) -> frozenset[str]:
+    """The base names of all metrics of the chips that are here."""
+    names = re.findall(r"^([a-z]\w*__\w+)\s", _run([ncu, "--query-metrics"]), re.MULTILINE)
+    if not names:
+        raise InputError(f"{ncu} --query-metrics names no metric: ncu sees no GPU that it supports")
+    return frozenset(names)
+
+
+def count(
+    ncu: str, metrics: Sequence[str], kernels: Iterable[str], launches: int, command: Sequence[str]
+) -> str:
+    """Runs a command under ncu; the raw page, as CSV, of the first launches of these kernels.
+
+    Caches are flushed before each pass, since the operand sets of a batch take turns past them.
+    """
+    names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
+    options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]
+    options += ["--clock-control", "none", "--cache-control", "all"]
+    options += ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
+    options += ["--launch-count", str(launches), "--metrics", ",".join(metrics)]
+    return _run([ncu, *options, *command])
+
+
+def read(text: str) -> list[Launch]:
+    """The launches in what ncu printed, its own remarks and the program's lines before it."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        return []
+    header, *rows = csv.reader(io.StringIO("\n".join(lines[start:])))
+    if "Kernel Name" not in header:
+        raise InputError("ncu's CSV has no column 'Kernel Name': this version is not known here")
+    rows = [row for row in rows if len(row) >= len(header)]
+    return _long(header, rows) if "Metric Name" in header else _wide(header, rows)
+
+
+def base_name(kernel: str) -> str:
+    """The name that gemm_bench and ncu agree on: no return type, namespaces or arguments."""
+    bare = re.sub(r"<.*|\(.*", "", kernel.replace("(anonymous namespace)::", ""))
+    return (bare.split("::")[-1].split() or [""])[-1]
+
+
+def _wide(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
+    if not rows:
+        return []
+    units, *launches = rows
+    if units[header.index("ID")]:
+        raise InputError("ncu's CSV has no row of units: use ncu --csv --page raw")
+    name = header.index("Kernel Name")
+    metrics = [(i, column) for i, column in enumerate(header) if "__" in column]
+    found = []
+    for row in launches:
+        values = {column: _number(column, row[i], units[i]) for i, column in metrics}
+        present = {column: value for column, value in values.items() if value is not None}
+        found.append(Launch(row[name], present))
+    return found
+
+
+def _long(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
+    found: dict[str, Launch] = {}
+    for row in rows:
+        cells = dict(zip(header, row, strict=False))
+        metric = cells["Metric Name"]
+        launch = found.setdefault(cells["ID"], Launch(cells["Kernel Name"], {}))
+        value = _number(metric, cells["Metric Value"], cells["Metric Unit"])
+        if value is not None:
+            found[cells["ID"]] = Launch(launch.kernel, {**launch.metrics, metric: value})
+    return list(found.values())
+
+
+def _number(metric: str, text: str, unit: str) -> float | None:
+    if text.strip().lower() in _ABSENT:
+        return None
+    factor = _UNITS.get(unit)
+    if factor is None:
+        raise InputError(f"ncu gave {metric} in '{unit}', which is not known here")
+    # Some versions put what a sum is made of behind it: "33.0 (1; 2; 30)".
+    plain = text.replace(",", "").partition("(")[0].strip()
+    try:
+        return float(plain) * factor
+    except ValueError:
+        raise InputError(f"ncu gave {metric} as '{text}', which is no number") from None
+
+
+def _run(command: Sequence[str]) -> str:
+    # Other languages swap points and commas.
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, env=environment
+    )
+    said = f"{done.stdout}\n{done.stderr}"
+    if "ERR_NVGPUCTRPERM" in said:
+        raise NotPermittedError(
+            "ncu may not read the counters (ERR_NVGPUCTRPERM): run it as root, or load the driver "
+            "with NVreg_RestrictProfilingToAdminUsers=0"
+        )
+    if done.returncode != 0:
+        lines = [line for line in said.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("==ERROR==")]
+        last = (errors or lines or ["no output"])[-1]
+        raise InputError(f"{Path(command[0]).name} ended with {done.returncode}: {last}")
+    return done.stdout

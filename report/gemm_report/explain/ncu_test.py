@@ -1,0 +1,94 @@
+"""What ncu prints, in both forms, and what is wrong with it."""
+
+import pytest
+
+from gemm_report.document import InputError
+from gemm_report.explain.ncu import Launch, base_name, read
+
+# As ncu 2025.3 prints --csv --page raw: a row of units, thousands separators, n/a, its own lines.
+RAW = """\
+==PROF== Connected to process 4711 (/suite/build/release/gemm_bench)
+==PROF== Profiling "stream_k" - 0: 0%....50%....100% - 12 passes
+StreamK/f32/1024x1024x1024/manual_time 58.7 us
+==PROF== Disconnected from process 4711
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
+"Grid Size","Device","CC","dram__bytes.sum","gpu__time_duration.sum","lts__t_sectors.sum",\
+"smsp__issue_active.avg.pct_of_peak_sustained_active","l1tex__t_bytes_pipe_tma.sum",\
+"sm__cycles_elapsed.avg.per_second"
+"","","","","","","","","","","","Mbyte","us","sector","%","byte","Ghz"
+"0","4711","gemm_bench","host","stream_k","1","7","(288, 1, 1)","(132, 1, 1)","0","9.0","9.91",\
+"58.69","2,505,914","73.24","n/a","1.98"
+"1","4711","gemm_bench","host","stream_k","1","7","(288, 1, 1)","(132, 1, 1)","0","9.0",\
+"1,009.91","1,058.69","2,505,914","73.24","","1.98"
+"""
+
+DETAILS = """\
+==PROF== Connected
+"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"1","void tiled<(int)32>(float const*)","gpu__time_duration.sum","us","1,058.69"
+"1","void tiled<(int)32>(float const*)","sm__cycles_elapsed.avg.per_second","cycle/nsecond","1.98"
+"2","void tiled<(int)32>(float const*)","gpu__time_duration.sum","n/a","n/a"
+"""
+
+
+def test_the_raw_page_is_read_in_base_units() -> None:
+    first, second = read(RAW)
+    assert first.kernel == "stream_k"
+    assert first.metrics == pytest.approx(
+        {
+            "dram__bytes.sum": 9.91e6,
+            "gpu__time_duration.sum": 58.69e-6,
+            "lts__t_sectors.sum": 2505914,
+            "smsp__issue_active.avg.pct_of_peak_sustained_active": 73.24,
+            "sm__cycles_elapsed.avg.per_second": 1.98e9,
+        }
+    )
+    assert second.metrics["gpu__time_duration.sum"] == pytest.approx(1058.69e-6)
+
+
+def test_the_details_page_is_read_too() -> None:
+    kernel = "void tiled<(int)32>(float const*)"
+    metrics = {
+        "gpu__time_duration.sum": pytest.approx(1058.69e-6),
+        "sm__cycles_elapsed.avg.per_second": pytest.approx(1.98e9),
+    }
+    assert read(DETAILS) == [Launch(kernel, metrics), Launch(kernel, {})]
+
+
+def test_no_table_is_no_launch() -> None:
+    assert read("==PROF== Connected\n==WARNING== No kernels were profiled.\n") == []
+    assert read("") == []
+    header = RAW[RAW.index('"ID"') :].partition('"0"')[0]
+    assert read(header) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ('"Mbyte"', '"furlong"', "dram__bytes.sum in 'furlong'"),
+        ('"9.91"', '"many"', "'many', which is no number"),
+        ('"Kernel Name"', '"Kern"', "no column 'Kernel Name'"),
+        ('"","","",""', '"3","","",""', "no row of units"),
+    ],
+)
+def test_what_is_not_known_gets_one_line(before: str, after: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as error:
+        read(RAW.replace(before, after, 1))
+    assert "\n" not in str(error.value)
+
+
+def test_a_row_that_was_cut_is_left_out() -> None:
+    assert len(read(RAW[: RAW.rindex('"2,505,914"')])) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("void gemm::simt::(anonymous namespace)::tiled<(int)32>(gemm::Problem)", "tiled"),
+        ("gemm::simt::(anonymous namespace)::rasterized<gemm::simt::AsyncTile<64> >", "rasterized"),
+        ("sm80_xmma_gemm_f32f32_tn_n", "sm80_xmma_gemm_f32f32_tn_n"),
+        ("", ""),
+    ],
+)
+def test_names_agree_without_namespaces_and_arguments(name: str, base: str) -> None:
+    assert base_name(name) == base

@@ -1,0 +1,331 @@
+"""What is known of one row: from the record, from the models in it, and from counters if any.
+
+All that a diagnosis may know is in `Observations`; None is what nobody observed.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemm_report.explain import metrics
+from gemm_report.explain.ncu import Launch, base_name
+from gemm_report.record import DeviceCode, Record, Row, Traffic
+from gemm_report.rungs import arithmetic_roof
+
+# Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
+# table of compute capabilities in the CUDA programming guide.
+_ROOM = {
+    "7.5": (32, 16, 64 << 10),
+    "8.0": (64, 32, 164 << 10),
+    "8.6": (48, 16, 100 << 10),
+    "8.7": (48, 16, 164 << 10),
+    "8.9": (48, 24, 100 << 10),
+    "9.0": (64, 32, 228 << 10),
+    "10.0": (64, 32, 228 << 10),
+    "10.3": (64, 32, 228 << 10),
+    "11.0": (48, 24, 228 << 10),
+    "12.0": (48, 24, 100 << 10),
+    "12.1": (48, 24, 100 << 10),
+}
+_REGISTERS = 65536
+_REGISTERS_AT_ONCE = 256  # a warp gets them in such pieces
+_RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
+
+
+@dataclass(frozen=True)
+class Level:
+    """One memory: bytes of a launch by model and as counted, and what the memory can do."""
+
+    name: str
+    modelled_bytes: float | None = None
+    counted_bytes: float | None = None
+    roof_bytes_per_second: float | None = None
+    roof: str | None = None
+
+    @property
+    def bytes(self) -> float | None:
+        """What was counted, else what was modelled."""
+        return self.modelled_bytes if self.counted_bytes is None else self.counted_bytes
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether nobody counted."""
+        return self.counted_bytes is None
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Shares are 0 to 1; a stall is the warps that wait so, for each instruction issued."""
+
+    kernel: str
+    precision: str
+    family: str = ""
+    rung: int | None = None
+    size: str = ""
+    flop: float | None = None
+    seconds: float | None = None
+    # The card.
+    device: str = ""
+    sm_count: int | None = None
+    sm_hz: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    throttled_share: float | None = None
+    reasons: tuple[str, ...] = ()
+    # Roofs.
+    unit: str | None = None
+    unit_flop_per_second: float | None = None
+    unit_hz: float | None = None
+    mma_flop_per_second: float | None = None  # what mma.sync was seen to reach
+    levels: tuple[Level, ...] = ()
+    # What was compiled and launched; of several kernels the longest, or the first.
+    launches: int = 1
+    launch: str | None = None  # graph or stream
+    launch_seconds: float | None = None  # what the host needs for one launch
+    registers: int | None = None
+    threads: int | None = None
+    blocks: int | None = None
+    shared_bytes: int | None = None
+    local_bytes: int | None = None
+    occupancy: float | None = None  # the most that fits
+    occupancy_limits: tuple[str, ...] = ()
+    waves: float | None = None
+    # Counters.
+    counted_kernel: str | None = None
+    kernel_seconds: float | None = None  # all kernels of a launch, at the clock of the row
+    issue_active: float | None = None
+    ffma_share: float | None = None
+    tensor_share: float | None = None
+    tensor_unit: str | None = None  # mma.sync or wgmma
+    counted_flop: float | None = None
+    warps_active: float | None = None
+    idle_share: float | None = None  # of the multiprocessors, over the launch
+    sectors_per_load: float | None = None
+    sectors_per_store: float | None = None
+    sector_use: float | None = None  # how much of each sector loads want
+    l1_hits: float | None = None
+    l2_hits: float | None = None
+    conflict_share: float | None = None  # of the wavefronts of shared memory
+    local_share: float | None = None  # of the requests to memory
+    stalls: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether ncu counted anything."""
+        return self.counted_kernel is not None
+
+    @property
+    def flop_per_second(self) -> float | None:
+        """As timed."""
+        return self.flop / self.seconds if self.flop and self.seconds else None
+
+    def level(self, name: str) -> Level | None:
+        """The memory of that name."""
+        return next((level for level in self.levels if level.name == name), None)
+
+    def used(self, level: Level) -> float | None:
+        """The share of the time that the memory needs for its bytes at its roof."""
+        if not (level.bytes and level.roof_bytes_per_second and self.seconds):
+            return None
+        return level.bytes / level.roof_bytes_per_second / self.seconds
+
+    def stall_share(self, *reasons: str) -> float | None:
+        """The share of the warps' time that goes to these."""
+        total = sum(value for _, value in self.stalls)
+        return sum(v for r, v in self.stalls if r in reasons) / total if total else None
+
+
+def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observations:
+    """What record and counters say of a row; without launches that is the models' word alone."""
+    capability = record.device.compute_capability or ""
+    chosen = _longest(row, launches, capability)
+    main = max(chosen.values(), key=lambda v: v.get("seconds", 0.0), default=None)
+    counted_kernel = next((name for name, v in chosen.items() if v is main), None)
+    code = _code(row, counted_kernel)
+    unit = arithmetic_roof(record, row) or next(iter(record.compute_roofs(row.precision)), None)
+    clocks = row.clocks
+    sm_hz = clocks and clocks.sm_hz
+    mma = [c for c in record.measured_compute_roofs(row.precision) if c.name.endswith("_mma")]
+    return Observations(
+        kernel=row.kernel_label,
+        precision=row.precision,
+        family=row.family,
+        rung=next((k.rung for k in record.kernels if k.name == row.kernel), None),
+        size=row.size,
+        flop=row.flop,
+        seconds=row.seconds and row.seconds.median,
+        device=record.device.name,
+        sm_count=record.device.sm_count,
+        sm_hz=sm_hz,
+        power_w=clocks and clocks.power_w,
+        power_limit_w=record.device.power_limit_w,
+        throttled_share=clocks and clocks.throttled_share,
+        reasons=clocks.reasons if clocks else (),
+        unit=unit and unit.name,
+        unit_flop_per_second=unit and unit.flop_per_second,
+        unit_hz=unit and unit.clock_hz,
+        mma_flop_per_second=mma[0].flop_per_second if mma else None,
+        levels=_levels(record, row, counted_traffic(row, launches, capability)),
+        launches=len(row.device_kernels) or 1,
+        launch=row.launch,
+        launch_seconds=record.method.launch_seconds,
+        registers=code and code.registers,
+        threads=code and code.threads,
+        blocks=code and code.blocks,
+        shared_bytes=code and code.shared_bytes,
+        local_bytes=code and code.local_bytes,
+        occupancy=code and code.occupancy,
+        occupancy_limits=_limits(code, capability) if code else (),
+        waves=_waves(code, capability, record.device.sm_count) if code else None,
+        counted_kernel=counted_kernel,
+        kernel_seconds=_kernel_seconds(row, chosen, sm_hz),
+        **(_counters(main) if main else {}),
+    )
+
+
+def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
+    """The bytes of all kernels of a launch; None where one memory has no counter."""
+    chosen = _longest(row, launches, capability)
+    sums = {}
+    for level in ("dram_bytes", "l2_bytes", "shared_bytes"):
+        parts = [values.get(level) for values in chosen.values()]
+        if not parts or any(part is None for part in parts):
+            return None
+        sums[level] = sum(part for part in parts if part is not None)
+    # Part of the plain count on some chips, beside it on others: the larger is never twice.
+    gmma = sum(values.get("gmma_shared_bytes", 0.0) for values in chosen.values())
+    shared = max(sums["shared_bytes"], gmma)
+    # What lies in the cache may leave nothing to count: a record's bytes are positive.
+    return Traffic(max(sums["dram_bytes"], 1.0), max(sums["l2_bytes"], 1.0), shared)
+
+
+def _longest(
+    row: Row, launches: Sequence[Launch], capability: str
+) -> dict[str, Mapping[str, float]]:
+    """The longest launch of each kernel of the row: corners of the problem are launched too."""
+    wanted = {base_name(name) for name in row.device_kernels}
+    found: dict[str, Mapping[str, float]] = {}
+    for launch in launches:
+        name = base_name(launch.kernel)
+        values = metrics.values(capability, launch.metrics)
+        if name not in wanted or "seconds" not in values:
+            continue
+        if name not in found or values["seconds"] > found[name]["seconds"]:
+            found[name] = values
+    return found
+
+
+def _code(row: Row, kernel: str | None) -> DeviceCode | None:
+    named = [code for code in row.device_code if base_name(code.name) == kernel]
+    # Beside transposes and sums of pieces the kernel that multiplies has the most registers.
+    return max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
+
+
+def _kernel_seconds(
+    row: Row, chosen: Mapping[str, Mapping[str, float]], sm_hz: float | None
+) -> float | None:
+    """What the kernels of one launch take by themselves, at the clock of the row."""
+    total = 0.0
+    for name in row.device_kernels:
+        values = chosen.get(base_name(name))
+        if values is None:
+            if name in ("memset", "memcpy"):
+                continue
+            return None
+        clock = values.get("sm_hz")
+        total += values["seconds"] * (clock / sm_hz if clock and sm_hz else 1.0)
+    return total or None
+
+
+def _counters(values: Mapping[str, float]) -> dict[str, object]:
+    def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
+        over, under = values.get(above), values.get(below)
+        return None if over is None or not under else factor * over / under
+
+    mma, wgmma = values.get("mma_instructions", 0.0), values.get("wgmma_instructions", 0.0)
+    instructions = values.get("instructions")
+    ffma = values.get("ffma_threads")
+    tensor_flop = values.get("mma_flop", 0.0) + values.get("wgmma_flop", 0.0)
+    busy = ratio("cycles_active", "cycles_elapsed")
+    local, others = values.get("local_requests"), values.get("memory_requests")
+    wavefronts = values.get("shared_bytes")
+    conflicts = values.get("conflicts")
+    return {
+        "issue_active": values.get("issue_active"),
+        "ffma_share": ratio("ffma_threads", "instructions", 1 / 32),
+        "tensor_share": (mma + wgmma) / instructions if instructions and mma + wgmma else None,
+        "tensor_unit": "wgmma" if wgmma > mma else "mma.sync" if mma else None,
+        "counted_flop": tensor_flop or (2 * ffma if ffma else None),
+        "warps_active": values.get("warps_active"),
+        "idle_share": None if busy is None else max(0.0, 1 - busy),
+        "sectors_per_load": values.get("sectors_per_load"),
+        "sectors_per_store": values.get("sectors_per_store"),
+        "sector_use": values.get("sector_use"),
+        "l1_hits": values.get("l1_hits"),
+        "l2_hits": values.get("l2_hits"),
+        "conflict_share": conflicts * metrics.WAVEFRONT / wavefronts
+        if conflicts is not None and wavefronts
+        else None,
+        "local_share": local / (local + others)
+        if local is not None and others is not None and local + others
+        else None,
+        "stalls": tuple(
+            (name.removeprefix("stall_"), value)
+            for name, value in values.items()
+            if name.startswith("stall_")
+        ),
+    }
+
+
+def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, ...]:
+    modelled = row.traffic
+    found = []
+    for name, field, probe in (
+        ("DRAM", "dram_bytes", "DRAM"),
+        ("L2", "l2_bytes", "L2"),
+        ("shared memory", "shared_bytes", "Shared"),
+    ):
+        roof = record.measured_memory_roof(probe)
+        if roof is None and probe == "DRAM":
+            roof = next(iter(record.memory_roofs()), None)
+        found.append(
+            Level(
+                name,
+                getattr(modelled, field) if modelled else None,
+                getattr(counted, field) if counted else None,
+                roof and roof.bytes_per_second,
+                roof and f"{roof.name}, {roof.origin}",
+            )
+        )
+    return tuple(found)
+
+
+def _limits(code: DeviceCode, capability: str) -> tuple[str, ...]:
+    """What keeps more blocks from a multiprocessor: registers, shared memory, warps or blocks."""
+    blocks = _blocks_by_resource(code, capability)
+    return tuple(name for name, count in blocks.items() if count == min(blocks.values()))
+
+
+def _blocks_by_resource(code: DeviceCode, capability: str) -> dict[str, int]:
+    room = _ROOM.get(capability)
+    if not room or not code.threads:
+        return {}
+    warps = math.ceil(code.threads / 32)
+    found = {"warps": room[0] // warps, "blocks": room[1]}
+    if code.registers:
+        # Shared out to the four schedulers, each its own quarter.
+        of_warp = math.ceil(32 * code.registers / _REGISTERS_AT_ONCE) * _REGISTERS_AT_ONCE
+        found["registers"] = 4 * (_REGISTERS // 4 // of_warp) // warps
+    if code.shared_bytes:
+        reserved = 0 if capability == "7.5" else _RESERVED_SHARED
+        found["shared memory"] = room[2] // (code.shared_bytes + reserved)
+    return found
+
+
+def _waves(code: DeviceCode, capability: str, sm_count: int | None) -> float | None:
+    """How often the card is filled with blocks."""
+    room = _ROOM.get(capability)
+    if not (room and code.threads and code.blocks and code.occupancy and sm_count):
+        return None
+    resident = round(code.occupancy * room[0] / math.ceil(code.threads / 32))
+    return code.blocks / (max(resident, 1) * sm_count)

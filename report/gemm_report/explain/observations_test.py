@@ -1,0 +1,142 @@
+"""What record and counters say of a row."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from gemm_report.explain.ncu import Launch
+from gemm_report.explain.observations import _ROOM, counted_traffic, observe
+from gemm_report.record import DeviceCode, Record, Row, read_record
+
+H200 = Path(__file__).parents[3] / "results" / "nvidia-h200"
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    return read_record(H200 / "20261121T131126Z-3c362ff3dc00.json")
+
+
+def row_of(record: Record, label: str, size: int = 4096) -> Row:
+    return next(r for r in record.rows if r.label == label and r.m == size and r.is_cube)
+
+
+def with_code(row: Row, **known: object) -> Row:
+    code = DeviceCode("ns::tiled<1>", None, 32, 0, 0, 256, 1000, 1.0)
+    changed = dataclasses.replace(code, **known)
+    return dataclasses.replace(row, device_code=(changed,), device_kernels=(changed.name,))
+
+
+def test_every_gpu_kernel_of_a_record_can_be_observed(record: Record) -> None:
+    rows = [row for row in record.rows if row.status == "timed" and row.transfer is None]
+    assert len(rows) > 200
+    for row in rows:
+        seen = observe(record, row)
+        assert seen.flop_per_second == pytest.approx(row.flop_per_second, rel=1e-6)
+        assert not seen.has_counters
+        if row.device_code:
+            assert seen.occupancy_limits
+            assert seen.waves
+            assert seen.waves > 0
+
+
+def test_the_limit_is_the_one_that_the_driver_s_occupancy_came_from(record: Record) -> None:
+    """Blocks by our table of limits, against those of the occupancy API in the record."""
+    for row in record.rows:
+        for code in row.device_code:
+            fits = _blocks(code)
+            assert code.occupancy
+            assert code.threads
+            warps = -(-code.threads // 32)
+            assert fits * warps / _ROOM["9.0"][0] == pytest.approx(code.occupancy), row.label
+
+
+def _blocks(code: DeviceCode) -> int:
+    from gemm_report.explain.observations import _blocks_by_resource
+
+    return min(_blocks_by_resource(code, "9.0").values())
+
+
+def test_limits_are_named(record: Record) -> None:
+    row = row_of(record, "Tiled/tile:32")
+    for known, limits in (
+        ({"threads": 256, "registers": 32}, ("warps", "registers")),
+        ({"threads": 32, "registers": 16, "occupancy": 0.5}, ("blocks",)),
+        ({"threads": 128, "registers": 168, "occupancy": 0.1875}, ("registers",)),
+        ({"shared_bytes": 150000, "occupancy": 0.125}, ("shared memory",)),
+    ):
+        assert observe(record, with_code(row, **known)).occupancy_limits == limits
+
+
+def test_waves_are_blocks_over_what_fits(record: Record) -> None:
+    row = with_code(row_of(record, "Tiled/tile:32"), blocks=132 * 8 + 1)
+    assert observe(record, row).waves == pytest.approx(1 + 1 / (132 * 8))
+
+
+def counted(seconds: float, name: str = "void ns::tiled<(int)1>(float)", **more: float) -> Launch:
+    metrics = {"gpu__time_duration.sum": seconds, "sm__cycles_elapsed.avg.per_second": 0.99e9}
+    return Launch(name, {**metrics, **more})
+
+
+def test_bytes_of_all_kernels_of_a_launch_are_added(record: Record) -> None:
+    row = dataclasses.replace(
+        row_of(record, "Tiled/tile:32"), device_kernels=("ns::tiled<1>", "memset", "sum")
+    )
+    names = ("dram__bytes.sum", "lts__t_sectors.sum")
+    names += ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",)
+    launches = [
+        counted(1e-6, **dict.fromkeys(names, 1000.0)),
+        counted(9e-6, **dict.fromkeys(names, 10.0)),
+        counted(2e-6, "sum", **dict.fromkeys(names, 1.0)),
+        counted(99e-6, "stranger", **dict.fromkeys(names, 5000.0)),
+    ]
+    traffic = counted_traffic(row, launches, "9.0")
+    assert traffic
+    assert (traffic.dram_bytes, traffic.l2_bytes, traffic.shared_bytes) == (11, 11 * 32, 11 * 128)
+    assert counted_traffic(row, [counted(9e-6)], "9.0") is None
+    seen = observe(record, row, launches)
+    assert seen.counted_kernel == "tiled", "the longest"
+    assert seen.sm_hz
+    assert seen.kernel_seconds == pytest.approx(11e-6 * 0.99e9 / seen.sm_hz)
+    assert observe(record, row, launches[:2]).kernel_seconds is None, "one was not seen"
+
+
+def test_what_wgmma_reads_is_not_counted_twice(record: Record) -> None:
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
+    shared = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+    more = {"dram__bytes.sum": 1.0, "lts__t_sectors.sum": 1.0, f"{shared}.sum": 5.0}
+    for gmma, wavefronts in ((3.0, 5), (8.0, 8)):
+        launch = counted(1e-6, "tiled", **more, **{f"{shared}_op_gmma.sum": gmma})
+        traffic = counted_traffic(row, [launch], "9.0")
+        assert traffic
+        assert traffic.shared_bytes == wavefronts * 128
+
+
+def test_shares_follow_from_counts(record: Record) -> None:
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
+    launch = counted(
+        1e-6,
+        "tiled",
+        **{
+            "smsp__inst_executed.sum": 36865916.0,
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 1073741824.0,
+            "sm__cycles_active.avg": 90.0,
+            "sm__cycles_elapsed.max": 100.0,
+            "sm__inst_executed_pipe_tensor_op_gmma.sum": 5.0,
+            "smsp__inst_executed_op_local_ld.sum": 2.0,
+            "smsp__inst_executed_op_local_st.sum": 1.0,
+            "smsp__inst_executed_op_global_ld.sum": 4.0,
+            "smsp__inst_executed_op_global_st.sum": 1.0,
+            "smsp__inst_executed_op_shared_ld.sum": 1.0,
+            "smsp__inst_executed_op_shared_st.sum": 1.0,
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": 50.0,
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": 20.0,
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": 5.0,
+        },
+    )
+    seen = observe(record, row, [launch])
+    assert seen.ffma_share == pytest.approx(0.910, abs=1e-3)
+    assert seen.idle_share == pytest.approx(0.1)
+    assert seen.tensor_unit == "wgmma"
+    assert seen.local_share == pytest.approx(0.3)
+    assert seen.conflict_share == pytest.approx(0.5)

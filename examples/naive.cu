@@ -9,6 +9,6 @@ __global__ void naive(const float* a, const float* b, float* c, int m, int n, in
 }
 
 auto launch(gemm::Call p) {
-  return gemm::launch<naive>({gemm::blocks(p.n, TILE), gemm::blocks(p.m, TILE)}, {TILE, TILE},
-                             p.a, p.b, p.c, p.m, p.n, p.k);
+  return gemm::launch<naive>({gemm::blocks(p.n, TILE), gemm::blocks(p.m, TILE)}, {TILE, TILE}, p.a,
+                             p.b, p.c, p.m, p.n, p.k);
 }

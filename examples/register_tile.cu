@@ -41,13 +41,17 @@ float4 load_four(const float* matrix, long long rows, long long columns, long lo
   return four;
 }
 
-template <int kBlockM, int kBlockN, int kBlockK, int kRows, int kColumns>
+template <int kM, int kN, int kK, int kOfM, int kOfN>
 struct Tile {
+  static constexpr int kBlockM = kM, kBlockN = kN, kBlockK = kK, kRows = kOfM, kColumns = kOfN;
   static constexpr int kAcross = kBlockN / kColumns, kDown = kBlockM / kRows;
   static constexpr int kThreads = kAcross * kDown;
   static_assert(kRows % 4 == 0 && kColumns % 4 == 0 && kBlockK % 4 == 0, "in fours");
   static_assert(kBlockM % kRows == 0 && kBlockN % kColumns == 0, "threads fill the block");
   static_assert(kThreads <= 1024, "a block has at most 1024 threads");
+  // Two blocks on a multiprocessor: while one waits at a barrier the other multiplies. With longer
+  // slices on their way the registers would not suffice.
+  static constexpr int kBlocks = kThreads <= 256 && kBlockK <= 8 ? 2 : 1;
 
   // A thread's rows and columns come in fours, spread over the block's, so that neighbouring
   // threads read neighbouring fours.
@@ -77,24 +81,23 @@ struct Share {
   }
 };
 
-template <int kBlockM, int kBlockN, int kBlockK, int kRows, int kColumns>
-__global__ void __launch_bounds__(Tile<kBlockM, kBlockN, kBlockK, kRows, kColumns>::kThreads)
+template <typename T>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     register_tile(const float* a, const float* b, float* c, long long m, long long n, long long k) {
-  using Threads = Tile<kBlockM, kBlockN, kBlockK, kRows, kColumns>;
   // Four more a row, so that the turned slice is stored without bank conflicts.
-  alignas(16) __shared__ float a_slice[kBlockK][kBlockM + 4];
-  alignas(16) __shared__ float b_slice[kBlockK][kBlockN];
-  const long long blocks_across = (n + kBlockN - 1) / kBlockN;
-  const long long first_row = blockIdx.x / blocks_across * kBlockM;
-  const long long first_column = blockIdx.x % blocks_across * kBlockN;
+  alignas(16) __shared__ float a_slice[T::kBlockK][T::kBlockM + 4];
+  alignas(16) __shared__ float b_slice[T::kBlockK][T::kBlockN];
+  const long long blocks_across = (n + T::kBlockN - 1) / T::kBlockN;
+  const long long first_row = blockIdx.x / blocks_across * T::kBlockM;
+  const long long first_column = blockIdx.x % blocks_across * T::kBlockN;
   const int thread = threadIdx.x;
 
-  Share<kBlockM, kBlockK, Threads::kThreads> a_share;
-  Share<kBlockK, kBlockN, Threads::kThreads> b_share;
+  Share<T::kBlockM, T::kBlockK, T::kThreads> a_share;
+  Share<T::kBlockK, T::kBlockN, T::kThreads> b_share;
   a_share.load(a, m, k, first_row, 0);
   b_share.load(b, k, n, 0, first_column);
-  float sums[kRows][kColumns] = {};
-  for (long long step = 0; step < k; step += kBlockK) {
+  float sums[T::kRows][T::kColumns] = {};
+  for (long long step = 0; step < k; step += T::kBlockK) {
 #pragma unroll
     for (int i = 0; i < a_share.kCount; ++i)
       if (a_share.has(i)) {
@@ -109,35 +112,35 @@ __global__ void __launch_bounds__(Tile<kBlockM, kBlockN, kBlockK, kRows, kColumn
       if (b_share.has(i))
         *reinterpret_cast<float4*>(&b_slice[b_share.row(i)][b_share.column(i)]) = b_share.fours[i];
     __syncthreads();
-    if (step + kBlockK < k) {
-      a_share.load(a, m, k, first_row, step + kBlockK);
-      b_share.load(b, k, n, step + kBlockK, first_column);
+    if (step + T::kBlockK < k) {
+      a_share.load(a, m, k, first_row, step + T::kBlockK);
+      b_share.load(b, k, n, step + T::kBlockK, first_column);
     }
 #pragma unroll
-    for (int l = 0; l < kBlockK; ++l) {
-      alignas(16) float from_a[kRows], from_b[kColumns];
+    for (int l = 0; l < T::kBlockK; ++l) {
+      alignas(16) float from_a[T::kRows], from_b[T::kColumns];
 #pragma unroll
-      for (int i = 0; i < kRows; i += 4)
+      for (int i = 0; i < T::kRows; i += 4)
         *reinterpret_cast<float4*>(&from_a[i]) =
-            *reinterpret_cast<const float4*>(&a_slice[l][Threads::row(thread, i)]);
+            *reinterpret_cast<const float4*>(&a_slice[l][T::row(thread, i)]);
 #pragma unroll
-      for (int j = 0; j < kColumns; j += 4)
+      for (int j = 0; j < T::kColumns; j += 4)
         *reinterpret_cast<float4*>(&from_b[j]) =
-            *reinterpret_cast<const float4*>(&b_slice[l][Threads::column(thread, j)]);
+            *reinterpret_cast<const float4*>(&b_slice[l][T::column(thread, j)]);
 #pragma unroll
-      for (int i = 0; i < kRows; ++i)
+      for (int i = 0; i < T::kRows; ++i)
 #pragma unroll
-        for (int j = 0; j < kColumns; ++j) sums[i][j] += from_a[i] * from_b[j];
+        for (int j = 0; j < T::kColumns; ++j) sums[i][j] += from_a[i] * from_b[j];
     }
     __syncthreads();
   }
 
 #pragma unroll
-  for (int i = 0; i < kRows; ++i)
+  for (int i = 0; i < T::kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < kColumns; j += 4) {
-      const long long row = first_row + Threads::row(thread, i);
-      const long long column = first_column + Threads::column(thread, j);
+    for (int j = 0; j < T::kColumns; j += 4) {
+      const long long row = first_row + T::row(thread, i);
+      const long long column = first_column + T::column(thread, j);
       if (row >= m) continue;
       float* to = c + row * n + column;
       if (n % 4 == 0) {
@@ -153,7 +156,7 @@ __global__ void __launch_bounds__(Tile<kBlockM, kBlockN, kBlockK, kRows, kColumn
 }
 
 auto launch(gemm::Call p) {
-  return gemm::launch<register_tile<BM, BN, BK, ROWS, COLUMNS>>(
-      {gemm::blocks(p.m, BM) * gemm::blocks(p.n, BN)}, {Tile<BM, BN, BK, ROWS, COLUMNS>::kThreads},
-      p.a, p.b, p.c, p.m, p.n, p.k);
+  using Swept = Tile<BM, BN, BK, ROWS, COLUMNS>;
+  return gemm::launch<register_tile<Swept>>({gemm::blocks(p.m, BM) * gemm::blocks(p.n, BN)},
+                                            {Swept::kThreads}, p.a, p.b, p.c, p.m, p.n, p.k);
 }

@@ -2,8 +2,8 @@
 // of A in shared memory, a value of B and a column of C, 16 x 64 a block, in registers of a thread;
 // then with the loop unrolled, then with A's next tile fetched ahead into a second one.
 //
-//   gemm_bench --gemm_kernel=course_page_outer.cu:outer,course_page_outer.cu:unrolled \
-//              --gemm_kernel=course_page_outer.cu:prefetched
+//   gemm_bench --gemm_kernel=course_page_outer.cu:outer,course_page_outer.cu:unrolled
+//   gemm_bench --gemm_kernel=course_page_outer.cu:prefetched
 //
 // Repaired: nothing past A is fetched behind the last tile; grids are rounded up and zeros stand
 // where a tile reaches past A or B. A line of the product and the loop of the last kernel were

@@ -2,8 +2,8 @@
 // load of B's is not coalesced (`uncoalesced`), is so at the price of bank conflicts (`conflicts`),
 // or has neither fault (`tiled`).
 //
-//   gemm_bench --gemm_kernel=course_page_tiles.cu:uncoalesced,course_page_tiles.cu:conflicts \
-//              --gemm_kernel=course_page_tiles.cu:tiled
+//   gemm_bench --gemm_kernel=course_page_tiles.cu:uncoalesced,course_page_tiles.cu:conflicts
+//   gemm_bench --gemm_kernel=course_page_tiles.cu:tiled
 //
 // Repaired: the column of B is of blockIdx.x, where one kernel had blockIdx.y and two the indices
 // of A; loops end before their bound; grids are rounded up and zeros stand where a tile reaches

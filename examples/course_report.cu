@@ -2,8 +2,8 @@
 // along rows (`naive`) or against them (`swapped`); A transposed; tiles; and 16 sums a thread
 // (`block_tiled`), which reuse each value of B.
 //
-//   gemm_bench --gemm_kernel=course_report.cu:naive,course_report.cu:swapped \
-//              --gemm_kernel=course_report.cu:tiled,course_report.cu:block_tiled
+//   gemm_bench --gemm_kernel=course_report.cu:naive,course_report.cu:swapped
+//   gemm_bench --gemm_kernel=course_report.cu:tiled,course_report.cu:block_tiled
 //   gemm_bench --gemm_kernel=course_report.cu:transposed_a --gemm_layouts=tn
 //
 // Repaired: `swapped` swaps its grid too; `transposed_a` reads the transpose (which --gemm_layouts

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
 #include <stdexcept>
 
 #include "kernels/user/user_kernel.hpp"
@@ -72,40 +75,69 @@ TEST_F(UserKernels, JoinTheRegistryOncePerCombinationOfDefines) {
             std::string::npos);
 }
 
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // The example of README.md.
-constexpr char kExample[] = R"(#include "gemm_kernel.h"
+const std::filesystem::path kExamples = EXAMPLES;
+const std::string kExample = text_of(kExamples / "naive.cu");
 
-__global__ void naive(const float* a, const float* b, float* c, int m, int n, int k) {
-  const int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= m || j >= n) return;
-  float sum = 0;
-  for (int l = 0; l < k; ++l) sum += a[i * k + l] * b[l * n + j];
-  c[i * n + j] = sum;
-}
-
-auto launch(gemm::Call p) {
-  return gemm::launch<naive>({gemm::blocks(p.n, TILE), gemm::blocks(p.m, TILE)}, {TILE, TILE},
-                             p.a, p.b, p.c, p.m, p.n, p.k);
-}
-)";
-
-std::string compile_error(const std::filesystem::path& path, Precision precision = Precision::f32) {
+std::string compile_error(const UserKernel& user, Precision precision = Precision::f32) {
   try {
-    compile_source({.file = path, .defines = {{"TILE", "16"}}}, precision, 90);
+    compile_source(user, precision, 90);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
   return "";
 }
 
+std::string compile_error(const std::filesystem::path& path, Precision precision = Precision::f32) {
+  return compile_error(UserKernel{.file = path, .defines = {{"TILE", "16"}}}, precision);
+}
+
 TEST_F(UserKernels, TheExampleCompilesForEveryArchitecture) {
-  const UserKernel example{.file = file("example.cu", kExample), .defines = {{"TILE", "16"}}};
+  const UserKernel example{.file = kExamples / "naive.cu", .defines = {{"TILE", "16"}}};
   for (const int architecture : {75, 80, 86, 89, 90}) {
     const CompiledSource compiled = compile_source(example, Precision::f32, architecture);
     EXPECT_EQ(compiled.kernel, "_Z5naivePKfS0_Pfiii");
     EXPECT_NE(compiled.cubin.find(compiled.kernel), std::string::npos);
     EXPECT_NE(compiled.cubin.find(kDescribe), std::string::npos);
   }
+}
+
+// As the commands in its head say: with which entries, and in which precision.
+TEST_F(UserKernels, EachExampleCompilesAsItSaysThatItIsCalled) {
+  std::size_t compiled = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kExamples)) {
+    const std::filesystem::path& path = entry.path();
+    const std::string text = text_of(path);
+    Precision precision = Precision::f32;
+    std::smatch found;
+    if (std::regex_search(text, found, std::regex("--gemm_precisions=(\\w+)")))
+      precision = precision_named(found[1].str()).value();
+    std::set<std::string> entries;
+    const std::regex named("[=,]" + path.stem().string() + "\\.cu(:(\\w+))?");
+    for (std::sregex_iterator it(text.begin(), text.end(), named), end; it != end; ++it)
+      entries.insert((*it)[2]);
+    if (entries.empty()) entries.insert("");
+    for (const std::string& name : entries)
+      for (const int architecture : {80, 90}) {
+        const UserKernel user{.file = path, .entry = name, .defines = {{"TILE", "16"}}};
+        EXPECT_NO_THROW(compile_source(user, precision, architecture)) << path << " " << name;
+        ++compiled;
+      }
+  }
+  EXPECT_GE(compiled, 36u);
+}
+
+TEST_F(UserKernels, TheRegisterTileIsSweptAndSaysWhatItCannotBe) {
+  UserKernel user{.file = kExamples / "register_tile.cu", .defines = {{"BM", "64"}, {"BK", "16"}}};
+  EXPECT_NE(compile_source(user, Precision::f32, 90).kernel.find("Li64ELi128ELi16ELi8ELi8E"),
+            std::string::npos);
+  user.defines = {{"COLUMNS", "2"}};
+  EXPECT_NE(compile_error(user).find("in fours"), std::string::npos);
 }
 
 TEST_F(UserKernels, ATemplateInEveryPrecisionAndWithSharedMemoryCompiles) {
@@ -129,13 +161,12 @@ auto other(gemm::Call p) {
 }
 
 TEST_F(UserKernels, AnErrorIsTheCompilersOwnWithFileAndLine) {
-  EXPECT_EQ(
-      compile_error(file("broken.cu", "#include \"gemm_kernel.h\"\n\nint f() { return x; }\n" +
-                                          std::string(kExample))),
-      "broken.cu(3): error: identifier \"x\" is undefined");
-  EXPECT_NE(compile_error(file("two.cu", std::string(kExample) + "int f() { return x + y; }\n"))
-                .find("(and 1 more)"),
-            std::string::npos);
+  EXPECT_EQ(compile_error(file("broken.cu",
+                               "#include \"gemm_kernel.h\"\n\nint f() { return x; }\n" + kExample)),
+            "broken.cu(3): error: identifier \"x\" is undefined");
+  EXPECT_NE(
+      compile_error(file("two.cu", kExample + "int f() { return x + y; }\n")).find("(and 1 more)"),
+      std::string::npos);
   EXPECT_EQ(compile_error(file("include.cu", "#include \"missing.h\"\n")),
             "include.cu(1): catastrophic error: cannot open source file \"missing.h\"");
   EXPECT_NE(compile_error(folder_ / "gone.cu").find("cannot be read"), std::string::npos);

@@ -1,7 +1,8 @@
-"""Twenty hostile .cu files in one run with ten good ones, on the GPU, whole."""
+"""Twenty hostile .cu files in one run with ten good ones, and the examples, on the GPU, whole."""
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
 BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
 
 
@@ -156,3 +158,51 @@ def test_from_saved_file_to_figure_at_4096_takes_less_than_five_seconds(tmp_path
     seconds = time.monotonic() - start
     assert done.returncode == 0, done.stdout + done.stderr
     assert seconds < 5, done.stdout
+
+
+def examples(precision: str) -> list[str]:
+    """FILE or FILE:ENTRY of those in this precision, as the commands in their heads say."""
+    items = []
+    for file in sorted(EXAMPLES.glob("*.cu")):
+        text = file.read_text()
+        said = re.search(r"--gemm_precisions=(\w+)", text)
+        if (said[1] if said else "f32") == precision:
+            entries = re.findall(rf"[=,]{file.stem}\.cu(:\w+|)", text) or [""]
+            items += [f"{file}{entry}" for entry in dict.fromkeys(entries)]
+    return items
+
+
+def verified(precision: str, shapes: str, folder: Path, *arguments: str) -> list[str]:
+    items = examples(precision)
+    done = bench(
+        *QUICK,
+        "--gemm_kernel=" + ",".join(items),
+        "--gemm_define=TILE:16",
+        f"--gemm_precisions={precision}",
+        f"--gemm_shapes={shapes}",
+        "--benchmark_out=record.json",
+        *arguments,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [row["gemm"] for row in json.loads((folder / "record.json").read_text())["benchmarks"]]
+    for row in rows:
+        assert row["failed"] is None, row["kernel"]
+        assert row["verification"]["passed"], row["kernel"]
+    return [row["kernel"] for row in rows]
+
+
+@pytest.mark.parametrize(("precision", "files"), [("f32", 15), ("s32", 2), ("bf16", 1)])
+def test_the_examples_are_right_at_512_and_at_an_odd_shape(
+    precision: str, files: int, tmp_path: Path
+) -> None:
+    kernels = verified(precision, "512,131x77x203", tmp_path)
+    assert len(kernels) == 2 * len(set(kernels)) == 2 * files
+
+
+def test_the_example_for_a_transposed_a_is_right_on_one(tmp_path: Path) -> None:
+    arguments = ["--gemm_layouts=tn", "--benchmark_filter=transposed_a"]
+    assert (
+        verified("f32", "512,131x77x203", tmp_path, *arguments)
+        == ["course_report.transposed_a"] * 2
+    )

@@ -113,4 +113,9 @@ constexpr std::optional<Precision> precision_named(std::string_view name) {
   return std::nullopt;
 }
 
+// Whether the tensor cores' sums, of 14 bits for FP8, go to FP32 every 128 products.
+constexpr bool promotes(Precision precision) {
+  return precision == Precision::e4m3 || precision == Precision::e5m2;
+}
+
 }  // namespace gemm

@@ -13,6 +13,7 @@ namespace gemm::tensor {
 struct SwappedShape {
   std::int64_t rows, tokens, k;
   int element_bytes;
+  bool promoted = false;  // sums go to FP32 every 128 products
 };
 
 // A block computes `tile_rows` of the long side and all of the short one, along a share of k; so
@@ -39,21 +40,23 @@ constexpr std::int64_t padded_tokens(std::int64_t tokens) {
 }
 
 // Of an H200, by NOTES.md: bytes a second of all and of one SM, and seconds.
-inline constexpr double kSwappedDram = 4.35e12, kSwappedL2 = 7.7e12, kSwappedSm = 0.115e12;
-inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 1e-6,
-                        kSwappedSum = 50e-12;  // a byte
+inline constexpr double kSwappedDram = 4.35e12, kSwappedL2 = 9.5e12, kSwappedSm = 0.105e12,
+                        kSwappedSmPromoted = 0.085e12;
+inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // a block of a cluster
+    kSwappedSum = 50e-12;                                               // a byte
 
 // Blocks that shall fit an SM: one more than there are, so that those of the next launch can begin
-// before these have ended, but two where the tokens take half of the ring.
+// before these have ended. Where tokens take room from the ring, its stages are worth more.
 inline int together_for(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
   const std::int64_t each = pieces(plan.blocks(), sm_count);
-  if (tokens > 32) return each == 1 ? 1 : 3;
-  return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
+  if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
+  return each == 1 && tokens > 16 ? 1 : 2;
 }
 
 inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
   SwappedPlan best;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
+  const double sm_rate = shape.promoted ? kSwappedSmPromoted : kSwappedSm;
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .together = 1};
     plan.tiles = pieces(shape.rows, tile_rows);
@@ -63,11 +66,12 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.slices); ++plan.splits) {
       const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
       const double of_sm = of_block * static_cast<double>(pieces(plan.blocks(), sm_count));
-      const double add = kSwappedAdd + kSwappedSum * 4 * tile_rows *
-                                           static_cast<double>(padded_tokens(shape.tokens));
+      const double add =
+          kSwappedAdd * plan.splits +
+          kSwappedSum * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));
       plan.seconds = kSwappedLaunch + (plan.splits > 1 ? add : 0) +
                      std::max({plan.weight_bytes / kSwappedDram,
-                               (plan.weight_bytes + token_bytes) / kSwappedL2, of_sm / kSwappedSm});
+                               (plan.weight_bytes + token_bytes) / kSwappedL2, of_sm / sm_rate});
       if (plan.seconds < best.seconds) best = plan;
     }
   }

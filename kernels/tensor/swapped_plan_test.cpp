@@ -39,6 +39,23 @@ TEST(SwappedPlan, CutsTilesWhereTheyAreTooFew) {
   EXPECT_GT(plan(256, 64, 16384).splits, 1);
 }
 
+// As measured: 12.5 us in two pieces and 13.1 in one; promoted FP8 19.5 and 24.1.
+TEST(SwappedPlan, CutsWhereManyTokensBindTheSm) {
+  EXPECT_EQ(plan(4096, 64, 4096).splits, 2);
+  EXPECT_EQ(plan(4096, 64, 14336).splits, 2);
+  const SwappedShape fp8{
+      .rows = 4096, .tokens = 64, .k = 14336, .element_bytes = 1, .promoted = true};
+  EXPECT_EQ(swapped_plan(fp8, kSms).splits, 2);
+  EXPECT_EQ(plan(4096, 32, 14336).splits, 1);
+}
+
+TEST(SwappedPlan, KeepsTheRingLongWhereTokensTakeRoom) {
+  EXPECT_EQ(plan(4096, 8, 4096).together, 2);
+  EXPECT_EQ(plan(4096, 32, 14336).together, 1);
+  EXPECT_EQ(plan(28672, 16, 4096).together, 2);
+  EXPECT_EQ(plan(28672, 64, 4096).together, 2);
+}
+
 TEST(SwappedPlan, CutsNothingThatNeedNotBe) {
   EXPECT_EQ(plan(4096, 8, 4096).splits, 1);
   EXPECT_EQ(plan(28672, 8, 4096).splits, 1);

@@ -27,11 +27,13 @@ struct Choice {
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true}, {0.59e-6, 0.5e-6, 9e-6}, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 64},
+     {0.59e-6, 0.5e-6, 9e-6},
+     8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
      {0.255e-6, 0.5e-6, 9e-6},
      16},
-    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
+    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
@@ -48,10 +50,6 @@ constexpr std::span<const Choice> choices(bool promoted) {
   return promoted ? std::span<const Choice>(kPromoted) : kFast;
 }
 constexpr double kLaunchSeconds = 2.3e-6;  // from one launch's end to the next's, with no work
-
-constexpr bool promotes(Precision precision) {
-  return precision == Precision::e4m3 || precision == Precision::e5m2;
-}
 
 struct Plan {
   std::size_t choice;

@@ -399,7 +399,8 @@ SwappedPlan plan_for(const Problem& p, const Device& device) {
   return swapped_plan({.rows = roles.rows,
                        .tokens = roles.tokens,
                        .k = p.k,
-                       .element_bytes = traits_of(p.precision).input_bytes},
+                       .element_bytes = traits_of(p.precision).input_bytes,
+                       .promoted = promotes(p.precision)},
                       device.sm_count);
 }
 

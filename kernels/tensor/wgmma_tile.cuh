@@ -37,7 +37,8 @@ struct WgmmaWork {
 
 // A tile of C and how it is computed: what the rungs switch on.
 struct WgmmaShape {
-  int rows, columns, stages;
+  int rows, columns;
+  int stages;  // at most: as many as fit beside what is staged
   int consumers = 2;
   int cluster = 2;  // blocks that compute tiles below each other and share what they read of B
   bool shares_a = false;       // or tiles beside each other, and A
@@ -46,6 +47,7 @@ struct WgmmaShape {
                                // multiplies
   bool promoted = false;       // every 128 of k the tensor cores' sums, which have 14 bits of FP8's
                                // products, are added to sums in FP32
+  int staged = 128;            // columns of C that a consumer stores at once, if by copy
   int halves = 1;              // promoted: of the columns, which are multiplied one after the other
 
   // Of C, a cluster.
@@ -59,7 +61,7 @@ struct WgmmaTile {
   using Element = Element_;
   using Output = Output_;
   using Sum = SumOf<Element>;
-  static constexpr int kBM = kShape.rows, kBN = kShape.columns, kStages = kShape.stages;
+  static constexpr int kBM = kShape.rows, kBN = kShape.columns;
   static constexpr bool kAAcross = kAAcross_, kBAcross = kBAcross_;
   static constexpr int kCluster = kShape.cluster;
   static constexpr bool kSharesA = kShape.shares_a, kPromoted = kShape.promoted;
@@ -73,11 +75,14 @@ struct WgmmaTile {
   static constexpr int kChunkBytes = 64 * kRowBytes;  // 64 rows, or 64 columns of m or n
   // C is stored by the copy engine in boxes of 64 x 64, from memory of each consumer's own.
   static constexpr bool kStoresByCopy = kShape.stores_by_copy && sizeof(Output) == 2;
-  static constexpr int kStagedColumns = kBN % 128 == 0 ? 128 : 64;
+  static constexpr int kStagedColumns = kShape.staged;
   static constexpr int kStagingBytes = kStoresByCopy ? 64 * kStagedColumns * 2 : 0;
-  static constexpr int kAlignment = 1024;  // of the swizzle
-  static constexpr int kSharedBytes =
-      kStages * kStageBytes + kConsumers * kStagingBytes + kAlignment;
+  static constexpr int kAlignment = 1024;                         // of the swizzle
+  static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // what a block of 9.0 has
+  static constexpr int kBesideBytes = kConsumers * kStagingBytes + kAlignment;
+  static constexpr int kFitting = (kMostBytes - kBesideBytes) / kStageBytes;
+  static constexpr int kStages = kShape.stages < kFitting ? kShape.stages : kFitting;
+  static constexpr int kSharedBytes = kStages * kStageBytes + kBesideBytes;
   // 65,536 registers are 168 for each of 384 threads, 128 for each of 512, which the warpgroups
   // then share unequally.
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
@@ -90,8 +95,8 @@ struct WgmmaTile {
   static_assert(kWM % 64 == 0 && kBN % (8 * kCluster) == 0);
   static_assert(!kBAcross || kBN % 64 == 0, "boxes of 64 columns");
   static_assert(!(kPromoted && kPingPong), "the other consumer fills the gaps");
-  static_assert(kBN % kStagedColumns == 0 || !kStoresByCopy);
-  static_assert(kSharedBytes <= 232448 - 64 * kStages, "what a block of 9.0 has");
+  static_assert(kStagedColumns % 64 == 0 && kBN % kStagedColumns == 0 || !kStoresByCopy);
+  static_assert(kStages >= 2);
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

@@ -133,8 +133,7 @@ def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.L
     capability = record.device.compute_capability or ""
     of_each = pages if len(pages) == len(rows) else pages * len(rows)
     return tuple(
-        _of_row(row, page, capability, str(path))
-        for row, page in zip(rows, of_each, strict=True)
+        _of_row(row, page, capability, str(path)) for row, page in zip(rows, of_each, strict=True)
     )
 
 

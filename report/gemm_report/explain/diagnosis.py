@@ -344,7 +344,7 @@ def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
     unseen += ["the issue slots"]
     evidence.append(f"nobody saw how busy these are: {', '.join(unseen)}")
     if seen.launch == "stream":
-        evidence.append("nor whether the card waits for the host between launches")
+        evidence.append("nobody saw whether the card waits for the host between launches")
     title = "What binds it only counters tell"
     return Finding(Kind.UNKNOWN, title, 0.0, False, tuple(evidence), True)
 

@@ -19,7 +19,8 @@ StreamK/f32/1024x1024x1024/manual_time 58.7 us
 "device__attribute_confidential_computing_mode","device__attribute_limits_max_cta_per_sm",\
 "launch__func_cache_config","launch__occupancy_limit_blocks","profiler__pmsampler_interval",\
 "sm__cycles_elapsed.avg.per_second"
-"","","","","","","","","","","","Mbyte","us","sector","%","byte","","furlong","","block","cycle per furlong","Ghz"
+"","","","","","","","","","","","Mbyte","us","sector","%","byte","","furlong",\
+"","block","cycle per furlong","Ghz"
 "0","4711","gemm_bench","host","stream_k","1","7","(288, 1, 1)","(132, 1, 1)","0","9.0","9.91",\
 "58.69","2,505,914","73.24","n/a","No-CC","32","CachePreferNone","32","auto","1.98"
 "1","4711","gemm_bench","host","stream_k","1","7","(288, 1, 1)","(132, 1, 1)","0","9.0",\

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "bench/cuda_check.hpp"
@@ -123,31 +122,42 @@ __global__ void faulty_tail_wave(Problem p, const float* a, const float* b, floa
     c[i] = product(p, a, b, i / p.n, i % p.n);
 }
 
-// Nothing is wrong with it: between two launches the host does something else.
-__global__ void faulty_host_bound(Problem p, const float* a, const float* b, float* c) {
+// Four steps along k a launch: it ends before the host has sent the next one.
+constexpr std::int64_t kSteps = 4;
+__global__ void faulty_host_bound(Problem p, const float* a, const float* b, float* c,
+                                  std::int64_t first) {
   const std::int64_t columns = pieces(p.n, kTile);
   const std::int64_t row = blockIdx.x / columns * kTile + threadIdx.y;
   const std::int64_t column = blockIdx.x % columns * kTile + threadIdx.x;
-  if (row < p.m && column < p.n) c[row * p.n + column] = product(p, a, b, row, column);
+  if (row >= p.m || column >= p.n) return;
+  float sum = first == 0 ? 0 : c[row * p.n + column];
+#pragma unroll
+  for (int i = 0; i < kSteps; ++i)
+    if (first + i < p.k) sum += a[row * p.k + first + i] * b[(first + i) * p.n + column];
+  c[row * p.n + column] = sum;
 }
 
-// A product, and beside it what nobody needs: tensor cores and multiply-adds at once, on values
-// with many changing bits. `never` keeps it: the compiler does not know that it is false.
+// A product, and beside it what nobody needs: tensor cores and multiply-adds at once, on operands
+// that change with each instruction, in all their bits. `never` keeps it: the compiler does not
+// know that it is false.
 constexpr int kHungryThreads = 256;
-__global__ void __launch_bounds__(kHungryThreads)
+__global__ void __launch_bounds__(kHungryThreads, 3)
     faulty_power_capped(Problem p, const float* a, const float* b, float* c, bool never) {
   namespace wmma = nvcuda::wmma;
-  constexpr int kSide = 16, kChains = 4, kFmas = 16;
-  __shared__ half values[2 * kSide * kSide];
-  for (int i = threadIdx.x; i < 2 * kSide * kSide; i += kHungryThreads)
+  constexpr int kSide = 16, kSquare = kSide * kSide, kChains = 2, kFmas = 16;
+  __shared__ half values[2 * kChains * kSquare];
+  for (int i = threadIdx.x; i < 2 * kChains * kSquare; i += kHungryThreads)
     values[i] = __float2half(a[i % (p.m * p.k)]);
   __syncthreads();
-  wmma::fragment<wmma::matrix_a, kSide, kSide, kSide, half, wmma::row_major> of_a;
-  wmma::fragment<wmma::matrix_b, kSide, kSide, kSide, half, wmma::row_major> of_b;
+  wmma::fragment<wmma::matrix_a, kSide, kSide, kSide, half, wmma::row_major> of_a[kChains];
+  wmma::fragment<wmma::matrix_b, kSide, kSide, kSide, half, wmma::row_major> of_b[kChains];
   wmma::fragment<wmma::accumulator, kSide, kSide, kSide, float> chains[kChains];
-  wmma::load_matrix_sync(of_a, values, kSide);
-  wmma::load_matrix_sync(of_b, values + kSide * kSide, kSide);
-  for (auto& chain : chains) wmma::fill_fragment(chain, 0);
+#pragma unroll
+  for (int x = 0; x < kChains; ++x) {
+    wmma::load_matrix_sync(of_a[x], values + 2 * x * kSquare, kSide);
+    wmma::load_matrix_sync(of_b[x], values + (2 * x + 1) * kSquare, kSide);
+    wmma::fill_fragment(chains[x], 0);
+  }
   const std::int64_t i = std::int64_t{blockIdx.x} * kHungryThreads + threadIdx.x;
   const std::int64_t row = min(i / p.n, p.m - 1), column = i % p.n;
   float sum = 0, fmas[kFmas] = {};
@@ -155,7 +165,10 @@ __global__ void __launch_bounds__(kHungryThreads)
     const float x = a[row * p.k + l], y = b[l * p.n + column];
     sum += x * y;
 #pragma unroll
-    for (auto& chain : chains) wmma::mma_sync(chain, of_a, of_b, chain);
+    for (int turn = 0; turn < 2; ++turn)
+#pragma unroll
+      for (int i = 0; i < kChains; ++i)
+        wmma::mma_sync(chains[i], of_a[(i + turn) % kChains], of_b[i], chains[i]);
 #pragma unroll
     for (auto& fma : fmas) fma = fma * x + y;
   }
@@ -216,14 +229,16 @@ const Registration tail_wave(faulty(
       return [=](Stream stream) { start(faulty_tail_wave, blocks, dim3(kThreads), p, o, stream); };
     }));
 const Registration host_bound(
-    faulty("FaultyHostBound", "Slow: the host sleeps between launches.",
+    faulty("FaultyHostBound", "Slow: many launches, each shorter than the host needs for it.",
            [](const Problem& p, const Device&, const Operands& o) -> Launch {
              return [=](Stream stream) {
-               constexpr auto kSleep = [](void*) {
-                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
-               };
-               check(cudaLaunchHostFunc(stream, kSleep, nullptr));
-               start(faulty_host_bound, tiles(p), dim3(kTile, kTile), p, o, stream);
+               using Clock = std::chrono::steady_clock;
+               for (std::int64_t first = 0; first < p.k; first += kSteps) {
+                 start(faulty_host_bound, tiles(p), dim3(kTile, kTile), p, o, stream, first);
+                 // What a program does between launches.
+                 const auto until = Clock::now() + std::chrono::nanoseconds(1500);
+                 while (Clock::now() < until) continue;
+               }
              };
            }));
 const Registration power_capped(

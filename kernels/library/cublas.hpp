@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
 #include <source_location>
 #include <stdexcept>
 
@@ -15,8 +16,8 @@
 namespace gemm::cublas {
 
 [[noreturn]] inline void fail(const char* text, std::source_location where) {
-  throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
-                           ": " + text);
+  throw std::runtime_error(std::filesystem::path(where.file_name()).filename().string() + ":" +
+                           std::to_string(where.line()) + ": " + text);
 }
 
 inline void check(cublasStatus_t status,

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "kernels/driver_function.hpp"
@@ -73,8 +74,11 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// What the compiler calls the line that we put behind a file.
+constexpr std::string_view kBehind = "gemm_bench, behind ";
+
 // The first line of the log that is an error, without its folder, and how many more there are.
-std::string first_error(const std::string& log) {
+std::string first_error(const std::string& log, const std::string& entry) {
   std::string first;
   int errors = 0;
   std::size_t end = 0;
@@ -86,6 +90,10 @@ std::string first_error(const std::string& log) {
   }
   if (const auto folder = first.rfind('/', first.find('(')); folder != std::string::npos)
     first.erase(0, folder + 1);
+  // Those of our line follow from each other.
+  if (first.starts_with(kBehind))
+    return first.substr(kBehind.size(), first.find("(") - kBehind.size()) + ": calling " + entry +
+           "(gemm::Call): " + first.substr(first.find("error: ") + std::string("error: ").size());
   if (first.empty()) return "it does not compile: " + log.substr(0, log.find('\n'));
   return errors == 1 ? first : first + " (and " + std::to_string(errors - 1) + " more)";
 }
@@ -178,9 +186,9 @@ class Module {
 CompiledSource compile_source(const UserKernel& user, Precision precision, int compute_capability) {
   const PrecisionTraits& traits = traits_of(precision);
   const Element input = element(traits.input), output = element(traits.output);
-  const std::string entry = "::" + (user.entry.empty() ? "launch" : user.entry);
+  const std::string called = user.entry.empty() ? "launch" : user.entry, entry = "::" + called;
   const std::string file = user.file.filename().string();
-  const std::string text = read(user.file) + "\n#line 1 \"gemm_bench, behind " + file +
+  const std::string text = read(user.file) + "\n#line 1 \"" + std::string(kBehind) + file +
                            "\"\nextern \"C\" __global__ void " + kDescribe +
                            "(gemm::Call p, gemm::Configuration* out) { *out = " + entry +
                            "(p); }\n";
@@ -206,7 +214,7 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
       nvrtcCompileProgram(program.handle, static_cast<int>(pointers.size()), pointers.data());
   const std::string log = program.log();
   if (log.size() > 1) std::cerr << log << std::flush;
-  if (result == NVRTC_ERROR_COMPILATION) throw std::runtime_error(first_error(log));
+  if (result == NVRTC_ERROR_COMPILATION) throw std::runtime_error(first_error(log, called));
   check(result);
 
   const char* kernel = nullptr;

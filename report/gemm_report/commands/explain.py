@@ -5,7 +5,6 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +20,16 @@ HELP = "say what binds a kernel, with evidence, and what to do next"
 EPILOG = """\
 Runs gemm_bench for the timed row and once more under ncu for counters. Where ncu is missing, too
 old or not permitted, the page is made of the models alone, says so, and the exit code is 1.
-GEMM_BENCH_BUILD=DIR (default build/release) says which gemm_bench.
+GEMM_BENCH_BUILD=DIR (default build/release) says which gemm_bench. What -o keeps can be explained
+again without a GPU: counters.csv has ncu's raw page of KERNEL, and behind it that of OTHER.
 
 examples:
   gemm-report explain WarpTile 4096
   gemm-report explain Tiled/tile:32 64x8192x512 --versus cuBLAS/math:default --markdown
   gemm-report explain WgmmaPersistent 8192 --precision bf16 -o build/why
   gemm-report explain WarpTile 4096 --record results/h200/20250131T120000Z-0123abc.json
-  gemm-report explain WarpTile 4096 --record 1.json --counters ncu.csv --json
+  gemm-report explain WgmmaPersistent 8192 --precision bf16 --record build/why/record.json \\
+    --counters build/why/counters.csv
 
 exit codes:
   0  done
@@ -57,14 +58,15 @@ def add(command: argparse.ArgumentParser) -> None:
         "--counters",
         type=Path,
         metavar="CSV",
-        help="what ncu --csv --page raw printed of the row in --record",
+        help="what ncu --csv --page raw printed of the row in --record, or of each of two in turn",
     )
     command.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="keep there the page, its JSON, the record with the counted bytes, and the roofline",
+        help="keep there the page, its JSON, the record with the counted bytes, ncu's raw page as "
+        "counters.csv, and the roofline",
     )
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -98,41 +100,33 @@ def run(options: argparse.Namespace) -> int:
             )
         names = [options.kernel, *([options.versus] if options.versus else [])]
         rows = [collect.row_of(record, name, question) for name in names]
-        launches: tuple[Launch, ...] = ()
-        why = None
+        launches: tuple[tuple[Launch, ...], ...] = ((),) * len(rows)
+        why = pages = None
         how = "By the models alone: bytes are those of the model beside the kernel's code."
         if options.counters:
-            launches, how = _stored(options.counters, rows), f"Counters: {options.counters}."
+            launches = collect.stored(record, rows, options.counters)
+            pages = options.counters.read_text(encoding="utf-8", errors="replace")
+            how = f"Counters: {options.counters}."
         elif not options.record and not options.modelled:
             try:
                 found = collect.counted(record, rows, question, program)
-                launches, how = found.launches, found.how
+                launches, pages, how = found.launches, found.pages, found.how
             except InputError as error:
                 why = str(error)
                 how += f" There are no counters: {why}."
-        _tell(options, record, rows, launches, how, read_json(path, RECORD))
+        _tell(options, record, rows, launches, pages, how, read_json(path, RECORD))
     if why is None:
         return 0
     print(f"gemm-report: explained without counters: {why}", file=sys.stderr)
     return WITHOUT_COUNTERS
 
 
-def _stored(path: Path, rows: Sequence[Row]) -> tuple["Launch", ...]:
-    from gemm_report.explain import ncu
-
-    text = path.read_text(encoding="utf-8", errors="replace")
-    launches = tuple(ncu.read(text))
-    wanted = {ncu.base_name(name) for row in rows for name in row.device_kernels}
-    if not any(ncu.base_name(launch.kernel) in wanted for launch in launches):
-        raise InputError(f"{path}: has no launch of {', '.join(sorted(wanted)) or rows[0].label}")
-    return launches
-
-
 def _tell(
     options: argparse.Namespace,
     record: Record,
     rows: list[Row],
-    launches: tuple["Launch", ...],
+    launches: tuple[tuple["Launch", ...], ...],
+    pages: str | None,
     how: str,
     document: Any,
 ) -> None:
@@ -143,8 +137,8 @@ def _tell(
     ladder = [(kernel.name, kernel.family, kernel.rung) for kernel in record.kernels]
     capability = record.device.compute_capability or ""
     told = []
-    for row in rows:
-        seen = observe(record, row, launches)
+    for row, its in zip(rows, launches, strict=True):
+        seen = observe(record, row, its)
         told.append(page.Explanation(str(row.identity), seen, diagnose(seen, ladder), how))
     first, other = told[0], told[1] if len(told) > 1 else None
     turns = rows[0].versus
@@ -165,10 +159,15 @@ def _tell(
     from gemm_report.figures.palette import looks
     from gemm_report.figures.write import write_figures
 
-    rows = [replace(row, counted=counted_traffic(row, launches, capability)) for row in rows]
+    rows = [
+        replace(row, counted=counted_traffic(row, its, capability))
+        for row, its in zip(rows, launches, strict=True)
+    ]
     drawn = replace(record, rows=tuple(rows))
     write_figures(drawn, looks([record]), options.output, only=["roofline"])
     counted = {str(row.identity): row.counted for row in rows}
     forms["record.json"] = collect.with_counted(document, counted)
+    if pages is not None:
+        forms["counters.csv"] = pages
     for name, text in forms.items():
         (options.output / name).write_text(text, encoding="utf-8")

@@ -34,7 +34,10 @@ case $1 in
   --version) cat "$FAKE/version"; exit ;;
   --query-metrics) cat "$FAKE/metrics"; exit ;;
 esac
-cat "$FAKE/counted"
+case $* in
+  *--benchmark_filter=^cuBLAS*) cat "$FAKE/counted.cuBLAS" 2> /dev/null || cat "$FAKE/counted" ;;
+  *) cat "$FAKE/counted" ;;
+esac
 [[ ! -e $FAKE/status ]] || exit "$(<"$FAKE/status")"
 """
 
@@ -172,6 +175,7 @@ def test_what_is_kept_has_the_counted_bytes(fake: Path, capsys: Capture) -> None
     explained(capsys, "-o", str(out))
     names = {path.name for path in out.iterdir()}
     assert names >= {"explain.txt", "explain.md", "explain.json", "roofline.png", "record.json"}
+    assert "counters.csv" in names
     drawn = (out / "roofline.csv").read_text(encoding="utf-8")
     assert "L2, counted" in drawn
     assert ",ncu," in drawn
@@ -179,6 +183,70 @@ def test_what_is_kept_has_the_counted_bytes(fake: Path, capsys: Capture) -> None
     assert row.counted
     assert row.counted.dram_bytes == pytest.approx(612.4e6)
     assert row.traffic != row.counted
+
+
+def explained_again(fake: Path, capsys: Capture, *arguments: str) -> tuple[dict, dict]:
+    """What was said with a GPU, and what is said of what was kept."""
+    pytest.importorskip("matplotlib")
+    out = fake / "out"
+    first = explained(capsys, *arguments, "-o", str(out))
+    (fake / "bin" / "ncu").unlink()
+    (fake / "gemm_bench").unlink()
+    stored = ["--record", str(out / "record.json"), "--counters", str(out / "counters.csv")]
+    again = explained(capsys, *arguments, *stored)
+    for found in (first, again):
+        for each in filter(None, found.values()):
+            if isinstance(each, dict):
+                del each["how"]
+    return first, again
+
+
+def test_what_is_kept_is_explained_again_without_a_gpu(fake: Path, capsys: Capture) -> None:
+    first, again = explained_again(fake, capsys)
+    assert first == again
+    assert again["explained"]["observations"]["kernel_seconds"]
+    kept = (fake / "out" / "counters.csv").read_text(encoding="utf-8")
+    assert kept.startswith('"ID"')
+    assert kept.count("\n") == 4, "header, units, two launches: nothing of what else was printed"
+
+
+def test_two_pages_are_of_two_rows_though_their_kernels_share_a_name(
+    fake: Path, capsys: Capture
+) -> None:
+    _same_kernels(fake)
+    (fake / "counted.cuBLAS").write_text(table(shorter="99.0").replace('"81.5"', '"40"'))
+    first, again = explained_again(fake, capsys, "--versus", "cuBLAS/math:default")
+    assert first == again
+    active = [again[which]["observations"]["issue_active"] for which in ("explained", "versus")]
+    assert active == pytest.approx([0.815, 0.4])
+    assert (fake / "out" / "counters.csv").read_text().count('"ID"') == 2
+
+
+def _same_kernels(fake: Path) -> None:
+    """Two rows of one kernel, as of its two tiles."""
+    document = json.loads((fake / "record.json").read_text(encoding="utf-8"))
+    rows = {row["name"]: row["gemm"] for row in document["benchmarks"]}
+    rows[f"{NAMES[3]}/manual_time"]["device_kernels"] = rows[f"{NAMES[0]}/manual_time"][
+        "device_kernels"
+    ]
+    (fake / "record.json").write_text(json.dumps(document))
+
+
+def test_pages_that_fit_no_rows_are_refused_in_one_line(fake: Path, capsys: Capture) -> None:
+    (fake / "three.csv").write_text(3 * table())
+    arguments = ["--record", str(LADDER), "--counters", str(fake / "three.csv")]
+    assert main(["explain", "WarpTile", "4096", *arguments]) == BAD_INPUT
+    said = capsys.readouterr()
+    assert "has 3 pages of ncu for 1 rows" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_help_says_what_is_kept_and_how_it_is_explained_again(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    said = capsys.readouterr().out
+    assert "--counters build/why/counters.csv" in said
+    assert "ncu's raw page" in said
 
 
 def test_what_is_kept_is_what_the_schema_says(fake: Path, capsys: Capture) -> None:

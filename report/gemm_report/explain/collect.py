@@ -41,9 +41,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Counted:
-    """The launches that ncu saw, and how, or why it saw none."""
+    """The launches that ncu saw of each row, its pages, and how it counted."""
 
-    launches: tuple[ncu.Launch, ...]
+    launches: tuple[tuple[ncu.Launch, ...], ...]
+    pages: str
     how: str
 
 
@@ -102,23 +103,47 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
         )
     capability = record.device.compute_capability or ""
     names, dropped = metrics.select(capability, ncu.available(found))
-    launches: list[ncu.Launch] = []
+    launches: list[tuple[ncu.Launch, ...]] = []
+    pages: list[str] = []
     for row in rows:
         its = [name for name in row.device_kernels if name in kernels]
         case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
         command = [str(program), *question.options, *_UNTIMED, case]
-        page = ncu.count(found, names, its, _LAUNCHES * len(its), command)
-        wanted = set(map(ncu.base_name, its))
-        seen = [each for each in ncu.read(page) if ncu.base_name(each.kernel) in wanted]
-        if not seen:
-            raise InputError(f"ncu saw no launch of {', '.join(sorted(wanted))}")
-        launches += seen
+        said = ncu.count(found, names, its, _LAUNCHES * len(its), command)
+        page = "".join(ncu.pages(said)[:1])
+        launches.append(_of_row(row, page, capability, "ncu"))
+        pages.append(page)
     without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
     return Counted(
         tuple(launches),
+        "".join(pages),
         "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
         f"clocks left alone and the caches flushed before each pass{without}.",
     )
+
+
+def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.Launch, ...], ...]:
+    """The launches of each row in a file: a page for each, in their order, or one for all."""
+    pages = ncu.pages(path.read_text(encoding="utf-8", errors="replace")) or [""]
+    if len(pages) not in (1, len(rows)):
+        raise InputError(
+            f"{path}: has {len(pages)} pages of ncu for {len(rows)} rows: one is needed for each, "
+            "that of KERNEL first"
+        )
+    capability = record.device.compute_capability or ""
+    of_each = pages if len(pages) == len(rows) else pages * len(rows)
+    return tuple(
+        _of_row(row, page, capability, str(path)) for row, page in zip(rows, of_each, strict=True)
+    )
+
+
+def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch, ...]:
+    wanted = {ncu.base_name(name) for name in row.device_kernels} - {"memset", "memcpy"}
+    seen = ncu.read(page, metrics.names(capability))
+    found = tuple(each for each in seen if ncu.base_name(each.kernel) in wanted)
+    if not found:
+        raise InputError(f"{who} saw no launch of {', '.join(sorted(wanted)) or row.label}")
+    return found
 
 
 def _case(kernel: str, question: Question, program: Path) -> str:

@@ -4,7 +4,8 @@ A *fault* is avoidable: its gain is the share of the time that mending it could 
 it wastes, weighted by how much the kernel waits for it, and never more than is left until another
 resource binds that the fault does not load itself. A fault worth a tenth of the time comes first.
 Then comes what *binds*: the resource that is busy for the largest share of the time, from six
-tenths on; if there is none, latency does. Small faults come last.
+tenths on; if there is none, latency does. Small faults come last. That nothing binds is seen with
+counters alone: without them it comes behind all that was found.
 """
 
 from collections.abc import Iterable
@@ -207,6 +208,7 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
     ),
     Kind.UNKNOWN: (
         Step("run it where ncu may count, or give it a model of its bytes (.traffic)", None),
+        Step("read what the warps wait for in the loop's code: tools/sass", None),
     ),
 }
 
@@ -229,10 +231,12 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
     ]
     faults.sort(key=lambda finding: -finding.share)
     binding = sorted((f for f in busy if f.share >= _BINDS), key=lambda f: -f.share)
+    waiting = [] if binding else [_waiting(seen, busy)]
     findings = [
         *(fault for fault in faults if fault.share >= _WORTH),
-        *(binding or [_waiting(seen, busy)]),
+        *(binding or (waiting if seen.has_counters else [])),
         *(fault for fault in faults if fault.share < _WORTH),
+        *([] if seen.has_counters else waiting),
     ]
     return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
 
@@ -332,11 +336,17 @@ def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
         return Finding(Kind.UNKNOWN, text, 0.0, False, ("no roof, no model, no counter",), True)
     nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
     evidence = [nearest, *top.evidence, *_stall_texts(seen)]
-    title = "Nothing is busy enough to bind: the warps wait"
-    modelled = not seen.has_counters
-    if modelled:
-        evidence.append("what they wait for only counters tell")
-    return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence), modelled)
+    if seen.has_counters:
+        title = "Nothing is busy enough to bind: the warps wait"
+        return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence))
+    # What was neither counted nor modelled may be busy all the time.
+    unseen = [level.name for level in seen.levels if seen.used(level) is None]
+    unseen += ["the issue slots"]
+    evidence.append(f"nobody saw how busy these are: {', '.join(unseen)}")
+    if seen.launch == "stream":
+        evidence.append("nobody saw whether the card waits for the host between launches")
+    title = "What binds it only counters tell"
+    return Finding(Kind.UNKNOWN, title, 0.0, False, tuple(evidence), True)
 
 
 def _stall_texts(seen: Observations) -> list[str]:

@@ -231,6 +231,72 @@ def test_without_counters_findings_say_that_they_are_modelled() -> None:
     assert [f.kind for f in diagnose(unit).findings] == [Kind.FMA, Kind.SPILLS]
 
 
+# The three that follow as gemm_bench recorded them on an H200, without a model and without ncu.
+BARE = Observations(
+    "Faulty",
+    "f32",
+    family="bench",
+    flop=2 * 1024.0**3,
+    seconds=4.42e-3,
+    sm_count=132,
+    sm_hz=1.98e9,
+    power_w=182.0,
+    power_limit_w=700.0,
+    throttled_share=0.0,
+    unit="FP32 FMA",
+    unit_flop_per_second=66.9e12,
+    unit_hz=1.98e9,
+    levels=(Level("DRAM"), Level("L2"), Level("shared memory")),
+    launch="stream",
+    launch_seconds=3.4e-6,
+    threads=1024,
+    blocks=1024,
+    local_bytes=0,
+    occupancy=1.0,
+    waves=3.88,
+)
+
+
+def test_what_only_counters_tell_is_not_guessed() -> None:
+    *faults, last = diagnose(BARE, ladder()).findings
+    assert last.kind is Kind.UNKNOWN
+    assert last.share == 0
+    assert last.modelled
+    unseen = next(each for each in last.evidence if each.startswith("nobody saw"))
+    assert unseen.endswith(": DRAM, L2, shared memory, the issue slots")
+    assert [fault.kind for fault in faults] == [Kind.TAIL]
+    assert faults[0].share < 0.1
+    modelled = replace(BARE, levels=(Level("L2", 1e9, None, 9.76e12, "L2_read, measured"),))
+    last = diagnose(modelled).findings[-1]
+    assert "nobody saw how busy these are: the issue slots" in last.evidence
+
+
+def test_a_power_cap_is_seen_without_counters() -> None:
+    capped = replace(
+        BARE,
+        flop=2 * 2048.0**3,
+        seconds=22.1e-3,
+        sm_hz=1.783e9,
+        power_w=695.0,
+        throttled_share=1.0,
+        reasons=("power cap",),
+        waves=41.37,
+        blocks=16384,
+    )
+    first, last = diagnose(capped).findings
+    assert first.kind is Kind.POWER
+    assert not first.modelled
+    assert last.kind is Kind.UNKNOWN
+
+
+def test_many_short_launches_are_the_host_s_without_counters() -> None:
+    many = replace(BARE, seconds=98e-6, flop=2 * 512 * 512 * 80.0, launches=20, waves=0.97)
+    first, *_ = diagnose(many).findings
+    assert first.kind is Kind.HOST
+    one = replace(many, launches=1)
+    assert any("waits for the host" in each for each in diagnose(one).findings[-1].evidence)
+
+
 def test_launches_from_a_stream_are_the_host_s_where_its_time_is_most_of_it() -> None:
     seen = replace(
         Observations("Many", "f32", seconds=40e-6, flop=1e9),

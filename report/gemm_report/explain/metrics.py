@@ -131,6 +131,11 @@ def select(capability: str, present: Collection[str]) -> tuple[list[str], list[s
     return list(dict.fromkeys(names)), dropped
 
 
+def names(capability: str) -> frozenset[str]:
+    """All that may be asked for there, whichever way the chip has."""
+    return frozenset(n for q in quantities(capability) for way in q.ways for n in way)
+
+
 def values(capability: str, metrics: Mapping[str, float]) -> dict[str, float]:
     """The quantities that follow from what was counted."""
     found = {}

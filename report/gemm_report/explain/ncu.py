@@ -1,7 +1,8 @@
 """Nsight Compute's command line: what it prints, in SI units, and why it cannot, in one line.
 
 Knows both forms of its CSV: `--page raw`, a row for each launch and a second row of units, and the
-details page, a row for each metric.
+details page, a row for each metric. Only metrics that were asked for are read, and those strictly:
+beside them ncu prints what the card is and how the kernel was launched, some of it as text.
 """
 
 import csv
@@ -10,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used he
 _UNITS = {"": 1.0, "%": 1.0, "ratio": 1.0, "inst": 1.0, "sector": 1.0, "block": 1.0, "warp": 1.0}
 _UNITS |= {"cycle": 1.0, "request": 1.0, "register/thread": 1.0, "thread": 1.0, "inst/cycle": 1.0}
 _UNITS |= {"byte/block": 1.0, "Kbyte/block": 1e3, "sector/request": 1.0, "op": 1.0, "1": 1.0}
+_UNITS |= {"wavefront": 1.0, "conflict": 1.0, "inst/warp": 1.0, "warp/inst": 1.0}
+_UNITS |= {"thread/inst": 1.0, "thread inst": 1.0, "warp/cycle": 1.0, "byte/sector": 1.0}
 _UNITS |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "nsecond": 1e-9, "usecond": 1e-6}
 _UNITS |= {"msecond": 1e-3, "second": 1.0, "hz": 1.0, "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9}
 _UNITS |= {"Hz": 1.0, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9, "1/s": 1.0, "1/ns": 1e9}
@@ -82,17 +85,27 @@ def count(
     return _run([ncu, *options, *command])
 
 
-def read(text: str) -> list[Launch]:
-    """The launches in what ncu printed, its own remarks and the program's lines before it."""
-    lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
-    if start is None:
+def pages(text: str) -> list[str]:
+    """The CSV of each run in what ncu printed, without its remarks and the program's lines."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        if line.startswith('"ID"'):
+            found.append([line])
+        elif found and line.startswith('"'):
+            found[-1].append(line)
+    return ["\n".join(lines) + "\n" for lines in found]
+
+
+def read(page: str, wanted: Collection[str]) -> list[Launch]:
+    """The launches on one page, with those of the wanted metrics that ncu had."""
+    if not page:
         return []
-    header, *rows = csv.reader(io.StringIO("\n".join(lines[start:])))
+    header, *rows = csv.reader(io.StringIO(page))
     if "Kernel Name" not in header:
         raise InputError("ncu's CSV has no column 'Kernel Name': this version is not known here")
     rows = [row for row in rows if len(row) >= len(header)]
-    return _long(header, rows) if "Metric Name" in header else _wide(header, rows)
+    reader = _long if "Metric Name" in header else _wide
+    return reader(header, rows, wanted)
 
 
 def base_name(kernel: str) -> str:
@@ -101,14 +114,16 @@ def base_name(kernel: str) -> str:
     return (bare.split("::")[-1].split() or [""])[-1]
 
 
-def _wide(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
+def _wide(
+    header: Sequence[str], rows: Sequence[Sequence[str]], wanted: Collection[str]
+) -> list[Launch]:
     if not rows:
         return []
     units, *launches = rows
     if units[header.index("ID")]:
         raise InputError("ncu's CSV has no row of units: use ncu --csv --page raw")
     name = header.index("Kernel Name")
-    metrics = [(i, column) for i, column in enumerate(header) if "__" in column]
+    metrics = [(i, column) for i, column in enumerate(header) if column in wanted]
     found = []
     for row in launches:
         values = {column: _number(column, row[i], units[i]) for i, column in metrics}
@@ -117,12 +132,16 @@ def _wide(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
     return found
 
 
-def _long(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
+def _long(
+    header: Sequence[str], rows: Sequence[Sequence[str]], wanted: Collection[str]
+) -> list[Launch]:
     found: dict[str, Launch] = {}
     for row in rows:
         cells = dict(zip(header, row, strict=False))
         metric = cells["Metric Name"]
         launch = found.setdefault(cells["ID"], Launch(cells["Kernel Name"], {}))
+        if metric not in wanted:
+            continue
         value = _number(metric, cells["Metric Value"], cells["Metric Unit"])
         if value is not None:
             found[cells["ID"]] = Launch(launch.kernel, {**launch.metrics, metric: value})

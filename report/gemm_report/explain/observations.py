@@ -186,14 +186,15 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
 def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
     """The bytes of all kernels of a launch; None where one memory has no counter."""
     chosen = _longest(row, launches, capability)
+    launched = [name for name in map(base_name, row.device_kernels) if name in chosen]
     sums = {}
     for level in ("dram_bytes", "l2_bytes", "shared_bytes"):
-        parts = [values.get(level) for values in chosen.values()]
+        parts = [chosen[name].get(level) for name in launched]
         if not parts or any(part is None for part in parts):
             return None
         sums[level] = sum(part for part in parts if part is not None)
     # Part of the plain count on some chips, beside it on others: the larger is never twice.
-    gmma = sum(values.get("gmma_shared_bytes", 0.0) for values in chosen.values())
+    gmma = sum(chosen[name].get("gmma_shared_bytes", 0.0) for name in launched)
     shared = max(sums["shared_bytes"], gmma)
     # What lies in the cache may leave nothing to count: a record's bytes are positive.
     return Traffic(max(sums["dram_bytes"], 1.0), max(sums["l2_bytes"], 1.0), shared)

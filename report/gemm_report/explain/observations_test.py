@@ -101,6 +101,23 @@ def test_bytes_of_all_kernels_of_a_launch_are_added(record: Record) -> None:
     assert observe(record, row, launches[:2]).kernel_seconds is None, "one was not seen"
 
 
+def test_a_kernel_that_a_launch_runs_twice_counts_twice(record: Record) -> None:
+    kernels = ("ns::tiled<1>", "sum", "ns::tiled<1>")
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=kernels)
+    names = ("dram__bytes.sum", "lts__t_sectors.sum")
+    names += ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",)
+    launches = [
+        counted(9e-6, **dict.fromkeys(names, 10.0)),
+        counted(2e-6, "sum", **dict.fromkeys(names, 1.0)),
+    ]
+    traffic = counted_traffic(row, launches, "9.0")
+    assert traffic
+    assert (traffic.dram_bytes, traffic.l2_bytes, traffic.shared_bytes) == (21, 21 * 32, 21 * 128)
+    seen = observe(record, row, launches)
+    assert seen.sm_hz
+    assert seen.kernel_seconds == pytest.approx(20e-6 * 0.99e9 / seen.sm_hz)
+
+
 def test_what_wgmma_reads_is_not_counted_twice(record: Record) -> None:
     row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
     shared = "l1tex__data_pipe_lsu_wavefronts_mem_shared"

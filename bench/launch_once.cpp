@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <regex>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/backend.hpp"
@@ -18,8 +20,10 @@ namespace {
 
 constexpr const char* kUsage =
     "launch_once kernels            the names of the suite's own GPU kernels\n"
-    "launch_once kernel NAME...     runs all variants and layouts of each at ragged sizes; 1 if "
-    "one is wrong\n"
+    "launch_once kernel [--cases=REGEX] NAME...\n"
+    "                               runs all variants and layouts of each at ragged sizes, or of "
+    "these the\n"
+    "                               cases whose names match; 1 if one is wrong\n"
     "launch_once control NAME       runs a negative control; 0 whatever it does\n"
     "launch_once twin NAME          runs its right twin; 1 if that is wrong\n"
     "launch_once table              what catches which negative control, in Markdown\n";
@@ -68,12 +72,13 @@ void require_ours(std::string_view name) {
 }
 
 // Says what it runs before it does, since what is found may end the process.
-int run_kernel(Backend& backend, std::string_view name) {
+int run_kernel(Backend& backend, std::string_view name, const std::regex& cases) {
   int runs = 0, wrong = 0;
   for (const Shape& shape : kShapes)
     for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true, {})) {
       const RegisteredKernel& kernel = *one.kernel;
       if (!is_ours(kernel) || kernel.name != name) continue;
+      if (!std::regex_search(one.name(), cases)) continue;
       if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;
       std::printf("%s\n", one.name().c_str());
       std::fflush(stdout);
@@ -122,7 +127,23 @@ int print_table() {
   return 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+// Takes --cases=REGEX out of the arguments; without it every name matches.
+std::regex take_cases(std::vector<std::string>& arguments) {
+  constexpr std::string_view kOption = "--cases=";
+  const auto at = std::ranges::find_if(
+      arguments, [&](const std::string& argument) { return argument.starts_with(kOption); });
+  if (at == arguments.end()) return std::regex("");
+  const std::string pattern = at->substr(kOption.size());
+  arguments.erase(at);
+  try {
+    return std::regex(pattern);
+  } catch (const std::regex_error&) {
+    throw std::runtime_error("--cases=" + pattern + " is no regular expression");
+  }
+}
+
+int run(std::vector<std::string> arguments) {
+  const std::regex cases = take_cases(arguments);
   const std::string what = arguments.empty() ? "" : arguments[0];
   if (what == "kernels" && arguments.size() == 1) return list_kernels();
   if (what == "table" && arguments.size() == 1) return print_table();
@@ -138,7 +159,7 @@ int run(const std::vector<std::string>& arguments) {
   if (kernel) {
     int status = 0;
     for (std::size_t i = 1; i < arguments.size(); ++i)
-      status = std::max(status, run_kernel(*backend, arguments[i]));
+      status = std::max(status, run_kernel(*backend, arguments[i], cases));
     return status;
   }
   for (const NegativeControl& one : negative_controls())

@@ -34,6 +34,10 @@ constexpr Choice kFast[] = {
      {0.255e-6, 0.5e-6, 9e-6},
      16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256},
+     {0.787e-6, 1.2e-6, 9e-6},
+     16,
+     2},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},

@@ -14,8 +14,9 @@ from gemm_report.document import InputError
 from gemm_report.explain import metrics, ncu
 from gemm_report.record import Record, Row, Traffic, read_record
 
-# Up to seven launches on a corner of the problem come before those of the whole.
-_LAUNCHES = 10
+# Up to seven launches on a corner of the problem come before those of the whole. Of a row whose
+# launch is many kernels, ncu takes half a second for each.
+_LAUNCHES, _MOST_KERNELS = 10, 4
 # Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
 _UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
 _UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
@@ -109,7 +110,7 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
         its = [name for name in row.device_kernels if name in kernels]
         case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
         command = [str(program), *question.options, *_UNTIMED, case]
-        said = ncu.count(found, names, its, _LAUNCHES * len(its), command)
+        said = ncu.count(found, names, its, _LAUNCHES * min(len(its), _MOST_KERNELS), command)
         page = "".join(ncu.pages(said)[:1])
         launches.append(_of_row(row, page, capability, "ncu"))
         pages.append(page)

@@ -539,6 +539,16 @@ def test_names_its_record_after_device_time_and_commit() -> None:
     assert len(name.split("-")[0]) == len("20260101T000000Z")
 
 
+def test_lists_every_kernel_with_its_rung() -> None:
+    done = run("--gemm_list_kernels")
+    assert done.returncode == 0
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len({name for _, _, name, _ in lines}) == len(lines)
+    assert [family for _, family, name, _ in lines if name == "CpuBlocked"] == ["cpu"]
+    rungs = [int(rung) for rung, *_ in lines]
+    assert rungs == sorted(rungs)
+
+
 @pytest.mark.parametrize("switch", ["", "=true"])
 def test_only_aggregates_on_the_console_leaves_the_record_whole(
     switch: str, tmp_path: Path

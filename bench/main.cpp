@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <sstream>
+#include <string_view>
 
 #include "bench/child.hpp"
 #include "bench/command_line.hpp"
@@ -41,6 +43,15 @@ std::vector<std::string> publishable(int argc, char** argv) {
     command.push_back(argument.substr(0, value) + kept);
   }
   return command;
+}
+
+// A kernel's variants are one line. Between the fields are tabs.
+void list_kernels() {
+  std::set<std::string_view> seen;
+  for (const RegisteredKernel& kernel : registry())
+    if (seen.insert(kernel.name).second)
+      std::cout << kernel.rung << '\t' << kernel.family << '\t' << kernel.name << '\t'
+                << kernel.idea << '\n';
 }
 
 // With the name that the record has, whether it was given or found.
@@ -191,6 +202,10 @@ int run(int argc, char** argv) {
   if (options.help) {
     print_help(command[0].c_str());
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
+    return 0;
+  }
+  if (options.list_kernels) {
+    list_kernels();
     return 0;
   }
   watch_for_interrupt();

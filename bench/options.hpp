@@ -46,6 +46,7 @@ struct Options {
   GivenPeaks peaks;
   bool allow_debug = false;
   bool name_record = false;
+  bool list_kernels = false;
   std::optional<std::string> tell_record;  // a file for the record's path
   bool help = false;
 

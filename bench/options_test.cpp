@@ -128,7 +128,8 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_burst=1001",     "--gemm_cooldown=-1",     "--gemm_watch=often",
         "--gemm_patience=0",     "--gemm_ceilings=guess",  "--gemm_versus",
         "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1",
-        "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts"}) {
+        "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts",
+        "--gemm_list_kernels=1"}) {
     const std::string message = refusal([&] { parse({bad}); });
     const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
@@ -141,11 +142,11 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
 
 TEST(Options, HelpListsEachOfThem) {
   for (const char* option :
-       {"device",     "shapes",         "precisions",  "layouts",     "fill",
-        "seed",       "state",          "warmup",      "flat",        "sample",
-        "sampling",   "target",         "cooldown",    "burst",       "versus",
-        "row_budget", "run_budget",     "watch",       "patience",    "ceilings",
-        "peak_flops", "peak_bandwidth", "name_record", "allow_debug", "cache"})
+       {"device",   "shapes",      "precisions", "layouts",        "fill",        "seed",
+        "state",    "warmup",      "flat",       "sample",         "sampling",    "target",
+        "cooldown", "burst",       "versus",     "row_budget",     "run_budget",  "watch",
+        "patience", "ceilings",    "peak_flops", "peak_bandwidth", "name_record", "allow_debug",
+        "cache",    "list_kernels"})
     EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
   EXPECT_TRUE(parse({"--help"}).help);
 }

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             except InputError as error:
                 why = str(error)
                 how += f" There are no counters: {why}."
-        _tell(options, record, rows, launches, pages, how, read_json(path, RECORD))
+        _tell(options, program, record, rows, launches, pages, how, read_json(path, RECORD))
     if why is None:
         return 0
     print(f"gemm-report: explained without counters: {why}", file=sys.stderr)
@@ -123,6 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _tell(
     options: argparse.Namespace,
+    program: Path,
     record: Record,
     rows: list[Row],
     launches: tuple[tuple["Launch", ...], ...],
@@ -134,7 +135,9 @@ def _tell(
     from gemm_report.explain.diagnosis import diagnose
     from gemm_report.explain.observations import counted_traffic, observe
 
-    ladder = [(kernel.name, kernel.family, kernel.rung) for kernel in record.kernels]
+    # A record names only the kernels that it has rows of.
+    ladder = collect.ladder(program)
+    ladder += [(kernel.name, kernel.family, kernel.rung) for kernel in record.kernels]
     capability = record.device.compute_capability or ""
     told = []
     for row, its in zip(rows, launches, strict=True):

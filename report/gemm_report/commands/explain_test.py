@@ -23,6 +23,7 @@ for argument; do
   case $argument in
     --gemm_shapes=4097) echo "gemm_bench: 4097 is not for today" >&2; exit 2 ;;
     --benchmark_list_tests) cat "$FAKE/names"; exit ;;
+    --gemm_list_kernels) printf '31\\tsimt\\tWarpSpecialized\\tA producer warp.\\n'; exit ;;
     --benchmark_out=*) cp "$FAKE/record.json" "${argument#*=}"; exit ;;
   esac
 done
@@ -155,6 +156,11 @@ def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> N
         assert "modelled" not in said.splitlines()[2]
 
 
+def test_the_next_step_names_a_rung_of_the_suite(fake: Path, capsys: Capture) -> None:
+    steps = explained(capsys)["explained"]["steps"]
+    assert "WarpSpecialized" in [step["rung"] for step in steps]
+
+
 def test_a_rival_stands_beside_it(fake: Path, capsys: Capture) -> None:
     arguments = ["explain", "WarpTile", "4096", "--versus", "cuBLAS/math:default"]
     record = read_record(fake / "record.json")
@@ -191,9 +197,10 @@ def explained_again(fake: Path, capsys: Capture, *arguments: str) -> tuple[dict,
     out = fake / "out"
     first = explained(capsys, *arguments, "-o", str(out))
     (fake / "bin" / "ncu").unlink()
-    (fake / "gemm_bench").unlink()
+    (fake / "gemm_bench.log").unlink()
     stored = ["--record", str(out / "record.json"), "--counters", str(out / "counters.csv")]
     again = explained(capsys, *arguments, *stored)
+    assert (fake / "gemm_bench.log").read_text() == "--gemm_list_kernels\n", "and nothing timed"
     for found in (first, again):
         for each in filter(None, found.values()):
             if isinstance(each, dict):

@@ -65,6 +65,14 @@ def timed(question: Question, program: Path, record: Path) -> Record:
     return read_record(record)
 
 
+def ladder(program: Path) -> list[tuple[str, str, int]]:
+    """Name, family and rung of every kernel of the suite; none where it is not built."""
+    if not program.is_file():
+        return []
+    lines = [line.split("\t") for line in _run([str(program), "--gemm_list_kernels"]).splitlines()]
+    return [(name, family, int(rung)) for rung, family, name, _ in lines]
+
+
 def row_of(record: Record, kernel: str, question: Question) -> Row:
     """The timed row; InputError where the record has none, or several."""
     layouts = (question.layout,) if question.layout else None

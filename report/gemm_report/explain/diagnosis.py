@@ -9,7 +9,7 @@ counters alone: without them it comes behind all that was found.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from gemm_report.explain.metrics import STALLS
@@ -489,7 +489,7 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
     whole = max(1.0, float(-(-seen.waves // 1)))
     waste = 1 - seen.waves / whole
     evidence = [
-        f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {seen.waves:.2f} waves, "
+        f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {seen.waves:.4g} waves, "
         f"which take the time of {whole:.0f}"
     ]
     if seen.idle_share is not None:
@@ -557,7 +557,10 @@ def _steps(
     seen: Observations, findings: list[Finding], ladder: list[tuple[str, str, int]]
 ) -> tuple[Step, ...]:
     """The first step of each finding that the kernel has not taken, then the second; two in all."""
-    candidates = [[s for s in _STEPS[_need(f)] if _is_ahead(seen, s, ladder)] for f in findings]
+    candidates = [
+        [ahead for step in _STEPS[_need(f)] if (ahead := _ahead(seen, step, ladder))]
+        for f in findings
+    ]
     in_turns = [
         column[place]
         for place in range(max(map(len, candidates), default=0))
@@ -573,16 +576,17 @@ def _need(finding: Finding) -> Kind:
     return Kind.ISSUE if feeds else finding.kind
 
 
-def _is_ahead(seen: Observations, step: Step, ladder: list[tuple[str, str, int]]) -> bool:
-    """Whether a step is one for this kernel: above its rung, in its precision."""
+def _ahead(seen: Observations, step: Step, ladder: list[tuple[str, str, int]]) -> Step | None:
+    """A step that is one for this kernel: above its rung, in its precision."""
     if step.rung is None:
-        return True
+        return step
+    # A kernel that is not of the ladder stands on no rung: every step may be ahead of it.
+    stands = seen.family in _LADDER and seen.rung is not None
     family, rung = next(((f, r) for name, f, r in ladder if name == step.rung), (None, 0))
     if family is None:
-        return False
+        return None if stands else replace(step, rung=None)
     if step.rung == "3xTF32":
-        return seen.precision == "f32"
+        return step if seen.precision == "f32" else None
     if family == "tensor" and seen.precision in _NO_TENSOR_CORES:
-        return False
-    # A kernel of the user's own stands on no rung: every step may be ahead of it.
-    return seen.family not in _LADDER or seen.rung is None or rung > seen.rung
+        return None
+    return step if not stands or rung > seen.rung else None

@@ -337,6 +337,13 @@ def test_there_are_two_steps_of_which_one_is_a_rung(kind: Kind) -> None:
     assert any(step.rung for step in steps) or kind is Kind.TENSOR
 
 
+def test_a_kernel_of_no_rung_is_told_what_to_do_where_no_ladder_is_known() -> None:
+    strange = replace(ONE_FAULT[Kind.BANK_CONFLICTS], family="user", rung=None)
+    steps = diagnose(strange, []).steps
+    assert len(steps) == 2
+    assert {step.rung for step in steps} == {None}
+
+
 def test_steps_lie_above_the_kernel_and_in_its_precision() -> None:
     naive = replace(ONE_FAULT[Kind.L2], kernel="Naive", family="simt", rung=11)
     assert [step.rung for step in diagnose(naive, ladder()).steps] == ["Tiled", "BlockTile1D"]

@@ -1,5 +1,8 @@
-"""tools/explain names first what is wrong with each of faulty_kernels_test.cu: needs GPU, ncu."""
+"""tools/explain names first what is wrong with each of faulty_kernels_test.cu: on a GPU with ncu,
+and everywhere from what ncu counted of them on an H200, as `tools/explain -o` kept it.
+"""
 
+import gzip
 import json
 import os
 import re
@@ -76,3 +79,32 @@ def explained(kernel: str, *arguments: str) -> list[dict[str, Any]]:
         pytest.skip("ncu may not read the counters")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["explained"]["findings"]
+
+
+COUNTED = sorted(
+    path.name.partition(".")[0] for path in (ROOT / "bench/faulty_kernels").glob("*.csv.gz")
+)
+
+
+def test_all_but_the_host_bound_were_counted() -> None:
+    assert set(COUNTED) == FAULTS.keys() - {"FaultyHostBound"}
+
+
+@pytest.mark.parametrize("kernel", COUNTED)
+def test_the_fault_is_named_first_of_what_was_counted(kernel: str, tmp_path: Path) -> None:
+    fault, size = FAULTS[kernel]
+    for ending in ("json", "csv"):
+        packed = (KEPT / f"{kernel}.{ending}.gz").read_bytes()
+        (tmp_path / f"kept.{ending}").write_bytes(gzip.decompress(packed))
+    stored = ["--record", tmp_path / "kept.json", "--counters", tmp_path / "kept.csv", "--json"]
+    done = subprocess.run(
+        [ROOT / "tools" / "explain", kernel, str(size), *stored],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["explained"]
+    assert told["findings"][0]["kind"] == fault
+    assert not told["findings"][0]["modelled"]
+    assert len(told["steps"]) == 2

@@ -81,9 +81,8 @@ def explained(kernel: str, *arguments: str) -> list[dict[str, Any]]:
     return json.loads(done.stdout)["explained"]["findings"]
 
 
-COUNTED = sorted(
-    path.name.partition(".")[0] for path in (ROOT / "bench/faulty_kernels").glob("*.csv.gz")
-)
+KEPT = ROOT / "bench" / "faulty_kernels"
+COUNTED = sorted(path.name.partition(".")[0] for path in KEPT.glob("*.csv.gz"))
 
 
 def test_all_but_the_host_bound_were_counted() -> None:

@@ -88,16 +88,14 @@ def run(options: argparse.Namespace) -> int:
     question = collect.Question(
         options.kernel, options.shape, options.versus, options.precision, options.layout
     )
+    if options.output:  # or what ncu counts for minutes would be lost
+        options.output.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
         path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":
-            raise InputError(
-                f"{path}: was made on a CPU: only GPU kernels are explained"
-                if options.record
-                else "gemm_bench found no GPU here: give the --record of a run that had one"
-            )
+            raise InputError(f"{path}: was made on a CPU: only GPU kernels are explained")
         names = [options.kernel, *([options.versus] if options.versus else [])]
         rows = [collect.row_of(record, name, question) for name in names]
         launches: tuple[tuple[Launch, ...], ...] = ((),) * len(rows)

@@ -22,6 +22,8 @@ echo "$*" >> "$FAKE/gemm_bench.log"
 for argument; do
   case $argument in
     --gemm_shapes=4097) echo "gemm_bench: 4097 is not for today" >&2; exit 2 ;;
+    --gemm_device=0)
+      [[ ! -e $FAKE/no_gpu ]] || { echo "gemm_bench: no driver" >&2; exit 2; } ;;
     --benchmark_list_tests) cat "$FAKE/names"; exit ;;
     --gemm_list_kernels) printf '31\\tsimt\\tWarpSpecialized\\tA producer warp.\\n'; exit ;;
     --benchmark_out=*) cp "$FAKE/record.json" "${argument#*=}"; exit ;;
@@ -353,7 +355,16 @@ def _skipped(document: dict) -> None:
         (["WarpTile", "17", "--record", str(LADDER)], None, "f32 at 17: no row of WarpTile"),
         (["WarpTile", "4096"], lambda fake: (fake / "gemm_bench").unlink(), "no gemm_bench in"),
         (["WarpTile", "4096"], lambda f: _record(f, lambda d: d["benchmarks"].clear()), "no row"),
-        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "found no GPU here"),
+        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "was made on a CPU"),
+        (["WarpTile", "4096"], lambda f: (f / "no_gpu").touch(), "only GPU kernels are explained"),
+        (["WarpTil", "4096"], lambda f: (f / "no_gpu").touch(), "no driver: give the --record"),
+        (["WarpTile", "4096", "-o", "/proc/x"], lambda f: (f / "bin/ncu").unlink(), "/proc/x: "),
+        (["WarpTile", "4096", "--record", str(LADDER), "--counters", "/x.csv"], None, "/x.csv: "),
+        (
+            ["WarpTile", "4096", "--record", str(LADDER), "--counters", "/dev/null"],
+            None,
+            "/dev/null: has no page of ncu: give what ncu --csv",
+        ),
         (["WarpTile", "4096"], lambda f: _record(f, _skipped), "is skipped: too large"),
     ],
 )

@@ -56,6 +56,7 @@ def timed(question: Question, program: Path, record: Path) -> Record:
             f"there is no {program.name} in {program.parent}: build it with cmake --preset release "
             "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
         )
+    _demand_gpu(program)
     kernels = [question.kernel, *([question.versus] if question.versus else [])]
     wanted = [_case(kernel, question, program) for kernel in kernels]
     options = [*question.options, f"--benchmark_filter={_filter(wanted)}"]
@@ -133,7 +134,9 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
 
 def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.Launch, ...], ...]:
     """The launches of each row in a file: a page for each, in their order, or one for all."""
-    pages = ncu.pages(path.read_text(encoding="utf-8", errors="replace")) or [""]
+    pages = ncu.pages(path.read_text(encoding="utf-8", errors="replace"))
+    if not pages:
+        raise InputError(f"{path}: has no page of ncu: give what ncu --csv --page raw printed")
     if len(pages) not in (1, len(rows)):
         raise InputError(
             f"{path}: has {len(pages)} pages of ncu for {len(rows)} rows: one is needed for each, "
@@ -153,6 +156,17 @@ def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch,
     if not found:
         raise InputError(f"{who} saw no launch of {', '.join(sorted(wanted)) or row.label}")
     return found
+
+
+def _demand_gpu(program: Path) -> None:
+    """Without one gemm_bench would list the CPU's kernels, as if no others were known."""
+    try:
+        _run([str(program), "--gemm_device=0", "--gemm_name_record"])
+    except InputError as error:
+        raise InputError(
+            f"only GPU kernels are explained, and {error}: "
+            "give the --record of a run that had a GPU"
+        ) from None
 
 
 def _case(kernel: str, question: Question, program: Path) -> str:

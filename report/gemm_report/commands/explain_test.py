@@ -146,6 +146,27 @@ def test_ncu_is_asked_for_the_row_s_kernels_alone(fake: Path, capsys: Capture) -
     assert len(quantities("9.0")) > len(asked)
 
 
+def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) -> None:
+    own = ["--gemm_kernel=my.cu", "--gemm_define=TILE:16", "--gemm_define=N:2"]
+    explained(capsys, *own)
+    listed, timed = (
+        line
+        for line in (fake / "gemm_bench.log").read_text().splitlines()
+        if "--gemm_shapes" in line
+    )
+    assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours are rivals"
+    for command in (listed, timed, (fake / "ncu.log").read_text().splitlines()[-1]):
+        assert " ".join(own) in command
+    assert "--gemm_kernel_limit=3600" in (fake / "ncu.log").read_text()
+
+
+def test_a_gemm_bench_that_knows_no_ladder_harms_no_stored_record(
+    fake: Path, capsys: Capture
+) -> None:
+    (fake / "gemm_bench").write_text("#!/bin/sh\nexit 2\n")
+    assert explained(capsys, "--record", str(LADDER))["explained"]["findings"]
+
+
 def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> None:
     for form, head in (((), "WarpTile/f32/4096"), (("--markdown",), "## WarpTile/f32/4096")):
         assert main(["explain", "WarpTile", "4096", *form]) == 0

@@ -20,7 +20,7 @@ _LAUNCHES, _MOST_KERNELS = 10, 4
 # Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
 _UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
 _UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
-_UNTIMED += ("--gemm_ceilings=queried",)
+_UNTIMED += ("--gemm_ceilings=queried", "--gemm_kernel_limit=3600")
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,16 @@ class Question:
     versus: str | None = None
     precision: str = "f32"
     layout: str | None = None
+    file: str | None = None  # with a kernel of the user's, as --gemm_kernel has it
+    defines: tuple[str, ...] = ()
 
     @property
     def options(self) -> list[str]:
         """Of gemm_bench, for the cases that may be meant."""
         found = [f"--gemm_shapes={self.shape}", f"--gemm_precisions={self.precision}"]
-        return found + ([f"--gemm_layouts={self.layout}"] if self.layout else [])
+        found += [f"--gemm_layouts={self.layout}"] if self.layout else []
+        found += [f"--gemm_kernel={self.file}"] if self.file else []
+        return found + [f"--gemm_define={define}" for define in self.defines]
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,14 @@ def timed(question: Question, program: Path, record: Path) -> Record:
 
 
 def ladder(program: Path) -> list[tuple[str, str, int]]:
-    """Name, family and rung of every kernel of the suite; none where it is not built."""
+    """Name, family and rung of every kernel of the suite; none where it cannot say."""
     if not program.is_file():
         return []
-    lines = [line.split("\t") for line in _run([str(program), "--gemm_list_kernels"]).splitlines()]
+    try:
+        said = _run([str(program), "--gemm_list_kernels"])
+    except InputError:  # of another commit than this page
+        return []
+    lines = [line.split("\t") for line in said.splitlines()]
     return [(name, family, int(rung)) for rung, family, name, _ in lines]
 
 
@@ -171,7 +179,8 @@ def _demand_gpu(program: Path) -> None:
 
 def _case(kernel: str, question: Question, program: Path) -> str:
     """The one benchmark that is meant."""
-    said = _run([str(program), *question.options, "--benchmark_list_tests"])
+    listing = [*question.options, "--benchmark_filter=.", "--benchmark_list_tests"]
+    said = _run([str(program), *listing])
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{question.precision}/"
     named = [name for name in names if ending in name]

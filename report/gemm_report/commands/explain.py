@@ -106,7 +106,12 @@ def run(options: argparse.Namespace) -> int:
         tuple(options.gemm_define),
     )
     if options.output:  # or what ncu counts for minutes would be lost
-        options.output.mkdir(parents=True, exist_ok=True)
+        try:
+            options.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
+            ) from None
     with contextlib.ExitStack() as held:
         path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"

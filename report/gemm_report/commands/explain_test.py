@@ -379,7 +379,8 @@ def _skipped(document: dict) -> None:
         (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "was made on a CPU"),
         (["WarpTile", "4096"], lambda f: (f / "no_gpu").touch(), "only GPU kernels are explained"),
         (["WarpTil", "4096"], lambda f: (f / "no_gpu").touch(), "no driver: give the --record"),
-        (["WarpTile", "4096", "-o", "/proc/x"], lambda f: (f / "bin/ncu").unlink(), "/proc/x: "),
+        (["WarpTile", "4096", "-o", "/proc/x"], None, "/proc/x: cannot be a folder (No such file"),
+        (["WarpTile", "4096", "-o", __file__], None, "cannot be a folder (File exists): give"),
         (["WarpTile", "4096", "--record", str(LADDER), "--counters", "/x.csv"], None, "/x.csv: "),
         (
             ["WarpTile", "4096", "--record", str(LADDER), "--counters", "/dev/null"],

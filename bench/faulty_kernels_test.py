@@ -82,14 +82,14 @@ def explained(kernel: str, *arguments: str) -> list[dict[str, Any]]:
 
 
 KEPT = ROOT / "bench" / "faulty_kernels"
-COUNTED = sorted(path.name.partition(".")[0] for path in KEPT.glob("*.csv.gz"))
+IN_KEPT = sorted(path.name.partition(".")[0] for path in KEPT.glob("*.csv.gz"))
 
 
 def test_all_but_the_host_bound_were_counted() -> None:
-    assert set(COUNTED) == FAULTS.keys() - {"FaultyHostBound"}
+    assert set(IN_KEPT) == FAULTS.keys() - {"FaultyHostBound"}
 
 
-@pytest.mark.parametrize("kernel", COUNTED)
+@pytest.mark.parametrize("kernel", IN_KEPT)
 def test_the_fault_is_named_first_of_what_was_counted(kernel: str, tmp_path: Path) -> None:
     fault, size = FAULTS[kernel]
     for ending in ("json", "csv"):

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -110,6 +111,11 @@ Define define(const std::string& value) {
                      items_of(colon < value.size() ? value.substr(colon + 1) : "")};
   if (!is_plain(found.name) || found.values.empty() || !std::ranges::all_of(found.values, is_plain))
     refuse("NAME:VALUE,VALUE,... of letters, digits, dots, dashes and underlines", value);
+  if (std::isdigit(static_cast<unsigned char>(found.name[0])) != 0 ||
+      found.name.find_first_of(".-") != std::string::npos)
+    refuse("NAME:VALUE,VALUE,...: its NAME cannot be a macro's", value);
+  if (std::set(found.values.begin(), found.values.end()).size() != found.values.size())
+    refuse("NAME:VALUE,VALUE,...: a value is there twice", value);
   return found;
 }
 
@@ -197,7 +203,12 @@ const std::vector<Option>& table() {
          o.kernels.insert(o.kernels.end(), files.begin(), files.end());
        }},
       {"define", "NAME:VALUES", "compile them once with each of these values of a macro",
-       [](Options& o, const std::string& v) { o.defines.push_back(define(v)); }},
+       [](Options& o, const std::string& v) {
+         const Define found = define(v);
+         if (std::ranges::count(o.defines, found.name, &Define::name) != 0)
+           refuse("the only one of " + found.name + ": give all its values together", v);
+         o.defines.push_back(found);
+       }},
       {"kernel_limit", "SECONDS", "a row of theirs that takes longer is ended (default 30)",
        [](Options& o, const std::string& v) { o.kernel_limit_seconds = positive(v); }},
       {"watch", "", "run again whenever one of their files is saved, until Ctrl-C",

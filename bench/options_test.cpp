@@ -161,9 +161,10 @@ TEST(Options, KernelsAndDefinesAddUp) {
   EXPECT_EQ(options.defines[1].values, (std::vector<std::string>{"-1.5"}));
   EXPECT_EQ(options.arguments.size(), 5U);
   EXPECT_FALSE(options.is_child());
-  for (const char* bad : {"--gemm_define=TILE", "--gemm_define=:1", "--gemm_define=A:",
-                          "--gemm_define=A:1,,2", "--gemm_define=A:x/y", "--gemm_define=A:a b",
-                          "--gemm_kernel=", "--gemm_kernel", "--gemm_kernel_limit=0"})
+  for (const char* bad :
+       {"--gemm_define=TILE", "--gemm_define=:1", "--gemm_define=A:", "--gemm_define=A:1,,2",
+        "--gemm_define=A:x/y", "--gemm_define=A:a b", "--gemm_define=1A:3", "--gemm_define=A-B:1",
+        "--gemm_define=A:1,1", "--gemm_kernel=", "--gemm_kernel", "--gemm_kernel_limit=0"})
     EXPECT_NE(refusal([&] { parse({bad}); }).find("--gemm_"), std::string::npos) << bad;
 }
 

@@ -37,9 +37,14 @@ UserKernel parse(const std::string& item) {
 }
 
 std::string contents(const UserKernel& kernel, const std::string& item) {
+  std::error_code unknown;
+  const std::filesystem::file_status status = std::filesystem::status(kernel.file, unknown);
+  if (std::filesystem::is_directory(status)) refuse(item, "is a folder; name a file");
+  // To open a pipe would be to wait for its other end.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    refuse(item, "is a device, a pipe or a socket; name a file");
   std::ifstream file(kernel.file, std::ios::binary);
-  if (!file || !std::filesystem::is_regular_file(kernel.file))
-    refuse(item, std::string("the file cannot be read (") + std::strerror(errno) + ")");
+  if (!file) refuse(item, std::string("the file cannot be read (") + std::strerror(errno) + ")");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

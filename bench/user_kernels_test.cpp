@@ -3,6 +3,7 @@
 #include "bench/user_kernels.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -46,8 +47,10 @@ TEST_F(UserKernels, AreRefusedInOneLineThatNamesThem) {
            {"", "is no FILE.cu"},
            {source + ":", "nothing behind the colon"},
            {"/nowhere/kernel.cu", "cannot be read"},
-           {folder_.string() + "/folder.cu", "cannot be read"}}) {
+           {folder_.string() + "/folder.cu", "is a folder"},
+           {folder_.string() + "/pipe.so", "is a device, a pipe or a socket"}}) {
     std::filesystem::create_directory(folder_ / "folder.cu");
+    mkfifo((folder_ / "pipe.so").c_str(), 0600);
     const std::string message = refusal({.kernels = {item}});
     EXPECT_NE(message.find("--gemm_kernel=" + item + ": "), std::string::npos) << message;
     EXPECT_NE(message.find(why), std::string::npos) << message;

@@ -81,7 +81,7 @@ HOSTILE = {
     ),
     "divides": ("raise(SIGFPE);", "Floating point exception"),
     "forges": ('dprintf(3, "{}"); _exit(0);', "exit(0)"),
-    "complains": ('return "only multiples of 128";', "only multiples of 128"),
+    "complains": ('return "only multiples of 128\\n\\033[2Jand so on";', "only multiples of 128"),
     "nans": ("for (int i = 0; i < 64 * n; ++i) c[i] = NAN;", "are NaN, everywhere"),
     "is_wrong": ("c[64 * 3 + 5] += 1;", "c[3,5] ="),
     "transposes": (
@@ -134,6 +134,15 @@ def failure(made: Path, *arguments: str) -> str:
     return line
 
 
+def test_examples_say_how_they_are_called_and_the_first_is_that_of_the_readme() -> None:
+    for path in (ROOT / "examples").glob("*.cu"):
+        head = path.read_text().partition("#include")[0]
+        assert f"//   gemm_bench --gemm_kernel={path.name}" in head, path.name
+    naive = (ROOT / "examples" / "naive.cu").read_text()
+    code = naive[naive.index("#include") :]
+    assert f"```cpp\n{code}```\n" in (ROOT / "README.md").read_text()
+
+
 def test_a_good_one_is_a_row_like_any_other(tmp_path: Path) -> None:
     made = library(tmp_path, "my kernel")
     out = tmp_path / "record.json"
@@ -179,6 +188,7 @@ def test_all_hostile_ones_in_one_run_harm_no_good_row(tmp_path: Path) -> None:
     for name, row in rows.items():
         if name in HOSTILE:
             assert HOSTILE[name][1] in (row["failed"] or ""), name
+            assert row["failed"].isprintable(), name
         else:
             assert row["failed"] is None, name
             assert row["verification"]["passed"], name
@@ -237,6 +247,10 @@ def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:
         (["--gemm_kernel="], "is not a list of files"),
         (["--gemm_define=TILE"], "is not NAME:VALUE"),
         (["--gemm_define=TILE:1,,2"], "is not NAME:VALUE"),
+        (["--gemm_define=1A:3"], "its NAME cannot be a macro's"),
+        (["--gemm_define=TILE:16,16"], "a value is there twice"),
+        (["--gemm_define=TILE:16", "--gemm_define=TILE:32"], "give all its values together"),
+        (["--gemm_kernel=/tmp,/dev/null"], "is no FILE.cu"),
         (["--gemm_define=TILE:16"], "no --gemm_kernel=FILE.cu"),
         (["--gemm_watch"], "no --gemm_kernel=FILE"),
         (["--gemm_watch=abc"], "is not a positive number"),

@@ -9,7 +9,10 @@
 //                                    p.a, p.b, p.c, p.m, p.n, p.k);
 //   }
 //
-// In a shared library the C function gemm_kernel does the launch itself.
+// In a shared library the C function gemm_kernel does the launch itself:
+//
+//   nvcc -std=c++20 -shared -Xcompiler -fPIC -I kernels/user my.cu -o my.so    for a GPU
+//   c++ -std=c++20 -shared -fPIC -I kernels/user my.cpp -o my.so               for a CPU
 #pragma once
 
 namespace gemm {

@@ -1,8 +1,11 @@
 // A user's shared library: its C function gemm_kernel enqueues the product, or computes it.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cctype>
 #include <mutex>
 #include <stdexcept>
+#include <string_view>
 
 #include "kernels/user/gemm_kernel.h"
 #include "kernels/user/user_kernel.hpp"
@@ -37,6 +40,13 @@ Entry open(const UserKernel& user) {
   return entry;
 }
 
+// What it says is anybody's: the line before a line break or an escape sequence.
+std::string first_line(std::string_view text) {
+  const auto is_control = [](unsigned char c) { return std::iscntrl(c) != 0; };
+  const std::string line(text.begin(), std::ranges::find_if(text, is_control));
+  return line.empty() ? "it says that it failed, and not why" : line;
+}
+
 }  // namespace
 
 Prepare load_library(const UserKernel& user) {
@@ -50,7 +60,7 @@ Prepare load_library(const UserKernel& user) {
     return [entry = state->entry, call = call_of(p, o),
             precision = traits_of(p.precision).name](Stream stream) {
       if (const char* wrong = entry(&call, precision.data(), stream); wrong != nullptr)
-        throw std::runtime_error(wrong);
+        throw std::runtime_error(first_line(wrong));
     };
   };
 }

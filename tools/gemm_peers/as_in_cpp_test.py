@@ -1,16 +1,18 @@
-"""The fill and the bounds are those of bench/fill.hpp and bench/verdict.hpp, which are compiled."""
+"""The fill, the bounds and the plan are those of bench/fill.hpp, bench/verdict.hpp and
+bench/timing.hpp, which are compiled."""
 
 import itertools
 import os
 import shutil
 import subprocess
-from pathlib import Path
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from gemm_peers.elements import as_double, filled
 from gemm_peers.family import ROOT
+from gemm_peers.plan import Plan
 from gemm_peers.problem import ELEMENT_BYTES, PRECISIONS, Problem, bound_for
 
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
@@ -20,10 +22,19 @@ DEPTHS = (1, 2, 23, 63, 64, 65, 128, 129, 4096, 8192)
 PROGRAM = """
 #include <cstdio>
 #include "bench/fill.hpp"
+#include "bench/timing.hpp"
 #include "bench/verdict.hpp"
 using namespace gemm;
 using namespace gemm::bench;
 int main() {
+  const TimingPlan plan;
+  std::printf("plan warmup_seconds %.17g\\n", plan.warmup_seconds);
+  std::printf("plan flat %.17g\\n", plan.flat);
+  std::printf("plan sample_seconds %.17g\\n", plan.sample_seconds);
+  std::printf("plan target %.17g\\n", plan.target);
+  std::printf("plan sampling_seconds %.17g\\n", plan.sampling_seconds);
+  std::printf("plan longest_sampling_seconds %.17g\\n", plan.longest_sampling_seconds);
+  std::printf("plan budget_seconds %.17g\\n", plan.budget_seconds);
   for (std::uint64_t seed : {SEEDS})
     for (std::uint64_t i : {INDICES})
       std::printf("fill %.17g %.17g %d\\n", double(fill_element<float>(Fill::uniform, seed, i)),
@@ -95,6 +106,11 @@ def test_bounds_are_the_same(said: list[list[str]]) -> None:
     assert checked == set(PRECISIONS)
 
 
+def test_the_plan_has_the_same_values(said: list[list[str]]) -> None:
+    theirs = [line[1:] for line in said if line[0] == "plan"]
+    assert {name: float(value) for name, value in theirs} == asdict(Plan())
+
+
 def test_precisions_are_the_same(said: list[list[str]]) -> None:
     theirs = {line[1]: [int(each) for each in line[2:]] for line in said if line[0] == "traits"}
     for name, precision in PRECISIONS.items():
@@ -142,4 +158,3 @@ def test_e4m3_has_the_values_of_its_definition() -> None:
     assert list(as_double("e4m3", codes)) == [0, 2**-9, 7 * 2**-9, 2**-6, 1, 448, 0, -1]
     every = as_double("e4m3", np.arange(127, dtype=np.uint8))
     assert all(a < b for a, b in itertools.pairwise(every))
-    assert Path(ROOT / "bench" / "fill.hpp").exists()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -142,33 +142,47 @@ def _measure(
     plan = Plan(budget_seconds=options.row_budget)
     done: list[Done] = []
     complete = False
-    # What was measured before Ctrl-C is written.
-    with contextlib.suppress(KeyboardInterrupt):
-        for name, peer, rows in cases:
-            task = {
-                "peer": name,
-                "device": options.device,
-                "seed": options.seed,
-                "scratch": str(scratch),
-                "plan": vars(plan),
-            }
-            for row, said in zip(rows, outcomes(task, rows, options.timeout), strict=True):
-                problem = Problem(*(row[key] for key in ("precision", "layout", "m", "n", "k")))
-                done.append(Done(peer, row["variant"], problem, said))
-                print(line(done[-1]), flush=True)
-        complete = True
-    if not done:
-        raise KeyboardInterrupt
-    wall = time.monotonic() - start
-    how = Run(_commit(), ["peers", *given], plan, options.seed, facts, began, wall, complete)
-    found = document(how, done, beside)
-    record_of(out, found)  # what the report cannot read is not written
-    with whole_file(out) as part:
+    with _record_at(out) as part:
+        # What was measured before Ctrl-C is written.
+        with contextlib.suppress(KeyboardInterrupt):
+            for name, peer, rows in cases:
+                task = {
+                    "peer": name,
+                    "device": options.device,
+                    "seed": options.seed,
+                    "scratch": str(scratch),
+                    "plan": vars(plan),
+                }
+                for row, said in zip(rows, outcomes(task, rows, options.timeout), strict=True):
+                    problem = Problem(*(row[key] for key in ("precision", "layout", "m", "n", "k")))
+                    done.append(Done(peer, row["variant"], problem, said))
+                    print(line(done[-1]), flush=True)
+            complete = True
+        if not done:
+            raise KeyboardInterrupt
+        wall = time.monotonic() - start
+        how = Run(_commit(), ["peers", *given], plan, options.seed, facts, began, wall, complete)
+        found = document(how, done, beside)
+        record_of(out, found)  # what the report cannot read is not written
         part.write_text(json_text(found), encoding="utf-8")
     print(f"record: {out}")
     if not complete:
         return INTERRUPTED
     return FAILED if any("failed" in one.said for one in done) else 0
+
+
+@contextlib.contextmanager
+def _record_at(out: Path) -> Iterator[Path]:
+    """Where to write the record. What cannot be written is found before anything is measured."""
+    with contextlib.ExitStack() as held:
+        try:
+            part = held.enter_context(whole_file(out))
+            part.touch()
+        except OSError as error:
+            raise InputError(
+                f"the record cannot be written to {out} ({error.strerror}): give another --out=FILE"
+            ) from None
+        yield part
 
 
 def json_text(found: dict[str, Any]) -> str:

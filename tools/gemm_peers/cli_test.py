@@ -1,7 +1,8 @@
 """The whole road on the CPU: NumPy into a record of which figures are made; and bad input."""
 
 import json
-import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,6 @@ def test_what_is_for_a_gpu_is_skipped_on_the_cpu(tmp_path: Path) -> None:
         (["--timeout=soon"], "see tools/peers --help"),
         (["--frequency=3"], "see tools/peers --help"),
         (["--against-nvbench"], "needs a GPU"),
-        (["--out=/proc/nothing/here.json", "--shapes=1", "--precisions=f32"], "/proc/nothing"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -127,11 +127,20 @@ def test_bad_input_is_one_line(
     assert expected in refused(capsys, "--device=cpu", *arguments)
 
 
+@pytest.mark.parametrize("out", ["/proc/nothing/here.json", "/proc/here.json", "/proc"])
+def test_a_record_that_cannot_be_written_is_refused_before_anything_is_measured(
+    out: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gemm_peers.cli.outcomes", lambda *_: pytest.fail("it was measured"))
+    assert f"{out}" in refused(capsys, "--device=cpu", "--shapes=1", f"--out={out}")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("import no_such_thing", "cannot be read as a peer: ModuleNotFoundError"),
         ("PEER = 3", "has no PEER of type"),
+        ("import sys; print('x' * 10**7); sys.exit(0)", "cannot be read as a peer: SystemExit"),
         (
             "from gemm_peers.peer import Peer\n"
             "PEER = Peer('X', 1, 'x', 'cpu', (), {'f31': 'nn'}, print)",
@@ -155,5 +164,43 @@ def test_without_a_gpu_what_was_asked_of_one_is_refused(
     assert "give the number of a GPU" in refused(capsys, "--device=first")
 
 
-def test_the_command_can_be_run() -> None:
-    assert os.access(Path(__file__).parents[1] / "peers", os.X_OK)
+def test_what_a_file_prints_is_no_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "talks.py").write_text(
+        "from gemm_peers.adapters.numpy_peer import PEER\nprint('x' * 10**7)\n", encoding="utf-8"
+    )
+    options = ["--device=cpu", "--shapes=16", f"--out={tmp_path / 'record.json'}"]
+    assert main([*options, f"--peers={tmp_path / 'talks.py'}"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def _command(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """tools/peers of a checkout in that folder, where PATH has a python3 without NumPy."""
+    (folder / "tools").mkdir()
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "bin" / "python3").chmod(0o755)
+    path = f"{folder / 'bin'}:/usr/bin:/bin"
+    return subprocess.run(
+        [shutil.copy(Path(__file__).parents[1] / "peers", folder / "tools"), *arguments],
+        env={"PATH": path, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_takes_the_python_of_the_set_up(tmp_path: Path) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    assert _command(tmp_path, "--help").stdout.endswith("-m gemm_peers.cli --help\n")
+
+
+def test_the_command_without_numpy_is_told_so_in_one_line(tmp_path: Path) -> None:
+    done = _command(tmp_path, "--help", PYTHON="/nowhere/python")
+    assert done.returncode == BAD_INPUT
+    assert done.stderr.startswith("peers: /nowhere/python is no Python 3.11 with NumPy")
+    assert done.stderr.count("\n") == 1

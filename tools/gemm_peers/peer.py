@@ -2,8 +2,10 @@
 made to launch. Its own packages are imported in `prepare` alone, so that a list of peers costs
 nothing and what is missing is told of one row."""
 
+import contextlib
 import importlib
 import importlib.util
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -73,8 +75,10 @@ def peer_named(name: str) -> Peer:
         raise InputError(f"{name}: there is no such file: give one with a PEER in it")
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # it is anybody's
+        # What it prints is nobody's result.
+        with contextlib.redirect_stdout(io.StringIO()):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # it is anybody's
         raise InputError(f"{name}: cannot be read as a peer: {one_line(error)}") from error
     peer = getattr(module, "PEER", None)
     if not isinstance(peer, Peer):

@@ -27,6 +27,7 @@ examples:
   gemm-report explain WarpTile 4096
   gemm-report explain Tiled/tile:32 64x8192x512 --versus cuBLAS/math:default --markdown
   gemm-report explain WgmmaPersistent 8192 --precision bf16 -o build/why
+  gemm-report explain my 4096 --gemm_kernel=my.cu --gemm_define=TILE:16 --versus Naive
   gemm-report explain WarpTile 4096 --record results/h200/20250131T120000Z-0123abc.json
   gemm-report explain WgmmaPersistent 8192 --precision bf16 --record build/why/record.json \\
     --counters build/why/counters.csv
@@ -48,6 +49,16 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--versus", metavar="OTHER", help="a kernel to hold beside it")
     command.add_argument("--precision", metavar="P", default="f32", help="default: f32")
     command.add_argument("--layout", metavar="L", help="nn, nt, tn or tt (default: the plain one)")
+    command.add_argument(
+        "--gemm_kernel", metavar="FILE", help="where a kernel of yours is, as for gemm_bench"
+    )
+    command.add_argument(
+        "--gemm_define",
+        metavar="NAME:VALUES",
+        action="append",
+        default=[],
+        help="a macro of that file, as for gemm_bench",
+    )
     command.add_argument(
         "--modelled", action="store_true", help="ask no counters: by the models alone"
     )
@@ -86,18 +97,27 @@ def run(options: argparse.Namespace) -> int:
     if options.counters and not options.record:
         raise InputError("--counters needs --record: it says which row they are of")
     question = collect.Question(
-        options.kernel, options.shape, options.versus, options.precision, options.layout
+        options.kernel,
+        options.shape,
+        options.versus,
+        options.precision,
+        options.layout,
+        options.gemm_kernel,
+        tuple(options.gemm_define),
     )
+    if options.output:  # or what ncu counts for minutes would be lost
+        try:
+            options.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
+            ) from None
     with contextlib.ExitStack() as held:
         path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":
-            raise InputError(
-                f"{path}: was made on a CPU: only GPU kernels are explained"
-                if options.record
-                else "gemm_bench found no GPU here: give the --record of a run that had one"
-            )
+            raise InputError(f"{path}: was made on a CPU: only GPU kernels are explained")
         names = [options.kernel, *([options.versus] if options.versus else [])]
         rows = [collect.row_of(record, name, question) for name in names]
         launches: tuple[tuple[Launch, ...], ...] = ((),) * len(rows)

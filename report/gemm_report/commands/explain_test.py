@@ -22,6 +22,8 @@ echo "$*" >> "$FAKE/gemm_bench.log"
 for argument; do
   case $argument in
     --gemm_shapes=4097) echo "gemm_bench: 4097 is not for today" >&2; exit 2 ;;
+    --gemm_device=0)
+      [[ ! -e $FAKE/no_gpu ]] || { echo "gemm_bench: no driver" >&2; exit 2; } ;;
     --benchmark_list_tests) cat "$FAKE/names"; exit ;;
     --gemm_list_kernels) printf '31\\tsimt\\tWarpSpecialized\\tA producer warp.\\n'; exit ;;
     --benchmark_out=*) cp "$FAKE/record.json" "${argument#*=}"; exit ;;
@@ -142,6 +144,27 @@ def test_ncu_is_asked_for_the_row_s_kernels_alone(fake: Path, capsys: Capture) -
     asked = count.split("--metrics ")[1].split()[0].split(",")
     assert set(asked) == COUNTS.keys(), "what the chip lacks is not asked for"
     assert len(quantities("9.0")) > len(asked)
+
+
+def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) -> None:
+    own = ["--gemm_kernel=my.cu", "--gemm_define=TILE:16", "--gemm_define=N:2"]
+    explained(capsys, *own)
+    listed, timed = (
+        line
+        for line in (fake / "gemm_bench.log").read_text().splitlines()
+        if "--gemm_shapes" in line
+    )
+    assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours are rivals"
+    for command in (listed, timed, (fake / "ncu.log").read_text().splitlines()[-1]):
+        assert " ".join(own) in command
+    assert "--gemm_kernel_limit=3600" in (fake / "ncu.log").read_text()
+
+
+def test_a_gemm_bench_that_knows_no_ladder_harms_no_stored_record(
+    fake: Path, capsys: Capture
+) -> None:
+    (fake / "gemm_bench").write_text("#!/bin/sh\nexit 2\n")
+    assert explained(capsys, "--record", str(LADDER))["explained"]["findings"]
 
 
 def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> None:
@@ -353,7 +376,17 @@ def _skipped(document: dict) -> None:
         (["WarpTile", "17", "--record", str(LADDER)], None, "f32 at 17: no row of WarpTile"),
         (["WarpTile", "4096"], lambda fake: (fake / "gemm_bench").unlink(), "no gemm_bench in"),
         (["WarpTile", "4096"], lambda f: _record(f, lambda d: d["benchmarks"].clear()), "no row"),
-        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "found no GPU here"),
+        (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "was made on a CPU"),
+        (["WarpTile", "4096"], lambda f: (f / "no_gpu").touch(), "only GPU kernels are explained"),
+        (["WarpTil", "4096"], lambda f: (f / "no_gpu").touch(), "no driver: give the --record"),
+        (["WarpTile", "4096", "-o", "/proc/x"], None, "/proc/x: cannot be a folder (No such file"),
+        (["WarpTile", "4096", "-o", __file__], None, "cannot be a folder (File exists): give"),
+        (["WarpTile", "4096", "--record", str(LADDER), "--counters", "/x.csv"], None, "/x.csv: "),
+        (
+            ["WarpTile", "4096", "--record", str(LADDER), "--counters", "/dev/null"],
+            None,
+            "/dev/null: has no page of ncu: give what ncu --csv",
+        ),
         (["WarpTile", "4096"], lambda f: _record(f, _skipped), "is skipped: too large"),
     ],
 )

@@ -20,7 +20,7 @@ _LAUNCHES, _MOST_KERNELS = 10, 4
 # Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
 _UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
 _UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
-_UNTIMED += ("--gemm_ceilings=queried",)
+_UNTIMED += ("--gemm_ceilings=queried", "--gemm_kernel_limit=3600")
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,16 @@ class Question:
     versus: str | None = None
     precision: str = "f32"
     layout: str | None = None
+    file: str | None = None  # with a kernel of the user's, as --gemm_kernel has it
+    defines: tuple[str, ...] = ()
 
     @property
     def options(self) -> list[str]:
         """Of gemm_bench, for the cases that may be meant."""
         found = [f"--gemm_shapes={self.shape}", f"--gemm_precisions={self.precision}"]
-        return found + ([f"--gemm_layouts={self.layout}"] if self.layout else [])
+        found += [f"--gemm_layouts={self.layout}"] if self.layout else []
+        found += [f"--gemm_kernel={self.file}"] if self.file else []
+        return found + [f"--gemm_define={define}" for define in self.defines]
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def timed(question: Question, program: Path, record: Path) -> Record:
             f"there is no {program.name} in {program.parent}: build it with cmake --preset release "
             "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
         )
+    _demand_gpu(program)
     kernels = [question.kernel, *([question.versus] if question.versus else [])]
     wanted = [_case(kernel, question, program) for kernel in kernels]
     options = [*question.options, f"--benchmark_filter={_filter(wanted)}"]
@@ -66,10 +71,14 @@ def timed(question: Question, program: Path, record: Path) -> Record:
 
 
 def ladder(program: Path) -> list[tuple[str, str, int]]:
-    """Name, family and rung of every kernel of the suite; none where it is not built."""
+    """Name, family and rung of every kernel of the suite; none where it cannot say."""
     if not program.is_file():
         return []
-    lines = [line.split("\t") for line in _run([str(program), "--gemm_list_kernels"]).splitlines()]
+    try:
+        said = _run([str(program), "--gemm_list_kernels"])
+    except InputError:  # of another commit than this page
+        return []
+    lines = [line.split("\t") for line in said.splitlines()]
     return [(name, family, int(rung)) for rung, family, name, _ in lines]
 
 
@@ -133,7 +142,9 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
 
 def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.Launch, ...], ...]:
     """The launches of each row in a file: a page for each, in their order, or one for all."""
-    pages = ncu.pages(path.read_text(encoding="utf-8", errors="replace")) or [""]
+    pages = ncu.pages(path.read_text(encoding="utf-8", errors="replace"))
+    if not pages:
+        raise InputError(f"{path}: has no page of ncu: give what ncu --csv --page raw printed")
     if len(pages) not in (1, len(rows)):
         raise InputError(
             f"{path}: has {len(pages)} pages of ncu for {len(rows)} rows: one is needed for each, "
@@ -155,9 +166,21 @@ def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch,
     return found
 
 
+def _demand_gpu(program: Path) -> None:
+    """Without one gemm_bench would list the CPU's kernels, as if no others were known."""
+    try:
+        _run([str(program), "--gemm_device=0", "--gemm_name_record"])
+    except InputError as error:
+        raise InputError(
+            f"only GPU kernels are explained, and {error}: "
+            "give the --record of a run that had a GPU"
+        ) from None
+
+
 def _case(kernel: str, question: Question, program: Path) -> str:
     """The one benchmark that is meant."""
-    said = _run([str(program), *question.options, "--benchmark_list_tests"])
+    listing = [*question.options, "--benchmark_filter=.", "--benchmark_list_tests"]
+    said = _run([str(program), *listing])
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{question.precision}/"
     named = [name for name in names if ending in name]

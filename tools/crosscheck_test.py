@@ -18,7 +18,7 @@ done
 """
 
 # The last argument of ncu's own is the kernel's name.
-NCU = """#!/usr/bin/env bash
+NCU = r"""#!/usr/bin/env bash
 [[ "$*" == --version ]] && { echo "Version 2025.3.1.0 (build 1)"; exit; }
 kernel=tiled us=$TILED_US
 [[ "$*" == *empty_kernel* ]] && kernel=empty_kernel us=1.5

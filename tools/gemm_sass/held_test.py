@@ -37,6 +37,12 @@ def test_each_figure_may_be_worse(change: dict[str, int], says: str) -> None:
     assert any(says in text for text in replace(THEN, **change).worse_than(THEN))
 
 
+def test_two_of_a_thousand_are_noise_between_builds_and_three_are_not() -> None:
+    long = Held("13.0", 1000, instructions=1100, ports=1.2, moved=4, narrow_loads=0, local=0)
+    assert replace(long, instructions=1102, narrow_loads=2).worse_than(long) == []
+    assert len(replace(long, instructions=1103).worse_than(long)) == 1
+
+
 def test_a_loop_that_is_unrolled_twice_as_far_is_not_worse() -> None:
     twice = Held("13.0", 200, instructions=220, ports=1.2, moved=8, narrow_loads=4, local=0)
     assert twice.worse_than(THEN) == []

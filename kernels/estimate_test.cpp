@@ -37,8 +37,8 @@ struct Measured {
 };
 
 // Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
-// square, 20261121T163741Z-5bb8f2db9684.json; of tensor cores 20261121T192944Z, 193025Z and
-// 193240Z, commit 00e8177ab699.
+// square, 20261121T163741Z-5bb8f2db9684.json; of tensor cores 20261121T224640Z and 224754Z, commit
+// 6b5c40e6e519, and 214645Z, commit 92b543e73460.
 constexpr Measured kMeasured[] = {
     {"SharedDoubleBuffer", {4096, 4096, 4096}, 3030e-6},
     {"AsyncCopy", {512, 512, 512}, 17.57e-6},
@@ -53,19 +53,21 @@ constexpr Measured kMeasured[] = {
     {"SplitK", {16, 4096, 4096}, 26.95e-6},
     {"SplitK", {64, 4096, 4096}, 64.54e-6},
     {"Gemv", {512, 8, 500000}, 267.1e-6},
-    {"WgmmaStreamK", {1024, 1024, 1024}, 6.477e-6, Precision::bf16},
-    {"WgmmaStreamK", {2048, 2048, 2048}, 29.25e-6, Precision::bf16},
-    {"WgmmaStreamK", {3072, 3072, 3072}, 87.85e-6, Precision::bf16},
-    {"WgmmaStreamK", {8192, 8192, 8192}, 1641e-6, Precision::bf16},
-    {"WgmmaStreamK", {2048, 2048, 2048}, 55.02e-6, Precision::tf32, Layout::nt},
-    {"WgmmaStreamK", {3072, 3072, 3072}, 177.1e-6, Precision::tf32, Layout::nt},
+    {"WgmmaStreamK", {1024, 1024, 1024}, 6.146e-6, Precision::bf16},
+    {"WgmmaStreamK", {2048, 2048, 2048}, 27.83e-6, Precision::bf16},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 87.07e-6, Precision::bf16},
+    {"WgmmaStreamK", {8192, 8192, 8192}, 1599e-6, Precision::bf16},
+    {"WgmmaStreamK", {2048, 2048, 2048}, 53.53e-6, Precision::tf32, Layout::nt},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 172.5e-6, Precision::tf32, Layout::nt},
     {"WgmmaStreamK", {4096, 4096, 4096}, 109.7e-6, Precision::e4m3fast, Layout::nt},
-    {"WgmmaStreamK", {8192, 8192, 8192}, 830e-6, Precision::s8, Layout::nt},
-    {"WgmmaStreamK", {2048, 2048, 2048}, 18.03e-6, Precision::e4m3, Layout::nt},
-    {"WgmmaStreamK", {3072, 3072, 3072}, 54.26e-6, Precision::e4m3, Layout::nt},
-    {"WgmmaSwapped", {1, 4096, 4096}, 10.95e-6, Precision::bf16, Layout::nt},
-    {"WgmmaSwapped", {16, 6144, 4096}, 14.37e-6, Precision::bf16, Layout::nt},
-    {"WgmmaSwapped", {1, 6144, 4096}, 8.066e-6, Precision::e4m3, Layout::nt},
+    {"WgmmaStreamK", {8192, 8192, 8192}, 810.1e-6, Precision::s8, Layout::nt},
+    {"WgmmaStreamK", {2048, 2048, 2048}, 17.28e-6, Precision::e4m3, Layout::nt},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 52.84e-6, Precision::e4m3, Layout::nt},
+    {"WgmmaSwapped", {1, 4096, 4096}, 10.78e-6, Precision::bf16, Layout::nt},
+    {"WgmmaSwapped", {16, 6144, 4096}, 14.33e-6, Precision::bf16, Layout::nt},
+    {"WgmmaSwapped", {1, 6144, 4096}, 8.018e-6, Precision::e4m3, Layout::nt},
+    {"WgmmaSwapped", {64, 4096, 4096}, 12.41e-6, Precision::bf16, Layout::nt},
+    {"WgmmaSwapped", {64, 4096, 14336}, 19.44e-6, Precision::e4m3, Layout::nt},
 };
 
 TEST(Estimate, IsNearWhatWasMeasured) {

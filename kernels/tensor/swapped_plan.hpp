@@ -45,8 +45,9 @@ inline constexpr double kSwappedDram = 4.35e12, kSwappedL2 = 9.5e12, kSwappedSm 
 inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // a block of a cluster
     kSwappedSum = 50e-12;                                               // a byte
 
-// Blocks that shall fit an SM: one more than there are, so that those of the next launch can begin
-// before these have ended. Where tokens take room from the ring, its stages are worth more.
+// Blocks that shall fit an SM. With 8 tokens one more than there are, so that those of the next
+// launch can begin before these have ended; more tokens take room from the ring, whose stages are
+// worth more: two then, or one.
 inline int together_for(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
   const std::int64_t each = pieces(plan.blocks(), sm_count);
   if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));

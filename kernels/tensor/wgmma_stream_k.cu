@@ -23,7 +23,7 @@ struct Choice {
   WgmmaShape shape;
   simt::TileCost cost;
   int group;      // rows of tiles
-  int bytes = 1;  // of an element, at least: it was not worth it for smaller ones
+  int bytes = 1;  // of an element, at least: with smaller ones ping-pong was faster
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},

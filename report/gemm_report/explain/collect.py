@@ -15,7 +15,7 @@ from gemm_report.explain import metrics, ncu
 from gemm_report.record import Record, Row, Traffic, read_record
 
 # Up to seven launches on a corner of the problem come before those of the whole. Of a row whose
-# launch is many kernels, ncu takes half a second for each.
+# launch is many kernels ncu is not asked for all.
 _LAUNCHES, _MOST_KERNELS = 10, 4
 # Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
 _UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")

@@ -26,7 +26,7 @@ def scaled(value: float, prefix: str) -> float:
 
 def quantity(value: float, unit: str) -> str:
     """For example 66.9 TFLOP/s."""
-    prefix = prefix_for([value])
+    prefix = prefix_for([value]) if value else ""
     return f"{significant(scaled(value, prefix))} {prefix}{unit}"
 
 

@@ -12,6 +12,7 @@ from gemm_report.quantity import megahertz, percent, prefix_for, quantity, signi
         (999.9e9, "1.00 TFLOP/s"),
         (1.0, "1.00 FLOP/s"),
         (0.25, "250 mFLOP/s"),
+        (0.0, "0.00 FLOP/s"),
         (1.485e15, "1485 TFLOP/s"),
         (1.5e-15, "0.00150 pFLOP/s"),
     ],

@@ -12,6 +12,7 @@ from gemm_report.record import Ceiling, Part, Record, Row
 USUAL_SIZE = 4096
 # Our own kernels on CUDA cores multiply and add these in FP32.
 _COMPUTED_IN = {"bf16": "f32", "f16": "f32"}
+_PICKS = "Best"  # is of the family simt, and runs what its models predict to be fastest
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,8 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
     """Of the unit that computes: rungs below the tensor cores do not have their roof; a kernel from
-    a user's file may use them."""
-    if not row.is_ours or row.family in ("tensor", "user"):
+    a user's file may use them, and so may the one that picks among all rungs."""
+    if not row.is_ours or row.family in ("tensor", "user") or row.kernel == _PICKS:
         return next(iter(record.compute_roofs(row.precision)), None)
     roofs = record.compute_roofs(_COMPUTED_IN.get(row.precision, row.precision))
     return next((roof for roof in roofs if "tensor" not in roof.name), None)

@@ -95,6 +95,9 @@ def test_our_own_kernels_have_the_roof_of_the_unit_that_computes(gpu: Record) ->
         tensor = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", family=family))
         assert tensor
         assert tensor.name == "BF16 tensor core"
+    picks = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", kernel="Best"))
+    assert picks
+    assert picks.name == "BF16 tensor core"
 
 
 def test_peers_are_no_rungs_and_no_libraries(ladder: Record) -> None:

@@ -25,6 +25,7 @@ _ENOUGH_WARPS = 0.50
 _LEAST_GAP = 1e-6  # seconds between launches that are no noise
 _THROTTLED = 0.5
 _WHOLE_SECTORS = 4.0  # of a request for 32 neighbouring words
+_WIDEST_SECTORS = 16.0  # of one for 16 bytes a lane
 # Assumed of a spill whose cost nobody counted, where nothing binds and where something does.
 _UNCOUNTED_SPILL, _COVERED_SPILL = 0.25, _SEEN
 _NO_TENSOR_CORES = ("f32", "f64", "s32", "tf32x3")
@@ -46,6 +47,7 @@ class Kind(Enum):
     DRAM = "DRAM-bound"
     L2 = "L2-bound"
     SHARED = "bound by shared memory"
+    LSU = "bound by the load/store units"
     ISSUE = "issue-bound"
     FMA = "arithmetic-bound"
     TENSOR = "tensor-bound"
@@ -166,6 +168,12 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
         Step("let tensor cores read shared memory themselves", "Wgmma"),
         Step("take a larger tile for each instruction of wgmma", "WgmmaBigTile"),
     ),
+    Kind.LSU: (
+        Step("compute several results a thread: fewer loads for each product", "BlockTile1D"),
+        Step("load 16 bytes at once: a quarter of the requests", "Vectorized"),
+        Step("let the TMA load tiles: it takes no requests of warps", "WarpSpecialized"),
+        Step("let the TMA load tiles: it takes no requests of warps", "Wgmma"),
+    ),
     Kind.ISSUE: (
         Step(
             "make more products of what is loaded: a rectangle of results a thread", "BlockTile2D"
@@ -244,7 +252,7 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
 def _busy(seen: Observations) -> list[Finding]:
     """Each resource and the share of the time for which it is busy."""
     found = [_memory(seen, level) for level in seen.levels]
-    found += [_unit(seen), _issue(seen)]
+    found += [_requests(seen), _unit(seen), _issue(seen)]
     return [finding for finding in found if finding is not None]
 
 
@@ -277,6 +285,25 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
     if beyond:
         title = f"Loads ask for {percent(used)} of what the L2 can bring: the L1 answers for some"
     return Finding(kind, title, min(used, 1.0), False, tuple(evidence), level.is_modelled)
+
+
+def _requests(seen: Observations) -> Finding | None:
+    """Of warps to global and local memory: a multiprocessor takes one a clock, and 128 bytes."""
+    if seen.requests_per_clock is None:
+        return None
+    passes = max(1.0, (seen.sectors_per_load or 0.0) / _WHOLE_SECTORS)
+    share = min(1.0, seen.requests_per_clock * passes)
+    evidence = [
+        f"{significant(seen.requests_per_clock)} requests of warps to global memory in each clock "
+        "of a multiprocessor, which takes one"
+    ]
+    if passes > 1:
+        evidence.append(f"each touches {seen.sectors_per_load:.1f} sectors, 4 at a time")
+    waits = seen.stall_share("lg_throttle")
+    if waits:
+        evidence.append(f"{percent(waits)} of the warps' time waits since their queue is full")
+    title = f"The load/store units are busy for {percent(share)} of the time"
+    return Finding(Kind.LSU, title, share, False, tuple(evidence))
 
 
 def _unit(seen: Observations) -> Finding | None:
@@ -430,7 +457,7 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
     if seen.registers:
         evidence.append(f"{seen.registers} registers a thread")
     modelled = seen.local_share is None
-    relieved = (Kind.DRAM, Kind.L2, Kind.ISSUE)
+    relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.ISSUE)
     if seen.local_share is None:
         binds = any(f.share >= _BINDS and f.kind not in relieved for f in busy)
         waste = _COVERED_SPILL if binds else _UNCOUNTED_SPILL
@@ -447,13 +474,13 @@ def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
     if sectors is None or sectors <= _WHOLE_SECTORS:
         return None
     # 16 bytes a lane take 16 sectors that are wanted whole; of what is wanted nothing is wasted.
-    wasted = 1 - _WHOLE_SECTORS / sectors if seen.sector_use is None else 1 - seen.sector_use
+    wasted = 1 - _WIDEST_SECTORS / sectors if seen.sector_use is None else 1 - seen.sector_use
     if not wasted > 0:
         return None
     waste = wasted * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
     evidence = [
         f"a request of a warp to load touches {sectors:.1f} sectors of 32 bytes; neighbouring "
-        "words would take 4"
+        "words would take 4, of 16 bytes a lane 16"
     ]
     if seen.sector_use is not None:
         evidence.append(f"{percent(seen.sector_use)} of each sector is wanted")
@@ -462,7 +489,7 @@ def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
     waits = seen.stall_share(*_GLOBAL_WAITS)
     if waits is not None:
         evidence.append(f"{percent(waits)} of the warps' time waits for global memory")
-    relieved = (Kind.DRAM, Kind.L2)
+    relieved = (Kind.DRAM, Kind.L2, Kind.LSU)
     title = "Loads are not coalesced"
     return _fault(Kind.UNCOALESCED, title, waste, busy, relieved, evidence)
 
@@ -548,7 +575,7 @@ def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
         evidence.append(f"{seen.power_w:.0f} W{limit}")
         if seen.flop_per_second:
             evidence.append(f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP")
-    relieved = (Kind.L2, Kind.SHARED, Kind.ISSUE, Kind.FMA, Kind.TENSOR)
+    relieved = (Kind.L2, Kind.SHARED, Kind.LSU, Kind.ISSUE, Kind.FMA, Kind.TENSOR)
     title = "The power cap holds the clock down"
     return _fault(Kind.POWER, title, waste, busy, relieved, evidence)
 

@@ -143,6 +143,7 @@ ONE_FAULT = {
     Kind.DRAM: replace(SLOW, levels=level("DRAM", 0.93, SLOW), stalls=WAITS_FOR_MEMORY),
     Kind.L2: replace(SLOW, levels=level("L2", 0.9, SLOW), stalls=WAITS_FOR_MEMORY),
     Kind.SHARED: replace(SLOW, levels=level("shared memory", 0.97, SLOW)),
+    Kind.LSU: replace(SLOW, requests_per_clock=0.78, sectors_per_load=2.5),
     Kind.ISSUE: replace(
         SLOW, seconds=65e-6, kernel_seconds=65e-6, issue_active=0.95, ffma_share=0.5
     ),
@@ -192,8 +193,11 @@ def test_a_fault_gains_no_more_than_the_next_limit_leaves() -> None:
 def test_what_nobody_waits_for_is_no_fault() -> None:
     conflicts = replace(SLOW, conflict_share=0.5, stalls=(("barrier", 9.0),))
     assert diagnose(conflicts).findings[0].kind is Kind.LATENCY
-    wide = replace(SLOW, sectors_per_load=16.0, sector_use=1.0, stalls=WAITS_FOR_MEMORY)
-    assert diagnose(wide).findings[0].kind is Kind.LATENCY
+    for use in (1.0, None):
+        wide = replace(SLOW, sectors_per_load=16.0, sector_use=use, stalls=WAITS_FOR_MEMORY)
+        assert diagnose(wide).findings[0].kind is Kind.LATENCY
+    unseen = replace(SLOW, sectors_per_load=32.0, stalls=WAITS_FOR_MEMORY)
+    assert diagnose(unseen).findings[0].kind is Kind.UNCOALESCED
 
 
 def test_few_warps_are_no_fault_of_a_kernel_that_is_busy() -> None:

@@ -91,6 +91,10 @@ def quantities(capability: str) -> list[Quantity]:
             (("smsp__inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_st.sum"),),
         ),
         Quantity(
+            "global_requests",
+            (("smsp__inst_executed_op_global_ld.sum", "smsp__inst_executed_op_global_st.sum"),),
+        ),
+        Quantity(
             "memory_requests",
             (
                 (

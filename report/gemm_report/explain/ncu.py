@@ -110,7 +110,9 @@ def read(page: str, wanted: Collection[str]) -> list[Launch]:
 
 def base_name(kernel: str) -> str:
     """The name that gemm_bench and ncu agree on: no return type, namespaces or arguments."""
-    bare = re.sub(r"<.*|\(.*", "", kernel.replace("(anonymous namespace)::", ""))
+    # The compiler and ncu write namespaces without a name in two ways.
+    named = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", kernel)
+    bare = re.sub(r"<.*|\(.*", "", named)
     return (bare.split("::")[-1].split() or [""])[-1]
 
 

@@ -101,6 +101,8 @@ def test_a_row_that_was_cut_is_left_out() -> None:
     [
         ("void gemm::simt::(anonymous namespace)::tiled<(int)32>(gemm::Problem)", "tiled"),
         ("gemm::simt::(anonymous namespace)::rasterized<gemm::simt::AsyncTile<64> >", "rasterized"),
+        ("simt::<unnamed>::stream_k(simt::Work, CUtensorMap_st)", "stream_k"),
+        ("void unnamed>::naive<float, int>(Problem, const T1 *)", "naive"),
         ("sm80_xmma_gemm_f32f32_tn_n", "sm80_xmma_gemm_f32f32_tn_n"),
         ("", ""),
     ],

@@ -29,6 +29,7 @@ _ROOM = {
 }
 _REGISTERS = 65536
 _REGISTERS_AT_ONCE = 256  # a warp gets them in such pieces
+_MOST_FLOP = 2 * 16 * 8 * 32  # of an mma.sync, that of 8-bit numbers
 _RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
 
 
@@ -103,6 +104,7 @@ class Observations:
     sectors_per_load: float | None = None
     sectors_per_store: float | None = None
     sector_use: float | None = None  # how much of each sector loads want
+    requests_per_clock: float | None = None  # of a multiprocessor, to global and local memory
     l1_hits: float | None = None
     l2_hits: float | None = None
     conflict_share: float | None = None  # of the wavefronts of shared memory
@@ -179,7 +181,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
         kernel_seconds=_kernel_seconds(row, chosen, sm_hz),
-        **(_counters(main) if main else {}),
+        **(_counters(main, row, record.device.sm_count) if main else {}),
     )
 
 
@@ -238,17 +240,19 @@ def _kernel_seconds(
     return total or None
 
 
-def _counters(values: Mapping[str, float]) -> dict[str, object]:
+def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> dict[str, object]:
     def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
         over, under = values.get(above), values.get(below)
         return None if over is None or not under else factor * over / under
 
-    mma, wgmma = values.get("mma_instructions", 0.0), values.get("wgmma_instructions", 0.0)
     instructions = values.get("instructions")
     ffma = values.get("ffma_threads")
+    mma, wgmma = _tensor_instructions(values, row.flop)
     tensor_flop = values.get("mma_flop", 0.0) + values.get("wgmma_flop", 0.0)
     busy = ratio("cycles_active", "cycles_elapsed")
     local, others = values.get("local_requests"), values.get("memory_requests")
+    requests = values.get("global_requests", 0.0) + (local or 0.0)
+    clocks = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
     wavefronts = values.get("shared_bytes")
     conflicts = values.get("conflicts")
     return {
@@ -259,9 +263,11 @@ def _counters(values: Mapping[str, float]) -> dict[str, object]:
         "counted_flop": tensor_flop or (2 * ffma if ffma else None),
         "warps_active": values.get("warps_active"),
         "idle_share": None if busy is None else max(0.0, 1 - busy),
-        "sectors_per_load": values.get("sectors_per_load"),
-        "sectors_per_store": values.get("sectors_per_store"),
-        "sector_use": values.get("sector_use"),
+        "sectors_per_load": values.get("sectors_per_load") or None,
+        "sectors_per_store": values.get("sectors_per_store") or None,
+        # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
+        "sector_use": values.get("sector_use") or None,
+        "requests_per_clock": requests / clocks if requests and clocks else None,
         "l1_hits": values.get("l1_hits"),
         "l2_hits": values.get("l2_hits"),
         "conflict_share": conflicts * metrics.WAVEFRONT / wavefronts
@@ -276,6 +282,18 @@ def _counters(values: Mapping[str, float]) -> dict[str, object]:
             if name.startswith("stall_")
         ),
     }
+
+
+def _tensor_instructions(values: Mapping[str, float], flop: float) -> tuple[float, float]:
+    """Those of mma.sync and of wgmma, where they can be what multiplies.
+
+    The counter of the half precision pipe has wgmma in it on 9.0, and HFMA2, with which compilers
+    make constants.
+    """
+    wgmma = values.get("wgmma_instructions", 0.0)
+    mma = max(0.0, values.get("mma_instructions", 0.0) - wgmma)
+    by_ffma = 2 * values.get("ffma_threads", 0.0) >= flop / 2
+    return (0.0 if by_ffma or mma * _MOST_FLOP < flop / 2 else mma), wgmma
 
 
 def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, ...]:

@@ -157,3 +157,37 @@ def test_shares_follow_from_counts(record: Record) -> None:
     assert seen.tensor_unit == "wgmma"
     assert seen.local_share == pytest.approx(0.3)
     assert seen.conflict_share == pytest.approx(0.5)
+    assert record.device.sm_count
+    assert seen.requests_per_clock == pytest.approx(8 / (record.device.sm_count * 100))
+
+
+@pytest.mark.parametrize(
+    ("counts", "unit"),
+    [
+        # Naive's constants are made by HFMA2, which the half precision pipe executes.
+        ({"ffma": 4096.0**3, "hmma": 1048576.0}, None),
+        ({"hmma": 1048576.0}, None),
+        ({"hmma": 4096.0**3 / 2048}, "mma.sync"),
+        ({"hmma": 1048576.0, "gmma": 1048576.0}, "wgmma"),
+    ],
+)
+def test_the_tensor_cores_multiply_where_their_instructions_suffice(
+    record: Record, counts: dict[str, float], unit: str | None
+) -> None:
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
+    pipe = "sm__inst_executed_pipe_tensor_op"
+    launch = counted(
+        1e-3,
+        "tiled",
+        **{
+            "smsp__inst_executed.sum": 1e9,
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": counts.get("ffma", 0.0),
+            f"{pipe}_hmma.sum": counts["hmma"],
+            f"{pipe}_gmma.sum": counts.get("gmma", 0.0),
+            "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct": 0.0,
+        },
+    )
+    seen = observe(record, row, [launch])
+    assert seen.tensor_unit == unit
+    assert (seen.tensor_share is None) == (unit is None)
+    assert seen.sector_use is None, "no load was counted"

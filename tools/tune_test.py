@@ -35,6 +35,8 @@ def build(folder: Path, record: Path = RECORD, status: int = 0) -> Path:
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "kernels").mkdir()
+    if (ROOT / ".venv").exists():  # what tools/setup would put there again
+        (folder / ".venv").symlink_to(ROOT / ".venv")
     program = folder / "build" / "gemm_bench"
     program.parent.mkdir()
     text = STUB.replace("RECORD", str(record)).replace("STATUS", str(status))

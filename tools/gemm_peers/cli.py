@@ -161,7 +161,7 @@ def _measure(
         if not done:
             raise KeyboardInterrupt
         wall = time.monotonic() - start
-        how = Run(_commit(), ["peers", *given], plan, options.seed, facts, began, wall, complete)
+        how = Run(_commit(), publishable(given), plan, options.seed, facts, began, wall, complete)
         found = document(how, done, beside)
         record_of(out, found)  # what the report cannot read is not written
         part.write_text(json_text(found), encoding="utf-8")
@@ -169,6 +169,12 @@ def _measure(
     if not complete:
         return INTERRUPTED
     return FAILED if any("failed" in one.said for one in done) else 0
+
+
+def publishable(given: Sequence[str]) -> list[str]:
+    """The command line, for a record that is made to be published: files without their folders."""
+    kept = [re.sub(r"[^=,]*/", "", each) for each in given]
+    return ["peers", *kept]
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pytest
 from gemm_report.cli import main as report
 from gemm_report.record import read_record
 
-from gemm_peers.cli import BAD_INPUT, FAILED, INTERRUPTED, main
+from gemm_peers.cli import BAD_INPUT, FAILED, INTERRUPTED, main, publishable
 from gemm_peers.family_test import hostile
 
 NO_GPU = not Path("/dev/nvidiactl").exists()
@@ -162,6 +162,12 @@ def test_without_a_gpu_what_was_asked_of_one_is_refused(
 ) -> None:
     assert "no NVIDIA driver is installed" in refused(capsys, "--device=0")
     assert "give the number of a GPU" in refused(capsys, "--device=first")
+
+
+def test_a_record_names_files_without_their_folders() -> None:
+    given = ["--beside=/home/me/a.json", "--peers=numba,/home/me/mine.py", "--out", "/tmp/b.json"]
+    kept = ["peers", "--beside=a.json", "--peers=numba,mine.py", "--out", "b.json"]
+    assert publishable(given) == kept
 
 
 def test_what_a_file_prints_is_no_result(

@@ -515,16 +515,18 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     whole = max(1.0, float(-(-seen.waves // 1)))
     waste = 1 - seen.waves / whole
-    evidence = [
-        f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {seen.waves:.4g} waves, "
-        f"which take the time of {whole:.0f}"
-    ]
+    waves = f"{seen.waves:.4g} waves, which take the time of {whole:.0f}"
+    waves = "one wave" if seen.waves == 1 else waves
+    evidence = [f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {waves}"]
     if seen.idle_share is not None:
-        # Blocks of unlike lengths fill gaps that the number of waves promises.
-        waste = min(waste, seen.idle_share)
+        # Blocks of unlike lengths fill gaps that the number of waves promises; those that take
+        # several tiles each end at different times in one wave.
+        waste = seen.idle_share if seen.waves == 1 else min(waste, seen.idle_share)
         evidence.append(f"multiprocessors are idle for {percent(seen.idle_share)} of the launch")
     title = (
-        "There are too few blocks for the card"
+        "Multiprocessors begin and end at different times"
+        if seen.waves == 1
+        else "There are too few blocks for the card"
         if whole == 1
         else "The last wave of blocks leaves most of the card idle"
         if waste > 0.5 / whole

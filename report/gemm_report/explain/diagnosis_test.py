@@ -175,6 +175,13 @@ def test_without_its_cause_the_fault_is_not_named(kind: Kind) -> None:
     assert all(findings[0].kind is not kind for findings in others)
 
 
+def test_persistent_blocks_that_end_apart_are_a_tail() -> None:
+    apart = replace(SLOW, waves=1.0, blocks=132, idle_share=0.25)
+    first = diagnose(apart).findings[0]
+    assert (first.kind, first.share) == (Kind.TAIL, 0.25)
+    assert first.title == "Multiprocessors begin and end at different times"
+
+
 def test_a_good_kernel_has_no_fault_but_few_slots() -> None:
     first, *rest = diagnose(STREAM_K).findings
     assert first.kind is Kind.ISSUE

@@ -101,10 +101,10 @@ def _line(rung: Rung, prefix: str) -> Line:
 
 
 def _edge(record: Record, found: Sequence[Rung]) -> float:
-    """Where the axis ends: at the roof of the rungs, even if a library has a higher one."""
+    """Where the axis ends: at the highest roof of a rung, even if a library has a higher one."""
     own = [rung.row for rung in found if rung.row.is_ours]
-    roof = arithmetic_roof(record, own[0])
-    return max([rate(row) for row in own] + [roof.flop_per_second or 0 if roof else 0])
+    roofs = [roof for row in own if (roof := arithmetic_roof(record, row))]
+    return max([rate(row) for row in own] + [roof.flop_per_second or 0 for roof in roofs])
 
 
 def _roofs(record: Record, row: Row) -> list[Ceiling]:

@@ -64,6 +64,11 @@ def test_a_library_beyond_the_roof_of_the_rungs_has_an_arrow(ladder: Record, gpu
     assert "BF16 tensor core: 989 TFLOP/s (table at 1830 MHz) →" in said
     assert "FP32 FMA: 66.9 TFLOP/s (queried at 1980 MHz)" in said
     assert bars(figure)[-1] == figure.axes[0].get_xlim()[1] == pytest.approx(66.9)
+    naive = next(row for row in rows if (row.kernel, row.m) == ("Naive", 4096))
+    tensor = dataclasses.replace(naive, kernel="Wgmma", family="tensor")
+    figure = drawn("ladder_bf16", dataclasses.replace(record, rows=(*rows, tensor)))
+    assert figure.axes[0].get_xlim()[1] == pytest.approx(989.4, abs=0.1), "the highest rung's"
+    assert "→ " not in [text for text, _ in texts(figure)]
 
 
 def test_peers_come_last_and_are_hatched(ladder: Record) -> None:

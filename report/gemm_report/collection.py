@@ -9,9 +9,9 @@ from pathlib import Path
 from gemm_report.document import BAD_INPUT, InputError, RecordError
 from gemm_report.record import Record, read_record
 
-# Beside the records of a device: calibrations are no records, grids are about one kernel, and a
-# record with peers may have the rows of another one in it.
-_APART = ("calibration", "tuning", "peers")
+# Beside the records of a device: calibrations are no records, grids are about one kernel, a record
+# with peers may have the rows of another one in it, and one that was explained answers a question.
+_APART = ("calibration", "explained", "tuning", "peers")
 
 
 def record_paths(folder: Path) -> list[Path]:

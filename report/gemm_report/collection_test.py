@@ -14,8 +14,10 @@ def folder(gpu_path: Path, tmp_path: Path) -> Path:
     """Two records and what else may lie beside them."""
     device = tmp_path / "results" / "device"
     (device / "calibration" / "equal").mkdir(parents=True)
+    (device / "explained").mkdir()
     (device / "peers").mkdir()
     others = ("calibration/c.json", "calibration/equal/d.json.gz", "peers/e.json", ".hidden.json")
+    others += ("explained/f.json.gz",)
     for name in ("b.json", "a.json", *others):
         shutil.copy(gpu_path, device / name)
     (tmp_path / "results" / "schema.json").write_text("{}", encoding="utf-8")

@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         if options.counters:
             launches = collect.stored(record, rows, options.counters)
             pages = options.counters.read_text(encoding="utf-8", errors="replace")
-            how = f"Counters: {options.counters}."
+            how = f"Times are the record's, counters of the longest launch in {options.counters}."
         elif not options.record and not options.modelled:
             try:
                 found = collect.counted(record, rows, question, program)

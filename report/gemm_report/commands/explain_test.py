@@ -49,7 +49,7 @@ KERNEL = "warp_tile"
 COUNTS = {
     "gpu__time_duration.sum": ("us", "3,210.5"),
     "sm__cycles_elapsed.avg.per_second": ("Ghz", "1.98"),
-    "sm__cycles_elapsed.max": ("cycle", "6,356,790"),
+    "sm__cycles_elapsed.avg": ("cycle", "6,356,790"),
     "dram__bytes.sum": ("Mbyte", "612.4"),
     "lts__t_sectors_srcunit_tex.sum": ("sector", "203,423,744"),
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": ("", "335,544,320"),

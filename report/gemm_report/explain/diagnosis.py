@@ -137,9 +137,7 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
         Step("spend fewer instructions on copies: the TMA needs one thread", "WarpSpecialized"),
         Step("spend fewer joules a product: tensor cores", "3xTF32"),
         Step("read operands once for several multiprocessors", "WgmmaMulticast"),
-        Step(
-            "compare at the same clock: --gemm_state=burst shows the kernel without the cap", None
-        ),
+        Step("compare in turns, where two kernels have one clock: --versus", None),
     ),
     Kind.DRAM: (
         Step("keep a tile in shared memory and use it for the whole block", "Tiled"),
@@ -173,6 +171,7 @@ _STEPS: dict[Kind, tuple[Step, ...]] = {
         Step("load 16 bytes at once: a quarter of the requests", "Vectorized"),
         Step("let the TMA load tiles: it takes no requests of warps", "WarpSpecialized"),
         Step("let the TMA load tiles: it takes no requests of warps", "Wgmma"),
+        Step("keep what was loaded in registers for more products", None),
     ),
     Kind.ISSUE: (
         Step(
@@ -368,7 +367,7 @@ def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
         return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence))
     # What was neither counted nor modelled may be busy all the time.
     unseen = [level.name for level in seen.levels if seen.used(level) is None]
-    unseen += ["the issue slots"]
+    unseen += ["the load/store units", "the issue slots"]
     evidence.append(f"nobody saw how busy these are: {', '.join(unseen)}")
     if seen.launch == "stream":
         evidence.append("nobody saw whether the card waits for the host between launches")
@@ -519,9 +518,15 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
     waves = "one wave" if seen.waves == 1 else waves
     evidence = [f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {waves}"]
     if seen.idle_share is not None:
-        # Blocks of unlike lengths fill gaps that the number of waves promises; those that take
-        # several tiles each end at different times in one wave.
-        waste = seen.idle_share if seen.waves == 1 else min(waste, seen.idle_share)
+        # What overlaps the next launch is not in the time of one. Blocks of unlike lengths fill
+        # gaps that the number of waves promises; those that take several tiles each end at
+        # different times in one wave.
+        alone = seen.kernel_seconds or 0.0
+        hidden = max(0.0, 1 - seen.seconds / alone) if seen.seconds and alone else 0.0
+        idle = max(0.0, seen.idle_share - hidden)
+        waste = idle if seen.waves == 1 else min(waste, idle)
+        if hidden >= _SEEN:
+            evidence.append(f"launches overlap: {percent(hidden)} of one is not in the time")
         evidence.append(f"multiprocessors are idle for {percent(seen.idle_share)} of the launch")
     title = (
         "Multiprocessors begin and end at different times"

@@ -180,6 +180,8 @@ def test_persistent_blocks_that_end_apart_are_a_tail() -> None:
     first = diagnose(apart).findings[0]
     assert (first.kind, first.share) == (Kind.TAIL, 0.25)
     assert first.title == "Multiprocessors begin and end at different times"
+    overlapping = replace(apart, kernel_seconds=apart.seconds / 0.9)
+    assert diagnose(overlapping).findings[0].share == pytest.approx(0.15)
 
 
 def test_a_good_kernel_has_no_fault_but_few_slots() -> None:
@@ -274,12 +276,12 @@ def test_what_only_counters_tell_is_not_guessed() -> None:
     assert last.share == 0
     assert last.modelled
     unseen = next(each for each in last.evidence if each.startswith("nobody saw"))
-    assert unseen.endswith(": DRAM, L2, shared memory, the issue slots")
+    assert unseen.endswith(": DRAM, L2, shared memory, the load/store units, the issue slots")
     assert [fault.kind for fault in faults] == [Kind.TAIL]
     assert faults[0].share < 0.1
     modelled = replace(BARE, levels=(Level("L2", 1e9, None, 9.76e12, "L2_read, measured"),))
     last = diagnose(modelled).findings[-1]
-    assert "nobody saw how busy these are: the issue slots" in last.evidence
+    assert "nobody saw how busy these are: the load/store units, the issue slots" in last.evidence
 
 
 def test_a_power_cap_is_seen_without_counters() -> None:

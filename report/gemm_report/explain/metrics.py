@@ -85,7 +85,7 @@ def quantities(capability: str) -> list[Quantity]:
             unit=PERCENT,
         ),
         Quantity("cycles_active", (("sm__cycles_active.avg",),)),
-        Quantity("cycles_elapsed", (("sm__cycles_elapsed.max",),)),
+        Quantity("cycles_elapsed", (("sm__cycles_elapsed.avg",),)),
         Quantity(
             "local_requests",
             (("smsp__inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_st.sum"),),

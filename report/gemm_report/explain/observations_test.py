@@ -138,7 +138,7 @@ def test_shares_follow_from_counts(record: Record) -> None:
             "smsp__inst_executed.sum": 36865916.0,
             "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 1073741824.0,
             "sm__cycles_active.avg": 90.0,
-            "sm__cycles_elapsed.max": 100.0,
+            "sm__cycles_elapsed.avg": 100.0,
             "sm__inst_executed_pipe_tensor_op_gmma.sum": 5.0,
             "smsp__inst_executed_op_local_ld.sum": 2.0,
             "smsp__inst_executed_op_local_st.sum": 1.0,
@@ -167,6 +167,8 @@ def test_shares_follow_from_counts(record: Record) -> None:
         # Naive's constants are made by HFMA2, which the half precision pipe executes.
         ({"ffma": 4096.0**3, "hmma": 1048576.0}, None),
         ({"hmma": 1048576.0}, None),
+        # Where k is small they would suffice.
+        ({"ffma": 4096.0**3, "hmma": 4096.0**3 / 2048}, None),
         ({"hmma": 4096.0**3 / 2048}, "mma.sync"),
         ({"hmma": 1048576.0, "gmma": 1048576.0}, "wgmma"),
     ],

@@ -11,6 +11,7 @@ from gemm_report.explain.observations import Level, Observations
 from gemm_report.quantity import megahertz, percent, quantity, significant, times
 
 _STALLS = 5
+_SOME = 1e-3  # of what a memory can do
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ def text(found: Explanation, versus: Explanation | None = None, ratio: str = "")
     for i, finding in enumerate(found.diagnosis.findings, 1):
         lines.append(f"{i}. {finding.title}{_label(finding)}")
         lines += [f"     {each}" for each in finding.evidence]
-    lines += ["", "Next:"]
+    lines += ["", "Next:"] if found.diagnosis.steps else []
     lines += [f"  {i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
     for table in _tables(found, versus):
         lines += ["", f"{table.title}:", columns([table.head, *table.lines], 1)]
@@ -53,7 +54,7 @@ def markdown(found: Explanation, versus: Explanation | None = None, ratio: str =
     for i, finding in enumerate(found.diagnosis.findings, 1):
         lines.append(f"{i}. **{finding.title}**{_label(finding)}")
         lines += [f"   - {each}" for each in finding.evidence]
-    lines += ["", "Next:", ""]
+    lines += ["", "Next:", ""] if found.diagnosis.steps else []
     lines += [f"{i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
     for table in _tables(found, versus):
         lines += ["", f"{table.title}:", ""]
@@ -125,13 +126,15 @@ def _levels(seen: Observations) -> _Table:
             percent(seen.used(level)),
         )
         for level in seen.levels
-        if level.bytes
+        # A kernel without shared memory has a few wavefronts of it all the same.
+        if level.bytes and (level.modelled_bytes != 0 or (seen.used(level) or 0) >= _SOME)
     ]
     if seen.unit_flop_per_second and seen.flop_per_second:
         roof = seen.unit_flop_per_second
         used = percent(seen.flop_per_second / roof)
         nothing = ("-",) * 4
-        lines.append((seen.unit or "", *nothing, quantity(roof, "FLOP/s"), used))
+        at = f" at {megahertz(seen.unit_hz)}" if seen.unit_hz else ""
+        lines.append((f"{seen.unit}{at}", *nothing, quantity(roof, "FLOP/s"), used))
     head = ("memory", "modelled", "counted", "FLOP/byte", "roof", "at most", "used")
     return _Table("Bytes of a launch, and each level's roof", head, lines)
 
@@ -175,7 +178,7 @@ def _all_facts(seen: Observations) -> list[tuple[str, str]]:
         ("requests for spills", _or_none(seen.local_share, percent)),
     ]
     facts += [
-        (f"they {words} ({reason})", percent(share))
+        (f"warps {words} ({reason})", percent(share))
         for reason, words, share in stall_ranking(seen)[:_STALLS]
     ]
     return [(name, value) for name, value in facts if value is not None]

@@ -1,5 +1,6 @@
 """Marks beside the numbers of rows that need a word, and the words."""
 
+import re
 from collections.abc import Iterable
 
 from gemm_report.record import Row
@@ -8,6 +9,7 @@ PEERS = "Thin marks, short dashes and hatched bars: peers, what a user would pic
 THROTTLED = "*"
 DEPARTS = "†"
 _LISTED = 3
+_KNOWN = re.compile(r"median known to ([\d.]+) % only")  # as bench/conformance.cpp has it
 
 
 def mark(row: Row) -> str:
@@ -16,12 +18,22 @@ def mark(row: Row) -> str:
     return f" {marks}" if marks else ""
 
 
+def _merged(departures: Iterable[str]) -> list[str]:
+    """Those that differ by how well a median is known are one, with the least and the most."""
+    known = {d: float(m[1]) for d in departures if (m := _KNOWN.fullmatch(d))}
+    if len(known) < 2:
+        return list(departures)
+    low, high = min(known.values()), max(known.values())
+    merged = f"medians known to {low:g} to {high:g} % only"
+    return list(dict.fromkeys(merged if d in known else d for d in departures))
+
+
 def notes(rows: Iterable[Row]) -> list[str]:
     """What the marks on `rows` mean, a sentence for each that occurs."""
     rows = list(rows)
     throttled = [row.clocks for row in rows if row.clocks and row.throttled]
     reasons = dict.fromkeys(reason for clocks in throttled for reason in clocks.reasons)
-    departures = list(dict.fromkeys(d for row in rows for d in row.departures))
+    departures = _merged(dict.fromkeys(d for row in rows for d in row.departures))
     more = len(departures) - _LISTED
     found = [PEERS] if any(row.is_peer for row in rows) else []
     if throttled:

@@ -30,6 +30,14 @@ def test_many_departures_are_counted(gpu: Record) -> None:
     assert note.endswith("guideline: a; b; c; and 2 more.")
 
 
+def test_how_well_medians_are_known_is_one_departure(gpu: Record) -> None:
+    known = [f"median known to {share} % only" for share in ("0.54", "8.9", "2")]
+    (note,) = notes([row_with(gpu, 0.0, "hot cache", *known)])
+    assert note.endswith("guideline: hot cache; medians known to 0.54 to 8.9 % only.")
+    (note,) = notes([row_with(gpu, 0.0, known[0])])
+    assert note.endswith("guideline: median known to 0.54 % only.")
+
+
 def test_peers_are_explained_where_there_are_any(gpu: Record) -> None:
     peer = dataclasses.replace(gpu.rows[0], family="peer")
     assert notes([peer, gpu.rows[0], peer]) == [PEERS]

@@ -107,7 +107,7 @@ def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
         ]
         if lines:
             return "\n".join(f"- {line}" for line in lines)
-    return "Not in the record."
+    return "No time at the ladder's size."
 
 
 def _told_kernels(readme: Path, text: str) -> list[str]:

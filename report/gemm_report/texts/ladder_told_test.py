@@ -50,7 +50,7 @@ def test_every_rung_gets_its_figures_and_the_prose_stays(
         assert f"(../results/readme/{name}.png)" in text
         assert (project / "results" / "readme" / f"{name}.png").stat().st_size > 1000
     assert "[record](../results/run.json)" in text
-    assert "begin rung Rasterized -->\nNot in the record.\n<!--" in text
+    assert "begin rung Rasterized -->\nNo time at the ladder's size.\n<!--" in text
     assert capsys.readouterr().err == (
         "gemm-report: kernels/README.md: not in the record: Rasterized\n"
     )
@@ -106,7 +106,7 @@ def test_the_overview_is_the_ladder_with_its_libraries(ladder: Record, gpu: Reco
 def test_a_kernel_may_come_from_a_second_record(ladder: Record, cpu: Record) -> None:
     name = next(row.kernel for row in cpu.rows if row.kernel not in NAMES)
     readme = KERNELS / "README.md"
-    assert figures([ladder], name, readme) == "Not in the record."
+    assert figures([ladder], name, readme) == "No time at the ladder's size."
     told = figures([ladder, cpu], name, readme)
     assert f" · {cpu.device.name} · [record](" in told
     assert told.endswith(f"{cpu.path.name})")

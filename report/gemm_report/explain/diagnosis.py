@@ -518,15 +518,18 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
     waves = "one wave" if seen.waves == 1 else waves
     evidence = [f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {waves}"]
     if seen.idle_share is not None:
-        # What overlaps the next launch is not in the time of one. Blocks of unlike lengths fill
-        # gaps that the number of waves promises; those that take several tiles each end at
-        # different times in one wave.
+        # Under ncu a launch is by itself and its caches are cold: what it takes longer than one of
+        # many cannot be gained. Blocks of unlike lengths fill gaps that the number of waves
+        # promises; those that take several tiles each end at different times in one wave.
         alone = seen.kernel_seconds or 0.0
-        hidden = max(0.0, 1 - seen.seconds / alone) if seen.seconds and alone else 0.0
-        idle = max(0.0, seen.idle_share - hidden)
+        beyond = max(0.0, 1 - seen.seconds / alone) if seen.seconds and alone else 0.0
+        idle = max(0.0, seen.idle_share - beyond)
         waste = idle if seen.waves == 1 else min(waste, idle)
-        if hidden >= _SEEN:
-            evidence.append(f"launches overlap: {percent(hidden)} of one is not in the time")
+        if beyond >= _SEEN:
+            evidence.append(
+                f"{percent(beyond)} of a launch under ncu is not in the time of one of many, which "
+                "finds caches warm or overlaps the next"
+            )
         evidence.append(f"multiprocessors are idle for {percent(seen.idle_share)} of the launch")
     title = (
         "Multiprocessors begin and end at different times"

@@ -31,9 +31,9 @@ def test_many_departures_are_counted(gpu: Record) -> None:
 
 
 def test_how_well_medians_are_known_is_one_departure(gpu: Record) -> None:
-    known = [f"median known to {share} % only" for share in ("0.54", "8.9", "2")]
+    known = [f"median known to {share} % only" for share in ("0.54", "1.2e+02", "2")]
     (note,) = notes([row_with(gpu, 0.0, "hot cache", *known)])
-    assert note.endswith("guideline: hot cache; medians known to 0.54 to 8.9 % only.")
+    assert note.endswith("guideline: hot cache; medians known to 0.54 to 120 % only.")
     (note,) = notes([row_with(gpu, 0.0, known[0])])
     assert note.endswith("guideline: median known to 0.54 % only.")
 

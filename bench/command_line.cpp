@@ -1,13 +1,18 @@
 #include "bench/command_line.hpp"
 
 #include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <regex>
+#include <sstream>
+#include <string_view>
 
 #include "build_info.hpp"
 
@@ -66,7 +71,47 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
     plan.sampling_seconds = number;
 }
 
+// Google Benchmark takes any word for yes or no.
+void check_switch(const std::vector<std::string>& arguments, const std::string& name) {
+  std::string value = google_flag(arguments, name);
+  if (value.empty()) return;
+  for (char& ch : value) ch = static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));
+  constexpr std::string_view kKnown[] = {"true", "false", "yes", "no", "on", "off",
+                                         "1",    "0",     "y",   "n",  "t",  "f"};
+  if (std::ranges::find(kKnown, value) == std::end(kKnown) && (name != "color" || value != "auto"))
+    throw BadInput("--benchmark_" + name + "=" + value + " is neither true nor false");
+}
+
+// Google Benchmark lets nothing, less than nothing, and more than memory holds pass.
+void check_number(const std::vector<std::string>& arguments, const std::string& name, double least,
+                  double most, bool whole) {
+  const std::string value = google_flag(arguments, name);
+  if (value.empty()) return;
+  double number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end || !(number >= least && number <= most) ||
+      (whole && number != std::floor(number))) {
+    std::ostringstream range;
+    range << least << " to " << most;
+    throw BadInput("--benchmark_" + name + "=" + value + " is not a " + (whole ? "whole " : "") +
+                   "number from " + range.str());
+  }
+}
+
 void check_google_flags(const std::vector<std::string>& arguments) {
+  for (const char* name : {"out", "min_time", "repetitions", "format", "time_unit"})
+    if (std::ranges::find(arguments, "--benchmark_" + std::string(name) + "=") != arguments.end())
+      throw BadInput("--benchmark_" + std::string(name) +
+                     "= has no value: give one, or leave it out");
+  for (const char* name : {"list_tests", "enable_random_interleaving", "display_aggregates_only",
+                           "report_aggregates_only", "counters_tabular", "color"})
+    check_switch(arguments, name);
+  check_number(arguments, "repetitions", 1, 1000, true);
+  check_number(arguments, "min_warmup_time", 0, 3600, false);
+  const std::string unit = google_flag(arguments, "time_unit");
+  if (!unit.empty() && unit != "ns" && unit != "us" && unit != "ms" && unit != "s")
+    throw BadInput("--benchmark_time_unit=" + unit + " is not one of ns, us, ms, s");
   const std::string format = google_flag(arguments, "format");
   if (!format.empty() && format != "console" && format != "json" && format != "csv")
     throw BadInput("--benchmark_format=" + format + " is not one of console, json, csv");
@@ -98,9 +143,20 @@ std::size_t count_matches(const std::vector<std::string>& names, std::string fil
   }
 }
 
+void require_output() {
+  std::cout << std::flush;
+  if (!std::cout)
+    throw BadInput("what was printed could not be written: has the disk of its file room?");
+}
+
 int guarded_main(const char* program, const std::function<int()>& run) {
+  // Or a file that is opened takes the place of what was closed, and what is printed goes there.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
   try {
-    return run();
+    const int code = run();
+    require_output();
+    return code;
   } catch (const Interrupted&) {
     return kInterrupted;
   } catch (const DeviceLost& error) {

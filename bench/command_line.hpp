@@ -22,8 +22,8 @@ struct BadInput : std::runtime_error {
 // A Google Benchmark flag, from the command line or else the environment; empty if not given.
 std::string google_flag(const std::vector<std::string>& arguments, const std::string& name);
 
-// Google Benchmark answers some wrong values by exiting with 0, and some combinations lose rows:
-// throws BadInput for both.
+// Google Benchmark answers some wrong values by exiting with 0, takes others for what they are not,
+// and some combinations lose rows: throws BadInput for all.
 void check_google_flags(const std::vector<std::string>& arguments);
 
 // How many of the names --benchmark_filter selects, as Google Benchmark matches: a search, with a
@@ -42,6 +42,9 @@ void initialize_google(std::vector<std::string>& arguments);
 
 // Throws BadInput for a build whose times mean nothing.
 void require_release(const Options& options);
+
+// Throws BadInput if what was printed could not be written.
+void require_output();
 
 // Runs a program to its exit code, and says in one line what ended it.
 int guarded_main(const char* program, const std::function<int()>& run);

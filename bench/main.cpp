@@ -127,6 +127,12 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
                            "--benchmark_list_tests shows what there is";
   if (filter.empty())
     throw BadInput("no kernel here computes these precisions in these layouts" + list);
+  if (count_cases(make_cases(parse_shapes(options.shapes, kind), usual_precisions(kind), kind,
+                             options.variants, {Layout::nn}),
+                  filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " selects kernels of which none computes these precisions in these layouts" +
+                   list);
   if (kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter +
                    " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
@@ -201,6 +207,7 @@ int run(int argc, char** argv) {
   Options options = parse_options(argc, argv);
   if (options.help) {
     print_help(command[0].c_str());
+    require_output();
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }

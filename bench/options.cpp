@@ -24,16 +24,18 @@ struct Option {
   throw std::invalid_argument("'" + value + "' is not " + std::string(takes));
 }
 
-double positive(const std::string& value) {
+double positive(const std::string& value, std::string_view takes = "a positive number") {
   double number = 0;
   const char* end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error != std::errc{} || stop != end || !std::isfinite(number) || !(number > 0))
-    refuse("a positive number", value);
+    refuse(takes, value);
   return number;
 }
 
-double positive_or_zero(const std::string& value) { return value == "0" ? 0 : positive(value); }
+double positive_or_zero(const std::string& value) {
+  return value == "0" ? 0 : positive(value, "0 or a positive number");
+}
 
 // "0.5%" or "0.005"
 double share(const std::string& value) {
@@ -131,7 +133,10 @@ const std::vector<Option>& table() {
       {"device", "auto|cpu|INDEX", "the first GPU if there is one, else the CPU",
        [](Options& o, const std::string& v) { o.device = device(v); }},
       {"shapes", "LIST", "sizes 256 or MxNxK, sets (" + names_of_sets() + "), .json files",
-       [](Options& o, const std::string& v) { o.shapes = v; }},
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a list of shapes", v);
+         o.shapes = v;
+       }},
       {"precisions", "LIST",
        "of " + names_of_precisions() +
            "; default: what kernels of ours compute, but f16, e4m3fast, e5m2, e5m2fast",
@@ -193,7 +198,10 @@ const std::vector<Option>& table() {
        "alternate each case, sample by sample, with the fastest of these kernels (a trial tells), "
        "and give the ratio; library: all libraries; f32:KERNEL: in f32, for rows that none of "
        "the others computes, if the operands are of the same type",
-       [](Options& o, const std::string& v) { o.versus = v; }},
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a list of kernels", v);
+         o.versus = v;
+       }},
       {"kernel", "LIST",
        "kernels of yours: FILE.cu or FILE.so, or FILE:ENTRY (kernels/user/gemm_kernel.h says how); "
        "alone if there is no filter, at 4096 (CPU: 512) if there are no shapes",
@@ -250,14 +258,18 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string&) { o.list_kernels = true; }},
       {"tell_record", "FILE",
        "write the record's path to FILE, for who lets --benchmark_out=FOLDER/ find the name",
-       [](Options& o, const std::string& v) { o.tell_record = v; }},
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a file", v);
+         o.tell_record = v;
+       }},
       {"allow_debug", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
   };
   return options;
 }
 
-bool is_among(std::span<const std::string_view> only, std::string_view name) {
+bool is_among(std::span<const std::string_view> only, const Option& option) {
+  const std::string name = std::string(option.name) + (option.takes.empty() ? "" : "=");
   return only.empty() || std::ranges::find(only, name) != only.end();
 }
 
@@ -288,7 +300,7 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
       return one.name == name && has_value != one.takes.empty();
     });
     if (option == table().end()) option = std::ranges::find(table(), name, &Option::name);
-    if (option == table().end() || !is_among(only, name))
+    if (option == table().end() || !is_among(only, *option))
       throw std::invalid_argument("unknown option " + std::string(argument.substr(0, equals)) +
                                   ": --help lists them");
     if (has_value == option->takes.empty())
@@ -311,7 +323,7 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
 std::string options_help(std::span<const std::string_view> only) {
   std::string help;
   for (const Option& option : table()) {
-    if (!is_among(only, option.name) || option.help.empty()) continue;
+    if (!is_among(only, option) || option.help.empty()) continue;
     std::string usage = "  --gemm_" + std::string(option.name);
     if (!option.takes.empty()) usage += "=" + std::string(option.takes);
     usage.resize(std::max<std::size_t>(usage.size() + 2, 40), ' ');

@@ -63,7 +63,7 @@ struct Options {
 
 // Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws
 // std::invalid_argument with one line that names the option, what is wrong and what it takes; also
-// for one that is not among `only`, if that is not empty.
+// for one that is not among `only` ("watch=" with a value, "help" without), if that is not empty.
 Options parse_options(int& argc, char** argv, std::span<const std::string_view> only = {});
 
 // What --help says of them.

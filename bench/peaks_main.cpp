@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 
 #include "bench/command_line.hpp"
@@ -34,7 +35,7 @@ std::string figure_text(const MeasuredCeiling& one) {
   return line;
 }
 
-constexpr std::string_view kOptions[] = {"device", "watch", "patience", "allow_debug"};
+constexpr std::string_view kOptions[] = {"device=", "watch=", "patience=", "allow_debug"};
 
 struct Probing {
   std::unique_ptr<Backend> backend;
@@ -102,9 +103,9 @@ void print_help() {
 
 int run(int argc, char** argv) {
   const Options options = parse_options(argc, argv, kOptions);
-  if (options.rerun) throw BadInput("--gemm_watch needs =SECONDS");
   if (options.help) {
     print_help();
+    require_output();
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }
@@ -115,6 +116,11 @@ int run(int argc, char** argv) {
   const bool other_plan = !google_flag(arguments, "min_time").empty();
   Probing probing{.plan = plan_for_ceilings()};
   settle_min_time(arguments, probing.plan);
+  // Google Benchmark opens it, and would end with 1.
+  if (const std::string out = google_flag(arguments, "out"); !out.empty())
+    if (!std::ofstream(out, std::ios::app))
+      throw BadInput("--benchmark_out=" + out +
+                     " cannot be written: give a file, in a folder that exists and is writable");
   initialize_google(arguments);
   if (!list_only) require_release(options);
 

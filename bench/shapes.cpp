@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -84,7 +85,7 @@ void add(std::vector<Shape>& shapes, const Shape& shape) {
 
 std::vector<Shape> parse_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file)
+  if (!file || std::filesystem::is_directory(path))
     throw std::invalid_argument("shape file '" + path +
                                 "' cannot be read: give the path of a JSON file");
   const nlohmann::json list = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);

@@ -153,7 +153,7 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
                double deadline) {
   Warmup warmup;
   const double start = now_seconds();
-  const double cap = std::min(plan.warmup_seconds, deadline - start);
+  const double cap = std::min(plan.warmup_seconds, (deadline - start) / 2);
   std::vector<Seen> clocks;
   double longest_batch = 0;
   for (;;) {

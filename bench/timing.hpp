@@ -98,7 +98,8 @@ double median_interval(const std::vector<double>& samples);
 // Runs batches, by turns if there are several, until the card is settled: until the halves of a
 // window agree in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
-// watch (a CPU) it warms up for a quarter of a second. It ends with the row's deadline in any case.
+// watch (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline is
+// left to the samples in any case.
 Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
                double deadline);
 

@@ -253,7 +253,7 @@ def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:
         (["--gemm_kernel=/tmp,/dev/null"], "is no FILE.cu"),
         (["--gemm_define=TILE:16"], "no --gemm_kernel=FILE.cu"),
         (["--gemm_watch"], "no --gemm_kernel=FILE"),
-        (["--gemm_watch=abc"], "is not a positive number"),
+        (["--gemm_watch=abc"], "is not 0 or a positive number"),
         (["--gemm_kernel_limit=0"], "is not a positive number"),
     ],
 )

@@ -38,7 +38,7 @@ struct Measured {
 
 // Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
 // square, 20261121T163741Z-5bb8f2db9684.json; of tensor cores 20261121T224640Z and 224754Z, commit
-// 6b5c40e6e519, and 214645Z, commit 92b543e73460.
+// 6b5c40e6e519, and 214645Z, commit 92b543e73460; of TF32 in layout nn kernels/tensor/NOTES.md.
 constexpr Measured kMeasured[] = {
     {"SharedDoubleBuffer", {4096, 4096, 4096}, 3030e-6},
     {"AsyncCopy", {512, 512, 512}, 17.57e-6},
@@ -59,6 +59,12 @@ constexpr Measured kMeasured[] = {
     {"WgmmaStreamK", {8192, 8192, 8192}, 1599e-6, Precision::bf16},
     {"WgmmaStreamK", {2048, 2048, 2048}, 53.53e-6, Precision::tf32, Layout::nt},
     {"WgmmaStreamK", {3072, 3072, 3072}, 172.5e-6, Precision::tf32, Layout::nt},
+    {"WgmmaStreamK", {1024, 1024, 1024}, 13.03e-6, Precision::tf32},
+    {"WgmmaStreamK", {1280, 1280, 1280}, 20.75e-6, Precision::tf32},
+    {"WgmmaStreamK", {1536, 1536, 1536}, 27.96e-6, Precision::tf32},
+    {"WgmmaStreamK", {3072, 3072, 3072}, 186.6e-6, Precision::tf32},
+    {"WgmmaStreamK", {4096, 4096, 4096}, 394.2e-6, Precision::tf32},
+    {"WgmmaStreamK", {8192, 8192, 8192}, 3212e-6, Precision::tf32},
     {"WgmmaStreamK", {4096, 4096, 4096}, 109.7e-6, Precision::e4m3fast, Layout::nt},
     {"WgmmaStreamK", {8192, 8192, 8192}, 810.1e-6, Precision::s8, Layout::nt},
     {"WgmmaStreamK", {2048, 2048, 2048}, 17.28e-6, Precision::e4m3, Layout::nt},

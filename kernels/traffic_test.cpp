@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_traffic.hpp"
 #include "kernels/simt/warp_access.hpp"
@@ -289,6 +290,23 @@ TEST(MmaSync, CopiesWhatItsTileCannotRead) {
   EXPECT_EQ(copied(turned), 0);
   turned.precision = Precision::s8;  // B lies along k
   EXPECT_EQ(copied(turned), 64 * 128);
+}
+
+TEST(Wgmma, TurnsWhatNeitherSharedMemoryNorRegistersTake) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto laid = [](Precision precision, Layout layout, std::int64_t n = 512) {
+    const Problem p{256, n, 512, precision, layout};  // whose tiles are not cut
+    return traffic_of("WgmmaStreamK", p).dram - bytes_minimum(p);
+  };
+  const double a = 2 * 256 * 512, b = 2 * 512 * 512;  // elements, read and written
+  for (const Layout layout : kLayouts) EXPECT_EQ(laid(Precision::bf16, layout), 0);
+  for (const Layout layout : {Layout::nn, Layout::nt, Layout::tt})
+    EXPECT_EQ(laid(Precision::tf32, layout), 0);
+  EXPECT_EQ(laid(Precision::tf32, Layout::tn), 4 * b);
+  EXPECT_EQ(laid(Precision::s8, Layout::nn), b);
+  EXPECT_EQ(laid(Precision::s8, Layout::nt), 0);
+  EXPECT_EQ(laid(Precision::s8, Layout::tn), a + b);
+  EXPECT_EQ(laid(Precision::tf32, Layout::nn, 510), 4 * 2 * 512 * 510) << "rows of no 16 bytes";
 }
 
 TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {

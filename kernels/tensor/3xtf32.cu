@@ -213,13 +213,13 @@ class Multiplier {
     fence_products();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_64x128(sums_, factors_[kSteps + step], b + of_step(step), step > 0);
+      multiply_registers(sums_, factors_[kSteps + step], b + of_step(step), step > 0);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_64x128(sums_, factors_[step], b + of_step(step) + kToSmall, 1);
+      multiply_registers(sums_, factors_[step], b + of_step(step) + kToSmall, 1);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_64x128(sums_, factors_[step], b + of_step(step), 1);
+      multiply_registers(sums_, factors_[step], b + of_step(step), 1);
     commit_products();
   }
 

@@ -16,34 +16,6 @@ __device__ inline void fence_products() { asm volatile("wgmma.fence.sync.aligned
 __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// sums = keep ? sums + a * b : a * b, for a of 64 x 8 in registers and b of 8 x 128 in shared
-// memory, whose columns are contiguous along k. The sums are ready, and `a` may be overwritten,
-// after wait_for_products.
-__device__ inline void multiply_64x128(float (&sums)[64], const std::uint32_t (&a)[4],
-                                       std::uint64_t b, int keep) {
-  asm volatile(
-      "{\n.reg .pred keep;\nsetp.ne.b32 keep, %69, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-      "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
-      "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
-      "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "{%64, %65, %66, %67}, %68, keep, 1, 1;\n}"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
-        "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
-        "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]),
-        "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]), "+f"(sums[21]),
-        "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]),
-        "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31]),
-        "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]), "+f"(sums[35]), "+f"(sums[36]),
-        "+f"(sums[37]), "+f"(sums[38]), "+f"(sums[39]), "+f"(sums[40]), "+f"(sums[41]),
-        "+f"(sums[42]), "+f"(sums[43]), "+f"(sums[44]), "+f"(sums[45]), "+f"(sums[46]),
-        "+f"(sums[47]), "+f"(sums[48]), "+f"(sums[49]), "+f"(sums[50]), "+f"(sums[51]),
-        "+f"(sums[52]), "+f"(sums[53]), "+f"(sums[54]), "+f"(sums[55]), "+f"(sums[56]),
-        "+f"(sums[57]), "+f"(sums[58]), "+f"(sums[59]), "+f"(sums[60]), "+f"(sums[61]),
-        "+f"(sums[62]), "+f"(sums[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep));
-}
 
 // Of factors of this type: FP32 stands for TF32, whose bits are the upper 19 of it. Steps of k that
 // one product takes are 32 bytes; sums of INT8 are INT32, all others FP32.
@@ -144,6 +116,40 @@ __device__ void multiply(Sum (&sums)[kSums], std::uint64_t a, std::uint64_t b, i
                                      ", " GEMM_PLACES_4 ", " GEMM_PLACES_5 ", " GEMM_PLACES_6
                                      ", " GEMM_PLACES_7,
                        GEMM_SUMS_OF_256, "%128", "%129", "%130", "%131", "%132");
+  } else {
+    static_assert(kSums == 0, "no product of so many columns here");
+  }
+}
+
+#define GEMM_WGMMA_REGISTERS(n, places, list, a0, a1, a2, a3, b_at, keep_at)                       \
+  asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, " keep_at                                   \
+               ", 0;\n"                                                                            \
+               "wgmma.mma_async.sync.aligned.m64n" n "k8.f32.tf32.tf32 {" places "}, {" a0 ", " a1 \
+               ", " a2 ", " a3 "}, " b_at ", keep, 1, 1;\n}"                                       \
+               : list("f")                                                                         \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep))
+
+// The same for TF32 with a in registers: of its 64 rows a warp of the warpgroup has 16, a thread of
+// these rows lane / 4 and 8 more, and of the 8 steps of k lane % 4 and 4 more, the rows first. `a`
+// may be overwritten after the product was waited for; that ptxas does not know (seen in 13.0).
+template <int kSums>
+__device__ void multiply_registers(float (&sums)[kSums], const std::uint32_t (&a)[4],
+                                   std::uint64_t b, int keep) {
+  if constexpr (kSums == 64) {
+    GEMM_WGMMA_REGISTERS("128",
+                         GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3,
+                         GEMM_SUMS_OF_128, "%64", "%65", "%66", "%67", "%68", "%69");
+  } else if constexpr (kSums == 96) {
+    GEMM_WGMMA_REGISTERS("192",
+                         GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
+                                       ", " GEMM_PLACES_4 ", " GEMM_PLACES_5,
+                         GEMM_SUMS_OF_192, "%96", "%97", "%98", "%99", "%100", "%101");
+  } else if constexpr (kSums == 128) {
+    GEMM_WGMMA_REGISTERS("256",
+                         GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
+                                       ", " GEMM_PLACES_4 ", " GEMM_PLACES_5 ", " GEMM_PLACES_6
+                                       ", " GEMM_PLACES_7,
+                         GEMM_SUMS_OF_256, "%128", "%129", "%130", "%131", "%132", "%133");
   } else {
     static_assert(kSums == 0, "no product of so many columns here");
   }

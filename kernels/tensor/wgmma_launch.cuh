@@ -2,8 +2,9 @@
 // wgmma takes them, maps, workspace, and what a launch moves.
 //
 // Factors of 16 bits are read in either direction, and only copied if their rows do not begin at
-// multiples of 16 bytes; the others have to lie along k, and are turned in every launch if they do
-// not (layout nt is the one that costs nothing).
+// multiples of 16 bytes. Of TF32 one may lie across k: A, or B, for which the transpose of C is
+// computed. Others that do not lie along k are turned in every launch: B of TF32 in layout tn, and
+// in one byte all but those of nt.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -18,13 +19,14 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/gemm.hpp"
+#include "kernels/laid_operand.cuh"
 #include "kernels/layout.hpp"
 #include "kernels/simt/device_array.cuh"
 #include "kernels/simt/tile_launch.cuh"
 #include "kernels/simt/tile_schedule.hpp"
-#include "kernels/tensor/along_k.cuh"
 #include "kernels/tensor/wgmma_slice.cuh"
 #include "kernels/tensor/wgmma_tile.cuh"
 #include "kernels/tensor_map.hpp"
@@ -84,21 +86,42 @@ CUtensorMap factor_map(const LaidOperand<typename Tile::Element>& factor, std::i
   if (factor.along_k)
     return tensor_map(factor.matrix, x_size, k_size, factor.pitch, rows / parts, Tile::kBK,
                       kSwizzle, kType);
-  return tensor_map(factor.matrix, k_size, x_size, factor.pitch, Tile::kBK / parts, 64, kSwizzle,
-                    kType);
+  return tensor_map(factor.matrix, k_size, x_size, factor.pitch, Tile::kBK / parts, Tile::kBK,
+                    kSwizzle, kType);
 }
 
-// Throws std::exception if there is too little memory.
+// Whether factors of so many bytes are multiplied lying along k, or across it.
+struct Lying {
+  bool a, b;
+};
+constexpr Lying lying_along_k(int bytes, Layout layout) {
+  return {bytes == 1 || !transposes_a(layout),
+          bytes == 1 || transposes_b(layout) || bytes == 4 && transposes_a(layout)};
+}
+
+// What the tiles of the rungs compute: TF32 in layout nn the transpose of C. Only nt has no factor
+// that goes through registers.
+constexpr bool a_in_registers(const Problem& p) {
+  return p.precision == Precision::tf32 && p.layout != Layout::nt;
+}
+constexpr bool turns_c(const Problem& p) { return a_in_registers(p) && p.layout == Layout::nn; }
+constexpr Problem tiled_problem(Problem p) {
+  if (turns_c(p)) std::swap(p.m, p.n);
+  return p;
+}
+
+// `order` is that of the tiled problem. Throws std::exception if there is too little memory.
 template <typename Tile>
-Launch launch_tiles(const Problem& p, const Operands& o, const WgmmaOrder& order) {
+Launch launch_tiles(const Problem& stored, const Operands& o, const WgmmaOrder& order) {
   using Element = typename Tile::Element;
   using Output = typename Tile::Output;
+  const Problem p = tiled_problem(stored);
   const simt::TileSchedule& schedule = order.schedule;
   simt::allow_shared_bytes(wgmma_tiles<Tile>, Tile::kSharedBytes);
-  const auto lie = [](const Operand<Element>& operand) {
-    return sizeof(Element) == 2 ? laid_aligned(operand) : laid_along_k(operand);
-  };
-  const auto a = lie(operand_a<Element>(p, o.a)), b = lie(operand_b<Element>(p, o.b));
+  const Operand<Element> first = operand_a<Element>(stored, o.a),
+                         second = operand_b<Element>(stored, o.b);
+  const auto a = laid(Tile::kTurnsC ? second : first, !Tile::kAAcross),
+             b = laid(Tile::kTurnsC ? first : second, !Tile::kBAcross);
   const bool shares = Tile::kCluster > 1;
   const CUtensorMap a_map = factor_map<Tile>(a, p.m, p.k, Tile::kBM, shares && Tile::kSharesA);
   const CUtensorMap b_map = factor_map<Tile>(b, p.n, p.k, Tile::kBN, shares && !Tile::kSharesA);
@@ -156,7 +179,8 @@ Launch launch_tiles(const Problem& p, const Operands& o, const WgmmaOrder& order
   };
 }
 
-template <WgmmaShape kShape, typename Element, typename Output>
+// kThroughRegisters: a_in_registers(p).
+template <WgmmaShape kShape, typename Element, typename Output, bool kThroughRegisters = false>
 Launch launch_shape(const Problem& p, const Operands& o, const WgmmaOrder& order) {
   if constexpr (sizeof(Element) == 2) {
     switch (p.layout) {
@@ -171,7 +195,13 @@ Launch launch_shape(const Problem& p, const Operands& o, const WgmmaOrder& order
     }
     throw std::logic_error("no such layout");
   } else {
-    return launch_tiles<WgmmaTile<Element, Output, false, false, kShape>>(p, o, order);
+    if constexpr (kThroughRegisters) {
+      if (turns_c(p))
+        return launch_tiles<WgmmaTile<Element, Output, true, false, kShape, true>>(p, o, order);
+      return launch_tiles<WgmmaTile<Element, Output, true, false, kShape>>(p, o, order);
+    } else {
+      return launch_tiles<WgmmaTile<Element, Output, false, false, kShape>>(p, o, order);
+    }
   }
 }
 
@@ -191,36 +221,37 @@ inline simt::TileSchedule persistent_tiles(const Problem& p, const WgmmaShape& s
 // What laying the operands reads and writes.
 inline double wgmma_laid_bytes(const Problem& p) {
   return with_types(p.precision, [&]<typename Element, typename Output>() {
-    const auto bytes = [](const Operand<Element>& operand) {
-      return sizeof(Element) == 2 ? aligning_bytes(operand) : laying_bytes(operand);
-    };
-    return bytes(operand_a<Element>(p, nullptr)) + bytes(operand_b<Element>(p, nullptr));
+    const Lying along_k = lying_along_k(sizeof(Element), p.layout);
+    return laying_bytes(operand_a<Element>(p, nullptr), along_k.a) +
+           laying_bytes(operand_b<Element>(p, nullptr), along_k.b);
   });
 }
 
 // Slices come once for each tile, what a cluster shares once for all its tiles; the tensor cores
 // read that of B for every 64 rows of A's. So many pieces of tiles are stored and loaded again.
 // What threads store are half sectors of 16-bit elements.
-inline Traffic wgmma_tile_traffic(const Problem& p, const WgmmaShape& shape, double pieces = 0) {
+inline Traffic wgmma_tile_traffic(const Problem& stored, const WgmmaShape& shape,
+                                  double pieces = 0) {
   const auto count = [](std::int64_t whole, int piece) {
     return static_cast<double>((whole + piece - 1) / piece);
   };
+  const Problem p = tiled_problem(stored);
   const PrecisionTraits& traits = traits_of(p.precision);
   const double rows = count(p.m, shape.cluster_rows()) * shape.cluster_rows() / shape.rows;
   const double columns =
       count(p.n, shape.cluster_columns()) * shape.cluster_columns() / shape.columns;
   const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
-  const double laid = wgmma_laid_bytes(p);
+  const double laid = wgmma_laid_bytes(stored);
   const double partials = pieces * 2 * sizeof(float) * shape.cluster * shape.rows * shape.columns;
   const int a_shared = shape.shares_a ? shape.cluster : 1;
   const int b_shared = shape.shares_a ? 1 : shape.cluster;
   const bool copied = shape.stores_by_copy && p.n * traits.output_bytes % 16 == 0;
-  const double stored = traits.output_bytes == 2 && !copied ? 2 * c : c;
+  const double written = traits.output_bytes == 2 && !copied ? 2 * c : c;
   const double of_slice =
       1.0 * kSliceBytes128 * (2 * shape.rows + shape.columns + shape.rows / 64 * shape.columns);
   return {.dram = bytes_minimum(p) + laid + partials,
-          .l2 = laid + a * columns / a_shared + b * rows / b_shared + stored + partials,
+          .l2 = laid + a * columns / a_shared + b * rows / b_shared + written + partials,
           .shared = laid + of_slice * rows * columns * count(p.k, slice_depth(p.precision)) +
                     (copied && traits.output_bytes == 2 ? 2 * c : 0)};
 }

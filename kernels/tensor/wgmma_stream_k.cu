@@ -5,7 +5,8 @@
 // The choice is by a model: waves of tiles, each with so many slices and a store, against shares of
 // cut tiles and the exchange of their sums (tile_schedule.hpp), and never faster than the DRAM. Its
 // constants are of an H200 at its power limit (NOTES.md). FP8 whose sums are promoted has shapes of
-// its own: they must leave registers for the second sums.
+// its own, which must leave registers for the second sums; so has TF32 that goes through registers,
+// where consumers that share a tile are faster than those that take turns.
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -50,8 +51,25 @@ constexpr Choice kPromoted[] = {
      {0.5e-6, 1.5e-6, 6e-6},
      16},
 };
-constexpr std::span<const Choice> choices(bool promoted) {
-  return promoted ? std::span<const Choice>(kPromoted) : kFast;
+constexpr Choice kThroughRegisters[] = {
+    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, {0.787e-6, 1.2e-6, 9e-6}, 16},
+    {{.rows = 128, .columns = 192, .stages = 5}, {0.6e-6, 1.5e-6, 9e-6}, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, {0.47e-6, 1e-6, 9e-6}, 16},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
+     {0.32e-6, 0.5e-6, 9e-6},
+     16},
+};
+
+enum class Way { fast, promoted, through_registers };
+Way way_of(const Problem& p) {
+  if (promotes(p.precision)) return Way::promoted;
+  return a_in_registers(p) ? Way::through_registers : Way::fast;
+}
+constexpr std::span<const Choice> choices(Way way) {
+  if (way == Way::promoted) return kPromoted;
+  if (way == Way::through_registers) return kThroughRegisters;
+  return kFast;
 }
 constexpr double kLaunchSeconds = 2.3e-6;  // from one launch's end to the next's, with no work
 
@@ -78,8 +96,9 @@ simt::TileCost streaming_cost(const Problem& p, const Device& device, const Choi
   return cost;
 }
 
-Plan plan_of(const Problem& p, const Device& device) {
-  const std::span<const Choice> all = choices(promotes(p.precision));
+Plan plan_of(const Problem& stored, const Device& device) {
+  const Problem p = tiled_problem(stored);
+  const std::span<const Choice> all = choices(way_of(stored));
   Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const WgmmaShape& shape = all[i].shape;
@@ -95,15 +114,16 @@ Plan plan_of(const Problem& p, const Device& device) {
   return best;
 }
 
-template <typename Element, typename Output, bool kPromotes, std::size_t... kChoices>
+template <typename Element, typename Output, Way kWay, std::size_t... kChoices>
 Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
                      std::index_sequence<kChoices...>) {
   Launch launch;
   const auto consider = [&]<std::size_t kChoice>() {
-    constexpr Choice kOne = choices(kPromotes)[kChoice];
+    constexpr Choice kOne = choices(kWay)[kChoice];
     if constexpr (sizeof(Element) >= kOne.bytes)
       if (kChoice == plan.choice)
-        launch = launch_shape<kOne.shape, Element, Output>(p, o, {plan.schedule, kOne.group, true});
+        launch = launch_shape<kOne.shape, Element, Output, kWay == Way::through_registers>(
+            p, o, {plan.schedule, kOne.group, true});
   };
   (consider.template operator()<kChoices>(), ...);
   return launch;
@@ -122,7 +142,7 @@ const Registration registration({
     .traffic =
         [](const Problem& p, const Device& device) {
           const Plan plan = plan_of(p, device);
-          return wgmma_tile_traffic(p, choices(promotes(p.precision))[plan.choice].shape,
+          return wgmma_tile_traffic(p, choices(way_of(p))[plan.choice].shape,
                                     simt::continued_pieces(plan.schedule));
         },
     .estimate =
@@ -134,12 +154,17 @@ const Registration registration({
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Plan plan = plan_of(p, device);
       return with_types(p.precision, [&]<typename Element, typename Output>() -> Launch {
+        const auto go = [&]<Way kWay>() {
+          return launch_choice<Element, Output, kWay>(
+              p, o, plan, std::make_index_sequence<choices(kWay).size()>());
+        };
+        const Way way = way_of(p);
         if constexpr (sizeof(Element) == 1 && std::is_same_v<Output, __nv_bfloat16>)
-          if (promotes(p.precision))
-            return launch_choice<Element, Output, true>(
-                p, o, plan, std::make_index_sequence<choices(true).size()>());
-        return launch_choice<Element, Output, false>(
-            p, o, plan, std::make_index_sequence<choices(false).size()>());
+          if (way == Way::promoted) return go.template operator()<Way::promoted>();
+        if constexpr (std::is_same_v<Element, float>)
+          if (way == Way::through_registers)
+            return go.template operator()<Way::through_registers>();
+        return go.template operator()<Way::fast>();
       });
     },
 });

@@ -5,7 +5,8 @@
 // which the copied bytes end, and `empty`, which the consumers end.
 //
 // A slice is 128 bytes of k deep, in the 128-byte swizzle. Factors of 16 bits may lie along k or
-// across it (along m or n); the others have to lie along k (along_k.cuh).
+// across it (along m or n). In shared memory the others have to lie along k; a TF32 A across k goes
+// through registers, where each thread turns what it multiplies.
 //
 // Rungs of the ladder switch on one thing after another: blocks that stay for many tiles in compact
 // groups, stores by the copy engine, clusters of two blocks that share what they read, consumers
@@ -55,14 +56,16 @@ struct WgmmaShape {
   constexpr int cluster_columns() const { return shares_a ? cluster * columns : columns; }
 };
 
-// kAAcross: A lies along m; kBAcross: B lies along n.
-template <typename Element_, typename Output_, bool kAAcross_, bool kBAcross_, WgmmaShape kShape>
+// kAAcross: A lies along m; kBAcross: B lies along n. kTurnsC: it computes the transpose of C,
+// whose m rows are C's columns, from A = B^T and B = A^T.
+template <typename Element_, typename Output_, bool kAAcross_, bool kBAcross_, WgmmaShape kShape,
+          bool kTurnsC_ = false>
 struct WgmmaTile {
   using Element = Element_;
   using Output = Output_;
   using Sum = SumOf<Element>;
   static constexpr int kBM = kShape.rows, kBN = kShape.columns;
-  static constexpr bool kAAcross = kAAcross_, kBAcross = kBAcross_;
+  static constexpr bool kAAcross = kAAcross_, kBAcross = kBAcross_, kTurnsC = kTurnsC_;
   static constexpr int kCluster = kShape.cluster;
   static constexpr bool kSharesA = kShape.shares_a, kPromoted = kShape.promoted;
   static constexpr bool kPingPong = kShape.ping_pong;
@@ -72,7 +75,9 @@ struct WgmmaTile {
   static constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
   static constexpr int kABytes = kBM * kRowBytes, kBBytes = kBN * kRowBytes;
   static constexpr int kStageBytes = kABytes + kBBytes;
-  static constexpr int kChunkBytes = 64 * kRowBytes;  // 64 rows, or 64 columns of m or n
+  static constexpr int kPartBytes = 64 * kRowBytes;     // 64 rows
+  static constexpr int kAcrossBytes = kBK * kRowBytes;  // of 128 bytes of m or n
+  static constexpr bool kAInRegisters = kAAcross && sizeof(Element) == 4;
   // C is stored by the copy engine in boxes of 64 x 64, from memory of each consumer's own.
   static constexpr bool kStoresByCopy = kShape.stores_by_copy && sizeof(Output) == 2;
   static constexpr int kStagedColumns = kShape.staged;
@@ -94,6 +99,8 @@ struct WgmmaTile {
   static_assert(kHalves == 1 || kHalves == 2 && kPromoted && kParts == 1);
   static_assert(kWM % 64 == 0 && kBN % (8 * kCluster) == 0);
   static_assert(!kBAcross || kBN % 64 == 0, "boxes of 64 columns");
+  static_assert(sizeof(Element) == 2 || !kBAcross && (sizeof(Element) == 4 || !kAAcross));
+  static_assert(!kTurnsC || kAInRegisters && std::is_same_v<Output, float>);
   static_assert(!(kPromoted && kPingPong), "the other consumer fills the gaps");
   static_assert(kStagedColumns % 64 == 0 && kBN % kStagedColumns == 0 || !kStoresByCopy);
   static_assert(kStages >= 2);
@@ -159,8 +166,9 @@ __device__ void bring(std::uint32_t to, const CUtensorMap& map, int first, int k
   if constexpr (kAcross) {
     const int deep = part * (Tile::kBK / kBlocks);
 #pragma unroll
-    for (int chunk = 0; chunk < kRows / 64; ++chunk)
-      copy(chunk * Tile::kChunkBytes + deep * Tile::kRowBytes, first + 64 * chunk, k + deep);
+    for (int chunk = 0; chunk < kRows / Tile::kBK; ++chunk)
+      copy(chunk * Tile::kAcrossBytes + deep * Tile::kRowBytes, first + Tile::kBK * chunk,
+           k + deep);
   } else {
     const int row = part * (kRows / kBlocks);
     copy(row * Tile::kRowBytes, k, first + row);
@@ -208,6 +216,8 @@ class WgmmaConsumer {
   __device__ void multiply(int slices, bool others) {
     if constexpr (Tile::kPromoted)
       multiply_promoted(slices);
+    else if constexpr (Tile::kAInRegisters)
+      multiply_registers(slices, others);
     else
       multiply_fast(slices, others);
   }
@@ -231,7 +241,10 @@ class WgmmaConsumer {
         return;
       }
     }
-    store_by_threads(work, tile);
+    if constexpr (Tile::kTurnsC)
+      store_turned(work, tile);
+    else
+      store_by_threads(work, tile);
   }
 
   // Before the block may end.
@@ -262,6 +275,12 @@ class WgmmaConsumer {
       asm volatile("bar.sync %0, 256;" ::"r"(kTurns + consumer_) : "memory");
   }
 
+  // The other consumer's begins, if it has a piece.
+  __device__ void end_turn(bool others) const {
+    if (Tile::kPingPong && others)
+      asm volatile("bar.arrive %0, 256;" ::"r"(kTurns + 1 - consumer_) : "memory");
+  }
+
   // Only this consumer's threads meet.
   __device__ void sync() const {
     asm volatile("bar.sync %0, 128;" ::"r"(consumer_ + 1) : "memory");
@@ -273,11 +292,11 @@ class WgmmaConsumer {
 
   // The descriptors of this consumer's rows of A, and of B, in the current stage.
   __device__ std::uint64_t a() const {
-    const std::uint32_t at = ring_.a() + of_tile_ * Tile::kParts * Tile::kChunkBytes;
-    return Tile::kAAcross ? swizzled_across(at, Tile::kChunkBytes) : swizzled_rows(at);
+    const std::uint32_t at = ring_.a() + of_tile_ * Tile::kParts * Tile::kPartBytes;
+    return Tile::kAAcross ? swizzled_across(at, Tile::kAcrossBytes) : swizzled_rows(at);
   }
   __device__ std::uint64_t b() const {
-    return Tile::kBAcross ? swizzled_across(ring_.b(), Tile::kChunkBytes)
+    return Tile::kBAcross ? swizzled_across(ring_.b(), Tile::kAcrossBytes)
                           : swizzled_rows(ring_.b());
   }
   __device__ void multiply_slice(Sum (&sums)[Tile::kSums], std::uint64_t a, std::uint64_t b,
@@ -309,7 +328,7 @@ class WgmmaConsumer {
       for (int step = 0; step < kSteps; ++step)
 #pragma unroll
         for (int part = 0; part < Tile::kParts; ++part)
-          multiply_slice(sums_[part][0], a() + part * (Tile::kChunkBytes >> 4), b(), step,
+          multiply_slice(sums_[part][0], a() + part * (Tile::kPartBytes >> 4), b(), step,
                          i > 0 || step > 0);
       commit_products();
       // Those of the slice before are done, and its stage is free.
@@ -318,10 +337,85 @@ class WgmmaConsumer {
       used = ring_.is_empty();
       ring_.advance();
     }
-    if (Tile::kPingPong && others)
-      asm volatile("bar.arrive %0, 256;" ::"r"(kTurns + 1 - consumer_) : "memory");
+    end_turn(others);
     wait_for_all();
     release(used);
+  }
+
+  // While two steps are multiplied the next one's A is loaded.
+  __device__ void multiply_registers(int slices, bool others) {
+    std::uint32_t a[kSteps][Tile::kParts][4];
+    std::uint32_t used = 0;
+    const bool never = ring_.first == 0;
+    wait(ring_.is_full(), ring_.parity);
+    load_turned(a[0], 0);
+#pragma unroll 1
+    for (int i = 0; i < slices; ++i) {
+      const std::uint64_t b_slice = b();
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        constexpr int kAlong = 32 >> 4;
+        const int before = (step + kSteps - 1) % kSteps, after = (step + 1) % kSteps;
+        fence_products();
+#pragma unroll
+        for (int part = 0; part < Tile::kParts; ++part)
+          tensor::multiply_registers(sums_[part][0], a[step][part], b_slice + step * kAlong,
+                                     i > 0 || step > 0);
+        commit_products();
+        const std::uint32_t last = used;
+        if (after == 0) {
+          used = ring_.is_empty();
+          ring_.advance();
+          if (i + 1 < slices) wait(ring_.is_full(), ring_.parity);
+        }
+        if (after > 0 || i + 1 < slices) load_turned(a[after], after);
+        wait_for_groups<1>();  // the step before is done
+        if (never) keep(a[before]);
+        if (step == 0 && i > 0) release(last);
+      }
+    }
+    end_turn(others);
+    wait_for_all();
+    if (never) keep(a[kSteps - 1]);
+    release(used);
+  }
+
+  // Of a part's 64 rows of A across k, and eight steps of k, what multiply_registers of wgmma.cuh
+  // wants of a thread, but for the order of the rows: a warp's rows lane / 4 and 8 more are
+  // 2 (lane / 4) and the next, which lie together. Odd threads read their later step first, so that
+  // the eight steps which half a warp reads are in different banks.
+  __device__ void load_turned(std::uint32_t (&a)[Tile::kParts][4], int step) const {
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, odd = lane() % 2;
+#pragma unroll
+    for (int part = 0; part < Tile::kParts; ++part) {
+      const std::uint32_t chunk =
+          ring_.a() + ((of_tile_ * Tile::kParts + part) * 2 + warp / 2) * Tile::kAcrossBytes;
+      std::uint32_t read[2][2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int deep = lane() % 4 + 4 * (odd ^ i);  // of eight steps
+        const int piece = (4 * (warp % 2) + lane() / 8) ^ deep;
+        asm volatile(
+            "ld.shared.v2.b32 {%0, %1}, [%2];"
+            : "=r"(read[i][0]), "=r"(read[i][1])
+            : "r"(chunk + (8 * step + deep) * Tile::kRowBytes + piece * 16 + lane() / 4 % 2 * 8)
+            : "memory");
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        a[part][i] = odd ? read[1][i] : read[0][i];
+        a[part][2 + i] = odd ? read[0][i] : read[1][i];
+      }
+    }
+  }
+  // Never called: ptxas (13.0) takes registers for free once a product that reads them is under
+  // way. What is used after the wait it must keep.
+  __device__ void keep(const std::uint32_t (&a)[Tile::kParts][4]) const {
+#pragma unroll
+    for (int part = 0; part < Tile::kParts; ++part)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(ring_.first + 16 * part),
+                   "r"(a[part][0]), "r"(a[part][1]), "r"(a[part][2]), "r"(a[part][3])
+                   : "memory");
   }
 
   // Two halves of the columns take turns: one is multiplied while the other's sums are added up.
@@ -333,7 +427,7 @@ class WgmmaConsumer {
       fence_products();
 #pragma unroll
       for (int step = 0; step < kSteps; ++step)
-        multiply_slice(partial[half], a() + part * (Tile::kChunkBytes >> 4),
+        multiply_slice(partial[half], a() + part * (Tile::kPartBytes >> 4),
                        b() + half * (Tile::kColumns * Tile::kRowBytes >> 4), step, step > 0);
       commit_products();
     };
@@ -366,10 +460,18 @@ class WgmmaConsumer {
     for (int part = 0; part < Tile::kParts; ++part) take_sums(sums_[part][0]);
   }
 
-  // In the fragments of wgmma a thread has two rows, eight apart, of its warp's 16, and of each
-  // eight columns two: sums 4j and 4j + 1 of the first row, 4j + 2 and 4j + 3 of the second.
+  // In the fragments of wgmma a thread has two rows of its warp's 16, and of each eight columns
+  // two: sums 4j and 4j + 1 of the first row, 4j + 2 and 4j + 3 of the second. The rows are eight
+  // apart, but together where A was turned.
   __device__ Sum sum_of(int part, int j) const {
     return sums_[part][j / Tile::kSums][j % Tile::kSums];
+  }
+
+  __device__ int row_of_tile(int part, int second) const {
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    const int row =
+        Tile::kAInRegisters ? lane() / 4 * 2 + second : lane() / 4 + 8 * second;  // of the warp's
+    return (of_tile_ * Tile::kParts + part) * 64 + 16 * warp + row;
   }
 
   static __device__ std::uint32_t pair(float x, float y) {
@@ -421,14 +523,36 @@ class WgmmaConsumer {
       }
   }
 
+  // Columns of the tile are rows of C: eight threads write 64 bytes of one.
+  __device__ void store_turned(const WgmmaWork& work, WgmmaPlace tile) const {
+#pragma unroll
+    for (int part = 0; part < Tile::kParts; ++part) {
+      const std::int64_t row = tile.row + row_of_tile(part, 0);
+      if (row >= work.m) continue;
+#pragma unroll
+      for (int j = 0; j < Tile::kBN / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const std::int64_t column = tile.column + 8 * j + lane() % 4 * 2 + i;
+          if (column >= work.n) continue;
+          Output* to = static_cast<Output*>(work.c) + column * work.m + row;
+          const Sum x = sum_of(part, 4 * j + i), y = sum_of(part, 4 * j + 2 + i);
+          if (work.m % 2 == 0) {
+            *reinterpret_cast<float2*>(to) = make_float2(x, y);
+          } else {
+            to[0] = x;
+            if (row + 1 < work.m) to[1] = y;
+          }
+        }
+    }
+  }
+
   __device__ void store_by_threads(const WgmmaWork& work, WgmmaPlace tile) const {
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
 #pragma unroll
     for (int part = 0; part < Tile::kParts; ++part)
 #pragma unroll
       for (int below = 0; below < 2; ++below) {
-        const std::int64_t row =
-            tile.row + (of_tile_ * Tile::kParts + part) * 64 + 16 * warp + lane() / 4 + 8 * below;
+        const std::int64_t row = tile.row + row_of_tile(part, below);
         if (row >= work.m) continue;
         Output* to = static_cast<Output*>(work.c) + row * work.n;
 #pragma unroll

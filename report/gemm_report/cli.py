@@ -97,8 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Else Python tries again when it ends, and complains in its own words.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             message = "output: its reader has gone"
+        except ModuleNotFoundError as error:
+            library = str(error.name).partition(".")[0]
+            if library in ("None", __package__):
+                raise
+            message = f"{library} is missing: python -m pip install {library}"
         except OSError as error:
-            message = printable(f"{error.filename or 'output'}: {error.strerror or error}")
+            message = printable(
+                f"{error.filename or 'output'}: {error.strerror or error}: give another path, or "
+                "see to its folder"
+            )
         print(f"gemm-report: {message}", file=sys.stderr)
         return BAD_INPUT
 

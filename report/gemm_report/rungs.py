@@ -12,7 +12,8 @@ from gemm_report.record import Ceiling, Part, Record, Row
 USUAL_SIZE = 4096
 # Our own kernels on CUDA cores multiply and add these in FP32.
 _COMPUTED_IN = {"bf16": "f32", "f16": "f32"}
-_PICKS = "Best"  # is of the family simt, and runs what its models predict to be fastest
+# In the names of the GPU's kernels from kernels/tensor, whichever kernel of the suite chose them.
+_TENSOR = "gemm::tensor::"
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,9 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
     """Of the unit that computes: rungs below the tensor cores do not have their roof; a kernel from
-    a user's file may use them, and so may the one that picks among all rungs."""
-    if not row.is_ours or row.family in ("tensor", "user") or row.kernel == _PICKS:
+    a user's file may use them, and one that picks among all rungs has that of what it ran."""
+    picked = any(_TENSOR in name for name in row.device_kernels)
+    if not row.is_ours or row.family in ("tensor", "user") or picked:
         return next(iter(record.compute_roofs(row.precision)), None)
     roofs = record.compute_roofs(_COMPUTED_IN.get(row.precision, row.precision))
     return next((roof for roof in roofs if "tensor" not in roof.name), None)

@@ -95,9 +95,12 @@ def test_our_own_kernels_have_the_roof_of_the_unit_that_computes(gpu: Record) ->
         tensor = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", family=family))
         assert tensor
         assert tensor.name == "BF16 tensor core"
-    picks = arithmetic_roof(gpu, dataclasses.replace(row, precision="bf16", kernel="Best"))
-    assert picks
-    assert picks.name == "BF16 tensor core"
+    for ran, name in (("tensor", "BF16 tensor core"), ("simt", "FP32 FMA")):
+        launched = (f"void gemm::{ran}::(anonymous namespace)::one<8>(int)",)
+        picks = dataclasses.replace(row, precision="bf16", device_kernels=launched)
+        roof = arithmetic_roof(gpu, picks)
+        assert roof
+        assert roof.name == name
 
 
 def test_peers_are_no_rungs_and_no_libraries(ladder: Record) -> None:

@@ -33,6 +33,13 @@ def main() -> int:
     def say(**what: Any) -> None:
         os.write(task["pipe"], (json.dumps(what) + "\n").encode())
 
+    if "load" in task:
+        try:
+            peer_named(task["load"])
+            say(unreadable=None)
+        except InputError as error:
+            say(unreadable=str(error))
+        return 0
     try:
         device = open_device(task["device"])
     except DeviceError as error:

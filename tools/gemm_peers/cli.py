@@ -20,7 +20,7 @@ from gemm_report.terminal import printable, printable_output
 from gemm_report.whole_file import whole_file
 
 from gemm_peers import nvbench
-from gemm_peers.family import ROOT, device_facts, outcomes
+from gemm_peers.family import ROOT, device_facts, outcomes, unreadable
 from gemm_peers.peer import NAMES, Peer, peer_named
 from gemm_peers.plan import Plan
 from gemm_peers.problem import PRECISIONS, Problem
@@ -234,6 +234,9 @@ def _cases(
 ) -> list[tuple[str, Peer, list[dict[str, Any]]]]:
     """Of each peer its rows: those that share operands together."""
     names = _listed("--peers", options.peers) if options.peers is not None else list(NAMES)
+    for name in names:
+        if name.endswith(".py") and (why := unreadable(name, options.timeout)):
+            raise InputError(why)
     peers = [(name, peer_named(name)) for name in names]
     if options.peers is None:
         peers = [(name, peer) for name, peer in peers if peer.kind == kind]
@@ -279,12 +282,16 @@ def _shapes(text: str) -> list[tuple[int, int, int]]:
 
 
 def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    """As cmake/build_info.cmake has it."""
+    if given := os.environ.get("GEMM_BENCH_COMMIT"):
+        return given
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    command.append("--exclude=*")
     try:
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
         said = ""
-    return said or os.environ.get("GEMM_BENCH_COMMIT") or "unknown"
+    return said or "unknown"
 
 
 def _out(device: str, began: datetime) -> Path:

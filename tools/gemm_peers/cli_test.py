@@ -11,6 +11,7 @@ import pytest
 from gemm_report.cli import main as report
 from gemm_report.record import read_record
 
+from gemm_peers import cli
 from gemm_peers.cli import BAD_INPUT, FAILED, INTERRUPTED, main, publishable
 from gemm_peers.family_test import hostile
 
@@ -34,6 +35,17 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert said.count("\n") == 1, said
     assert said.startswith("peers: ")
     return said
+
+
+def test_a_record_says_which_sources_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMM_BENCH_COMMIT", "0123456789ab")
+    assert cli._commit() == "0123456789ab"
+    monkeypatch.delenv("GEMM_BENCH_COMMIT")
+    root = Path(__file__).parents[2]
+    monkeypatch.setattr(cli, "ROOT", root)
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    said = subprocess.run([*command, "--exclude=*"], capture_output=True, text=True, check=False)
+    assert cli._commit() == (said.stdout.strip() or "unknown")
 
 
 def test_numpy_becomes_a_record_that_figures_are_made_of(
@@ -141,6 +153,8 @@ def test_a_record_that_cannot_be_written_is_refused_before_anything_is_measured(
         ("import no_such_thing", "cannot be read as a peer: ModuleNotFoundError"),
         ("PEER = 3", "has no PEER of type"),
         ("import sys; print('x' * 10**7); sys.exit(0)", "cannot be read as a peer: SystemExit"),
+        ("import os; os._exit(0)", "its import ended with exit status 0 before its result"),
+        ("import time; time.sleep(60)", "its import did not end within 4 s (--timeout)"),
         (
             "from gemm_peers.peer import Peer\n"
             "PEER = Peer('X', 1, 'x', 'cpu', (), {'f31': 'nn'}, print)",
@@ -153,7 +167,7 @@ def test_a_file_that_holds_no_peer_is_refused(
 ) -> None:
     path = tmp_path / "mine.py"
     path.write_text(text, encoding="utf-8")
-    assert expected in refused(capsys, "--device=cpu", f"--peers={path}")
+    assert expected in refused(capsys, "--device=cpu", "--timeout=4", f"--peers={path}")
 
 
 @pytest.mark.skipif(not NO_GPU, reason="there is a GPU")

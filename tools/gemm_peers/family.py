@@ -101,6 +101,16 @@ def device_facts(device: str, patience_seconds: float, scratch: Path) -> Said:
             return {"no_device": f"the process that asked for the device {silence}"}
 
 
+def unreadable(file: str, patience_seconds: float) -> str | None:
+    """Why a file of somebody's cannot be read as a peer, as a process found that only did that:
+    what is imported may hang, or end whoever imports it."""
+    with Child({"load": file}, patience_seconds) as child:
+        try:
+            return child.hear()["unreadable"]
+        except SilenceError as silence:
+            return f"{file}: its import {silence}"
+
+
 def outcomes(task: Said, rows: Sequence[Said], patience_seconds: float) -> Iterator[Said]:
     """Of each row in turn: measured, skipped or failed. `task` is that of the child, less rows."""
     left = list(rows)

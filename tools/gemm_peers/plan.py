@@ -112,9 +112,9 @@ def try_out(device: Device, plan: Plan, launches: Sequence[Launch]) -> tuple[int
 
 def warm_up(plan: Plan, batch: Batch, watch: Watch | None, deadline: float, clock: Clock) -> Warmup:
     """Until the halves of a window agree in clock and in power; without either a quarter of a
-    second."""
+    second. Half of the time until the deadline is left to the samples."""
     start, kernel_seconds, longest_batch = clock(), 0.0, 0.0
-    cap = min(plan.warmup_seconds, deadline - start)
+    cap = min(plan.warmup_seconds, (deadline - start) / 2)
     clocks: list[tuple[float, float]] = []
     while True:
         chunk = 0.0

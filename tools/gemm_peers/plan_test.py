@@ -136,6 +136,14 @@ def test_a_card_whose_power_still_rises_is_waited_for() -> None:
     assert timing.warmup.seconds == pytest.approx(PLAN.warmup_seconds, abs=0.1)
 
 
+def test_half_of_a_small_budget_is_left_to_the_samples() -> None:
+    never = FakeWatch(lambda t: 300.0 + 100 * (t - 100))
+    timing = timed(FakeDevice(steady(1e-3)), never, Plan(budget_seconds=3))
+    assert not timing.warmup.settled
+    assert timing.warmup.seconds == pytest.approx(1.5, abs=0.1)
+    assert len(timing.samples_seconds) >= 5
+
+
 def test_a_throttled_card_is_sampled_for_whole_swings() -> None:
     timing = timed(FakeDevice(steady(1e-3)), FakeWatch(lambda t: 700.0, reasons=0x4))
     assert timing.warmup.throttled

@@ -2,8 +2,8 @@
 
 import contextlib
 import math
-import os
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,9 @@ class Operands:
     magnitude: NDArray[np.float64]
 
 
+_MATRICES = [each.name for each in fields(Operands)]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a whole C looks like; errors that are not finite are NaN."""
@@ -43,26 +46,30 @@ class Verdict:
 
 
 def operands(p: Problem, seed: int, scratch: Path | None = None) -> Operands:
-    """Of the problem; the reference is kept in `scratch` for whoever comes next."""
+    """Of the problem; kept in `scratch` for whoever comes next."""
+    kept = scratch and scratch / f"{p.traits.input}-{p.layout}-{p.shape}-{seed}"
+    if kept and kept.exists():
+        return Operands(*(np.load(kept / f"{name}.npy", mmap_mode="r") for name in _MATRICES))
+    made = _made(p, seed)
+    if kept:
+        # Without room for it the next one makes it again.
+        with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=scratch) as folder:
+            part = Path(folder, "part")
+            part.mkdir()
+            for name in _MATRICES:
+                np.save(part / f"{name}.npy", getattr(made, name))
+            part.replace(kept)
+    return made
+
+
+def _made(p: Problem, seed: int) -> Operands:
     traits = p.traits
     a = filled(traits.input, p.m * p.k, 2 * seed).reshape(p.a_stored)
     b = filled(traits.input, p.k * p.n, 2 * seed + 1).reshape(p.b_stored)
-    kept = scratch and scratch / f"{traits.input}-{p.layout}-{p.shape}-{seed}.npy"
-    if kept and kept.exists():
-        expected, magnitude = np.load(kept, mmap_mode="r")
-        return Operands(a, b, expected, magnitude)
     left, right = as_double(traits.input, a), as_double(traits.input, b)
     left = left if p.layout[0] == "n" else left.T
     right = right if p.layout[1] == "n" else right.T
-    both = np.stack([left @ right, np.abs(left) @ np.abs(right)])
-    if kept:
-        part = kept.with_suffix(f".{os.getpid()}.part.npy")
-        # Without room for it the next one computes it again.
-        with contextlib.suppress(OSError):
-            np.save(part, both)
-            part.replace(kept)
-        part.unlink(missing_ok=True)
-    return Operands(a, b, both[0], both[1])
+    return Operands(a, b, left @ right, np.abs(left) @ np.abs(right))
 
 
 def judge(p: Problem, c: NDArray, which: Operands) -> Verdict:

@@ -73,12 +73,12 @@ def test_elements_without_a_type_in_numpy_are_judged(name: str) -> None:
     assert not judge(p, c, which).passed
 
 
-def test_a_reference_is_kept_for_the_next_one(tmp_path: Path) -> None:
+def test_operands_and_their_product_are_kept_for_the_next_one(tmp_path: Path) -> None:
     first = operands(CUBE, 1, tmp_path)
     (kept,) = tmp_path.iterdir()
     again = operands(CUBE, 1, tmp_path)
-    assert np.array_equal(first.expected, again.expected)
-    assert np.array_equal(first.magnitude, again.magnitude)
+    for name in ("a", "b", "expected", "magnitude"):
+        assert np.array_equal(getattr(first, name), getattr(again, name))
     other = operands(CUBE, 2, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
     assert not np.array_equal(first.expected, other.expected)

@@ -124,14 +124,11 @@ def judged(
     options: argparse.Namespace, base: list["Run"], new: list["Run"], refusals: Refusals
 ) -> int:
     """Compares, tells as the options say, and gives the exit code."""
-    try:
-        import scipy.special  # noqa: F401
+    import scipy.special  # noqa: F401 - at once, where it is missing
 
-        from gemm_report.comparison import told
-        from gemm_report.comparison.verdict import Verdict, compare, process
-    except ModuleNotFoundError as error:
-        library = str(error.name).partition(".")[0]
-        raise InputError(f"{library} is missing: python -m pip install {library}") from None
+    from gemm_report.comparison import told
+    from gemm_report.comparison.verdict import Verdict, compare, process
+
     _check_devices(base, new, options.across_devices)
     comparison = compare(
         [process(run) for run in base],

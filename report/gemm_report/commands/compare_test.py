@@ -260,11 +260,16 @@ def test_a_slower_clock_is_the_suspect(
     assert "in cycles: look at the card" in said
 
 
-@pytest.mark.parametrize("missing", ["scipy", "numpy"])
-def test_a_library_that_is_missing_is_named_in_one_line(missing: str, gpu_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [("compare", "scipy"), ("compare", "numpy"), ("figures", "matplotlib"), ("figures", "numpy")],
+)
+def test_a_library_that_is_missing_is_named_in_one_line(
+    command: str, missing: str, gpu_path: Path
+) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; import gemm_report.__main__"
     done = subprocess.run(
-        [sys.executable, "-c", code, "compare", str(gpu_path), str(gpu_path)],
+        [sys.executable, "-c", code, command, str(gpu_path), str(gpu_path)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,

@@ -48,7 +48,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("shape", metavar="SHAPE", help="4096, or 64x8192x512")
     command.add_argument("--versus", metavar="OTHER", help="a kernel to hold beside it")
     command.add_argument("--precision", metavar="P", default="f32", help="default: f32")
-    command.add_argument("--layout", metavar="L", help="nn, nt, tn or tt (default: the plain one)")
+    command.add_argument(
+        "--layout", choices=("nn", "nt", "tn", "tt"), help="default: the plain one, nn"
+    )
     command.add_argument(
         "--gemm_kernel", metavar="FILE", help="where a kernel of yours is, as for gemm_bench"
     )
@@ -96,6 +98,9 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.counters and not options.record:
         raise InputError("--counters needs --record: it says which row they are of")
+    file = None if options.record else options.gemm_kernel
+    if file and not any(Path(name).is_file() for name in (file, file.rpartition(":")[0])):
+        raise InputError(f"--gemm_kernel={file}: there is no such file")
     question = collect.Question(
         options.kernel,
         options.shape,
@@ -125,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
         how = "By the models alone: bytes are those of the model beside the kernel's code."
         if options.counters:
             launches = collect.stored(record, rows, options.counters)
-            pages = options.counters.read_text(encoding="utf-8", errors="replace")
+            pages = collect.kept_pages(options.counters)
             how = f"Times are the record's, counters of the longest launch in {options.counters}."
         elif not options.record and not options.modelled:
             try:

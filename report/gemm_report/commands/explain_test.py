@@ -1,5 +1,6 @@
 """gemm-report explain with a gemm_bench and an ncu that say what the test wants."""
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -147,7 +148,9 @@ def test_ncu_is_asked_for_the_row_s_kernels_alone(fake: Path, capsys: Capture) -
 
 
 def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) -> None:
-    own = ["--gemm_kernel=my.cu", "--gemm_define=TILE:16", "--gemm_define=N:2"]
+    mine = fake / "my.cu"
+    mine.touch()
+    own = [f"--gemm_kernel={mine}:entry", "--gemm_define=TILE:16", "--gemm_define=N:2"]
     explained(capsys, *own)
     listed, timed = (
         line
@@ -298,8 +301,11 @@ def test_a_stored_record_is_explained_by_its_models(capsys: Capture) -> None:
 
 
 def test_stored_counters_go_with_a_stored_record(fake: Path, capsys: Capture) -> None:
-    arguments = ["--record", str(LADDER), "--counters", str(fake / "counted")]
-    assert explained(capsys, *arguments)["explained"]["findings"][0]["kind"] == "issue-bound"
+    counted, packed = fake / "counted", fake / "counted.csv.gz"
+    packed.write_bytes(gzip.compress(counted.read_bytes()))
+    for page in (counted, packed):
+        arguments = ["--record", str(LADDER), "--counters", str(page)]
+        assert explained(capsys, *arguments)["explained"]["findings"][0]["kind"] == "issue-bound"
 
 
 def _without_permission(fake: Path) -> None:
@@ -373,7 +379,12 @@ def _skipped(document: dict) -> None:
         (["WarpTile", "4096", "--precision", "bf16"], None, "no kernel WarpTile in bf16"),
         (["WarpTile", "4096", "--counters", "x.csv"], None, "--counters needs --record"),
         (["Nobody", "4096", "--record", str(LADDER)], None, "no row of Nobody"),
-        (["WarpTile", "17", "--record", str(LADDER)], None, "f32 at 17: no row of WarpTile"),
+        (
+            ["WarpTile", "17", "--record", str(LADDER)],
+            None,
+            "f32 at 17: no row of WarpTile: it has",
+        ),
+        (["Nobody", "4096", "--gemm_kernel=/n.cu"], None, "--gemm_kernel=/n.cu: there is no such"),
         (["WarpTile", "4096"], lambda fake: (fake / "gemm_bench").unlink(), "no gemm_bench in"),
         (["WarpTile", "4096"], lambda f: _record(f, lambda d: d["benchmarks"].clear()), "no row"),
         (["WarpTile", "4096"], lambda f: _record(f, _on_a_cpu), "was made on a CPU"),
@@ -385,7 +396,12 @@ def _skipped(document: dict) -> None:
         (
             ["WarpTile", "4096", "--record", str(LADDER), "--counters", "/dev/null"],
             None,
-            "/dev/null: has no page of ncu: give what ncu --csv",
+            "/dev/null: is no file but a device",
+        ),
+        (
+            ["WarpTile", "4096", "--record", str(LADDER), "--counters", str(LADDER)],
+            None,
+            "has no page of ncu: give what ncu --csv",
         ),
         (["WarpTile", "4096"], lambda f: _record(f, _skipped), "is skipped: too large"),
     ],

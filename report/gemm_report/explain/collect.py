@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report.document import InputError
+from gemm_report.document import InputError, Kind, read_bytes
 from gemm_report.explain import metrics, ncu
 from gemm_report.record import Record, Row, Traffic, read_record
 
@@ -21,6 +21,7 @@ _LAUNCHES, _MOST_KERNELS = 10, 4
 _UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
 _UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
 _UNTIMED += ("--gemm_ceilings=queried", "--gemm_kernel_limit=3600")
+_PAGE = Kind("page of ncu", "ncu --csv --page raw")
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,10 @@ def row_of(record: Record, kernel: str, question: Question) -> Row:
     named = [label for label in labels if label == kernel]
     named = named or [label for label in labels if label.partition("/")[0] == kernel]
     where = f"{record.path}: {question.precision} at {question.shape}"
+    where += f" in {question.layout}" if question.layout else ""
     if not named:
-        raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels)}")
+        elsewhere = [row for row in record.rows if kernel in (row.kernel, _without_layout(row))]
+        raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels, elsewhere)}")
     if len(named) > 1:
         raise InputError(f"{where}: {kernel} has several rows: give one of {', '.join(named)}")
     row = labels[named[0]]
@@ -140,9 +143,14 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
     )
 
 
+def kept_pages(path: Path) -> str:
+    """What ncu printed, from a file, which may be compressed."""
+    return read_bytes(path, _PAGE).decode("utf-8", errors="replace")
+
+
 def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.Launch, ...], ...]:
     """The launches of each row in a file: a page for each, in their order, or one for all."""
-    pages = ncu.pages(path.read_text(encoding="utf-8", errors="replace"))
+    pages = ncu.pages(kept_pages(path))
     if not pages:
         raise InputError(f"{path}: has no page of ncu: give what ncu --csv --page raw printed")
     if len(pages) not in (1, len(rows)):
@@ -201,7 +209,10 @@ def _without_layout(row: Row) -> str:
     return row.kernel_label.partition("/layout:")[0]
 
 
-def _instead(kernel: str, labels: Collection[str]) -> str:
+def _instead(kernel: str, labels: Collection[str], elsewhere: Sequence[Row] = ()) -> str:
+    if elsewhere:
+        has = dict.fromkeys(f"{row.precision} at {row.shape} in {row.layout}" for row in elsewhere)
+        return f": it has {', '.join(list(has)[:6])}{', ...' if len(has) > 6 else ''}"
     near = difflib.get_close_matches(kernel, list(labels), n=3, cutoff=0.4)
     near = near or sorted(labels)[:3]
     return f": is it {' or '.join(near)}?" if near else ": nothing runs there"

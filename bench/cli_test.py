@@ -90,6 +90,7 @@ def test_repetitions_interleaving_and_aggregates_keep_their_meaning(tmp_path: Pa
         "--benchmark_enable_random_interleaving",
         "--benchmark_context=rack=7,operator=me",
         "--benchmark_time_unit=ns",
+        "--gemm_row_budget=5",
         f"--benchmark_out={out}",
     )
     assert done.returncode == 0, done.stderr
@@ -234,6 +235,20 @@ def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
     assert len(rows) == 30
     assert rows[0]["seconds"]
     assert rows[-1]["failed"].startswith("c[0,0] = ")
+
+
+def test_a_repetition_that_is_slower_than_the_first_ends_with_the_budget(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    often = ["--benchmark_repetitions=20", "--benchmark_min_time=300x", "--gemm_shapes=16"]
+    often += ["--gemm_sample=1e-9", "--gemm_row_budget=0.3", "--benchmark_filter=WrongTires"]
+    done = run(*QUICK, *often, f"--benchmark_out={out}", program=WRONG)
+    assert done.returncode == 0, done.stderr
+    rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    counts = [len(row["gemm"]["samples_seconds"]) for row in rows]
+    assert [row["iterations"] for row in rows] == counts
+    assert counts[0] == 300
+    assert 1 <= counts[-1] < 20
+    assert rows[-1]["real_time"] == pytest.approx(rows[-1]["gemm"]["seconds"]["median"] * 1e6)
 
 
 def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ class GemmFixture : public benchmark::Fixture {
   Case case_;
   bool counts_copies_;
   Row row_;
-  // Of the first call: Google Benchmark aborts when repetitions differ in it.
+  // Of the first call, and said of every further one, which takes so many samples, too, unless its
+  // budget ends them: Google Benchmark aborts when repetitions differ in it.
   std::optional<std::int64_t> iterations_;
   std::string settled_skip_, settled_failure_;  // said once, true for every further call
 };

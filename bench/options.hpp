@@ -57,7 +57,7 @@ struct Options {
   bool rerun = false;                         // whenever one of the files is saved
   std::vector<std::string> arguments;         // as given, for a child
   std::string child_case;                     // in a child: its one row,
-  std::optional<std::int64_t> child_samples;  // and how many samples it must have
+  std::optional<std::int64_t> child_samples;  // and how many samples it takes
   bool is_child() const { return !child_case.empty(); }
 };
 

@@ -154,10 +154,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   prepare(active_, which);
 
   TimingPlan plan = options_.timing;
-  if (samples) {
-    plan.samples = samples;
-    plan.exactly = true;
-  }
+  if (samples) plan.samples = samples;
   Timing theirs;
   row.rotation_sets = active_->rotation_sets();
   row.timing = active_->time(plan, seconds_left(), rival_.get(), &theirs);

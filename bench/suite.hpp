@@ -29,8 +29,8 @@ class Suite {
 
   // Fills the row: in a child if a user's kernel has a part in it, else here. It prepares the case,
   // if it is not the one that was measured last, times it, beside its rival if there is one, and
-  // judges it. `samples` asks for exactly so many. Throws as Measurement does; std::runtime_error,
-  // too, for a time that beats physics.
+  // judges it. `samples` asks for so many, unless the row's budget ends them. Throws as Measurement
+  // does; std::runtime_error, too, for a time that beats physics.
   void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);

@@ -69,8 +69,9 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets) {
-  const bool graph = seconds_per_launch < kGraphBelowSeconds;
+BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
+                     Device::Kind where) {
+  const bool graph = where == Device::Kind::gpu && seconds_per_launch < kGraphBelowSeconds;
   if (plan.state == State::burst) return {plan.burst_launches, graph};
   const double enough = std::ceil(plan.sample_seconds / std::max(seconds_per_launch, 1e-7));
   const auto size =
@@ -86,7 +87,8 @@ BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Laun
     const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(per_launch, 1e-5));
     per_launch = backend.batch(launches, count, false)->time().seconds / static_cast<double>(count);
   }
-  return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()));
+  return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()),
+                    backend.device().kind);
 }
 
 void idle(double seconds) {
@@ -222,7 +224,6 @@ bool Sampling::enough() {
   constexpr double kLookSeconds = 0.05;  // not after every sample: it takes a while to tell
   const std::size_t taken = spans_.size();
   if (plan_.samples && static_cast<std::int64_t>(taken) >= *plan_.samples) return true;
-  if (plan_.samples && plan_.exactly) return false;
   const double now = now_seconds();
   // However long they rest: fewer bursts say nothing.
   const std::size_t fewest = plan_.state == State::burst && !plan_.samples ? kFewestSamples : 1;

@@ -42,7 +42,6 @@ struct TimingPlan {
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
   std::optional<std::int64_t> samples;  // so many, unless the budget ends them
-  bool exactly = false;                 // the budget does not end them
 };
 
 // How launches are gathered into samples.
@@ -50,7 +49,8 @@ struct BatchPlan {
   std::int64_t size;
   bool graph;
 };
-BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets);
+BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
+                     Device::Kind where);
 
 // The same after a few launches have shown how long they take.
 BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches);

@@ -183,8 +183,6 @@ TEST(Sampling, TakesAsManyAsAskedUnlessTheBudgetEndsThem) {
   plan.samples = 100;
   plan.budget_seconds = 0.02;
   EXPECT_LT(sample(plan, batch).samples_seconds.size(), 30U);
-  plan.exactly = true;  // a repetition, which must not differ from the first
-  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 100U);
 }
 
 // A budget that their rest exceeds leaves as few of them as say something.
@@ -231,9 +229,21 @@ TEST(Sampling, RestsBeforeEachBurst) {
   const Timing timing = sample(plan, batch);
   EXPECT_GE(timing.samples_seconds.size(), 5U);
   EXPECT_GE(now_seconds() - start, 0.05 * static_cast<double>(timing.samples_seconds.size()));
-  EXPECT_EQ(plan_batch(plan, 1e-3, 2).size, plan.burst_launches);
-  EXPECT_EQ(plan_batch(plan, 1e-5, 31).size, plan.burst_launches);
-  EXPECT_EQ(plan_batch({}, 1e-5, 31).size % 31, 0);
+  EXPECT_EQ(plan_batch(plan, 1e-3, 2, Device::Kind::gpu).size, plan.burst_launches);
+  EXPECT_EQ(plan_batch(plan, 1e-5, 31, Device::Kind::gpu).size, plan.burst_launches);
+}
+
+TEST(BatchPlan, ShortKernelsOfAGpuAreWholeRoundsInAGraph) {
+  const TimingPlan plan{.sample_seconds = 0.005};
+  const BatchPlan brief = plan_batch(plan, 1e-5, 31, Device::Kind::gpu);
+  EXPECT_TRUE(brief.graph);
+  EXPECT_EQ(brief.size, 17 * 31);
+  const BatchPlan longer = plan_batch(plan, 1e-4, 31, Device::Kind::gpu);
+  EXPECT_FALSE(longer.graph);
+  EXPECT_EQ(longer.size, 50);
+  const BatchPlan call = plan_batch(plan, 1e-5, 31, Device::Kind::cpu);
+  EXPECT_FALSE(call.graph);
+  EXPECT_EQ(call.size, 500);
 }
 
 TEST(Sampling, LabelsThrottledSamplesAndKeepsThem) {

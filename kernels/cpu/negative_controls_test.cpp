@@ -1,7 +1,9 @@
 // Negative controls: linked into gemm_bench_wrong beside the real kernels, so that a test sees what
 // a user would.
+#include <chrono>
 #include <cmath>
 #include <stdexcept>
+#include <thread>
 
 #include "kernels/registry.hpp"
 
@@ -51,6 +53,22 @@ const Registration stops({.name = "WrongStops",
                           .rung = 99,
                           .precisions = {Precision::f32},
                           .prepare = right_until_it_stops},
+                         Device::Kind::cpu);
+// Always right, but slow one day, as on a machine where something else begins to run.
+Launch fast_until_it_tires(const Problem& p, const Device& d, const Operands& o) {
+  const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
+  static int calls = 0;
+  return [right](Stream stream) {
+    right(stream);
+    if (calls++ > 5000) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+}
+const Registration tires({.name = "WrongTires",
+                          .idea = "Slow on purpose.",
+                          .source = "negative control",
+                          .rung = 99,
+                          .precisions = {Precision::f32},
+                          .prepare = fast_until_it_tires},
                          Device::Kind::cpu);
 // Right while it is looked at, wrong once it is timed.
 const Registration degrades(wrong<[](const Problem&, float* c, int call) {

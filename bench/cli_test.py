@@ -241,7 +241,7 @@ def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
 def test_a_repetition_that_is_slower_than_the_first_ends_with_the_budget(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     often = ["--benchmark_repetitions=20", "--benchmark_min_time=300x", "--gemm_shapes=16"]
-    often += ["--gemm_sample=1e-9", "--gemm_row_budget=0.3", "--benchmark_filter=WrongTires"]
+    often += ["--gemm_sample=1e-9", "--gemm_row_budget=0.3", "--benchmark_filter=SlowsDown"]
     done = run(*QUICK, *often, f"--benchmark_out={out}", program=WRONG)
     assert done.returncode == 0, done.stderr
     rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
@@ -280,6 +280,7 @@ def test_ctrl_c_keeps_what_is_complete(
 ) -> None:
     out = tmp_path / "record.json"
     arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.1s"]
+    arguments += ["--gemm_ceilings=queried", "--gemm_sampling=0.2"]
     arguments.append(f"--benchmark_repetitions={repetitions}")
     journal = tmp_path / "record.json.journal"
     with subprocess.Popen(

@@ -55,7 +55,7 @@ const Registration stops({.name = "WrongStops",
                           .prepare = right_until_it_stops},
                          Device::Kind::cpu);
 // Always right, but slow one day, as on a machine where something else begins to run.
-Launch fast_until_it_tires(const Problem& p, const Device& d, const Operands& o) {
+Launch fast_until_it_slows_down(const Problem& p, const Device& d, const Operands& o) {
   const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
   static int calls = 0;
   return [right](Stream stream) {
@@ -63,13 +63,13 @@ Launch fast_until_it_tires(const Problem& p, const Device& d, const Operands& o)
     if (calls++ > 5000) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
 }
-const Registration tires({.name = "WrongTires",
-                          .idea = "Slow on purpose.",
-                          .source = "negative control",
-                          .rung = 99,
-                          .precisions = {Precision::f32},
-                          .prepare = fast_until_it_tires},
-                         Device::Kind::cpu);
+const Registration slows_down({.name = "SlowsDown",
+                               .idea = "Slow on purpose.",
+                               .source = "negative control",
+                               .rung = 99,
+                               .precisions = {Precision::f32},
+                               .prepare = fast_until_it_slows_down},
+                              Device::Kind::cpu);
 // Right while it is looked at, wrong once it is timed.
 const Registration degrades(wrong<[](const Problem&, float* c, int call) {
                               if (call >= 3) c[1] += 1;

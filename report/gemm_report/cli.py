@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -119,8 +120,22 @@ def _done(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
 
 
+def _called(command: str | None = None) -> str:
+    """How the one who reads this can type it: where nothing is installed, by the tools' names."""
+    program = os.environ.get("GEMM_REPORT_AS", "gemm-report")
+    if command == "explain" and program == "tools/report":
+        return "tools/explain"
+    return f"{program} {command}" if command else program
+
+
 class _Parser(argparse.ArgumentParser):
     """Ends with 3 where argparse would with 2, which is a verdict here."""
+
+    def format_help(self) -> str:
+        commands = "|".join(COMMANDS)
+        return re.sub(
+            rf"\bgemm-report ({commands})\b", lambda found: _called(found[1]), super().format_help()
+        )
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {printable(message)}: see {self.prog} --help\n")
@@ -128,7 +143,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="gemm-report",
+        prog=_called(),
         description="What the records of gemm_bench mean: figures, pages, comparisons, history.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -137,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(
             name,
+            prog=_called(name),
             help=module.HELP,
             description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
             epilog=getattr(module, "EPILOG", None),

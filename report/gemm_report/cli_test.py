@@ -91,6 +91,26 @@ def test_help_has_examples_that_parse_and_exit_codes(
         assert main(shlex.split(line)[1:]) == 0, line
 
 
+def test_help_and_errors_name_what_was_called(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*arguments: str) -> str:
+        with pytest.raises(SystemExit):
+            main(arguments)
+        return "".join(capsys.readouterr())
+
+    assert "see gemm-report explain --help" in said("explain")
+    monkeypatch.setenv("GEMM_REPORT_AS", "tools/report")
+    assert "see tools/explain --help" in said("explain")
+    assert "see tools/report figures --help" in said("figures")
+    assert "\n  tools/explain WarpTile 4096\n" in said("explain", "--help")
+    assert "gemm-report" not in said("explain", "--help") + said("report", "--help")
+    whole = said("--help")
+    assert whole.startswith("usage: tools/report ")
+    assert "\n  tools/report report results/" in whole
+    assert "\n  tools/explain WarpTile 4096\n" in whole
+
+
 def test_a_defect_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> int:
         raise RuntimeError("a defect")

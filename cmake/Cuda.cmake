@@ -1,12 +1,11 @@
 # Is there a CUDA compiler, and for which architectures does it build?
 #
 # CMAKE_CUDA_ARCHITECTURES=native fails to configure on a machine without a GPU, so the default is chosen here: the
-# GPUs that are present, else a list from Turing on.
+# GPUs that are present, else one that has every instruction of the kernels and the probes.
 #
-# Where that list is the default nothing will run, so only the kernels, whose registers and spills differ between
-# architectures (kernels/resources_test.py), are compiled for all of it. What measures and what tests is compiled for
-# GEMM_BENCH_MEASURING_ARCHITECTURES, there one that has every instruction the probes use. To build for other machines,
-# give CMAKE_CUDA_ARCHITECTURES: then both lists are that.
+# Where that one is the default nothing will run, and what is of use is what compilers say: GEMM_BENCH_ALSO_COMPILED_FOR
+# has further architectures for the kernels, whose registers and spills differ between them (kernels/resources_test.py).
+# To build for other machines, give CMAKE_CUDA_ARCHITECTURES.
 
 set(GEMM_BENCH_HAS_CUDA FALSE)
 if(NOT GEMM_BENCH_CUDA)
@@ -30,18 +29,15 @@ if(NOT CMAKE_CUDA_ARCHITECTURES)
     string(REPLACE "." "" architectures "${architectures}")
     list(TRANSFORM architectures REPLACE "^90$" "90a")  # wgmma and setmaxnreg need it
   else()
-    # 8.6 runs the code of 8.0; 8.9 does, too, but has FP8. 90 leaves its PTX in, so that later GPUs run what they can
-    # compile at start.
-    set(architectures 75-real 80-real 89-real 90)
-    set(GEMM_BENCH_ARCHITECTURES_WITHOUT_GPU "${architectures}" CACHE INTERNAL "The default of a machine without a GPU")
+    set(architectures 90a-real)
   endif()
   set(CMAKE_CUDA_ARCHITECTURES "${architectures}" CACHE STRING "CUDA architectures")
 endif()
-set(GEMM_BENCH_MEASURING_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
-if(CMAKE_CUDA_ARCHITECTURES STREQUAL "${GEMM_BENCH_ARCHITECTURES_WITHOUT_GPU}")
-  set(GEMM_BENCH_MEASURING_ARCHITECTURES 90a)
+set(GEMM_BENCH_ALSO_COMPILED_FOR)
+if(CMAKE_CUDA_ARCHITECTURES STREQUAL "90a-real")
+  set(GEMM_BENCH_ALSO_COMPILED_FOR 75 80)
 endif()
-message(STATUS "CUDA architectures: ${CMAKE_CUDA_ARCHITECTURES}; of what measures: ${GEMM_BENCH_MEASURING_ARCHITECTURES}")
+message(STATUS "CUDA architectures: ${CMAKE_CUDA_ARCHITECTURES}; kernels also: ${GEMM_BENCH_ALSO_COMPILED_FOR}")
 
 enable_language(CUDA)
 set(CMAKE_CUDA_STANDARD 20)  # not sooner: the check of the compiler does not know the flag yet

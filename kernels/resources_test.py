@@ -112,7 +112,7 @@ def test_no_kernel_spills(source: Path) -> None:
     report = path.read_text()
     compiled = {one.architecture for one in parse(report)}
     assert compiled, f"ptxas says nothing of {source.name}"
-    assert compiled == (architectures or compiled)
+    assert compiled >= architectures
     assert complaints(source.read_text(), report) == []
 
 

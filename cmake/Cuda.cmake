@@ -30,12 +30,12 @@ if(NOT CMAKE_CUDA_ARCHITECTURES)
     list(TRANSFORM architectures REPLACE "^90$" "90a")  # wgmma and setmaxnreg need it
   else()
     set(architectures 90a-real)
+    set(GEMM_BENCH_ALSO_COMPILED_FOR 75 80 CACHE INTERNAL "Further architectures of the kernels")
   endif()
   set(CMAKE_CUDA_ARCHITECTURES "${architectures}" CACHE STRING "CUDA architectures")
 endif()
-set(GEMM_BENCH_ALSO_COMPILED_FOR)
-if(CMAKE_CUDA_ARCHITECTURES STREQUAL "90a-real")
-  set(GEMM_BENCH_ALSO_COMPILED_FOR 75 80)
+if(NOT CMAKE_CUDA_ARCHITECTURES STREQUAL "90a-real")  # given since
+  unset(GEMM_BENCH_ALSO_COMPILED_FOR CACHE)
 endif()
 message(STATUS "CUDA architectures: ${CMAKE_CUDA_ARCHITECTURES}; kernels also: ${GEMM_BENCH_ALSO_COMPILED_FOR}")
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
 
+#include "bench/text.hpp"
 #include "bench/wrong_pattern.hpp"
 
 namespace gemm::bench {
@@ -16,11 +16,7 @@ namespace {
 constexpr std::int64_t kMostSets = 1024;
 constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and graphs
 
-std::string gigabytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g GB", bytes * 1e-9);
-  return text;
-}
+std::string gigabytes(double bytes) { return formatted("%.3g GB", bytes * 1e-9); }
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -68,7 +64,9 @@ OperandLayout::OperandLayout(const Problem& p) {
   a = kGuardBytes;
   b = a + aligned(a_bytes) + kGuardBytes;
   c = b + aligned(b_bytes) + kGuardBytes;
-  total = c + aligned(c_bytes) + kGuardBytes;
+  constexpr std::int64_t kRows = 128, kMostBytes = 4 << 20;
+  const std::int64_t rows = std::min(kRows * p.n * traits.output_bytes, kMostBytes);
+  total = c + aligned(c_bytes) + aligned(std::max(rows, kGuardBytes));
 }
 
 // In floating point: the largest shapes have more bytes than an integer counts.
@@ -81,8 +79,8 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
 }
 
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets) {
-  const double each = bytes_minimum(p) + 4.0 * kGuardBytes + 3 * 256;
-  return each * static_cast<double>(count_of_sets) + 2.0 * sizeof(double) * p.m * p.n;
+  return static_cast<double>(OperandLayout(p).total) * static_cast<double>(count_of_sets) +
+         2.0 * sizeof(double) * static_cast<double>(p.m) * static_cast<double>(p.n);
 }
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
@@ -114,6 +112,23 @@ void ProblemData::poison() {
     backend_.poison(set.c, static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
 }
 
+// What was written around the matrices, and how far from C.
+Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* base) const {
+  Verdict verdict;
+  const std::int64_t end = layout.c + layout.c_bytes;
+  const auto bytes = [](std::int64_t from, std::int64_t to) {
+    return static_cast<std::size_t>(to - from);
+  };
+  if (const auto after = backend_.first_changed(base + end, bytes(end, layout.total)); after >= 0)
+    verdict.outside_bytes = after + 1;
+  const std::pair<std::int64_t, std::int64_t> before_c[] = {
+      {0, layout.a}, {layout.a + layout.a_bytes, layout.b}, {layout.b + layout.b_bytes, layout.c}};
+  for (const auto& [from, to] : before_c)
+    if (const auto last = backend_.last_changed(base + from, bytes(from, to)); last >= 0)
+      verdict.outside_bytes = from + last - layout.c;
+  return verdict;
+}
+
 Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   const OperandLayout layout(p);
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
@@ -121,16 +136,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
     verdict.merge(backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound));
-    const std::byte* base = memory_[set].get();
-    const std::int64_t end = layout.c + layout.c_bytes;
-    const std::int64_t after =
-        backend_.first_changed(base + end, static_cast<std::size_t>(layout.total - end));
-    const std::int64_t gap = layout.c - kGuardBytes;
-    const std::int64_t before = backend_.last_changed(base + gap, kGuardBytes);
-    Verdict guards;
-    if (after >= 0) guards.outside_bytes = after + 1;
-    if (before >= 0) guards.outside_bytes = before - kGuardBytes;
-    verdict.merge(guards);
+    verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
     if (!verdict.passed()) break;  // the complaint speaks of one C
   }
   return verdict;

@@ -1,7 +1,9 @@
 // OpenBLAS: what a well-tuned library makes of the same cores.
 #include <cblas.h>
 
+#include <algorithm>
 #include <climits>
+#include <optional>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/registry.hpp"

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <fstream>
 
+#include "build_info.hpp"
+
 namespace gemm::bench {
 namespace {
 
@@ -19,6 +21,7 @@ std::string host_name_of_cpu() {
 
 // The process may be confined to fewer cores than the machine has.
 int usable_cores() {
+  if (!build_info::kOpenMp) return 1;
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));

@@ -10,9 +10,11 @@
 
 namespace {
 
-constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3,
-              kNoPermission = 4, kNotFound = 6, kInsufficientSize = 7, kGpuIsLost = 15,
-              kVersionMismatch = 25;
+constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNoPermission = 4,
+              kNotFound = 6, kInsufficientSize = 7, kGpuIsLost = 15;
+#ifndef FAKE_NVML_OLD
+constexpr int kNotSupported = 3, kVersionMismatch = 25;
+#endif
 
 struct FakeCard {
   std::string_view bus_id;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/text.hpp"
+#include "build_info.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -87,7 +88,8 @@ bool TableReporter::ReportContext(const Context& context) {
   const DeviceInfo& device = suite_.device();
   out << device.name;
   if (device.sm_count > 0) out << ", " << device.sm_count << " SMs";
-  if (device.cores > 0) out << ", " << device.cores << " cores";
+  if (device.cores > 0) out << ", " << device.cores << (device.cores == 1 ? " core" : " cores");
+  if (device.cores > 0 && !build_info::kOpenMp) out << " (built without OpenMP)";
   if (device.clock_hz) out << ", " << std::lround(*device.clock_hz * 1e-6) << " MHz";
   out << "\nRoofs: ";
   std::vector<std::string> said;  // precisions of one unit have one roof

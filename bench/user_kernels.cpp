@@ -72,7 +72,7 @@ void register_user_kernels(const Options& options, Device::Kind kind,
     UserKernel kernel = parse(item);
     kernel.file_hash = hash_of(contents(kernel, item));
     kernel.precisions = options.precisions;
-    if (kernel.precisions.empty()) kernel.precisions = {Precision::f32};
+    if (kernel.precisions.empty()) kernel.precisions.push_back(Precision::f32);
     kernel.layouts = options.layouts;
     if (kernel.is_source() && kind == Device::Kind::cpu) refuse(item, "needs a GPU: " + why_no_gpu);
     sources = sources || kernel.is_source();

@@ -1,5 +1,6 @@
 # Writes build_info.hpp at every build, but touches it only when something changed.
-# Variables: SOURCE_DIR, OUTPUT, COMMIT (optional), BUILD_TYPE, COMPILER, CUDA_COMPILER, CUDA_ARCHITECTURES.
+# Variables: SOURCE_DIR, OUTPUT, COMMIT (optional), BUILD_TYPE, COMPILER, OPENMP (true or false), CUDA_COMPILER,
+# CUDA_ARCHITECTURES.
 if(NOT COMMIT)
   execute_process(COMMAND git describe --always --dirty --abbrev=12 --exclude=* WORKING_DIRECTORY ${SOURCE_DIR}
     OUTPUT_VARIABLE COMMIT ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -16,6 +17,7 @@ namespace gemm::bench::build_info {
 inline constexpr char kCommit[] = "@COMMIT@";
 inline constexpr char kType[] = "@BUILD_TYPE@";
 inline constexpr char kCompiler[] = "@COMPILER@";
+inline constexpr bool kOpenMp = @OPENMP@;
 inline constexpr char kCudaCompiler[] = "@CUDA_COMPILER@";
 inline constexpr char kCudaArchitectures[] = "@CUDA_ARCHITECTURES@";
 

@@ -1,8 +1,6 @@
 // Cache blocking on all cores: a kDepth x kWidth panel of B is copied next to itself and stays in
 // the L2 while every row block of A passes over it; a kRows x kWidth block of C lives in vector
 // registers.
-#include <omp.h>
-
 #include <algorithm>
 #include <vector>
 

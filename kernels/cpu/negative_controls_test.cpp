@@ -79,7 +79,7 @@ const Registration degrades(wrong<[](const Problem&, float* c, int call) {
 const Registration ignores_layout(
     [] {
       Kernel kernel = wrong<[](const Problem&, float*, int) {}>("WrongLayout");
-      kernel.layouts = {Layout::tn};
+      kernel.layouts.assign(1, Layout::tn);
       return kernel;
     }(),
     Device::Kind::cpu);

@@ -1,7 +1,9 @@
 // OpenBLAS: what a well-tuned library makes of the same cores.
 #include <cblas.h>
 
+#include <algorithm>
 #include <climits>
+#include <optional>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
@@ -20,7 +22,8 @@ const Registration openblas{
           if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS takes 32-bit sizes";
           return std::nullopt;
         },
-        .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+          if (device.cores < openblas_get_num_threads()) openblas_set_num_threads(device.cores);
           return [=](Stream) {
             const int m = static_cast<int>(p.m), n = static_cast<int>(p.n),
                       k = static_cast<int>(p.k);

@@ -16,8 +16,10 @@
 // begin at multiples of 16 bytes. Where a factor is infinite, C is NaN or infinite, and sums that
 // end within 2^-21 of the largest number may become so.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <stdexcept>
+#include <optional>
 #include <string>
 
 #include "kernels/asynchronous.cuh"

@@ -7,9 +7,9 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "kernels/layout.hpp"

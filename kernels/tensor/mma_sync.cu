@@ -3,6 +3,8 @@
 // neither it nor the copies ever meet a bank twice. WMMA must pad its rows instead, and knows not
 // which thread has which result. Slices come through registers: what is loaded while a slice is
 // multiplied is put down when all have done with that.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_launch.cuh"
 

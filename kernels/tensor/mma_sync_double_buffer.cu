@@ -1,6 +1,8 @@
 // Fragments in two sets of registers: `ldmatrix` fetches those of the next step while the tensor
 // cores multiply the ones that are there, so that a warp need not wait for shared memory between
 // two steps, nor behind the barrier of a slice.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_double_buffer.cuh"
 #include "kernels/tensor/mma_launch.cuh"

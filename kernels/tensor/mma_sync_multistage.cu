@@ -1,5 +1,7 @@
 // Copies run by themselves: `cp.async` moves slices past the registers into a ring of stages, three
 // slices ahead of the one that is multiplied, and one barrier a slice is left of two.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_launch.cuh"
 

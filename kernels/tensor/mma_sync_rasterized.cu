@@ -2,6 +2,9 @@
 // hold, computes 128 x 256. Of each byte that it takes from the L2 it makes a third more products
 // than one of 128 x 128, and of what one block takes others of its group find more in the L2. Both
 // save energy, which binds here: the clock is what the power cap leaves.
+#include <cstddef>
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_double_buffer.cuh"
 #include "kernels/tensor/mma_launch.cuh"

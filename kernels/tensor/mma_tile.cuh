@@ -9,6 +9,7 @@
 // of fragments then both meet all banks once, and nothing is spent on padding.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm.hpp"

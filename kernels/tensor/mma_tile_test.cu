@@ -2,6 +2,7 @@
 // the kernels, on the GPU (bench/exactness_test.cpp).
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <set>
 
 #include "kernels/tensor/mma_tile.cuh"

@@ -1,9 +1,11 @@
 // FP32 numbers as sums of two TF32 numbers, against what split.cuh says of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <ios>
 #include <limits>
 #include <random>
 

@@ -4,6 +4,9 @@
 // registers are loaded: wgmma reads both factors from shared memory, in either direction.
 //
 // Copies and products take turns; only other blocks on the SM keep the tensor cores busy meanwhile.
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma_slice.cuh"
 

@@ -2,6 +2,9 @@
 // which share the slice of B: per byte that is copied, and per byte that wgmma reads of B, twice
 // the products. A step of the ring is eight products of 64 x 128 x 16 in place of four of
 // 64 x 64 x 16, so that fewer waits and barriers stand between them, too.
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma_slice.cuh"
 

@@ -3,6 +3,9 @@
 // are there, `empty` when the four warps are done with it. A slice's products are waited for once
 // those of the next are enqueued, so that the tensor cores always have something to do. Two blocks
 // share an SM: one multiplies while the other stores its tile.
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma_slice.cuh"
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/registry.hpp"
@@ -155,8 +156,9 @@ const Registration registration({
       const Plan plan = plan_of(p, device);
       return with_types(p.precision, [&]<typename Element, typename Output>() -> Launch {
         const auto go = [&]<Way kWay>() {
-          return launch_choice<Element, Output, kWay>(
-              p, o, plan, std::make_index_sequence<choices(kWay).size()>());
+          constexpr std::size_t kCount = choices(kWay).size();  // GCC 13 cannot expand it in place
+          return launch_choice<Element, Output, kWay>(p, o, plan,
+                                                      std::make_index_sequence<kCount>());
         };
         const Way way = way_of(p);
         if constexpr (sizeof(Element) == 1 && std::is_same_v<Output, __nv_bfloat16>)

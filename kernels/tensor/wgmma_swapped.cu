@@ -23,12 +23,12 @@
 //
 // FP8 sums of the tensor cores have 14 bits: without "fast" they go into FP32 every 128 steps of k.
 #include <algorithm>
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "kernels/asynchronous.cuh"
 #include "kernels/registry.hpp"

@@ -6,6 +6,8 @@
 // One that does not comes through shared memory, element by element, with zeros beyond the edges.
 #include <mma.h>
 
+#include <cstdint>
+
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"

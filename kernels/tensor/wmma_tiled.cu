@@ -4,6 +4,9 @@
 // and neighbouring rows of 2^n bytes would lie in the same banks.
 #include <mma.h>
 
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"

@@ -103,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if library in ("None", __package__):
                 raise
             message = f"{library} is missing: python -m pip install {library}"
+            if _called() == "tools/report":
+                message += ", or run tools/setup report with a network"
         except OSError as error:
             message = printable(
                 f"{error.filename or 'output'}: {error.strerror or error}: give another path, or "

@@ -220,7 +220,7 @@ def test_the_command_takes_the_python_of_the_set_up(tmp_path: Path) -> None:
 
 
 def test_the_command_without_numpy_is_told_so_in_one_line(tmp_path: Path) -> None:
-    done = _command(tmp_path, "--help", PYTHON="/nowhere/python")
+    done = _command(tmp_path, "--device=cpu", PYTHON="/nowhere/python")
     assert done.returncode == BAD_INPUT
     assert done.stderr.startswith("peers: /nowhere/python is no Python 3.11 with NumPy")
     assert done.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 from gemm_report.collection import Refusals
-from gemm_report.document import BAD_INPUT, InputError
+from gemm_report.document import BAD_INPUT
 
 HELP = "tell where the records of a folder became slower or faster, and what differs there"
 
@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
 
     def load_early() -> None:
         # What is missing is told when it is needed.
-        with suppress(InputError):
+        with suppress(ImportError):
             load_libraries()
 
     refusals = Refusals()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report.document import InputError
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
 
@@ -128,11 +127,8 @@ def write_csv(records: Iterable[Record], path: Path) -> None:
 
 def write_parquet(records: Iterable[Record], path: Path) -> None:
     """The same columns with their types, and a list of all samples; what is not known is null."""
-    try:
-        import pyarrow
-        from pyarrow.parquet import ParquetWriter
-    except ImportError:
-        raise InputError("parquet needs pyarrow: pip install pyarrow") from None
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
 
     types = {
         str: pyarrow.string(),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from own_files import own_files
 
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
@@ -359,8 +360,7 @@ def test_failed_rows_are_gaps(planted: tuple[World, Path]) -> None:
 
 
 def test_every_stored_record_can_be_read() -> None:
-    results = Path(__file__).parents[3] / "results"
-    paths = sorted(results.glob("*/*.json"))
+    paths = own_files("results/*/*.json")
     assert paths
     for path in paths:
         for timing in read(path).timings:

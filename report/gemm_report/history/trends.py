@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from gemm_report.document import InputError
 from gemm_report.history.changes import (
     Change,
     Floats,
@@ -136,13 +135,10 @@ def _continue(start: int) -> Any:
 
 
 def load_libraries() -> None:
-    """Those that are slow to load; InputError where one is missing."""
-    try:
-        import scipy.special  # noqa: F401
+    """Those that are slow to load."""
+    import scipy.special  # noqa: F401
 
-        searching()
-    except ImportError as error:
-        raise InputError(f"history needs {error.name}: pip install ruptures scipy") from None
+    searching()
 
 
 def _part(

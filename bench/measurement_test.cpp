@@ -175,6 +175,23 @@ TEST(Verification, CatchesOneElementPastTheEnd) {
   EXPECT_NE(text.find("past its end"), std::string::npos) << text;
 }
 
+// 128 rows of 11 elements.
+TEST(Verification, CatchesARowFarPastTheEndAndOneBeforeA) {
+  const auto past =
+      complaint_about<[](float* c, std::int64_t count) { c[count + 100 * 11] = 0; }>();
+  EXPECT_EQ(past, "wrote outside C: byte 4401 past its end");
+  Kernel kernel;
+  kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    const Launch right = spoiled<[](float*, std::int64_t) {}>(p, device, o);
+    return [=](Stream stream) {
+      right(stream);
+      const_cast<float*>(static_cast<const float*>(o.a))[-1] = 0;
+    };
+  };
+  const auto before = first_complaint(*make_host_backend(), kernel, {9, 11, 13, Precision::f32});
+  EXPECT_NE(before.find("before its beginning"), std::string::npos) << before;
+}
+
 TEST(Verification, CatchesOneElementBeforeTheBeginning) {
   const auto text = complaint_about<[](float* c, std::int64_t) { c[-1] = 0; }>();
   EXPECT_EQ(text, "wrote outside C: byte 1 before its beginning");
@@ -272,6 +289,58 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
     EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
         << skipped.what();
   }
+}
+
+std::string skipped_because(const RegisteredKernel& kernel, const Problem& p, double budget) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = budget;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, p});
+  try {
+    measurement.prepare(1e9);
+    return "";
+  } catch (const Skipped& skipped) {
+    return skipped.what();
+  }
+}
+
+// A launch that computes what it should, and takes the time that kMicroseconds() says beside.
+template <auto kMicroseconds>
+Launch right_after(const Problem& p, const Device& d, const Operands& o) {
+  return [p, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
+    std::this_thread::sleep_for(std::chrono::microseconds(kMicroseconds(p)));
+    right(stream);
+  };
+}
+
+// A corner of 256 x 8 x 4 takes as long as 256 times as many rows.
+TEST(Measurement, WhatIsFixedIsNotScaledWithATallProblem) {
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 10000; }>);
+  EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
+}
+
+TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
+  const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
+  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget is 1 s"),
+            std::string::npos);
+}
+
+// As large as the first corner, so that nothing was predicted.
+TEST(Measurement, ASlowKernelOnASmallProblemIsSkippedOrGetsFewerOperandSets) {
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
+  const Problem small{8, 8, 8, Precision::f32};
+  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget is 0.1 s"), std::string::npos);
+
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = 1;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, small});
+  measurement.prepare(1e9);
+  EXPECT_GE(measurement.rotation_sets(), 2);
+  EXPECT_LE(measurement.rotation_sets(), 25);
+  EXPECT_GT(cache.set_count(small), 100);
 }
 
 TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {

@@ -82,6 +82,10 @@ HOSTILE = {
     ),
     "divides": ("raise(SIGFPE);", "Floating point exception"),
     "forges": ('dprintf(3, "{}"); _exit(0);', "exit(0)"),
+    "complains_at_length": (
+        "static char text[9000]; for (int i = 0; i < 8999; ++i) text[i] = 'x'; return text;",
+        "xxx...",
+    ),
     "complains": ('return "only multiples of 128\\n\\033[2Jand so on";', "only multiples of 128"),
     "nans": ("for (int i = 0; i < 64 * n; ++i) c[i] = NAN;", "are NaN, everywhere"),
     "is_wrong": ("c[64 * 3 + 5] += 1;", "c[3,5] ="),
@@ -220,12 +224,30 @@ def test_the_entry_may_be_named(tmp_path: Path) -> None:
 
 
 def test_what_it_prints_is_shown_apart_from_the_table(tmp_path: Path) -> None:
-    talks = 'fprintf(stderr, "from %lld\\n", n); puts("[1/1] GOOD");'
+    talks = 'fprintf(stderr, "from %lld\\n", n); puts("::stop-commands::x\\033[2J");'
     done = run(f"--gemm_kernel={library(tmp_path, 'talks', talks)}", "--benchmark_format=json")
     assert done.returncode == 0, done.stderr
     json.loads(done.stdout)
     assert "talks/f32/64x64x64 printed:" in done.stderr
-    assert "from 64" in done.stderr
+    assert "\n| from 64\n" in done.stderr
+    # No CI runner obeys it, and no terminal is cleared.
+    assert "\n| ::stop-commands::x [2J\n" in done.stderr
+
+
+def test_a_long_name_hides_no_column(tmp_path: Path) -> None:
+    done = run(f"--gemm_kernel={library(tmp_path, 200 * 'n')}")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("nnn")]
+    assert len(line.split("[1/1")[0].split()) == 10, line
+
+
+def test_a_run_budget_that_ends_is_no_fault_of_the_kernel(tmp_path: Path) -> None:
+    made = library(tmp_path, "hangs", HOSTILE["hangs"][0])
+    done = run(f"--gemm_kernel={made}", "--gemm_run_budget=1.5", "--benchmark_filter=hangs")
+    assert done.returncode == 0, done.stdout
+    assert "SKIPPED: the run budget of 1.5 s is spent" in done.stdout
+
+
 
 
 def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:

@@ -467,6 +467,7 @@ def first_run(
     return cache, done, record(out)["context"]["gemm"]["measured_ceilings"]
 
 
+# Takes more than 5 s: all ceilings are measured, by the fixture and once more.
 def test_ceilings_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     cache, done, first = first_run
     assert "Measuring the ceilings" in done.stderr
@@ -515,6 +516,7 @@ def test_a_row_above_a_measured_roof_has_the_ceilings_measured_again(
     assert not kept.exists(), "the next run is the first one again"
 
 
+# Takes more than 5 s: all ceilings are measured.
 def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run(*FIRST_ROW, env=cached_in(tmp_path / "file"))

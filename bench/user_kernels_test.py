@@ -174,6 +174,7 @@ def test_a_good_one_is_a_row_like_any_other(tmp_path: Path) -> None:
         assert row["%library"] > 0 or gemm["library"] is None
 
 
+# Takes more than 5 s: one of them hangs until --gemm_kernel_limit ends it.
 def test_all_hostile_ones_in_one_run_harm_no_good_row(tmp_path: Path) -> None:
     files = [library(tmp_path, name, bad) for name, (bad, _) in HOSTILE.items()]
     files.insert(3, library(tmp_path, "good"))

@@ -1,7 +1,4 @@
-"""tools/setup as a person meets it: a Python without modules, and wheels that hold nothing.
-
-Those that have pip put into a new environment take some 5 s.
-"""
+"""tools/setup as a person meets it: a Python without modules, and wheels that hold nothing."""
 
 import re
 import shutil
@@ -57,13 +54,16 @@ class Machine:
             (self.bin / name).symlink_to(shutil.which(name) or "")
         (self.bin / "python3").write_text(PYTHON, encoding="utf-8")
         (self.bin / "python3").chmod(0o755)
+        # As on Debian without python3-venv, where the pip of another Python fills .venv: faster.
+        (self.bin / "ensurepip.py").write_text("raise ImportError\n", encoding="utf-8")
 
     def offers(self, *modules: str) -> None:
         for name in modules:
             wheel(self.wheels, name, PINS.get(name, "1.0"))
 
     def setup(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": str(self.bin), "CALLS": str(self.calls), "HOME": "/nonexistent"}
+        environment = {"PATH": str(self.bin), "CALLS": str(self.calls), "HOME": str(self.bin)}
+        environment["PYTHONPATH"] = str(self.bin)
         environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.wheels.as_uri(), **variables}
         return subprocess.run(
             [self.root / "tools" / "setup", *arguments],
@@ -95,7 +95,7 @@ def test_what_a_command_does_not_need_is_not_asked_for(machine: Machine) -> None
 
 
 def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> None:
-    machine.offers("pyarrow", "pip", "setuptools")
+    machine.offers("pyarrow")
     for form in ("--format=parquet", "--format parquet"):
         done = machine.setup("report", "export", *form.split())
         assert done.stdout == f"export PYTHON={machine.root}/.venv/bin/python3\n".replace(
@@ -158,3 +158,10 @@ def test_a_module_without_a_wheel_of_the_pinned_version_costs_no_other(machine: 
     machine.offers("numpy")
     done = machine.setup("report", "compare")
     assert done.stderr.splitlines()[-1] == "setup: not here, and what needs it will say so: scipy"
+
+
+def test_where_home_cannot_be_written_matplotlib_has_a_folder(machine: Machine) -> None:
+    done = machine.setup("report", "recover", HOME="/nonexistent")
+    folder = f"{machine.root}/build/matplotlib".replace(" ", "\\ ")
+    assert done.stdout.splitlines()[1:] == [f"export MPLCONFIGDIR={folder}"]
+    assert "MPLCONFIGDIR" not in machine.setup("report", "recover").stdout

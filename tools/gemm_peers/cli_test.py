@@ -74,6 +74,7 @@ def test_numpy_becomes_a_record_that_figures_are_made_of(
     assert "Peers in f32" in (tmp_path / "all" / "summary.md").read_text(encoding="utf-8")
 
 
+# Takes more than 5 s: one of them hangs until --timeout ends it.
 def test_a_row_that_fails_is_told_and_the_others_are_in_the_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

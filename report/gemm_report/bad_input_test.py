@@ -326,6 +326,8 @@ def test_ctrl_c_is_no_traceback(
         stderr=subprocess.PIPE,
         text=True,
         cwd=FOLDER,
+        # Who starts the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as started:
         assert started.stderr
         while not started.stderr.readline().endswith(f" {module}\n"):

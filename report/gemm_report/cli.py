@@ -98,6 +98,8 @@ def command() -> NoReturn:
             code = DEFECT
             with suppress(OutputError, MemoryError):
                 traceback.print_exc()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # or Python tells where it was interrupted
     sys.exit(code)
 
 

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 from bisect import bisect_left
 from collections.abc import Callable
@@ -337,6 +339,38 @@ def test_what_was_read_before_ctrl_c_is_kept(few: Path, monkeypatch: pytest.Monk
     with Index(few) as unfinished:
         assert unfinished.update(Refusals()) == 7
         assert len(unfinished.content().entries) == 12
+
+
+def test_ctrl_c_of_a_terminal_ends_all_processes(planted: tuple[World, Path]) -> None:
+    """Of which each gets the signal."""
+    shutil.rmtree(planted[1] / FOLDER, ignore_errors=True)
+    code = (
+        "import os, time\n"
+        "from gemm_report import cli\n"
+        "from gemm_report.history import index\n"
+        "def read(path):\n"
+        "    os.write(1, b'%d\\n' % os.getpid())\n"
+        "    time.sleep(0.02)\n"
+        "index._read_one = read\n"
+        "index.os.sched_getaffinity = lambda process: {0, 1}\n"
+        "cli.command()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "history", str(planted[1])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+        # Who starts the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as started:
+        assert started.stdout
+        readers: set[bytes] = set()
+        while len(readers) < 2:
+            readers.add(started.stdout.readline())
+        os.killpg(started.pid, signal.SIGINT)
+        complaint = started.communicate(timeout=60)[1]
+    assert (started.returncode, complaint) == (130, b"gemm-report: interrupted\n")
 
 
 @pytest.mark.parametrize("content", [None, "{}"])

@@ -270,9 +270,9 @@ def _read_all(folder: Path, paths: Sequence[str]) -> Iterator[tuple[str, Reading
     if workers == 1 or len(paths) < 32:
         yield from ((path, _read_one(folder / path)) for path in paths)
         return
-    with ProcessPoolExecutor(
-        workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
-    ) as pool:
+    # Ctrl-C reaches them as well; where one dies of it, the pool may wait for it for ever.
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=ignore) as pool:
         readings = pool.map(_read_one, [folder / path for path in paths], chunksize=16)
         yield from zip(paths, readings, strict=True)
 

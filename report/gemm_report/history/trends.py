@@ -10,6 +10,7 @@ later than others which are newer moves all windows behind it: those are looked 
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -126,6 +127,7 @@ _work: list[Any] = []
 
 
 def _begin(find: Callable[[Sequence[Series]], Any], series: Sequence[Series]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as those that read the records
     _work[:] = find, series
 
 

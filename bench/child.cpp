@@ -15,6 +15,8 @@
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "bench/durable.hpp"
 #include "bench/timing.hpp"

@@ -2,7 +2,15 @@
 // Performance Measurement Methodology Guidelines (CUTLASS documentation).
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/record.hpp"
 

@@ -7,6 +7,7 @@
 // start in the folder, or gemm-report recover, makes a record of it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iosfwd>

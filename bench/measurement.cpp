@@ -1,8 +1,12 @@
 #include "bench/measurement.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "bench/end_to_end.hpp"
 

@@ -2,6 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace gemm::bench {
 namespace {

@@ -1,7 +1,8 @@
 #include "bench/physics.hpp"
 
-#include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <string>
 
 namespace gemm::bench {
 namespace {

@@ -4,6 +4,7 @@
 // in integers): what is read beyond a matrix spoils the result, and what is written there is found.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <span>

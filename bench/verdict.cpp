@@ -1,8 +1,11 @@
 #include "bench/verdict.hpp"
 
 #include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 namespace gemm::bench {
 

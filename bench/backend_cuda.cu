@@ -5,11 +5,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "bench/backend.hpp"
 #include "bench/cuda_handles.hpp"

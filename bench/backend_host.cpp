@@ -1,10 +1,19 @@
 // The CPU as a device: the steady clock, plain memory, and an FP64 reference on all cores.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "bench/backend.hpp"
 #include "kernels/layout.hpp"

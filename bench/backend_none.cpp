@@ -1,4 +1,8 @@
 // Stands in for backend_cuda.cu and probes_cuda.cu in a build without the CUDA toolkit.
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "bench/backend.hpp"
 #include "bench/probe.hpp"
 

@@ -1,6 +1,11 @@
 #include "bench/cases.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace gemm::bench {
 namespace {

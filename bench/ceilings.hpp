@@ -1,7 +1,9 @@
 // Measured ceilings: what the device really reaches, kept for the next run on it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

@@ -21,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "bench/durable.hpp"
 #include "bench/text.hpp"

@@ -9,10 +9,17 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <exception>
+#include <functional>
 #include <iostream>
+#include <iterator>
+#include <memory>
 #include <regex>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "bench/text.hpp"
 #include "build_info.hpp"

@@ -2,6 +2,7 @@
 // codes.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <stdexcept>

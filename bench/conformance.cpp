@@ -2,6 +2,14 @@
 // Performance Measurement Methodology Guidelines (CUTLASS documentation).
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/record.hpp"
 #include "bench/text.hpp"

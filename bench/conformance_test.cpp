@@ -1,6 +1,11 @@
 // What a row says of how it was measured, and which test it was.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "bench/record.hpp"
 
 namespace gemm::bench {

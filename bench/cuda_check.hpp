@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <source_location>
+#include <stdexcept>
 #include <string>
 
 #include "bench/backend.hpp"

@@ -5,8 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace gemm::bench {
@@ -106,7 +112,7 @@ void write_atomically(const std::filesystem::path& path, const std::string& text
   const std::filesystem::path target = without_links(path);
   make_folder(target.parent_path());
   const std::filesystem::path part = write_part(target, text);
-  if (rename(part.c_str(), target.c_str()) != 0) {
+  if (std::rename(part.c_str(), target.c_str()) != 0) {
     const int error = errno;
     unlink(part.c_str());
     throw cannot_write(path, error);
@@ -126,7 +132,7 @@ std::filesystem::path write_beside(const std::filesystem::path& path, bool taken
     // Unlike rename, it replaces nothing.
     if (link(part.c_str(), free.c_str()) == 0) break;
     if (errno == EEXIST || access(free.c_str(), F_OK) == 0) continue;
-    if (rename(part.c_str(), free.c_str()) == 0) break;  // a file system without links
+    if (std::rename(part.c_str(), free.c_str()) == 0) break;  // a file system without links
     const int error = errno;
     unlink(part.c_str());
     throw cannot_write(free, error);

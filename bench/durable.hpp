@@ -1,6 +1,7 @@
 // Files that outlive a kill and a power cut.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>

@@ -1,6 +1,8 @@
 #include "bench/end_to_end.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace gemm::bench {
 

@@ -1,8 +1,13 @@
 // End to end on a GPU: one stream in sequence, or panels on a stream for the way in, some for the
 // kernels and one for the way back.
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "bench/cuda_handles.hpp"
 #include "bench/end_to_end.hpp"

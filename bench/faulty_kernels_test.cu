@@ -4,10 +4,11 @@
 #include <cuda_runtime.h>
 #include <mma.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "bench/cuda_check.hpp"

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <ios>
+#include <optional>
+#include <stdexcept>
+#include <string>
 
 namespace gemm::bench {
 namespace {

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <exception>
 #include <iostream>
 #include <limits>
+#include <stdexcept>
 
 namespace gemm::bench {
 namespace {

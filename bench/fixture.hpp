@@ -5,6 +5,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "bench/suite.hpp"
 
 namespace gemm::bench {

@@ -11,10 +11,19 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstring>
+#include <exception>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "bench/text.hpp"
 
@@ -117,7 +126,7 @@ bool is_in(const json& document, const std::filesystem::path& record) {
   std::ifstream file(record, std::ios::binary);
   const json written = json::parse(file, nullptr, false);
   const auto gist = [](const json& whole, std::size_t rows) {
-    json pieces = {whole.at("context").at("date")};
+    json pieces = json::array({whole.at("context").at("date")});  // to Clang, {x} is a copy of x
     for (std::size_t i = 0; i < rows; ++i)
       for (const char* key : {"name", "real_time"})
         pieces.push_back(whole.at("benchmarks").at(i).at(key));

@@ -8,6 +8,7 @@
 // folder, or tools/report recover, makes a record of it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iosfwd>

@@ -6,9 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace gemm::bench {
 namespace {

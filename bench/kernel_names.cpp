@@ -4,10 +4,15 @@
 #include <cuda_runtime.h>
 #include <cxxabi.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "bench/fingerprint.hpp"
 #include "kernels/driver_function.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "bench/kernel_code.hpp"
 #include "kernels/gemm.hpp"

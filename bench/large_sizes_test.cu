@@ -9,8 +9,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "bench/cuda_check.hpp"
 #include "bench/element_types.cuh"

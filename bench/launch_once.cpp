@@ -2,7 +2,9 @@
 // compute-sanitizer sees every access beyond them. For tools/sanitize and the tests of the negative
 // controls; times nothing.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <regex>
 #include <set>

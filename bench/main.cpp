@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/child.hpp"
 #include "bench/command_line.hpp"

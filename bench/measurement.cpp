@@ -1,7 +1,11 @@
 #include "bench/measurement.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "bench/end_to_end.hpp"
 #include "bench/text.hpp"

@@ -1,10 +1,13 @@
 // One case from operands to verdict: prepare, verify, warm up, sample, verify again.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/cases.hpp"

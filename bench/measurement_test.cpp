@@ -6,13 +6,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "bench/suite.hpp"
 #include "bench/test_backend.hpp"

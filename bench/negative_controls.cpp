@@ -1,6 +1,7 @@
 #include "bench/negative_controls.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace gemm::bench {
 

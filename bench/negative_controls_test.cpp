@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <future>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "bench/cases.hpp"
 #include "bench/problem_data.hpp"

@@ -5,6 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "bench/shapes.hpp"
 

@@ -1,6 +1,12 @@
 #include "bench/peaks.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/text.hpp"
 

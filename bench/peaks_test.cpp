@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "bench/ceilings.hpp"
 
 namespace gemm::bench {

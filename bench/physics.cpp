@@ -1,6 +1,8 @@
 #include "bench/physics.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "bench/text.hpp"
 

@@ -2,6 +2,7 @@
 // never a record.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
 
 namespace gemm::bench {
 namespace {

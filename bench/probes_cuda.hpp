@@ -1,7 +1,7 @@
 // What the families of GPU probes share.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>

@@ -7,7 +7,13 @@
 #include <cuda_fp16.h>
 
 #include <cmath>
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/probes_cuda.hpp"
 

@@ -7,7 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "bench/cuda_check.hpp"
 #include "bench/probes_cuda.hpp"

@@ -4,8 +4,14 @@
 // products before one repeats. The sums begin anew after a while, so that they keep the size that
 // they have in a product of matrices, and are added to a total: with ones everywhere it counts the
 // products.
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "bench/probes_cuda.hpp"
 

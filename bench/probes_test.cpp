@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "bench/probe.hpp"
 #include "bench/test_backend.hpp"

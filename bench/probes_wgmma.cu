@@ -4,6 +4,13 @@
 // Shared memory holds 16 different slices (in k) of A and B. The sums begin anew after a while, so
 // that they keep the size that they have in a product of matrices (and because FP8 adds up with no
 // more than 13 bits), and are added to a total: with ones everywhere it counts the products.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "bench/cuda_check.hpp"
 #include "bench/probes_cuda.hpp"
 

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "bench/text.hpp"
 #include "bench/wrong_pattern.hpp"

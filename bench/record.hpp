@@ -2,10 +2,12 @@
 // (results/schema.json).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/cases.hpp"

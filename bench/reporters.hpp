@@ -3,10 +3,14 @@
 
 #include <benchmark/benchmark.h>
 
-#include <filesystem>
+#include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/journal.hpp"
 #include "bench/suite.hpp"

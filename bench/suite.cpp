@@ -3,11 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ranges>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "bench/child.hpp"
 #include "bench/text.hpp"

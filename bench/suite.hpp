@@ -1,8 +1,12 @@
 // The state of a run: the device, the data, the case being measured, and what was measured.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/measurement.hpp"

@@ -1,13 +1,21 @@
 #include "bench/timing.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace gemm::bench {
 namespace {

@@ -1,7 +1,10 @@
 #include "bench/verdict.hpp"
 
 #include <cinttypes>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 #include "bench/text.hpp"
 

@@ -1,4 +1,7 @@
 // Negative control with a column of results for each thread: wrong in which rows of A it takes.
+#include <cstdint>
+#include <vector>
+
 #include "bench/wrong_launch.cuh"
 
 namespace gemm::bench {

@@ -2,8 +2,10 @@
 // sum, and which elements they reach.
 #include <cuda_bf16.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include "bench/cuda_check.hpp"
 #include "bench/wrong_launch.cuh"

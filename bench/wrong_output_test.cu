@@ -1,6 +1,9 @@
 // Negative controls that compute the right sums and go wrong in what they leave in C.
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "bench/cuda_check.hpp"
 #include "bench/verdict.hpp"

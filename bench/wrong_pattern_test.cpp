@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <string>
+#include <vector>
 
 namespace gemm::bench {
 namespace {

@@ -1,6 +1,8 @@
 // Negative controls with square tiles in shared memory: wrong in which elements they stage, in what
 // type, and when they wait.
+#include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "bench/wrong_launch.cuh"
 

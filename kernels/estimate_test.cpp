@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 

@@ -9,6 +9,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/gemm.hpp"

@@ -2,6 +2,8 @@
 // the L2 while every row block of A passes over it; a kRows x kWidth block of C lives in vector
 // registers.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/registry.hpp"

@@ -1,5 +1,7 @@
 // The definition, written down: three loops, one core. k is the middle loop so that the innermost
 // one walks B and C along their rows; with k innermost, B would be read down a column.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 
 namespace gemm {

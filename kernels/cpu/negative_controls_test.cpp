@@ -2,7 +2,9 @@
 // a user would.
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "kernels/registry.hpp"

@@ -2,7 +2,12 @@
 // the default may choose algorithms that PEDANTIC forbids, and either can be the faster one.
 #include "kernels/library/cublas.hpp"
 
+#include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <source_location>
 #include <stdexcept>
+#include <string>
 
 #include "kernels/gemm.hpp"
 

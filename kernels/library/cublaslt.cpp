@@ -2,9 +2,17 @@
 // several, best guess first; the guess is one row, the fastest of all when tried is the other.
 #include <cublasLt.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "kernels/layout.hpp"
 #include "kernels/library/cublas.hpp"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <optional>
+#include <string>
 
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"

@@ -2,6 +2,9 @@
 // memory past the registers, into a ring of stages, while the warps do nothing but multiply. That
 // frees the registers of the double buffer for a tile of 16 x 8 results a thread, and so raises the
 // share of multiply-adds among the instructions, which is what binds by now.
+#include <optional>
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/async_tile.cuh"
 #include "kernels/simt/tile_grid.cuh"

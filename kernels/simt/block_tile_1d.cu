@@ -4,6 +4,10 @@
 // A's tile is stored turned for that, so that the NR elements of a step lie together and come four
 // at a time. What binds is still what shared memory delivers: each element of A has to fill a
 // register of each of the 32 lanes. Only results in both directions would use it more than once.
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

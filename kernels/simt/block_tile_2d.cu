@@ -2,6 +2,13 @@
 // kTM + kTN factors from shared memory for kTM * kTN products, where the one-dimensional tile took
 // nearly as many factors as it made products. A thread's columns lie as far apart as there are
 // threads side by side, so that neighbouring lanes read neighbouring banks.
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -3,6 +3,8 @@
 // of the cluster each adds up its share of the tile from the shared memory of all, in the same
 // order always. No workspace, no flags, and the adding is shared, too.
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>

@@ -7,6 +7,7 @@
 // of all rows are cut into equal pieces for all SMs, as in SplitK.
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -2,6 +2,8 @@
 // neighbouring columns, so that they read B and write C in whole cache lines and share one element
 // of A. Two loads for every multiplication: what binds are the load units and the L1 behind them,
 // not the DRAM, which the caches keep idle.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/naive_traffic.hpp"

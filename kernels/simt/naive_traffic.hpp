@@ -1,6 +1,8 @@
 // What a kernel moves that gives each element of C a thread and stages nothing.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/gemm.hpp"
 #include "kernels/simt/warp_access.hpp"
 

@@ -4,6 +4,10 @@
 // along k: in A it lies beside this one, in a sector that the L1 still has; in the transpose it is
 // a row further. `transpose:timed` pays for the transposition in every launch; `transpose:apart`
 // finds it done, and shows that even then nothing is won.
+#include <cstdint>
+#include <string>
+#include <utility>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/naive_traffic.hpp"
 #include "kernels/simt/tile_grid.cuh"

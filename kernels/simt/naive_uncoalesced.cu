@@ -2,6 +2,8 @@
 // every read of A and every write of C touches 32 cache lines, while the reads of B, which were
 // coalesced, become one shared element. It shows what coalescing is worth: a warp asks for 33
 // sectors in each step instead of 5, and each occupies the L1 for its own cycles.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/naive_traffic.hpp"
 #include "kernels/simt/tile_grid.cuh"

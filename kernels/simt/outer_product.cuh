@@ -5,6 +5,7 @@
 // for 16 products, one of A read once for 64.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "kernels/gemm.hpp"

@@ -2,6 +2,8 @@
 // from global memory into registers, from where it goes into the other. Who writes one tile while
 // the other is read needs one barrier a step instead of two. What was not prefetched, the elements
 // of B, still has to be waited for.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/outer_product.cuh"
 #include "kernels/simt/tile_launch.cuh"

@@ -2,6 +2,8 @@
 // form a compact block instead of a few long rows, so that between them they touch fewer rows of A
 // and columns of B: what one has fetched the others find in the L2. It pays once A and B outgrow
 // the L2, and saves energy before that.
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/async_tile.cuh"
 #include "kernels/simt/grouped_grid.cuh"

@@ -3,6 +3,8 @@
 // that such a load takes. So written, it says what the compiler does unasked where it unrolls the
 // loop: for compute capability 9.0 nvcc 13.0 makes the same instructions of it as of WarpTile with
 // this tile.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/warp_tile.cuh"
 

@@ -6,8 +6,10 @@
 // Tiles are as high as the product: the matrix that is long streams past through shared memory,
 // 16 bytes a copy where its rows allow it, whichever of the two it is, and however it lies: few
 // columns are the few rows of C^T = B^T A^T.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 

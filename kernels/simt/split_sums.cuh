@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
-#include <string>
 
 #include "kernels/gemm.hpp"
 #include "kernels/simt/device_array.cuh"

@@ -1,6 +1,8 @@
 // What a tiled kernel moves, from its tile sizes.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/gemm.hpp"
 #include "kernels/simt/warp_access.hpp"
 

@@ -2,6 +2,9 @@
 // each element is read from global memory once per tile instead of once per product: kTile times
 // less traffic. What binds now is shared memory: every multiplication needs a value of A and one of
 // B from there, and the load units deliver fewer than the arithmetic units take.
+#include <cstdint>
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -4,6 +4,8 @@
 // store into 32 different ones. Every access is free of conflicts now. B need not be transposed for
 // that: Tiled reads shared memory in the same way from B as it is. What binds is the number of
 // reads, a value of A and one of B for every multiplication.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -1,6 +1,10 @@
 // The tiled kernel without a single bounds test, for matrices whose sizes are all multiples of the
 // tile. It shows what the tests of Tiled cost: little, since a step of the tile tests once for each
 // element that it loads and then multiplies it many times.
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"
 #include "kernels/simt/tile_launch.cuh"

@@ -3,6 +3,8 @@
 // of that tile, and rows lie 16 words apart, so that the lanes of a warp meet in few banks: eight
 // of them ask for different words of one bank. The compiler softens this by reading four words of
 // the row at a time, which costs sixteen wavefronts, but only once for four products.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -3,6 +3,8 @@
 // 16 sectors where 4 would do. An element is loaded once for 16 products now, but such loads, and
 // the barrier behind them, take back what that saves. What was loaded so is also stored with a
 // stride of 16, eight lanes into one bank.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -3,6 +3,8 @@
 // down a column. What that costs depends on the pitch of the rows alone.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/gemm.hpp"
 #include "kernels/simt/element.cuh"
 #include "kernels/simt/tile_grid.cuh"

@@ -2,6 +2,9 @@
 // with a quarter of the instructions, and instructions are what the card runs short of: each one
 // that is no multiply-add takes the place of one. A is transposed on its way into shared memory, so
 // that a thread's rows lie side by side there and can be read in fours, as its columns are.
+#include <cstdint>
+#include <string>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/tile_grid.cuh"
 #include "kernels/simt/tile_launch.cuh"

@@ -4,6 +4,8 @@
 // alone brings nothing: a load of 16 bytes a lane takes 4 wavefronts. It takes 2 where lanes pair
 // up on one address, and so they are dealt out in pairs (PairedLanes). Warps become independent of
 // each other between two barriers, which is also how tensor cores will want it.
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/warp_tile.cuh"
 

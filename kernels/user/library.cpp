@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "kernels/user/gemm_kernel.h"

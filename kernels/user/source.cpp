@@ -4,13 +4,18 @@
 #include <cuda_runtime.h>
 #include <nvrtc.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "kernels/driver_function.hpp"
 #include "kernels/user/gemm_kernel.h"

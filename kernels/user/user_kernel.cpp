@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "kernels/user/gemm_kernel.h"
 

@@ -286,8 +286,10 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
   Options options;
   options.timing.budget_seconds = 1;
   const RegisteredKernel kernel =
-      sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
-        return [](Stream) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+      sleeper([](const Problem& p, const Device&, const Operands&) -> Launch {
+        // 20 ms at 256
+        const std::chrono::microseconds needed(p.m * p.n * p.k / 840);
+        return [=](Stream) { std::this_thread::sleep_for(needed); };
       });
   const Case large{&kernel, {512, 512, 2048, Precision::f32}};
   try {
@@ -374,10 +376,11 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
       sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
         return spoiled<[](float*, std::int64_t) {}>(p, d, o);
       });
+  static bool writes = true;
   const RegisteredKernel stops =
       sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
-        return [left = 1, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream s) mutable {
-          if (left-- > 0) right(s);
+        return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream s) {
+          if (writes) right(s);
         };
       });
   const Problem p{16, 16, 16, Precision::f32};
@@ -385,6 +388,7 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
   Measurement rival(*backend, nullptr, cache, options, {&right, p});
   mine.prepare(1e9);
   rival.prepare(1e9);
+  writes = false;
   Timing theirs;
   const Timing timing = mine.time(options.timing, 1e9, &rival, &theirs);
   EXPECT_EQ(timing.samples_seconds.size(), 3U);
@@ -424,7 +428,7 @@ TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
   library.family = "library";
   const Case first{&library, {8, 8, 8, Precision::f32}},
       second{&library, {9, 9, 9, Precision::f32}};
-  Suite suite(std::make_unique<Mortal>(1), options, {"gemm_bench"});
+  Suite suite(std::make_unique<Mortal>(2), options, {"gemm_bench"});
   Row row{.which = first};
   suite.measure(first, std::nullopt, row);
   EXPECT_EQ(row.timing.samples_seconds.size(), 3U);

@@ -249,8 +249,6 @@ def test_a_run_budget_that_ends_is_no_fault_of_the_kernel(tmp_path: Path) -> Non
     assert "SKIPPED: the run budget of 1.5 s is spent" in done.stdout
 
 
-
-
 def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:
     made = library(tmp_path, "hostile", HOSTILE["segfaults"][0])
     done = run(

@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
-=======
 from gemm_report import csv_table
-from gemm_report.document import InputError
->>>>>>> helper-report
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
 

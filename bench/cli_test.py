@@ -442,11 +442,12 @@ def test_a_row_that_beats_its_roof_is_an_error_without_a_time(tmp_path: Path) ->
     assert "FAILED: impossible" in done.stdout
 
 
+# Its kernel stays below the roofs of a machine that is busy while they are measured.
 FIRST_ROW = [
     "--gemm_device=cpu",
     "--gemm_shapes=64",
     "--gemm_warmup=0.001",
-    "--benchmark_filter=Blocked",
+    "--benchmark_filter=Naive",
     "--benchmark_min_time=5x",
 ]
 

@@ -20,9 +20,9 @@ PINS = dict(
 CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "nproc", "rm", "sed", "sort")
 PYTHON = f"""#!/bin/sh
 case "$*" in
-  *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec {sys.executable} "$@" ;;
+  *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec "{sys.executable}" "$@" ;;
 esac
-exec {sys.executable} -S "$@"
+exec "{sys.executable}" -S "$@"
 """
 
 
@@ -37,6 +37,11 @@ def wheel(folder: Path, name: str, version: str) -> None:
             f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         archive.writestr(f"{info}/RECORD", "")
+
+
+def quoted(path: Path) -> str:
+    """As printf %q has it."""
+    return str(path).replace(" ", "\\ ")
 
 
 class Machine:
@@ -98,9 +103,7 @@ def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> N
     machine.offers("pyarrow")
     for form in ("--format=parquet", "--format parquet"):
         done = machine.setup("report", "export", *form.split())
-        assert done.stdout == f"export PYTHON={machine.root}/.venv/bin/python3\n".replace(
-            " clone", "\\ clone"
-        )
+        assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n"
         if form == "--format=parquet":
             assert "pip installs into .venv what it lacks of: pyarrow (about 53 MB)" in done.stderr
         else:
@@ -162,6 +165,6 @@ def test_a_module_without_a_wheel_of_the_pinned_version_costs_no_other(machine: 
 
 def test_where_home_cannot_be_written_matplotlib_has_a_folder(machine: Machine) -> None:
     done = machine.setup("report", "recover", HOME="/nonexistent")
-    folder = f"{machine.root}/build/matplotlib".replace(" ", "\\ ")
+    folder = f"{quoted(machine.root)}/build/matplotlib"
     assert done.stdout.splitlines()[1:] == [f"export MPLCONFIGDIR={folder}"]
     assert "MPLCONFIGDIR" not in machine.setup("report", "recover").stdout

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from gemm_report.document import LARGEST_FILE, InputError, RecordError, parse_json
+from gemm_report.document import LARGEST_FILE, InputError, RecordError, parse_json, read_json
 from gemm_report.record import RECORD, Identity, record_of, utc
 
 SUFFIX = ".journal"
@@ -211,8 +211,8 @@ def _is_in(document: dict[str, Any], record: Path) -> bool:
         return [whole["context"]["date"], *((row["name"], row["real_time"]) for row in entries)]
 
     try:
-        return gist(json.loads(record.read_bytes())) == gist(document)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return gist(read_json(record, RECORD)) == gist(document)
+    except (RecordError, KeyError, TypeError):
         return False
 
 

@@ -317,8 +317,6 @@ class Writes:
             self._seen.append(os.fsdecode(path))
         elif event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink"):
             self._seen += [os.fsdecode(path) for path in arguments[:2] if not isinstance(path, int)]
-        elif event == "sqlite3.connect":
-            self._seen.append(os.fsdecode(arguments[0]))
 
 
 WRITES = Writes()

@@ -222,6 +222,15 @@ def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_pipe_that_has_the_records_name_is_left_alone(journal: Path) -> None:
+    os.mkfifo(journal.with_suffix(""))
+    command = [sys.executable, "-m", "gemm_report", "recover", str(journal)]
+    folder = Path(__file__).parents[2]
+    done = subprocess.run(command, check=False, cwd=folder, timeout=20, capture_output=True)
+    assert done.returncode == 0
+    assert names(journal.parent) == ["record-recovered.json", "record.json"]
+
+
 def test_the_others_are_recovered_where_one_is_damaged(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,5 +42,5 @@ message(STATUS "CUDA architectures: ${CMAKE_CUDA_ARCHITECTURES}; kernels also: $
 enable_language(CUDA)
 set(CMAKE_CUDA_STANDARD 20)  # not sooner: the check of the compiler does not know the flag yet
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-find_package(CUDAToolkit 12.0 REQUIRED)
+find_package(CUDAToolkit 12.4 REQUIRED)  # nvcc 12.0 knows no std::source_location, and FP8's mma.sync came with 12.4
 set(GEMM_BENCH_HAS_CUDA TRUE)

@@ -31,7 +31,7 @@ find_package(OpenMP COMPONENTS CXX)
 if(NOT OpenMP_CXX_FOUND)
   message(STATUS "No OpenMP: CPU kernels run on one core (Clang needs libomp-dev)")
   add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED)
-  target_compile_options(OpenMP::OpenMP_CXX INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp-simd>)
+  target_compile_options(OpenMP::OpenMP_CXX INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fopenmp-simd;-Wno-unknown-pragmas>")
 endif()
 
 # Optional: one CPU baseline more.

@@ -1,13 +1,14 @@
 """What a run of gemm_bench that was killed left beside its record, made a record of.
 
-The format is told in bench/journal.hpp: a line of JSON for each row, with what changed in the
-record's context since the line before.
+The format is told in bench/journal.hpp: for each row a line of JSON behind its CRC-32, with what
+changed in the record's context since the line before.
 """
 
 import fcntl
 import json
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from glob import escape
@@ -21,7 +22,7 @@ from gemm_report.record import RECORD, Identity, record_of, utc
 SUFFIX = ".journal"
 # A run that is killed right after it made its journal leaves less than this: of that only the name
 # can tell whose it is.
-_FIRST_LINE = b'{"context":{"gemm":{}},"benchmarks":[]}\n'
+_FIRST_LINE = b'280b5df0 {"context":{"gemm":{}},"benchmarks":[]}\n'
 
 
 class HeldError(InputError):
@@ -88,7 +89,7 @@ def record_from(content: bytes, path: Path) -> tuple[dict[str, Any] | None, list
     damage: list[str] = []
     for number, piece in enumerate(pieces, 1):
         if piece is None:
-            damage.append(f"line {number} is not JSON")
+            damage.append(f"line {number} is not as it was written")
             continue
         merged, rows = _merged(context, piece["context"]), piece["benchmarks"]
         if not _wrong(path, merged, rows, cases):
@@ -135,6 +136,10 @@ def _piece(line: bytes) -> dict[str, Any] | None:
     def refuse(constant: str) -> NoReturn:
         raise ValueError(constant)
 
+    if not line.startswith(b"{"):  # as in journals of earlier versions
+        check, _, line = line.partition(b" ")
+        if check != b"%08x" % zlib.crc32(line):
+            return None
     try:
         piece = json.loads(line, parse_constant=refuse)
     except (ValueError, RecursionError):

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ ROWS = DOCUMENT["benchmarks"][:3]
 
 
 def lines(rows: list[Any] = ROWS) -> list[str]:
-    """As gemm_bench writes them: the context alone, then what changed in it with each row."""
+    """As gemm_bench writes them: the context alone, then what changed in it with each row.
+
+    Each behind its CRC-32.
+    """
     later = {"gemm": {"time": {"wall_seconds": 2.5}}}
     pieces = [(CONTEXT, []), *((later, [row]) for row in rows)]
-    return [json.dumps({"context": each, "benchmarks": its}) + "\n" for each, its in pieces]
+    texts = [json.dumps({"context": each, "benchmarks": its}) for each, its in pieces]
+    return [f"{zlib.crc32(text.encode()):08x} {text}\n" for text in texts]
 
 
 @pytest.fixture
@@ -134,7 +139,7 @@ def test_what_is_no_journal_stays_as_it_is(
     assert journal.read_bytes() == content
 
 
-@pytest.mark.parametrize("content", [b"", b"{"])
+@pytest.mark.parametrize("content", [b"", b"2"])
 def test_what_was_just_begun_is_ours_by_its_name(
     content: bytes, journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,7 +175,7 @@ def test_what_no_reader_takes_is_left_out_and_told(
     said = capsys.readouterr()
     assert said.out == f"{journal.with_suffix('')}\n"
     assert said.err.count("\n") == 1
-    assert "in 8 places, first line 4 is not JSON" in said.err
+    assert "in 8 places, first line 4 is not as it was written" in said.err
     assert names(journal.parent) == ["record.json"]
     assert json.loads(journal.with_suffix("").read_text())["benchmarks"] == ROWS
     assert read_record(journal.with_suffix("")).rows
@@ -180,11 +185,12 @@ def test_a_journal_of_which_no_row_can_be_read_stays(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (journal.parent / "record.json.part123").write_text("{")
-    text = journal.read_text(encoding="utf-8")
+    # From a version without checks.
+    text = "".join(line.partition(" ")[2] for line in lines())
     journal.write_text(text.replace('"device"', '"devise"', 1), encoding="utf-8")
     assert "context.gemm.device is missing" in refused(journal, capsys)
     journal.write_text(lines()[0] + "{\n", encoding="utf-8")
-    assert "line 2 is not JSON" in refused(journal, capsys)
+    assert "line 2 is not as it was written" in refused(journal, capsys)
 
 
 def test_what_is_recovered_of_flipped_bits_can_be_read(
@@ -204,6 +210,8 @@ def test_what_is_recovered_of_flipped_bits_can_be_read(
         rows.append(0)
         if record.exists():
             rows[-1] = len(read_record(record).rows)
+            written = json.loads(record.read_text())["benchmarks"]
+            assert all(row in DOCUMENT["benchmarks"] for row in written), "a bit flipped"
             assert read(record).timings
             record.unlink()
         assert capsys.readouterr().err.count("\n") == (code == BAD_INPUT)

@@ -59,6 +59,13 @@ double stored_value(const unsigned char* from, ElementType type) {
   }
 }
 
+// Of 128 rows.
+std::int64_t last_guard_bytes(const Problem& p) {
+  constexpr std::int64_t kMostBytes = 4 << 20;
+  return aligned(
+      std::clamp(128 * p.n * traits_of(p.precision).output_bytes, kGuardBytes, kMostBytes));
+}
+
 }  // namespace
 
 OperandLayout::OperandLayout(const Problem& p) {
@@ -69,9 +76,7 @@ OperandLayout::OperandLayout(const Problem& p) {
   a = kGuardBytes;
   b = a + aligned(a_bytes) + kGuardBytes;
   c = b + aligned(b_bytes) + kGuardBytes;
-  constexpr std::int64_t kRows = 128, kMostBytes = 4 << 20;
-  const std::int64_t rows = std::min(kRows * p.n * traits.output_bytes, kMostBytes);
-  total = c + aligned(c_bytes) + aligned(std::max(rows, kGuardBytes));
+  total = c + aligned(c_bytes) + last_guard_bytes(p);
 }
 
 // In floating point: the largest shapes have more bytes than an integer counts.
@@ -84,8 +89,8 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
 }
 
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets) {
-  return static_cast<double>(OperandLayout(p).total) * static_cast<double>(count_of_sets) +
-         2.0 * sizeof(double) * static_cast<double>(p.m) * static_cast<double>(p.n);
+  const double each = bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + last_guard_bytes(p);
+  return each * static_cast<double>(count_of_sets) + 2.0 * sizeof(double) * p.m * p.n;
 }
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,

@@ -229,7 +229,7 @@ void Suite::measure_in_child(const Case& which, std::optional<std::int64_t> samp
   if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
   const ChildEnd end = run_child(command, limit);
 
-  if (!end.printed.empty()) std::cerr << which.name() << " printed:\n" << quoted(end.printed);
+  if (!end.printed.empty()) std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
   if (end.late && limit == left) throw run_budget_is_spent(options_);
   try {
     const auto answer = nlohmann::ordered_json::parse(end.answer);

@@ -47,7 +47,7 @@ std::string one_line(std::string_view text, std::size_t longest) {
   return line.substr(0, end).append(kCut);
 }
 
-std::string quoted(std::string_view text) {
+std::string quote_lines(std::string_view text) {
   std::string all;
   std::size_t end = 0;
   for (std::size_t start = 0; start < text.size(); start = end + 1) {

@@ -19,6 +19,6 @@ std::string one_line(std::string_view text, std::size_t longest = kLongestText);
 
 // What somebody else's code printed: each line behind "| ", so that no terminal and no CI runner
 // takes it for a command, without control characters.
-std::string quoted(std::string_view text);
+std::string quote_lines(std::string_view text);
 
 }  // namespace gemm::bench

@@ -32,9 +32,9 @@ TEST(Text, ThatIsTooLongIsCutBetweenCharacters) {
 }
 
 TEST(Text, ThatIsQuotedCommandsNobody) {
-  EXPECT_EQ(quoted("::stop-commands::x\r\n\x1b[2Jb\n"), "| ::stop-commands::x\n| [2Jb\n");
-  EXPECT_EQ(quoted("no end of line"), "| no end of line\n");
-  EXPECT_EQ(quoted(""), "");
+  EXPECT_EQ(quote_lines("::stop-commands::x\r\n\x1b[2Jb\n"), "| ::stop-commands::x\n| [2Jb\n");
+  EXPECT_EQ(quote_lines("no end of line"), "| no end of line\n");
+  EXPECT_EQ(quote_lines(""), "");
 }
 
 }  // namespace

@@ -9,16 +9,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "bench/durable.hpp"
+#include "bench/text.hpp"
 #include "bench/timing.hpp"
 
 namespace gemm::bench {
@@ -86,10 +92,40 @@ std::string ending(int status) {
   }
 }
 
+// Processes whose parent ended are handed to the nearest ancestor that asked for them.
+void end_orphans() {
+  const std::string mine = std::to_string(getpid());
+  for (bool more = true; more;) {
+    more = false;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const pid_t process = std::atoi(entry.path().filename().c_str());
+      if (process <= 0) continue;
+      std::ifstream file(entry.path() / "stat");
+      std::string text{std::istreambuf_iterator<char>(file), {}};
+      // "pid (name) state parent ...", where the name may hold anything
+      text.erase(0, std::min(text.rfind(')'), text.size()));
+      std::istringstream fields(text);
+      std::string bracket, state, parent;
+      if (!(fields >> bracket >> state >> parent) || parent != mine) continue;
+      more = kill(process, SIGKILL) == 0;
+      waitpid(process, nullptr, 0);
+    }
+  }
+}
+
+// Has it ended? It stays a zombie, so that its number is nobody else's.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == child;
+}
+
 }  // namespace
 
 ChildEnd run_child(const std::vector<std::string>& command, double seconds) {
   constexpr int kPollMilliseconds = 20;
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   Pipe printed, answer;
   const pid_t child = start(command, printed, answer);
   printed.write = File();
@@ -97,7 +133,6 @@ ChildEnd run_child(const std::vector<std::string>& command, double seconds) {
   const double deadline = now_seconds() + seconds;
   ChildEnd end;
   int status = 0;
-  bool late = false;
   const auto listen = [&] {
     std::array<pollfd, 2> ready = {pollfd{printed.read.descriptor(), POLLIN, 0},
                                    pollfd{answer.read.descriptor(), POLLIN, 0}};
@@ -105,25 +140,18 @@ ChildEnd run_child(const std::vector<std::string>& command, double seconds) {
     const bool more = read_some(printed.read, end.printed, kMostPrinted);
     return read_some(answer.read, end.answer, kMostAnswered) || more;
   };
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    late = now_seconds() > deadline;
-    if (late || interrupted()) {
-      kill(-child, SIGKILL);
-      waitpid(child, &status, 0);
-      break;
-    }
+  while (!has_ended(child)) {
+    end.late = now_seconds() > deadline;
+    if (end.late || interrupted()) break;
     if (!listen()) idle(1e-3 * kPollMilliseconds);  // it closed both, and lives on
   }
-  kill(-child, SIGKILL);  // whoever it left behind may hold the pipes
+  kill(-child, SIGKILL);
+  waitpid(child, &status, 0);
+  end_orphans();  // they may hold the pipes
   listen();
   listen();
   if (interrupted()) throw Interrupted();
-  end.how = ending(status);
-  if (late) {
-    char text[64];
-    std::snprintf(text, sizeof text, "it did not end within %.3g s", seconds);
-    end.how = text;
-  }
+  end.how = end.late ? formatted("it did not end within %.3g s", seconds) : ending(status);
   return end;
 }
 

@@ -1,4 +1,5 @@
-// A process that may do anything: it is given a time, its output is kept, and it dies with us.
+// A process that may do anything: its time is limited, its output is kept, and neither it nor a
+// process that it started outlives this one.
 #pragma once
 
 #include <string>
@@ -11,13 +12,16 @@ struct ChildEnd {
   std::string printed;  // the last kilobytes of its stdout and stderr
   std::string how;      // "it called exit(3)", "segmentation fault", "it did not end within 30 s";
                         // empty if it ended with 0
+  bool late = false;    // it was ended because its time was up
 };
 
 // The descriptor on which a child answers.
 inline constexpr int kAnswer = 3;
 
-// Runs it to its end, or ends it after so many seconds, with all that it started. Throws
-// std::runtime_error if it cannot be started, Interrupted after Ctrl-C.
+// Runs it to its end, or ends it after so many seconds, with all processes that it started, also
+// those in sessions of their own. Only for a program without other children: it ends all orphans
+// that are handed to this process. Throws std::runtime_error if it cannot be started, Interrupted
+// after Ctrl-C.
 ChildEnd run_child(const std::vector<std::string>& command, double seconds);
 
 // For the child: it dies with its parent, first of all if memory gets scarce, and without a core.

@@ -2,7 +2,10 @@
 #include "bench/child.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 
@@ -48,6 +51,13 @@ TEST(Child, WhatItLeavesBehindHoldsNothingUp) {
   const double start = now_seconds();
   EXPECT_EQ(shell("sleep 60 & exit 0").how, "");
   EXPECT_LT(now_seconds() - start, 10);
+}
+
+TEST(Child, WhatItLeavesBehindInASessionOfItsOwnEndsToo) {
+  const ChildEnd end = shell("setsid sh -c 'echo $$; exec sleep 60' & sleep 0.3");
+  const pid_t left_behind = std::stoi(end.printed);
+  EXPECT_EQ(kill(left_behind, 0), -1) << left_behind;
+  EXPECT_EQ(errno, ESRCH);
 }
 
 TEST(Child, AnAnswerMayBeLongerThanAPipe) {

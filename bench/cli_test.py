@@ -264,6 +264,54 @@ def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> Non
     assert all("run budget" in row["gemm"]["skipped"] for row in record(out)["benchmarks"])
 
 
+def test_a_row_budget_holds_for_small_problems_too(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    slow = ["--gemm_shapes=256", "--gemm_row_budget=0.01", "--benchmark_filter=CpuNaive"]
+    started = time.monotonic()
+    done = run(*QUICK, *slow, f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stdout
+    assert time.monotonic() - started < 5
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["skipped"] is None or "row budget is 0.01 s" in row["gemm"]["skipped"]
+
+
+def test_tall_thin_and_tiny_problems_are_measured(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    # A busy machine takes seconds for them; the wrong prediction was 702 s.
+    few = ["--gemm_shapes=1048576x8x32,4194304x1x4,1x1x1000000,1", "--gemm_row_budget=100"]
+    done = run(*QUICK, *few, "--benchmark_filter=Blocked", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stdout
+    assert [row["gemm"]["skipped"] for row in record(out)["benchmarks"]] == [None] * 4
+
+
+def test_an_argument_is_recorded_as_far_as_readers_accept_it(tmp_path: Path) -> None:
+    names = "|".join(["CpuNaive", *(f"x{number}" for number in range(300))])
+    out = tmp_path / "record.json"
+    few = ["--gemm_shapes=16", f"--benchmark_filter={names}"]
+    assert run(*QUICK, *few, f"--benchmark_out={out}").returncode == 0
+    assert max(map(len, record(out)["context"]["gemm"]["command"])) == 1000
+
+
+def test_a_closed_stdout_is_an_error(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    command = [*map(str, (BENCH, *QUICK)), "--gemm_shapes=64", f"--benchmark_out={out}"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"gemm_bench: standard output is closed")
+    assert not out.exists()
+
+
+def test_a_journal_is_not_written_through_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "record.json.journal").symlink_to(elsewhere)
+    done = run(*QUICK, "--gemm_shapes=64", f"--benchmark_out={tmp_path / 'record.json'}")
+    assert done.returncode == 2
+    assert "record.json.journal" in done.stderr
+    assert not elsewhere.exists()
+
+
 def test_what_does_not_fit_into_memory_is_skipped_with_the_bytes(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     done = run(*QUICK, "--gemm_shapes=2000000000x2000000000x1,16", f"--benchmark_out={out}")
@@ -395,11 +443,12 @@ def test_a_row_that_beats_its_roof_is_an_error_without_a_time(tmp_path: Path) ->
     assert "FAILED: impossible" in done.stdout
 
 
+# Its kernel stays below the roofs of a machine that is busy while they are measured.
 FIRST_ROW = [
     "--gemm_device=cpu",
     "--gemm_shapes=64",
     "--gemm_warmup=0.001",
-    "--benchmark_filter=Blocked",
+    "--benchmark_filter=Naive",
     "--benchmark_min_time=5x",
 ]
 
@@ -420,6 +469,7 @@ def first_run(
     return cache, done, record(out)["context"]["gemm"]["measured_ceilings"]
 
 
+# Takes more than 5 s: all ceilings are measured, by the fixture and once more.
 def test_ceilings_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     cache, done, first = first_run
     assert "Measuring the ceilings" in done.stderr
@@ -468,6 +518,7 @@ def test_a_row_above_a_measured_roof_has_the_ceilings_measured_again(
     assert not kept.exists(), "the next run is the first one again"
 
 
+# Takes more than 5 s: all ceilings are measured.
 def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run(*FIRST_ROW, env=cached_in(tmp_path / "file"))
@@ -650,6 +701,8 @@ def test_help_lists_our_options_and_googles() -> None:
             ["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_report_aggregates_only"],
             "display_aggregates_only",
         ),
+        (["--gemm_device=cpu", "--benchmark_out=x.json.gz"], "leave out .gz"),
+        (["--gemm_\x1b[31m\n::x=1"], "--gemm_ [31m ::x"),
     ],
 )
 def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
@@ -659,6 +712,13 @@ def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
     assert line.startswith("gemm_bench: ")
     assert says in line
     assert "[1/" not in done.stdout, "nothing is measured"
+
+
+@pytest.mark.parametrize("off", ["0", "false", "no", "F"])
+def test_switches_that_are_off_are_accepted(off: str, tmp_path: Path) -> None:
+    few = [*QUICK, "--gemm_shapes=16", f"--benchmark_out={tmp_path / 'record.json'}"]
+    done = run(*few, f"--benchmark_report_aggregates_only={off}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_folder_is_no_file_of_shapes(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@
 #include <system_error>
 #include <vector>
 
+#include "bench/text.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
@@ -126,11 +127,12 @@ void check_google_flags(const std::vector<std::string>& arguments) {
   if (!out_format.empty() && out_format != "json")
     throw BadInput("--benchmark_out_format=" + out_format +
                    ": a file gets the record, which is json; use --benchmark_format=csv > FILE");
-  const std::string aggregates = google_flag(arguments, "report_aggregates_only");
-  const bool bare =
-      std::ranges::find(arguments, "--benchmark_report_aggregates_only") != arguments.end();
-  if ((bare || (!aggregates.empty() && aggregates != "false")) &&
-      !google_flag(arguments, "out").empty())
+  const std::string out = google_flag(arguments, "out");
+  if (out.ends_with(".gz"))
+    throw BadInput(
+        "--benchmark_out=" + out +
+        ": a record is written as plain JSON: leave out .gz, and compress it afterwards");
+  if (google_switch(arguments, "report_aggregates_only") && !out.empty())
     throw BadInput(
         "--benchmark_report_aggregates_only would leave the samples out of the record: "
         "use --benchmark_display_aggregates_only");
@@ -156,22 +158,30 @@ void require_output() {
     throw BadInput("what was printed could not be written: has the disk of its file room?");
 }
 
-int guarded_main(const char* program, const std::function<int()>& run) {
+void guarded_main(const char* program, const std::function<int()>& run) {
+  const bool heard = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   // Or a file that is opened takes the place of what was closed, and what is printed goes there.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
+  const auto end = [&](int code, const std::exception* error) {
+    if (error != nullptr) std::cerr << program << ": " << one_line(error->what()) << "\n";
+    std::cout << std::flush;
+    std::cerr << std::flush;
+    // Without the end of libraries: some of them wait there for threads that could not be made, and
+    // memory of a GPU that hangs could never be freed.
+    std::_Exit(code);
+  };
   try {
+    if (!heard) throw BadInput("standard output is closed: redirect it to a file, or to /dev/null");
     const int code = run();
     require_output();
-    return code;
+    end(code, nullptr);
   } catch (const Interrupted&) {
-    return kInterrupted;
+    end(kInterrupted, nullptr);
   } catch (const DeviceLost& error) {
-    std::cerr << program << ": " << error.what() << std::endl;
-    std::_Exit(kFailedRow);  // what is left on the card could not be freed
+    end(kFailedRow, &error);
   } catch (const std::exception& error) {
-    std::cerr << program << ": " << error.what() << "\n";
-    return kBadInput;
+    end(kBadInput, &error);
   }
 }
 

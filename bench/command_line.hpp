@@ -47,8 +47,8 @@ void require_release(const Options& options);
 // Throws BadInput if what was printed could not be written.
 void require_output();
 
-// Runs a program to its exit code, and says in one line what ended it.
-int guarded_main(const char* program, const std::function<int()>& run);
+// Runs a program and ends the process with its exit code; says in one line what went wrong.
+void guarded_main(const char* program, const std::function<int()>& run);
 
 // `why_no_gpu` tells a GPU kernel's user what is missing.
 std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu);

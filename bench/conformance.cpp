@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -13,19 +12,13 @@
 #include <vector>
 
 #include "bench/record.hpp"
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
 
 // Clocks that float do not stand still at one value below their maximum.
 constexpr double kBelowMaximum = 0.99, kStandsStill = 0.002;
-
-template <typename... Values>
-std::string print(const char* format, Values... values) {
-  char text[160];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 // "1,240"
 std::string thousands(std::int64_t count) {
@@ -37,7 +30,7 @@ std::string thousands(std::int64_t count) {
 
 // "0.5 to 3.1 s", or "0.5 s" where both print alike.
 std::string span(const char* format, double least, double most, const char* unit) {
-  const std::string from = print(format, least), to = print(format, most);
+  const std::string from = formatted(format, least), to = formatted(format, most);
   return (from == to ? from : from + " to " + to) + unit;
 }
 
@@ -52,7 +45,7 @@ double megabytes(const Row& row) {
 std::string text_of_sets(const Row& row) {
   const double size = megabytes(row);
   return count(row.rotation_sets, "operand set") +
-         print(size < 10 ? " (%.2g MB)" : " (%.0f MB)", size);
+         formatted(size < 10 ? " (%.2g MB)" : " (%.0f MB)", size);
 }
 
 bool has_reason(const Row& row, std::string_view name) {
@@ -105,23 +98,23 @@ std::vector<std::string> Results::departures(const Row& row) const {
   if (row.rotation_sets < 2)
     found.emplace_back("one operand set, which the cache may hold");
   else if (1e6 * megabytes(row) <= cache)
-    found.push_back(print("operand sets of %.0f MB do not exceed twice the cache (%.0f MB)",
-                          megabytes(row), cache * 1e-6));
+    found.push_back(formatted("operand sets of %.0f MB do not exceed twice the cache (%.0f MB)",
+                              megabytes(row), cache * 1e-6));
   if (options.timing.state == State::burst)
     found.emplace_back("burst: the card was not settled");
   else if (timing.warmup.watched.empty())
     found.emplace_back("clock and power not watched");
   else if (!timing.warmup.settled)
-    found.push_back(print("clock and power not flat after %.2g s", timing.warmup.seconds));
+    found.push_back(formatted("clock and power not flat after %.2g s", timing.warmup.seconds));
   else if (timing.card.readings == 0)
     found.emplace_back("power not watched");
   if (!timing.converged)
     found.push_back(std::isfinite(timing.median_interval())
-                        ? print("median known to %.2g %% only", 100 * timing.median_interval())
+                        ? formatted("median known to %.2g %% only", 100 * timing.median_interval())
                         : "too few samples to know the median");
   for (const auto& [name, share] : timing.card.reasons)
     if (name.find("slowdown") != std::string::npos || name.find("brake") != std::string::npos)
-      found.push_back(name + print(" in %.0f %% of the readings", 100 * share));
+      found.push_back(name + formatted(" in %.0f %% of the readings", 100 * share));
   return found;
 }
 
@@ -133,13 +126,13 @@ std::string Results::conformance(const Row& row) const {
   if (row.which.transfer)
     line += " with their copies (" + std::string(name_of(*row.which.transfer)) + ")";
   if (run_.options.timing.state == State::burst)
-    line += print(", bursts of %lld launches after %.3g s of rest",
-                  static_cast<long long>(row.batch), run_.options.timing.cooldown_seconds);
+    line += formatted(", bursts of %lld launches after %.3g s of rest",
+                      static_cast<long long>(row.batch), run_.options.timing.cooldown_seconds);
   else
     line += (timing.warmup.settled ? ", settled after" : ", warmed up for") +
-            print(" %.1f s", timing.warmup.seconds);
-  if (const auto clock = timing.median_sm_hz()) line += print(" at %.0f MHz", *clock * 1e-6);
-  if (const auto power = watts(row)) line += print(" %.0f W", *power);
+            formatted(" %.1f s", timing.warmup.seconds);
+  if (const auto clock = timing.median_sm_hz()) line += formatted(" at %.0f MHz", *clock * 1e-6);
+  if (const auto power = watts(row)) line += formatted(" %.0f W", *power);
   std::string reasons;
   for (const auto& [name, share] : timing.card.reasons)
     reasons += (reasons.empty() ? "" : ", ") + name;
@@ -162,7 +155,7 @@ std::string Results::conformance() const {
   line +=
       ", " + span("%.0f", sets->min, sets->max, sets->max > 1 ? " operand sets" : " operand set");
   if (run_.options.timing.state == State::burst) {
-    line += print(", bursts after %.3g s of rest", run_.options.timing.cooldown_seconds);
+    line += formatted(", bursts after %.3g s of rest", run_.options.timing.cooldown_seconds);
   } else {
     const auto warmups =
         over(rows, [](const Row& row) { return std::optional(row.timing.warmup.seconds); });

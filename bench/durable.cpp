@@ -31,7 +31,10 @@ File create(const std::filesystem::path& path, int how) {
 std::filesystem::path write_part(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::path part = path;
   part += ".part" + std::to_string(getpid());
-  const File file = create(part, O_TRUNC);
+  // What lies there is of a process that had this number, or a trap: it is neither read nor
+  // followed.
+  unlink(part.c_str());
+  const File file = create(part, O_EXCL | O_NOFOLLOW);
   if (file && file.write_at(0, text)) return part;
   const int error = errno;
   unlink(part.c_str());

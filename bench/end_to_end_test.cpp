@@ -245,7 +245,7 @@ TEST(EndToEnd, TakesTheRoadOfEveryCaseAndHasItsParts) {
 TEST(EndToEnd, IsPredictedWithItsCopies) {
   Options options = quick();
   options.timing.budget_seconds = 2;
-  HostWithBus slow(std::numeric_limits<int>::max(), std::chrono::milliseconds(20));
+  HostWithBus slow(std::numeric_limits<int>::max(), std::chrono::milliseconds(300));
   ProblemCache cache(slow, Fill::uniform, 1, false);
   RegisteredKernel idle;
   idle.prepare = [](const Problem&, const Device&, const Operands&) -> Launch {

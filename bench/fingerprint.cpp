@@ -3,8 +3,8 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -19,6 +19,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -199,9 +201,7 @@ void add_images(std::string_view fat, Fingerprints& all) {
 std::string hash_of(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
+  return formatted("%016" PRIx64, hash);
 }
 
 Fingerprints fingerprints_in(const std::filesystem::path& file) {

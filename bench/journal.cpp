@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -24,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/text.hpp"
+
 namespace gemm::bench {
 namespace {
 
@@ -31,10 +34,38 @@ using json = nlohmann::ordered_json;
 
 constexpr std::string_view kSuffix = ".journal";
 
+constexpr std::size_t kCheckLength = 9;  // eight digits and a space
+
+// "89abcdef " of CRC-32 (IEEE 802.3), as zlib computes it.
+std::string check_of(std::string_view text) {
+  std::uint32_t crc = ~0U;
+  for (const char byte : text) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320U : 0);
+  }
+  return formatted("%08" PRIx32 " ", ~crc);
+}
+
 std::string line_of(const json& context, const json& benchmarks) {
-  return json{{"context", context}, {"benchmarks", benchmarks}}.dump(
-             -1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  const std::string text = json{{"context", context}, {"benchmarks", benchmarks}}.dump(
+      -1, ' ', false, json::error_handler_t::replace);
+  return check_of(text) + text + "\n";
+}
+
+// What a line says; discarded if it is damaged.
+json read_line(std::string_view line) {
+  if (!line.starts_with('{')) {
+    const std::string_view check = line.substr(0, kCheckLength);
+    line.remove_prefix(check.size());
+    if (check != check_of(line)) return json::value_t::discarded;
+  }
+  json piece = json::parse(line, nullptr, false);
+  const auto has = [&](const char* key, auto is) {
+    return piece.contains(key) && (piece[key].*is)();
+  };
+  const bool whole =
+      piece.is_object() && has("context", &json::is_object) && has("benchmarks", &json::is_array);
+  return whole ? piece : json(json::value_t::discarded);
 }
 
 json changes(const json& before, const json& now) {
@@ -74,7 +105,8 @@ enum class Lock { mine, somebodys, unknown };
 // The lock of a journal that is there, or of a new one.
 std::pair<File, Lock> lock(const std::filesystem::path& path, int how) {
   for (;;) {
-    File file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | how, 0666));
+    // Not through a link: it may lead to anybody's file, or make one anywhere.
+    File file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | how, 0666));
     if (!file) return {std::move(file), Lock::unknown};
     if (flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0)
       return {std::move(file), errno == EWOULDBLOCK ? Lock::somebodys : Lock::unknown};
@@ -111,7 +143,7 @@ bool is_in(const json& document, const std::filesystem::path& record) {
 // Of a journal whose lock is held. Returns what became of it, as a sentence.
 std::string recover(const std::filesystem::path& journal, bool name_taken) {
   std::ifstream lines(journal, std::ios::binary);
-  const auto document = record_from(lines);
+  const auto [document, damaged] = record_from(lines);
   const std::filesystem::path record = record_of(journal);
   std::string told = "Removed " + journal.string();
   if (!document)
@@ -123,7 +155,10 @@ std::string recover(const std::filesystem::path& journal, bool name_taken) {
            write_beside(record, name_taken,
                         document->dump(1, ' ', false, json::error_handler_t::replace) + "\n")
                .string() +
-           " from the journal of a run that was killed";
+           " from the journal of a run that was killed" +
+           (damaged == 0 ? ""
+                         : "; left out " + std::to_string(damaged) + " damaged line" +
+                               (damaged == 1 ? "" : "s"));
   // The record that it had begun to write.
   const std::string part = record.filename().string() + ".part";
   std::error_code ignored;
@@ -229,7 +264,7 @@ void Journal::finish(const std::string& document) {
   } catch (const std::runtime_error& error) {
     if (flush())
       throw std::runtime_error(std::string(error.what()) + "; its rows are in '" + path().string() +
-                               "', from which gemm-report recover makes it");
+                               "', from which tools/report recover makes it");
     std::filesystem::path elsewhere;
     try {
       elsewhere = write_beside(std::filesystem::temp_directory_path() / record_.filename(), false,
@@ -246,30 +281,33 @@ void Journal::finish(const std::string& document) {
   file_ = File();
 }
 
-std::optional<json> record_from(std::istream& journal) {
+Recovered record_from(std::istream& journal) {
   json context, benchmarks = json::array();
+  int damaged = 0;
   std::string torn;  // its end was never written
   for (std::string line; std::getline(journal, line);) {
     if (journal.eof()) {
       torn = line;
       break;
     }
-    const json piece = json::parse(line, nullptr, false);
-    const bool whole = piece.is_object() && piece.contains("context") &&
-                       piece["context"].is_object() && piece.contains("benchmarks") &&
-                       piece["benchmarks"].is_array();
-    if (!whole && !context.is_null()) continue;
-    if (!whole || (context.is_null() && !piece["context"].contains("gemm")))
-      throw std::runtime_error("it is no journal of gemm_bench");
-    if (context.is_null()) context = json::object();
+    const json piece = read_line(line);
+    if (context.is_null()) {
+      if (piece.is_discarded() || !piece["context"].contains("gemm"))
+        throw std::runtime_error("it is no journal of gemm_bench");
+      context = json::object();
+    }
+    if (piece.is_discarded()) {
+      ++damaged;
+      continue;
+    }
     merge(context, piece["context"]);
     for (const json& benchmark : piece["benchmarks"])
       if (benchmark.is_object()) benchmarks.push_back(benchmark);
   }
   if (context.is_null() && !first_line().starts_with(torn))
     throw std::runtime_error("it is no journal of gemm_bench");
-  if (benchmarks.empty()) return std::nullopt;
-  return json{{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
+  if (benchmarks.empty()) return {std::nullopt, damaged};
+  return {json{{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}}, damaged};
 }
 
 void recover_journals(const std::filesystem::path& folder, std::ostream& log) {

@@ -1,10 +1,11 @@
 // What a run has finished so far, on the disk beside its record, so that neither a kill nor a power
 // cut takes it.
 //
-// <record>.journal has a line of JSON for each row: {"context": what changed in the record's since
-// the line before, "benchmarks": [the row]}; the first lines bring the context alone. Whoever runs
-// holds its lock, which dies with the process: what is not locked was left behind, and the next
-// start in the folder, or gemm-report recover, makes a record of it.
+// <record>.journal has a line for each row: the CRC-32 of what follows in eight hexadecimal digits,
+// a space, and the JSON {"context": what changed in the record's since the line before,
+// "benchmarks": [the row]}; the first lines bring the context alone. Whoever runs holds its lock,
+// which dies with the process: what is not locked was left behind, and the next start in the
+// folder, or tools/report recover, makes a record of it.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +55,15 @@ class Journal {
   bool has_rows_ = false, complained_ = false;
 };
 
-// The record that the lines of a journal make; nothing if no row was finished. A line that is not
-// whole is left out. Throws std::runtime_error for what is no journal.
-std::optional<nlohmann::ordered_json> record_from(std::istream& journal);
+// The record that the lines of a journal make; nothing if no row was finished.
+struct Recovered {
+  std::optional<nlohmann::ordered_json> document;
+  int damaged_lines = 0;  // left out
+};
+
+// The last line may be torn: it was never finished. Lines of earlier versions have no CRC. Throws
+// std::runtime_error for what is no journal.
+Recovered record_from(std::istream& journal);
 
 // Makes records of the journals in `folder` that no process holds, and says so on `log`, a line
 // each. What is no journal of ours stays as it is.

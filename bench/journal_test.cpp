@@ -100,7 +100,8 @@ TEST_F(JournalTest, MakesTheRecordThatTheRunWouldHaveWritten) {
     expected = {{"context", context(3)},
                 {"benchmarks", {{{"name", "a"}}, {{"name", "b"}}, {{"name", "c"}}}}};
     // In whatever order the keys are.
-    EXPECT_EQ(nlohmann::json(*record_from(lines)), nlohmann::json(expected)) << lines.str();
+    EXPECT_EQ(nlohmann::json(*record_from(lines).document), nlohmann::json(expected))
+        << lines.str();
     journal.finish("the record");
   }
   EXPECT_EQ(names(), Names{"record.json"});
@@ -111,23 +112,66 @@ TEST_F(JournalTest, OfALineThatIsTornNothingIsTaken) {
   std::string lines = R"({"context": {"gemm": {}}, "benchmarks": []})"
                       "\n";
   std::istringstream none(lines);
-  EXPECT_EQ(record_from(none), std::nullopt);
+  EXPECT_EQ(record_from(none).document, std::nullopt);
   lines += R"({"context": {}, "benchmarks": [{"name": "a"}]})"
            "\n";
   const std::string torn = R"({"context": {}, "benchmarks": [{"name": "b"}]})";  // no end of line
   for (std::size_t kept = 0; kept <= torn.size(); ++kept) {
     std::istringstream journal(lines + torn.substr(0, kept));
-    EXPECT_EQ((*record_from(journal))["benchmarks"].dump(), R"([{"name":"a"}])") << kept;
+    EXPECT_EQ((*record_from(journal).document)["benchmarks"].dump(), R"([{"name":"a"}])") << kept;
   }
   std::istringstream spoilt(lines + std::string(40, '\0') + "\n" + torn + "\n");
-  EXPECT_EQ((*record_from(spoilt))["benchmarks"].size(), 2U);
+  const Recovered recovered = record_from(spoilt);
+  EXPECT_EQ((*recovered.document)["benchmarks"].size(), 2U);
+  EXPECT_EQ(recovered.damaged_lines, 1);
+}
+
+TEST_F(JournalTest, ARowWithAFlippedBitIsLeftOutAndTheOthersStay) {
+  const auto path = folder_ / "record.json.journal";
+  std::string whole;
+  {
+    Journal journal(folder_ / "record.json");
+    journal.add(context(1), {{{"name", "a"}}, {{"name", "b"}}, {{"name", "c"}}});
+    whole = content(path);
+  }
+  const std::size_t first = whole.find('\n') + 1;
+  for (std::size_t bit = 8 * first; bit < 8 * whole.size(); ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    std::istringstream lines(flipped);
+    const auto rows = (*record_from(lines).document)["benchmarks"];
+    ASSERT_GE(rows.size(), 1U) << bit;
+    for (const json& row : rows)
+      EXPECT_TRUE(row.dump() == R"({"name":"a"})" || row.dump() == R"({"name":"b"})" ||
+                  row.dump() == R"({"name":"c"})")
+          << bit << ": " << row;
+  }
+}
+
+TEST_F(JournalTest, IsNotWrittenThroughALink) {
+  const auto elsewhere = folder_ / "elsewhere";
+  fs::create_symlink(elsewhere, folder_ / "record.json.journal");
+  EXPECT_THROW(Journal(folder_ / "record.json"), std::runtime_error);
+  EXPECT_FALSE(fs::exists(elsewhere));
+}
+
+TEST_F(Durable, WhatLiesWhereThePartGoesIsNeitherFollowedNorKept) {
+  const auto path = folder_ / "record.json", elsewhere = folder_ / "elsewhere";
+  fs::create_symlink(elsewhere, path.string() + ".part" + std::to_string(getpid()));
+  write_atomically(path, "text");
+  EXPECT_EQ(content(path), "text");
+  EXPECT_EQ(names(), Names{"record.json"});
 }
 
 TEST_F(JournalTest, ThatWasJustBegunHasNoRow) {
-  const std::string first = R"({"context":{"gemm":{}},"benchmarks":[]})";
+  std::string first;
+  {
+    const Journal journal(folder_ / "record.json");
+    first = content(folder_ / "record.json.journal");
+  }
   for (std::size_t kept = 0; kept <= first.size(); ++kept) {
     std::istringstream journal(first.substr(0, kept));
-    EXPECT_EQ(record_from(journal), std::nullopt) << kept;
+    EXPECT_EQ(record_from(journal).document, std::nullopt) << kept;
   }
 }
 

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from own_files import own_files
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [
     path
-    for folder in ("kernels", "bench")
-    for path in sorted((ROOT / folder).rglob("*"))
+    for path in own_files("kernels/**", "bench/**")
     if path.suffix in {".cpp", ".hpp", ".cu", ".cuh"}
 ]
 # Who registers cases or speaks to Google Benchmark.
@@ -64,19 +64,11 @@ def test_includes_point_the_right_way(path: Path) -> None:
 
 def test_results_hold_no_code() -> None:
     allowed = {".json", ".gz", ".md", ".png", ".svg", ".csv", ".journal"}
-    # gemm-report history keeps its index beside the records; git ignores it.
-    strangers = [
-        p
-        for p in (ROOT / "results").rglob("*")
-        if p.is_file() and p.suffix not in allowed and ".gemm_report" not in p.parts
-    ]
-    assert not strangers
+    assert [path for path in own_files("results/**") if path.suffix not in allowed] == []
 
 
 def test_every_kernel_file_says_what_it_adds() -> None:
-    sources = [
-        path for path in (ROOT / "kernels").glob("*/*") if path.suffix in (".cpp", ".cu", ".cuh")
-    ]
+    sources = own_files("kernels/*/*.cpp", "kernels/*/*.cu", "kernels/*/*.cuh")
     assert sources
     for path in sources:
         assert path.read_text().startswith("// "), f"{path} has no head comment"

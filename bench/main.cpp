@@ -320,5 +320,5 @@ int run(int argc, char** argv) {
 }  // namespace gemm::bench
 
 int main(int argc, char** argv) {
-  return gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
 }

@@ -2,26 +2,27 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/end_to_end.hpp"
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
 
 constexpr int kFewestTries = 3, kMostTries = 9;  // of each part of a launch
 
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return formatted("%.3g s", seconds); }
 
 }  // namespace
+
+Skipped run_budget_is_spent(const Options& options) {
+  return Skipped("the run budget of " + seconds_text(options.run_budget_seconds.value_or(0)) +
+                 " is spent");
+}
 
 void Measurement::require_supported() const {
   const Kernel& kernel = *case_.kernel;
@@ -38,81 +39,128 @@ void Measurement::require_supported() const {
 
 void Measurement::prepare(double seconds_left) {
   require_supported();
-  if (seconds_left <= 0)
-    throw Skipped("the run budget of " + seconds_text(*options_.run_budget_seconds) + " is spent");
+  if (seconds_left <= 0) throw run_budget_is_spent(options_);
   const Problem& p = case_.problem;
-  const auto sets = static_cast<double>(cache_.set_count(p));
+  const double started = now_seconds();
+  const auto left = [&] { return seconds_left - (now_seconds() - started); };
   try {
-    cache_.make_room(p, case_.transfer ? sets * bytes_minimum(p) : 0);
-    predict(seconds_left);
+    cache_.make_room(
+        p, case_.transfer ? static_cast<double>(cache_.set_count(p)) * bytes_minimum(p) : 0);
+    if (!cache_.holds(p))
+      require_time(predict(std::min(options_.timing.budget_seconds, left()),
+                           [&](const Problem& corner) { return time_data(corner); }),
+                   left());
     data_ = cache_.get(p);
-    if (case_.transfer) {
-      end_to_end_ = backend_.end_to_end(case_, data_->sets());
-      launches_ = end_to_end_->launches(EndToEnd::Part::whole);
-    } else {
-      for (const Operands& set : data_->sets())
-        launches_.push_back(case_.kernel->prepare(p, backend_.device(), set));
-    }
+    prepare_launches(affordable_sets(left()));
   } catch (const OutOfMemory& error) {
     throw Skipped(error.what());
   }
   poison();
+  const double deadline = now_seconds() + std::min(options_.timing.budget_seconds, left());
   for (const Launch& launch : launches_) {
     if (interrupted()) throw Interrupted();
+    if (now_seconds() > deadline)
+      throw Skipped("its verification took longer than its budget (--gemm_row_budget)");
     backend_.run(launch);
   }
   judge(rotation_sets());
 }
 
-// A launch cannot be stopped once it runs, and neither can the reference product, so a large
-// problem is first tried on a corner of itself.
-void Measurement::predict(double seconds_left) {
-  const std::int64_t corner = backend_.device().kind == Device::Kind::gpu ? 1024 : 256;
-  Problem probe = case_.problem;
-  probe.m = std::min(probe.m, corner);
-  probe.n = std::min(probe.n, corner);
-  probe.k = std::min(probe.k, corner);
-  const Kernel& kernel = *case_.kernel;
-  if (probe == case_.problem) return;
-  if (kernel.unsupported != nullptr && kernel.unsupported(probe, backend_.device())) return;
+void Measurement::require_time(double seconds, double seconds_left) const {
+  const double budget = options_.timing.budget_seconds;
+  if (!(seconds <= budget))
+    throw Skipped("predicted to take " + seconds_text(seconds) + ", the row budget is " +
+                  seconds_text(budget) + " (--gemm_row_budget)");
+  if (!(seconds <= seconds_left))
+    throw Skipped("predicted to take " + seconds_text(seconds) + ", the run budget has " +
+                  seconds_text(std::max(0.0, seconds_left)) + " left");
+}
 
+// Neither a launch nor the reference product can be stopped once it runs.
+double Measurement::predict(double limit,
+                            const std::function<Prediction(const Problem&)>& measure) const {
+  constexpr double kMostlyWork =
+      0.05;  // seconds, of which allocations and launches are a small part
+  const Problem& whole = case_.problem;
+  for (std::int64_t edge = backend_.device().kind == Device::Kind::gpu ? 1024 : 256;; edge *= 2) {
+    Problem corner = whole;
+    for (std::int64_t* size : {&corner.m, &corner.n, &corner.k}) *size = std::min(*size, edge);
+    const Prediction found = measure(corner);
+    if (found.whole <= limit || found.corner >= kMostlyWork || corner == whole) return found.whole;
+  }
+}
+
+Measurement::Prediction Measurement::time_data(const Problem& corner) {
   const double start = now_seconds();
-  corner_data_ = std::make_shared<ProblemData>(backend_, probe, options_.fill, options_.seed, 1);
-  const double reference = cache_.holds(case_.problem) ? 0 : now_seconds() - start;
-  corner_launch_ = {kernel.prepare(probe, backend_.device(), corner_data_->sets()[0])};
+  corner_data_ = std::make_shared<ProblemData>(backend_, corner, options_.fill, options_.seed, 1);
+  const double seconds = now_seconds() - start;
+  corner_data_.reset();
+  return {seconds, seconds * flop(case_.problem) / flop(corner)};
+}
+
+// On the operands of the first set: a corner has fewer elements than they have.
+Measurement::Prediction Measurement::time_launch(const Problem& corner) {
+  const Problem& p = case_.problem;
+  if (const Kernel& kernel = *case_.kernel;
+      kernel.unsupported && kernel.unsupported(corner, backend_.device()))
+    return {0, std::numeric_limits<double>::infinity()};  // a larger one may tell
   // The fastest of a few: one launch may be held up by whatever else the machine does.
-  const auto fastest = [&] {
-    backend_.run(corner_launch_[0]);  // loads the code
-    double once = std::numeric_limits<double>::infinity();
-    const double enough = now_seconds() + 0.05;
-    for (int tries = 0; tries < 5 && (tries == 0 || now_seconds() < enough); ++tries)
-      once = std::min(once, backend_.batch(corner_launch_, 1, false)->time().seconds);
+  const auto fastest = [&](std::span<const Launch> launches) {
+    constexpr double kEnoughSeconds = 0.05;
+    const double start = now_seconds();
+    backend_.run(launches[0]);  // loads the code
+    double once = now_seconds() - start;
+    for (int tries = 0; tries < 5 && now_seconds() - start < kEnoughSeconds; ++tries)
+      once = std::min(once, backend_.batch(launches, 1, false)->time().seconds);
     return once;
   };
-  const double larger = flop(case_.problem) / flop(probe);
-  double once = fastest() * larger;
+  const double larger = flop(p) / flop(corner);
+  if (corner == p && !case_.transfer) {
+    prepare_launches(1);
+    const double once = fastest(launches_);
+    return {once, once};
+  }
+  const std::span<const Operands> set = data_->sets().first(1);
+  corner_launch_ = {case_.kernel->prepare(corner, backend_.device(), set[0])};
+  Prediction sum{fastest(corner_launch_), 0};
+  sum.whole = sum.corner * larger;
   if (case_.transfer) {  // copies grow with the bytes
-    corner_end_to_end_ =
-        backend_.end_to_end({case_.kernel, probe, case_.transfer}, corner_data_->sets());
+    corner_end_to_end_ = backend_.end_to_end({case_.kernel, corner, case_.transfer}, set);
     for (const EndToEnd::Part part : {EndToEnd::Part::to_device, EndToEnd::Part::from_device}) {
       corner_launch_ = corner_end_to_end_->launches(part);
-      once += fastest() * bytes_minimum(case_.problem) / bytes_minimum(probe);
+      const double once = fastest(corner_launch_);
+      sum.corner += once;
+      sum.whole += once * bytes_minimum(p) / bytes_minimum(corner);
     }
   }
   corner_launch_.clear();
   corner_end_to_end_.reset();
-  corner_data_.reset();
+  return sum;
+}
 
-  const double launches = static_cast<double>(cache_.set_count(case_.problem)) +
-                          4 +  // verify; try out, warm up, sample twice
-                          (case_.transfer ? kFewestTries : 0);
-  const double row = reference * larger + once * launches;
-  if (row > options_.timing.budget_seconds)
-    throw Skipped("predicted to take " + seconds_text(row) + ", the row budget is " +
-                  seconds_text(options_.timing.budget_seconds) + " (--gemm_row_budget)");
-  if (row > seconds_left)
-    throw Skipped("predicted to take " + seconds_text(row) + ", the run budget has " +
-                  seconds_text(seconds_left) + " left");
+std::int64_t Measurement::affordable_sets(double seconds_left) {
+  const auto all = static_cast<std::int64_t>(data_->sets().size());
+  const std::int64_t fewest = std::min<std::int64_t>(all, 2);
+  // Beside those that are verified: to try out, to warm up, two samples, and the parts.
+  const double others = 4 + (case_.transfer ? kFewestTries : 0);
+  const double limit = std::min(options_.timing.budget_seconds, seconds_left);
+  const double once = predict(limit / (static_cast<double>(all) + others),
+                              [&](const Problem& corner) { return time_launch(corner); });
+  require_time(once * (static_cast<double>(fewest) + others), seconds_left);
+  if (once * (static_cast<double>(all) + others) <= limit) return all;
+  // A launch that takes so long gains little from operands in the cache.
+  return std::clamp(static_cast<std::int64_t>(limit / 2 / once), fewest, all);
+}
+
+void Measurement::prepare_launches(std::int64_t sets) {
+  if (case_.transfer) {
+    end_to_end_ = backend_.end_to_end(case_, data_->sets().first(static_cast<std::size_t>(sets)));
+    launches_ = end_to_end_->launches(EndToEnd::Part::whole);
+    return;
+  }
+  while (rotation_sets() < sets)
+    launches_.push_back(
+        case_.kernel->prepare(case_.problem, backend_.device(), data_->sets()[launches_.size()]));
 }
 
 void Measurement::make_batch() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -20,6 +21,8 @@ namespace gemm::bench {
 struct Skipped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+Skipped run_budget_is_spent(const Options& options);
 
 // The kernel computed something else; what() says where and by how much.
 struct WrongResult : std::runtime_error {
@@ -59,8 +62,22 @@ class Measurement {
   PartTimes time_parts();
 
  private:
+  // A duration measured on a corner of the problem, and what the whole is predicted to take.
+  struct Prediction {
+    double corner, whole;
+  };
+
   void require_supported() const;
-  void predict(double seconds_left);
+  // By corners that grow until the whole is predicted to fit into `limit`, or until what is fixed
+  // matters no more: scaling it by the FLOP would blame a tall or thin problem for it.
+  double predict(double limit, const std::function<Prediction(const Problem&)>& measure) const;
+  // Throws Skipped if that exceeds the row's budget, or what is left of the run's.
+  void require_time(double seconds, double seconds_left) const;
+  Prediction time_data(const Problem& corner);
+  Prediction time_launch(const Problem& corner);
+  void prepare_launches(std::int64_t sets);
+  // How many operand sets can be verified and timed; throws Skipped if not even the fewest can.
+  std::int64_t affordable_sets(double seconds_left);
   void poison();
   void make_batch();
   void begin();

@@ -183,6 +183,23 @@ TEST(Verification, CatchesOneElementPastTheEnd) {
   EXPECT_NE(text.find("past its end"), std::string::npos) << text;
 }
 
+// 128 rows of 11 elements.
+TEST(Verification, CatchesARowFarPastTheEndAndOneBeforeA) {
+  const auto past =
+      complaint_about<[](float* c, std::int64_t count) { c[count + 100 * 11] = 0; }>();
+  EXPECT_EQ(past, "wrote outside C: byte 4401 past its end");
+  Kernel kernel;
+  kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    const Launch right = spoiled<[](float*, std::int64_t) {}>(p, device, o);
+    return [=](Stream stream) {
+      right(stream);
+      const_cast<float*>(static_cast<const float*>(o.a))[-1] = 0;
+    };
+  };
+  const auto before = first_complaint(*make_host_backend(), kernel, {9, 11, 13, Precision::f32});
+  EXPECT_NE(before.find("before its beginning"), std::string::npos) << before;
+}
+
 TEST(Verification, CatchesOneElementBeforeTheBeginning) {
   const auto text = complaint_about<[](float* c, std::int64_t) { c[-1] = 0; }>();
   EXPECT_EQ(text, "wrote outside C: byte 1 before its beginning");
@@ -269,8 +286,10 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
   Options options;
   options.timing.budget_seconds = 1;
   const RegisteredKernel kernel =
-      sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
-        return [](Stream) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+      sleeper([](const Problem& p, const Device&, const Operands&) -> Launch {
+        // 20 ms at 256
+        const std::chrono::microseconds needed(p.m * p.n * p.k / 840);
+        return [=](Stream) { std::this_thread::sleep_for(needed); };
       });
   const Case large{&kernel, {512, 512, 2048, Precision::f32}};
   try {
@@ -280,6 +299,58 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
     EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
         << skipped.what();
   }
+}
+
+std::string skipped_because(const RegisteredKernel& kernel, const Problem& p, double budget) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = budget;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, p});
+  try {
+    measurement.prepare(1e9);
+    return "";
+  } catch (const Skipped& skipped) {
+    return skipped.what();
+  }
+}
+
+// A launch that computes what it should, and takes the time that kMicroseconds() says beside.
+template <auto kMicroseconds>
+Launch right_after(const Problem& p, const Device& d, const Operands& o) {
+  return [p, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
+    std::this_thread::sleep_for(std::chrono::microseconds(kMicroseconds(p)));
+    right(stream);
+  };
+}
+
+// A corner of 256 x 8 x 4 takes as long as 256 times as many rows.
+TEST(Measurement, WhatIsFixedIsNotScaledWithATallProblem) {
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 10000; }>);
+  EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
+}
+
+TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
+  const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
+  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget is 1 s"),
+            std::string::npos);
+}
+
+// As large as the first corner, so that nothing was predicted.
+TEST(Measurement, ASlowKernelOnASmallProblemIsSkippedOrGetsFewerOperandSets) {
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
+  const Problem small{8, 8, 8, Precision::f32};
+  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget is 0.1 s"), std::string::npos);
+
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = 1;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, small});
+  measurement.prepare(1e9);
+  EXPECT_GE(measurement.rotation_sets(), 2);
+  EXPECT_LE(measurement.rotation_sets(), 25);
+  EXPECT_GT(cache.set_count(small), 100);
 }
 
 TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
@@ -305,10 +376,11 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
       sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
         return spoiled<[](float*, std::int64_t) {}>(p, d, o);
       });
+  static bool writes = true;
   const RegisteredKernel stops =
       sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
-        return [left = 1, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream s) mutable {
-          if (left-- > 0) right(s);
+        return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream s) {
+          if (writes) right(s);
         };
       });
   const Problem p{16, 16, 16, Precision::f32};
@@ -316,6 +388,7 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
   Measurement rival(*backend, nullptr, cache, options, {&right, p});
   mine.prepare(1e9);
   rival.prepare(1e9);
+  writes = false;
   Timing theirs;
   const Timing timing = mine.time(options.timing, 1e9, &rival, &theirs);
   EXPECT_EQ(timing.samples_seconds.size(), 3U);
@@ -355,7 +428,7 @@ TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
   library.family = "library";
   const Case first{&library, {8, 8, 8, Precision::f32}},
       second{&library, {9, 9, 9, Precision::f32}};
-  Suite suite(std::make_unique<Mortal>(1), options, {"gemm_bench"});
+  Suite suite(std::make_unique<Mortal>(2), options, {"gemm_bench"});
   Row row{.which = first};
   suite.measure(first, std::nullopt, row);
   EXPECT_EQ(row.timing.samples_seconds.size(), 3U);

@@ -227,8 +227,9 @@ const std::vector<Option>& table() {
            refuse("the only one of " + found.name + ": give all its values together", v);
          o.defines.push_back(found);
        }},
-      {"kernel_limit", "SECONDS", "a row of theirs that takes longer is ended (default 30)",
-       [](Options& o, const std::string& v) { o.kernel_limit_seconds = positive(v); }},
+      {"kernel_limit", "SECONDS",
+       "a row of theirs that takes longer is ended (default: --gemm_row_budget and 20)",
+       [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},
       {"watch", "", "run again whenever one of their files is saved, until Ctrl-C",
        [](Options& o, const std::string&) { o.rerun = true; }},
       {"child", "CASE", "", [](Options& o, const std::string& v) { o.child_case = v; }},

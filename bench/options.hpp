@@ -53,12 +53,16 @@ struct Options {
   // Kernels from files (bench/user_kernels.hpp).
   std::vector<std::string> kernels;           // FILE or FILE:ENTRY
   std::vector<Define> defines;                // every combination is a row
-  double kernel_limit_seconds = 30;           // of a row of theirs
+  std::optional<double> kernel_limit_given;   // for a row of theirs, see kernel_limit_seconds
   bool rerun = false;                         // whenever one of the files is saved
   std::vector<std::string> arguments;         // as given, for a child
   std::string child_case;                     // in a child: its one row,
   std::optional<std::int64_t> child_samples;  // and how many samples it takes
   bool is_child() const { return !child_case.empty(); }
+  // By default a row's budget and what it takes to compile the file and to start a process.
+  double kernel_limit_seconds() const {
+    return kernel_limit_given.value_or(timing.budget_seconds + 20);
+  }
 };
 
 // Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws

@@ -184,5 +184,11 @@ TEST(Options, WhatIsForChildrenIsNotInTheHelp) {
   EXPECT_NE(options_help().find("--gemm_kernel="), std::string::npos);
 }
 
+TEST(Options, AUsersKernelMayTakeItsRowsBudget) {
+  EXPECT_EQ(parse({}).kernel_limit_seconds(), 30);
+  EXPECT_EQ(parse({"--gemm_row_budget=100"}).kernel_limit_seconds(), 120);
+  EXPECT_EQ(parse({"--gemm_row_budget=100", "--gemm_kernel_limit=5"}).kernel_limit_seconds(), 5);
+}
+
 }  // namespace
 }  // namespace gemm::bench

@@ -1,13 +1,14 @@
 #include "bench/peaks.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -54,13 +55,6 @@ std::string text_of_capability(int cc) {
   return std::to_string(cc / 10) + "." + std::to_string(cc % 10);
 }
 
-template <typename... Values>
-std::string print(const char* format, Values... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 Ceiling unknown(std::string name, std::optional<Precision> precision, std::string why) {
   return {std::move(name), precision, std::nullopt, Ceiling::Origin::unknown, std::move(why)};
 }
@@ -83,15 +77,15 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
   if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
   const double clock =
       *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);
-  return {
-      std::string(traits.unit_name),
-      traits.precision,
-      *rate * device.sm_count * clock / traits.unit_products,
-      Ceiling::Origin::table,
-      print("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
-            text_of_capability(device.compute_capability).c_str(), device.sm_count, clock * 1e-6) +
-          (traits.unit_products > 1 ? print(" / %d", traits.unit_products) : ""),
-      clock};
+  return {std::string(traits.unit_name),
+          traits.precision,
+          *rate * device.sm_count * clock / traits.unit_products,
+          Ceiling::Origin::table,
+          formatted("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
+                    text_of_capability(device.compute_capability).c_str(), device.sm_count,
+                    clock * 1e-6) +
+              (traits.unit_products > 1 ? formatted(" / %d", traits.unit_products) : ""),
+          clock};
 }
 
 Ceiling nominal_memory(const DeviceInfo& device) {
@@ -109,8 +103,8 @@ Ceiling nominal_memory(const DeviceInfo& device) {
           std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
           Ceiling::Origin::queried,
-          print("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
-                static_cast<long long>(*device.bus_width_bits)),
+          formatted("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
+                    static_cast<long long>(*device.bus_width_bits)),
           device.memory_clock_hz};
 }
 

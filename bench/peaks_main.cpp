@@ -19,6 +19,7 @@
 
 #include "bench/command_line.hpp"
 #include "bench/suite.hpp"
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -26,14 +27,9 @@ namespace {
 std::string figure_text(const MeasuredCeiling& one) {
   const auto [scale, unit] =
       one.unit == Probe::Unit::flop ? std::pair(1e-12, " TFLOP/s") : std::pair(1e-9, " GB/s");
-  char text[256];
-  std::snprintf(text, sizeof text, "%-18s %10.4g%s", one.label().c_str(), one.per_second * scale,
-                unit);
-  std::string line = text;
+  std::string line = formatted("%-18s %10.4g%s", one.label().c_str(), one.per_second * scale, unit);
   const auto add = [&](const char* format, std::optional<double> value, double times) {
-    if (!value) return;
-    std::snprintf(text, sizeof text, format, times * *value);
-    line += text;
+    if (value) line += formatted(format, times * *value);
   };
   add(one.unit == Probe::Unit::flop ? ", %.5g FLOP/clock/SM" : ", %.5g B/clock/SM",
       one.per_clock_per_sm, 1);
@@ -186,5 +182,5 @@ int run(int argc, char** argv) {
 }  // namespace gemm::bench
 
 int main(int argc, char** argv) {
-  return gemm::bench::guarded_main("peaks_bench", [&] { return gemm::bench::run(argc, argv); });
+  gemm::bench::guarded_main("peaks_bench", [&] { return gemm::bench::run(argc, argv); });
 }

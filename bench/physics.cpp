@@ -1,8 +1,10 @@
 #include "bench/physics.hpp"
 
-#include <cstdio>
+#include <algorithm>
 #include <optional>
 #include <string>
+
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -11,13 +13,6 @@ constexpr double kClockError = 1.01;      // of the clock as seen
 constexpr double kClockUnseen = 1.3;      // cards run above the clock that they report
 constexpr double kBandwidthError = 1.03;  // of a measured bandwidth
 constexpr double kEmptyLaunches = 2;      // a launch this short does nothing
-
-template <typename... Values>
-std::string print(const char* format, Values... values) {
-  char text[320];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 // FLOP/s that the unit cannot exceed.
 std::optional<double> highest(const Ceiling& ceiling, const Evidence& seen) {
@@ -51,10 +46,10 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
   if (const Ceiling* compute = compute_ceiling(limits.ceilings, p.precision)) {
     const auto limit = highest(*compute, seen);
     if (limit && !(rate <= *limit))
-      return print("impossible: %.4g TFLOP/s, and the %s can do %.4g", rate * 1e-12,
-                   compute->name.c_str(), *limit * 1e-12) +
+      return formatted("impossible: %.4g TFLOP/s, and the %s can do %.4g", rate * 1e-12,
+                       compute->name.c_str(), *limit * 1e-12) +
              (seen.highest_sm_hz
-                  ? print(" at %.0f MHz, the highest clock seen", *seen.highest_sm_hz * 1e-6)
+                  ? formatted(" at %.0f MHz, the highest clock seen", *seen.highest_sm_hz * 1e-6)
                   : "") +
              "; " +
              (compute->origin == Ceiling::Origin::given
@@ -74,11 +69,11 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
       bytes_minimum(p) - static_cast<double>(limits.last_level_cache_bytes) / sets;
   const double moved_per_second = must_move / seen.seconds;
   if (!(moved_per_second <= kBandwidthError * *bandwidth))
-    return print(
+    return formatted(
                "impossible: at least %.4g MB must come from DRAM, which is %.4g GB/s, and the "
                "card can do %.4g; ",
                must_move * 1e-6, moved_per_second * 1e-9, *bandwidth * 1e-9) +
-           print(
+           formatted(
                "the operands come from the cache: do the launches take turns on all %lld operand "
                "sets, or does one keep a copy?",
                static_cast<long long>(seen.operand_sets));

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/text.hpp"
 #include "bench/wrong_pattern.hpp"
 
 namespace gemm::bench {
@@ -21,11 +21,7 @@ namespace {
 constexpr std::int64_t kMostSets = 1024;
 constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and graphs
 
-std::string gigabytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g GB", bytes * 1e-9);
-  return text;
-}
+std::string gigabytes(double bytes) { return formatted("%.3g GB", bytes * 1e-9); }
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -63,6 +59,13 @@ double stored_value(const unsigned char* from, ElementType type) {
   }
 }
 
+// Of 128 rows.
+std::int64_t last_guard_bytes(const Problem& p) {
+  constexpr std::int64_t kMostBytes = 4 << 20;
+  return aligned(
+      std::clamp(128 * p.n * traits_of(p.precision).output_bytes, kGuardBytes, kMostBytes));
+}
+
 }  // namespace
 
 OperandLayout::OperandLayout(const Problem& p) {
@@ -73,7 +76,7 @@ OperandLayout::OperandLayout(const Problem& p) {
   a = kGuardBytes;
   b = a + aligned(a_bytes) + kGuardBytes;
   c = b + aligned(b_bytes) + kGuardBytes;
-  total = c + aligned(c_bytes) + kGuardBytes;
+  total = c + aligned(c_bytes) + last_guard_bytes(p);
 }
 
 // In floating point: the largest shapes have more bytes than an integer counts.
@@ -86,7 +89,7 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
 }
 
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets) {
-  const double each = bytes_minimum(p) + 4.0 * kGuardBytes + 3 * 256;
+  const double each = bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + last_guard_bytes(p);
   return each * static_cast<double>(count_of_sets) + 2.0 * sizeof(double) * p.m * p.n;
 }
 
@@ -119,6 +122,23 @@ void ProblemData::poison() {
     backend_.poison(set.c, static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
 }
 
+// What was written around the matrices, and how far from C.
+Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* base) const {
+  Verdict verdict;
+  const std::int64_t end = layout.c + layout.c_bytes;
+  const auto bytes = [](std::int64_t from, std::int64_t to) {
+    return static_cast<std::size_t>(to - from);
+  };
+  if (const auto after = backend_.first_changed(base + end, bytes(end, layout.total)); after >= 0)
+    verdict.outside_bytes = after + 1;
+  const std::pair<std::int64_t, std::int64_t> before_c[] = {
+      {0, layout.a}, {layout.a + layout.a_bytes, layout.b}, {layout.b + layout.b_bytes, layout.c}};
+  for (const auto& [from, to] : before_c)
+    if (const auto last = backend_.last_changed(base + from, bytes(from, to)); last >= 0)
+      verdict.outside_bytes = from + last - layout.c;
+  return verdict;
+}
+
 Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   const OperandLayout layout(p);
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
@@ -126,16 +146,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
     verdict.merge(backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound));
-    const std::byte* base = memory_[set].get();
-    const std::int64_t end = layout.c + layout.c_bytes;
-    const std::int64_t after =
-        backend_.first_changed(base + end, static_cast<std::size_t>(layout.total - end));
-    const std::int64_t gap = layout.c - kGuardBytes;
-    const std::int64_t before = backend_.last_changed(base + gap, kGuardBytes);
-    Verdict guards;
-    if (after >= 0) guards.outside_bytes = after + 1;
-    if (before >= 0) guards.outside_bytes = before - kGuardBytes;
-    verdict.merge(guards);
+    verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
     if (!verdict.passed()) break;  // the complaint speaks of one C
   }
   return verdict;

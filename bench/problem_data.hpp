@@ -2,6 +2,7 @@
 //
 // Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN (-1
 // in integers): what is read beyond a matrix spoils the result, and what is written there is found.
+// The last one has the rows of a tile that nobody cut at the end of C.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,8 @@ class ProblemData {
   bool serves(const Problem& p) const;
 
  private:
+  Verdict guards_of(const OperandLayout& layout, const std::byte* base) const;
+
   Backend& backend_;
   Problem problem_;
   std::vector<Buffer> memory_;
@@ -74,6 +77,8 @@ class ProblemCache {
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.
   void forget(const Problem& p);
+  // Leaves the device's memory to somebody else.
+  void clear() { recent_.clear(); }
 
  private:
   Backend& backend_;

@@ -13,6 +13,7 @@
 
 #include "bench/fingerprint.hpp"
 #include "bench/json.hpp"
+#include "bench/text.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
@@ -149,6 +150,12 @@ json clocks_to_json(const Timing& timing) {
 }
 
 }  // namespace
+
+void Results::add(const std::string& name, Row row) {
+  row.failed = one_line(row.failed);
+  row.skipped = one_line(row.skipped);
+  rows_[name].push_back(std::move(row));
+}
 
 const Row& Results::reported(const std::string& name, std::int64_t repetition,
                              std::int64_t repetitions) const {
@@ -407,6 +414,13 @@ Row row_from(const json& written, const Case& which) {
     row.parts = PartTimes{parts.at("to_device_seconds"), parts.at("kernel_seconds"),
                           parts.at("from_device_seconds")};
   return row;
+}
+
+void shorten_texts(json& value) {
+  if (value.is_string() && value.get_ref<const std::string&>().size() > kLongestText)
+    value = one_line(value.get_ref<const std::string&>());
+  if (value.is_structured())
+    for (json& part : value) shorten_texts(part);
 }
 
 std::string utc_now() {

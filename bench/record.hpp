@@ -69,7 +69,8 @@ class Results {
   explicit Results(Conditions run) : run_(std::move(run)) {}
 
   const Conditions& run() const { return run_; }
-  void add(const std::string& name, Row row) { rows_[name].push_back(std::move(row)); }
+  // Reasons become one line that every reader of the record accepts.
+  void add(const std::string& name, Row row);
   // Stands in for a library row where the filter left the library out.
   void set_baseline(const Problem& p, Baseline baseline) {
     baselines_.emplace_back(p, std::move(baseline));
@@ -114,6 +115,9 @@ class Results {
 // The row that Results::to_json wrote, of this case. Throws nlohmann::json::exception for anything
 // else.
 Row row_from(const nlohmann::ordered_json& written, const Case& which);
+
+// Cuts each text in it to what the readers of a record accept (kLongestText).
+void shorten_texts(nlohmann::ordered_json& value);
 
 // "20261121T020000Z"
 std::string utc_now();

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/text.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
@@ -44,26 +45,19 @@ void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
 }
 
 std::string clock_text(double seconds) {
-  char text[32];
   const auto whole = static_cast<long>(seconds);
-  std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
-  return text;
+  return formatted("%ld:%02ld", whole / 60, whole % 60);
 }
 
 std::string time_text(double seconds) {
-  char text[32];
   const auto [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
                              : seconds < 1  ? std::pair(1e3, "ms")
                                             : std::pair(1.0, "s ");
-  std::snprintf(text, sizeof text, "%.4g %s", seconds * scale, unit);
-  return text;
+  return formatted("%.4g %s", seconds * scale, unit);
 }
 
 std::string percent_text(const std::optional<double>& share) {
-  if (!share) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", 100 * *share);
-  return text;
+  return share ? formatted("%.1f", 100 * *share) : "-";
 }
 
 std::string whole_text(const std::optional<double>& value, double scale) {
@@ -75,9 +69,7 @@ std::string whole_text(const std::optional<double>& value, double scale) {
 std::string parts_text(const Row& row) {
   const Problem& p = row.which.problem;
   const auto copy = [](double bytes, double seconds) {
-    char rate[32];
-    std::snprintf(rate, sizeof rate, " at %.1f GB/s", 1e-9 * bytes / seconds);
-    return time_text(seconds) + rate;
+    return time_text(seconds) + formatted(" at %.1f GB/s", 1e-9 * bytes / seconds);
   };
   const PartTimes& parts = *row.parts;
   return "alone: to the card " + copy(to_device_bytes(p), parts.to_device_seconds) + ", kernel " +
@@ -87,15 +79,11 @@ std::string parts_text(const Row& row) {
 }
 
 std::string ceiling_text(const Ceiling& ceiling) {
-  char text[96];
   if (!ceiling.per_second) return ceiling.name + " unknown (" + ceiling.source + ")";
-  if (ceiling.precision)
-    std::snprintf(text, sizeof text, "%s %.1f TFLOP/s", ceiling.name.c_str(),
-                  *ceiling.per_second * 1e-12);
-  else
-    std::snprintf(text, sizeof text, "%s %.0f GB/s", ceiling.name.c_str(),
-                  *ceiling.per_second * 1e-9);
-  return std::string(text) + " (" + std::string(name_of(ceiling.origin)) + ")";
+  return ceiling.name +
+         (ceiling.precision ? formatted(" %.1f TFLOP/s", *ceiling.per_second * 1e-12)
+                            : formatted(" %.0f GB/s", *ceiling.per_second * 1e-9)) +
+         " (" + std::string(name_of(ceiling.origin)) + ")";
 }
 
 }  // namespace
@@ -116,23 +104,18 @@ bool TableReporter::ReportContext(const Context& context) {
     out << (said.empty() ? "" : ", ") << text;
     said.push_back(text);
   }
-  if (const auto& overheads = suite_.results().run().overheads) {
-    char line[128];
-    std::snprintf(line, sizeof line,
-                  "\nOverheads: a graph node %.2f us, a launch %.2f us, a pair of events %.2f us",
-                  1e6 * overheads->graph_node, 1e6 * overheads->launch,
-                  1e6 * overheads->event_pair);
-    out << line;
-  }
+  if (const auto& overheads = suite_.results().run().overheads)
+    out << formatted(
+        "\nOverheads: a graph node %.2f us, a launch %.2f us, a pair of events %.2f us",
+        1e6 * overheads->graph_node, 1e6 * overheads->launch, 1e6 * overheads->event_pair);
   name_width_ = static_cast<int>(std::max<std::size_t>(context.name_field_width, 20));
-  char header[256];
-  std::snprintf(header, sizeof header, "%-*s %11s %10s %7s %8s %9s %8s %6s %8s\n", name_width_,
-                "Benchmark", "Time", "GFLOP/s", "% roof", "at clock", "% library", "SM MHz", "W",
-                "Samples");
+  const std::string header =
+      formatted("%-*s %11s %10s %7s %8s %9s %8s %6s %8s\n", name_width_, "Benchmark", "Time",
+                "GFLOP/s", "% roof", "at clock", "% library", "SM MHz", "W", "Samples");
   out << "\nTime is the median of the samples; every row was verified before and after it was "
          "timed. A star: the row departs from NVIDIA's guideline; why is said once.\n\n"
       << header;
-  out << std::string(std::string_view(header).size() - 1, '-') << "\n" << std::flush;
+  out << std::string(header.size() - 1, '-') << "\n" << std::flush;
   return true;
 }
 
@@ -145,59 +128,48 @@ std::string TableReporter::progress() const {
 }
 
 void TableReporter::print(const Run& run, const Row& row) {
-  char line[256];
+  std::ostream& out = GetOutputStream();
   if (row.timed()) {
     const Results& results = suite_.results();
     const Timing& timing = row.timing;
     const auto power = timing.card.power_w;
-    std::snprintf(line, sizeof line, "%-*s %11s %10.1f %7s %8s %9s %8s %6s %8zu%c ", name_width_,
-                  run.benchmark_name().c_str(), time_text(row.seconds()).c_str(),
-                  row.flop_per_second() * 1e-9, percent_text(results.of_roof(row)).c_str(),
-                  percent_text(results.of_roof_at_clock(row)).c_str(),
-                  percent_text(results.of_library(row)).c_str(),
-                  whole_text(timing.median_sm_hz(), 1e-6).c_str(),
-                  whole_text(power ? std::optional(power->median) : std::nullopt, 1).c_str(),
-                  timing.samples_seconds.size(), results.departures(row).empty() ? ' ' : '*');
-    GetOutputStream() << line << progress() << "\n";
-    if (row.versus) {
-      std::snprintf(line, sizeof line,
-                    "%-*s %.4f times as fast as %s, in turns (95 %%: %.4f to %.4f)\n", name_width_,
-                    "", row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
-                    row.versus->high);
-      GetOutputStream() << line;
-    }
-    if (row.parts)
-      GetOutputStream() << std::string(static_cast<std::size_t>(name_width_), ' ') << " "
-                        << parts_text(row) << "\n";
+    out << formatted("%-*s %11s %10.1f %7s %8s %9s %8s %6s %8zu%c ", name_width_,
+                     run.benchmark_name().c_str(), time_text(row.seconds()).c_str(),
+                     row.flop_per_second() * 1e-9, percent_text(results.of_roof(row)).c_str(),
+                     percent_text(results.of_roof_at_clock(row)).c_str(),
+                     percent_text(results.of_library(row)).c_str(),
+                     whole_text(timing.median_sm_hz(), 1e-6).c_str(),
+                     whole_text(power ? std::optional(power->median) : std::nullopt, 1).c_str(),
+                     timing.samples_seconds.size(), results.departures(row).empty() ? ' ' : '*')
+        << progress() << "\n";
+    const std::string indent(static_cast<std::size_t>(name_width_) + 1, ' ');
+    if (row.versus)
+      out << indent
+          << formatted("%.4f times as fast as %s, interleaved (95 %%: %.4f to %.4f)\n",
+                       row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
+                       row.versus->high);
+    if (row.parts) out << indent << parts_text(row) << "\n";
     for (const std::string& departure : results.departures(row))
-      if (departures_.insert(departure).second)
-        GetOutputStream() << std::string(static_cast<std::size_t>(name_width_), ' ') << " * "
-                          << departure << "\n";
+      if (departures_.insert(departure).second) out << indent << "* " << departure << "\n";
     return;
   }
-  std::snprintf(line, sizeof line, "%-*s ", name_width_, run.benchmark_name().c_str());
-  GetOutputStream() << line
-                    << (row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed)
-                    << "  " << progress() << "\n";
+  out << formatted("%-*s ", name_width_, run.benchmark_name().c_str())
+      << (row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed) << "  "
+      << progress() << "\n";
 }
 
 void TableReporter::print_aggregate(const Run& run) {
   const auto found = run.counters.find("GFLOP/s");
   if (found == run.counters.end()) return;
   const bool percentage = run.aggregate_unit == benchmark::kPercentage;
-  char line[256];
-  if (percentage)
-    std::snprintf(line, sizeof line, "%-*s %9.2f %% %9.2f %%\n", name_width_,
-                  run.benchmark_name().c_str(), 100 * run.real_accumulated_time,
-                  100 * found->second.value);
-  else
-    std::snprintf(line, sizeof line, "%-*s %11s %11.1f\n", name_width_,
-                  run.benchmark_name().c_str(),
-                  time_text(run.real_accumulated_time /
-                            static_cast<double>(std::max<std::int64_t>(1, run.iterations)))
-                      .c_str(),
-                  found->second.value);
-  GetOutputStream() << line;
+  const std::string name = run.benchmark_name();
+  const auto iterations = static_cast<double>(std::max<std::int64_t>(1, run.iterations));
+  GetOutputStream() << (percentage
+                            ? formatted("%-*s %9.2f %% %9.2f %%\n", name_width_, name.c_str(),
+                                        100 * run.real_accumulated_time, 100 * found->second.value)
+                            : formatted("%-*s %11s %11.1f\n", name_width_, name.c_str(),
+                                        time_text(run.real_accumulated_time / iterations).c_str(),
+                                        found->second.value));
 }
 
 void TableReporter::ReportRuns(const std::vector<Run>& runs) {
@@ -312,9 +284,11 @@ void RecordReporter::Finalize() {
 
 json RecordReporter::benchmark(const Entry& entry) const {
   json row = entry.benchmark;
-  if (!entry.row) return row;
-  row["gemm"] = suite_.results().to_json(*entry.row);
-  if (const auto share = suite_.results().of_library(*entry.row)) row["%library"] = 100 * *share;
+  if (entry.row) {
+    row["gemm"] = suite_.results().to_json(*entry.row);
+    if (const auto share = suite_.results().of_library(*entry.row)) row["%library"] = 100 * *share;
+  }
+  shorten_texts(row);
   return row;
 }
 
@@ -339,6 +313,7 @@ json RecordReporter::context(bool complete) const {
                               {"source", kernel->source}});
   json context = context_;
   context["gemm"] = std::move(run);
+  shorten_texts(context);
   return context;
 }
 

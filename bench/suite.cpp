@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bench/child.hpp"
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
@@ -97,7 +98,7 @@ std::vector<MeasuredCeiling> Suite::measured_ceilings(const DeviceInfo& device) 
                   .failed =
                       [&](const std::string& label, const std::string& why) {
                         std::cerr << (clear != nullptr ? clear : "") << label
-                                  << " could not be measured: " << why << "\n";
+                                  << " could not be measured: " << one_line(why) << "\n";
                       }});
   if (clear != nullptr && !first) std::cerr << clear << std::flush;
   if (!kept)
@@ -135,7 +136,7 @@ bool Suite::rival_can(const Case& rival, const std::function<void()>& step) {
   } catch (const DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    std::cerr << rival.name() << " is not raced against: " << error.what() << "\n";
+    std::cerr << rival.name() << " is not raced against: " << one_line(error.what()) << "\n";
   }
   unfit_.push_back(rival);
   discard(rival);  // it may have written anywhere
@@ -144,10 +145,16 @@ bool Suite::rival_can(const Case& rival, const std::function<void()>& step) {
 
 std::optional<std::string> Suite::impossible(const Case& which, const Timing& timing,
                                              std::int64_t operand_sets) const {
+  // A burst is shorter than the time between two updates of NVML's clock.
+  const std::optional<Range> by_timer = timing.sm_hz_by_timer();
+  const std::optional<double> highest_sm_hz = options_.timing.state != State::burst
+                                                  ? timing.highest_sm_hz()
+                                              : by_timer ? std::optional(by_timer->max)
+                                                         : std::nullopt;
   return beats_physics(limits_, {.problem = which.problem,
                                  .seconds = timing.quantile_seconds(0.5),
                                  .operand_sets = operand_sets,
-                                 .highest_sm_hz = timing.highest_sm_hz()});
+                                 .highest_sm_hz = highest_sm_hz});
 }
 
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
@@ -210,18 +217,20 @@ void Suite::measure_in_child(const Case& which, std::optional<std::int64_t> samp
         return rival.kernel->is_library() && rival.problem == which.problem;
       }))
     measure_baseline(which);
-  active_.reset();  // their memory may be needed
+  const double left = seconds_left(), limit = std::min(options_.kernel_limit_seconds(), left);
+  if (left <= 0) throw run_budget_is_spent(options_);
+  active_.reset();  // what they and the cache have on the device is the child's now
   rival_.reset();
+  cache_.clear();
   std::vector<std::string> command{"/proc/self/exe"};
   std::ranges::copy(options_.arguments | std::views::drop(1), std::back_inserter(command));
   if (options_.ceilings == CeilingsFrom::measure) command.emplace_back("--gemm_ceilings=cached");
   command.push_back("--gemm_child=" + which.name());
   if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
-  const ChildEnd end = run_child(command, std::min(options_.kernel_limit_seconds, seconds_left()));
+  const ChildEnd end = run_child(command, limit);
 
-  if (!end.printed.empty())
-    std::cerr << which.name() << " printed:\n"
-              << end.printed << (end.printed.ends_with('\n') ? "" : "\n");
+  if (!end.printed.empty()) std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
+  if (end.late && limit == left) throw run_budget_is_spent(options_);
   try {
     const auto answer = nlohmann::ordered_json::parse(end.answer);
     row = row_from(answer.at("row"), which);
@@ -281,7 +290,7 @@ std::optional<Baseline> Suite::fastest(const std::vector<Case>& cases) {
       throw;
     } catch (const Skipped&) {  // the next one, or none
     } catch (const std::exception& error) {
-      std::cerr << one.name() << " is no baseline: " << error.what() << "\n";
+      std::cerr << one.name() << " is no baseline: " << one_line(error.what()) << "\n";
       discard(one);
     }
   }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_files import own_files
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -81,6 +82,10 @@ HOSTILE = {
     ),
     "divides": ("raise(SIGFPE);", "Floating point exception"),
     "forges": ('dprintf(3, "{}"); _exit(0);', "exit(0)"),
+    "complains_at_length": (
+        "static char text[9000]; for (int i = 0; i < 8999; ++i) text[i] = 'x'; return text;",
+        "xxx...",
+    ),
     "complains": ('return "only multiples of 128\\n\\033[2Jand so on";', "only multiples of 128"),
     "nans": ("for (int i = 0; i < 64 * n; ++i) c[i] = NAN;", "are NaN, everywhere"),
     "is_wrong": ("c[64 * 3 + 5] += 1;", "c[3,5] ="),
@@ -135,7 +140,7 @@ def failure(made: Path, *arguments: str) -> str:
 
 
 def test_examples_say_how_they_are_called_and_the_first_is_that_of_the_readme() -> None:
-    for path in (ROOT / "examples").glob("*.cu"):
+    for path in own_files("examples/*.cu"):
         head = path.read_text().partition("#include")[0]
         assert f"//   gemm_bench --gemm_kernel={path.name}" in head, path.name
     naive = (ROOT / "examples" / "naive.cu").read_text()
@@ -166,9 +171,10 @@ def test_a_good_one_is_a_row_like_any_other(tmp_path: Path) -> None:
         assert gemm["verification"]["passed"]
         assert gemm["versus"]["kernel"] == "CpuNaive"
         assert len(gemm["samples_seconds"]) == len(rows[0]["gemm"]["samples_seconds"])
-        assert row["%library"] > 0 or gemm["library"] is None
+        assert gemm["library"] is None or row["%library"] > 0
 
 
+# Takes more than 5 s: one of them hangs until --gemm_kernel_limit ends it.
 def test_all_hostile_ones_in_one_run_harm_no_good_row(tmp_path: Path) -> None:
     files = [library(tmp_path, name, bad) for name, (bad, _) in HOSTILE.items()]
     files.insert(3, library(tmp_path, "good"))
@@ -219,12 +225,28 @@ def test_the_entry_may_be_named(tmp_path: Path) -> None:
 
 
 def test_what_it_prints_is_shown_apart_from_the_table(tmp_path: Path) -> None:
-    talks = 'fprintf(stderr, "from %lld\\n", n); puts("[1/1] GOOD");'
+    talks = 'fprintf(stderr, "from %lld\\n", n); puts("::stop-commands::x\\033[2J");'
     done = run(f"--gemm_kernel={library(tmp_path, 'talks', talks)}", "--benchmark_format=json")
     assert done.returncode == 0, done.stderr
     json.loads(done.stdout)
     assert "talks/f32/64x64x64 printed:" in done.stderr
-    assert "from 64" in done.stderr
+    assert "\n| from 64\n" in done.stderr
+    # No CI runner obeys it, and no terminal is cleared.
+    assert "\n| ::stop-commands::x [2J\n" in done.stderr
+
+
+def test_a_long_name_hides_no_column(tmp_path: Path) -> None:
+    done = run(f"--gemm_kernel={library(tmp_path, 200 * 'n')}")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("nnn")]
+    assert len(line.split("[1/1")[0].split()) == 10, line
+
+
+def test_a_run_budget_that_ends_is_no_fault_of_the_kernel(tmp_path: Path) -> None:
+    made = library(tmp_path, "hangs", HOSTILE["hangs"][0])
+    done = run(f"--gemm_kernel={made}", "--gemm_run_budget=1.5", "--benchmark_filter=hangs")
+    assert done.returncode == 0, done.stdout
+    assert "SKIPPED: the run budget of 1.5 s is spent" in done.stdout
 
 
 def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_files import own_files
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -154,7 +155,7 @@ def test_from_saved_file_to_figure_at_4096_takes_less_than_five_seconds(tmp_path
 def examples(precision: str) -> list[str]:
     """FILE or FILE:ENTRY of those in this precision, as the commands in their heads say."""
     items = []
-    for file in sorted(EXAMPLES.glob("*.cu")):
+    for file in own_files("examples/*.cu"):
         text = file.read_text()
         said = re.search(r"--gemm_precisions=(\w+)", text)
         if (said[1] if said else "f32") == precision:

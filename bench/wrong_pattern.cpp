@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/text.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -120,9 +121,7 @@ class Wrong {
              4 * (std::fabs(factor) + 1) * matrix_.bound[at(p.i, p.j)];
     });
     if (!holds) return std::nullopt;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", factor);
-    return text;
+    return formatted("%.4g", factor);
   }
 
   // Right as far as whole tiles go, wrong behind them.

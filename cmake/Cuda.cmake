@@ -4,7 +4,8 @@
 # GPUs that are present, else one that has every instruction of the kernels and the probes.
 #
 # Where that one is the default nothing will run, and what is of use is what compilers say: GEMM_BENCH_ALSO_COMPILED_FOR
-# has further architectures for the kernels, whose registers and spills differ between them (kernels/resources_test.py).
+# has further ones for the kernels, whose registers and spills differ between them (kernels/resources_test.py): the oldest,
+# for all that runs there, and kernels/CMakeLists.txt adds what some of them have code of their own for.
 # To build for other machines, give CMAKE_CUDA_ARCHITECTURES.
 
 set(GEMM_BENCH_HAS_CUDA FALSE)
@@ -30,7 +31,7 @@ if(NOT CMAKE_CUDA_ARCHITECTURES)
     list(TRANSFORM architectures REPLACE "^90$" "90a")  # wgmma and setmaxnreg need it
   else()
     set(architectures 90a-real)
-    set(GEMM_BENCH_ALSO_COMPILED_FOR 75 80 CACHE INTERNAL "Further architectures of the kernels")
+    set(GEMM_BENCH_ALSO_COMPILED_FOR 75 CACHE INTERNAL "Further architectures of the kernels")
   endif()
   set(CMAKE_CUDA_ARCHITECTURES "${architectures}" CACHE STRING "CUDA architectures")
 endif()

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from own_files import own_files
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 OBJECTS = BUILD / "kernels" / "CMakeFiles" / "kernels.dir"
-SOURCES = sorted(
+SOURCES = [
     path
-    for family in ("simt", "tensor")
-    for path in (ROOT / "kernels" / family).glob("*.cu")
+    for path in own_files("kernels/simt/*.cu", "kernels/tensor/*.cu")
     if not path.stem.endswith("_test")
-)
+]
 
 
 @dataclass

@@ -24,7 +24,10 @@ case "$*" in
     chmod +x "$2/gemm_bench" ;;
 esac
 """
-MEASURE = f"""#!{sys.executable}
+# Python under any name: a path after #! must not have a space, so sh starts it.
+MEASURE = f"""#!/bin/sh
+'''exec' "{sys.executable}" "$0" "$@"
+' '''
 import json, os, pathlib, random, sys
 sources = pathlib.Path("@SOURCES@")
 out = next(a.partition("=")[2] for a in sys.argv if a.startswith("--benchmark_out="))

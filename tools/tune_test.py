@@ -25,7 +25,7 @@ for argument in "$@"; do
   case $argument in --benchmark_out=*) out=${argument#*=} ;; esac
 done
 mkdir -p "$(dirname "$out")"
-cp RECORD "$out"
+cp "RECORD" "$out"
 exit STATUS
 """
 

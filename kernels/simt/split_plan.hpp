@@ -62,8 +62,10 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     const double together = static_cast<double>(pieces(blocks, sm_count));  // on an SM
     const double multiply = each * 2 * tile.rows * tile.columns * tile.step * together *
                             kSmsOfRates / tile.flop_per_second;
-    const double dram = 4.0 * (m * k + k * n + m * n) / kDramBytesPerSecond;
-    const double l2 = 4.0 * (m * k * plan.tile_columns + k * n * tile_rows) / kL2BytesPerSecond;
+    // In floating point: sizes near 2^31 have products that an integer does not hold.
+    const double a = 4.0 * m * k, b = 4.0 * k * n, c = 4.0 * m * n;
+    const double dram = (a + b + c) / kDramBytesPerSecond;
+    const double l2 = (a * plan.tile_columns + b * tile_rows) / kL2BytesPerSecond;
     const double sms = static_cast<double>(std::min<std::int64_t>(blocks, sm_count)) / sm_count;
     const double read = std::max(dram, l2) / std::min(1.0, sms / kSmsThatSaturateDram);
     // A piece that does not end with its tile goes on with the next one.

@@ -18,6 +18,13 @@ constexpr int kSms = 132;
 constexpr SplitTile kTile{
     .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 44e12};
 
+// n * k leaves 63 bits.
+TEST(SplitPlan, PredictsATimeForTheLargestSizes) {
+  const std::int64_t large = (std::int64_t{1} << 31) - 1;
+  const SplitPlan plan = split_plan(16, large, large, kTile, kSms);
+  EXPECT_GE(plan.seconds, 4.0 * large * large / kDramBytesPerSecond);
+}
+
 // 64 rows and 4096 columns: 32 tiles, which 4 blocks each make 128 of.
 TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheCard) {
   const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kSms);

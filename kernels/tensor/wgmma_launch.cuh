@@ -70,11 +70,34 @@ struct WgmmaOrder {
   bool overlaps;  // blocks begin, but touch nothing, before the launch before has ended
 };
 
+// What the host has to know of a WgmmaTile, and its kernel: launches are compiled once for each
+// precision and not for each tile.
+struct TileFacts {
+  void (*kernel)(WgmmaWork, CUtensorMap, CUtensorMap, CUtensorMap);
+  int rows, columns, depth, cluster, consumers, threads, shared_bytes;
+  bool a_across, b_across, turns_c, shares_a, stores_by_copy;
+};
 template <typename Tile>
-CUtensorMap factor_map(const LaidOperand<typename Tile::Element>& factor, std::int64_t x_size,
-                       std::int64_t k_size, int rows, bool shared) {
-  using Element = typename Tile::Element;
-  const int parts = shared ? Tile::kCluster : 1;
+TileFacts facts_of() {
+  return {.kernel = wgmma_tiles<Tile>,
+          .rows = Tile::kBM,
+          .columns = Tile::kBN,
+          .depth = Tile::kBK,
+          .cluster = Tile::kCluster,
+          .consumers = Tile::kConsumers,
+          .threads = Tile::kThreads,
+          .shared_bytes = Tile::kSharedBytes,
+          .a_across = Tile::kAAcross,
+          .b_across = Tile::kBAcross,
+          .turns_c = Tile::kTurnsC,
+          .shares_a = Tile::kSharesA,
+          .stores_by_copy = Tile::kStoresByCopy};
+}
+
+// `parts` blocks of a cluster copy a part each.
+template <typename Element>
+CUtensorMap factor_map(const LaidOperand<Element>& factor, std::int64_t x_size, std::int64_t k_size,
+                       int rows, int depth, int parts) {
   constexpr auto kSwizzle = CU_TENSOR_MAP_SWIZZLE_128B;
   // The copies round FP32 to TF32.
   constexpr CUtensorMapDataType kType = [] {
@@ -84,10 +107,10 @@ CUtensorMap factor_map(const LaidOperand<typename Tile::Element>& factor, std::i
       return kMapType<Element>;
   }();
   if (factor.along_k)
-    return tensor_map(factor.matrix, x_size, k_size, factor.pitch, rows / parts, Tile::kBK,
-                      kSwizzle, kType);
-  return tensor_map(factor.matrix, k_size, x_size, factor.pitch, Tile::kBK / parts, Tile::kBK,
-                    kSwizzle, kType);
+    return tensor_map(factor.matrix, x_size, k_size, factor.pitch, rows / parts, depth, kSwizzle,
+                      kType);
+  return tensor_map(factor.matrix, k_size, x_size, factor.pitch, depth / parts, depth, kSwizzle,
+                    kType);
 }
 
 // Whether factors of so many bytes are multiplied lying along k, or across it.
@@ -111,26 +134,26 @@ constexpr Problem tiled_problem(Problem p) {
 }
 
 // `order` is that of the tiled problem. Throws std::exception if there is too little memory.
-template <typename Tile>
-Launch launch_tiles(const Problem& stored, const Operands& o, const WgmmaOrder& order) {
-  using Element = typename Tile::Element;
-  using Output = typename Tile::Output;
+template <typename Element, typename Output>
+Launch launch_tiles(const Problem& stored, const Operands& o, const WgmmaOrder& order,
+                    const TileFacts& tile) {
   const Problem p = tiled_problem(stored);
   const simt::TileSchedule& schedule = order.schedule;
-  simt::allow_shared_bytes(wgmma_tiles<Tile>, Tile::kSharedBytes);
+  simt::allow_shared_bytes(tile.kernel, tile.shared_bytes);
   const Operand<Element> first = operand_a<Element>(stored, o.a),
                          second = operand_b<Element>(stored, o.b);
-  const auto a = laid(Tile::kTurnsC ? second : first, !Tile::kAAcross),
-             b = laid(Tile::kTurnsC ? first : second, !Tile::kBAcross);
-  const bool shares = Tile::kCluster > 1;
-  const CUtensorMap a_map = factor_map<Tile>(a, p.m, p.k, Tile::kBM, shares && Tile::kSharesA);
-  const CUtensorMap b_map = factor_map<Tile>(b, p.n, p.k, Tile::kBN, shares && !Tile::kSharesA);
+  const auto a = laid(tile.turns_c ? second : first, !tile.a_across),
+             b = laid(tile.turns_c ? first : second, !tile.b_across);
+  const int a_parts = tile.shares_a ? tile.cluster : 1, b_parts = tile.shares_a ? 1 : tile.cluster;
+  const CUtensorMap a_map = factor_map<Element>(a, p.m, p.k, tile.rows, tile.depth, a_parts);
+  const CUtensorMap b_map = factor_map<Element>(b, p.n, p.k, tile.columns, tile.depth, b_parts);
   CUtensorMap c_map{};
-  const bool by_copy = Tile::kStoresByCopy && p.n * sizeof(Output) % 16 == 0 &&
+  const bool by_copy = tile.stores_by_copy && p.n * sizeof(Output) % 16 == 0 &&
                        reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
-  if (by_copy)
-    c_map =
-        tensor_map(static_cast<Output*>(o.c), p.m, p.n, p.n, 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
+  if constexpr (sizeof(Output) == 2)
+    if (by_copy)
+      c_map =
+          tensor_map(static_cast<Output*>(o.c), p.m, p.n, p.n, 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
   WgmmaWork work{.schedule = schedule,
                  .m = p.m,
                  .n = p.n,
@@ -142,9 +165,9 @@ Launch launch_tiles(const Problem& stored, const Operands& o, const WgmmaOrder& 
   std::shared_ptr<float> partials;
   std::shared_ptr<int> arrived;
   if (schedule.streamed() > 0) {
-    const std::int64_t places = std::int64_t{schedule.streaming} * Tile::kCluster;
-    const std::int64_t flags = places * Tile::kConsumers;
-    partials = simt::device_array<float>(places * Tile::kBM * Tile::kBN);
+    const std::int64_t places = std::int64_t{schedule.streaming} * tile.cluster;
+    const std::int64_t flags = places * tile.consumers;
+    partials = simt::device_array<float>(places * tile.rows * tile.columns);
     arrived = simt::device_array<int>(flags);
     cudaError_t status = cudaMemset(arrived.get(), 0, flags * sizeof(int));
     if (status == cudaSuccess) status = cudaStreamSynchronize(nullptr);  // launches do not wait
@@ -159,24 +182,29 @@ Launch launch_tiles(const Problem& stored, const Operands& o, const WgmmaOrder& 
     if (laying) laying(stream);
     cudaLaunchAttribute attributes[2]{};
     unsigned count = 0;
-    if (Tile::kCluster > 1) {
+    if (tile.cluster > 1) {
       attributes[count].id = cudaLaunchAttributeClusterDimension;
-      attributes[count++].val.clusterDim = {Tile::kCluster, 1, 1};
+      attributes[count++].val.clusterDim = {static_cast<unsigned>(tile.cluster), 1, 1};
     }
     if (overlaps) {
       attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attributes[count++].val.programmaticStreamSerializationAllowed = 1;
     }
     cudaLaunchConfig_t config{};
-    config.gridDim = dim3(static_cast<unsigned>(clusters * Tile::kCluster));
-    config.blockDim = dim3(Tile::kThreads);
-    config.dynamicSmemBytes = Tile::kSharedBytes;
+    config.gridDim = dim3(static_cast<unsigned>(clusters * tile.cluster));
+    config.blockDim = dim3(static_cast<unsigned>(tile.threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(tile.shared_bytes);
     config.stream = stream;
     config.attrs = attributes;
     config.numAttrs = count;
     // Its error is found by who launches.
-    cudaLaunchKernelEx(&config, wgmma_tiles<Tile>, work, a_map, b_map, c_map);
+    cudaLaunchKernelEx(&config, tile.kernel, work, a_map, b_map, c_map);
   };
+}
+template <typename Tile>
+Launch launch_tiles(const Problem& stored, const Operands& o, const WgmmaOrder& order) {
+  return launch_tiles<typename Tile::Element, typename Tile::Output>(stored, o, order,
+                                                                     facts_of<Tile>());
 }
 
 // kThroughRegisters: a_in_registers(p).

@@ -5,19 +5,24 @@ import errno
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gemm_report import document
-from gemm_report.cli import BAD_INPUT, main
+from gemm_report.cli import BAD_INPUT, INTERRUPTED, main
 from gemm_report.document import RecordError
+from gemm_report.exchange.foreign import read_run
+from gemm_report.history.reading import read
 from gemm_report.record import read_record
+
+FOLDER = Path(__file__).parents[1]
 
 
 def without_gemm(text: str) -> str:
@@ -127,6 +132,38 @@ def refusal(path: Path) -> str:
     return said
 
 
+def test_of_a_long_reason_the_beginning_is_kept(gpu_path: Path, tmp_path: Path) -> None:
+    document = json.loads(gpu_path.read_text(encoding="utf-8"))
+    reasons = {"failed": "f" * 1001, "skipped": "\x1b" * 900}
+    for key, reason in reasons.items():
+        row = next(b["gemm"] for b in document["benchmarks"] if b.get("gemm", {}).get(key))
+        row[key] = reason
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = read_record(path).rows
+    assert "f" * 997 + "..." in [row.failed for row in found]
+    assert [len(row.skipped) for row in found if row.skipped and "x1b" in row.skipped] == [1000]
+    assert len(read(path).timings) == len(read(gpu_path).timings)
+
+
+def test_google_benchmarks_long_message_is_cut(tmp_path: Path) -> None:
+    row = {"name": "a", "error_occurred": True, "error_message": "e" * 5000}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"context": {}, "benchmarks": [row]}), encoding="utf-8")
+    assert read_run(path).untimed == {"a": "e" * 997 + "..."}
+
+
+def test_what_is_packed_tells_the_content_and_not_the_name(gpu_path: Path, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "plain.json.gz", tmp_path / "packed.json"
+    plain.write_bytes(gpu_path.read_bytes())
+    packed.write_bytes(gzip.compress(gpu_path.read_bytes()))
+    rows = read_record(gpu_path).rows
+    assert read_record(plain).rows == read_record(packed).rows == rows
+    assert main(["export", str(tmp_path), "--format", "csv", "-o", str(tmp_path / "a.csv")]) == 0
+    packed.write_bytes(packed.read_bytes()[:-9])
+    assert "the compressed file ends too early" in refusal(packed)
+
+
 def test_a_case_that_comes_twice_is_refused(gpu_path: Path, tmp_path: Path) -> None:
     document = json.loads(gpu_path.read_text(encoding="utf-8"))
     document["benchmarks"].insert(3, document["benchmarks"][0])
@@ -193,9 +230,8 @@ def within_seconds(path: Path) -> str:
 def run(arguments: list[str], record: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
     """The command with `record` in a pipe as its standard input."""
     command = [sys.executable, "-m", "gemm_report", *arguments]
-    folder = Path(__file__).parents[1]
     return subprocess.run(
-        command, input=record, capture_output=True, check=False, timeout=60, cwd=folder
+        command, input=record, capture_output=True, check=False, timeout=60, cwd=FOLDER
     )
 
 
@@ -218,23 +254,100 @@ def test_a_file_that_may_not_be_read_is_refused(
     assert "cannot be read (Permission denied)" in refusal(gpu_path)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["seeds", "--help"], ["seeds", "{record}"]])
-def test_a_reader_that_has_gone_is_no_reason_for_a_traceback(
-    arguments: list[str], gpu_path: Path, tmp_path: Path
+# What the shell does before it starts the command, and what is then said on standard error.
+STREAMS = {
+    "a closed standard output": (">&-", "standard output is closed: send it to a file"),
+    "no room": (">/dev/full", "output: No space left on device: send it to another place"),
+    "closed complaints": (">/dev/full 2>&-", ""),
+    "no room for complaints": (">/dev/full 2>/dev/full", ""),
+    "all closed": ("<&- >&- 2>&-", ""),
+}
+
+
+@pytest.mark.parametrize("case", STREAMS)
+@pytest.mark.parametrize("arguments", [["--help"], ["compare", "{record}", "{record}"]])
+def test_output_that_cannot_be_written_is_one_line_and_exit_3(
+    case: str, arguments: list[str], gpu_path: Path
 ) -> None:
-    arguments = [each.format(record=gpu_path) for each in arguments]
-    arguments += ["-o", str(tmp_path / "seeds.md")] * ("seeds" in arguments)
+    how, expected = STREAMS[case]
+    done = in_shell(f'"$@" {how}', [each.format(record=gpu_path) for each in arguments])
+    complaint = done.stderr.decode()
+    assert done.returncode == BAD_INPUT
+    assert complaint == (f"gemm-report: {complaint[13:-1]}\n" if expected else "")
+    assert expected in complaint
+
+
+def test_a_reader_that_has_gone_is_one_line_and_exit_3(gpu_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "gemm_report", *arguments]
-    folder = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "gemm_report", "compare", str(gpu_path), str(gpu_path)]
     done = subprocess.run(
-        command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60, cwd=folder
+        command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60, cwd=FOLDER
     )
     os.close(writer)
-    told = b"gemm-report: output: its reader has gone\n"
-    # argparse says nothing of its own accord, where output is not buffered.
-    assert done.stderr == told or ("--help" in arguments and done.stderr == b"")
+    assert done.stderr == b"gemm-report: output: its reader has gone\n"
+    assert done.returncode == BAD_INPUT
+
+
+def test_with_too_little_memory_it_says_so(gpu_path: Path) -> None:
+    done = in_shell('ulimit -v 300000; "$@"', ["compare", str(gpu_path), str(gpu_path)])
+    assert done.returncode == BAD_INPUT
+    assert done.stdout == b""
+    assert done.stderr == (
+        b"gemm-report: ulimit -v allows 292 MiB of memory: raise it to 512 MiB\n"
+    )
+
+
+def test_memory_that_does_not_suffice_is_one_line(
+    gpu_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("gemm_report.collection.read_record", read)
+    assert main(["report", str(gpu_path)]) == BAD_INPUT
+    assert "there is too little memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("module", "codes"),
+    [
+        # Before there is anything to tidy up the signal itself ends it.
+        ("argparse", (-signal.SIGINT, INTERRUPTED)),
+        ("matplotlib.figure", (INTERRUPTED,)),
+    ],
+)
+def test_ctrl_c_is_no_traceback(
+    module: str, codes: Sequence[int], gpu_path: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "gemm_report"]
+    with subprocess.Popen(
+        [*command, "report", str(gpu_path), "-o", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=FOLDER,
+        # Who starts the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as started:
+        assert started.stderr
+        while not started.stderr.readline().endswith(f" {module}\n"):
+            assert started.poll() is None
+        started.send_signal(signal.SIGINT)
+        lines = started.communicate(timeout=60)[1].splitlines()
+    assert started.returncode in codes
+    said = [line for line in lines if not line.startswith("import time:")]
+    assert said == ["gemm-report: interrupted"] * (started.returncode == INTERRUPTED)
+
+
+def in_shell(script: str, arguments: list[str]) -> "subprocess.CompletedProcess[bytes]":
+    """What `script` does, in which "$@" is the command."""
+    return subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-m", "gemm_report", *arguments],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        cwd=FOLDER,
+    )
 
 
 def test_a_folder_is_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

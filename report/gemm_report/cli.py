@@ -3,10 +3,13 @@
 import argparse
 import os
 import re
+import resource
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from gemm_report.commands import (
@@ -25,7 +28,7 @@ from gemm_report.commands import (
     tune,
 )
 from gemm_report.document import BAD_INPUT, InputError
-from gemm_report.terminal import printable, printable_output
+from gemm_report.terminal import OutputError, called, complain, printable, printable_output
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
 # without matplotlib, and --help needs nothing.
@@ -46,6 +49,9 @@ COMMANDS = {
 }
 
 DEFECT = 4
+INTERRUPTED = 130
+# With less, libraries end the program with the code of a verdict, or never end.
+_LEAST_MEMORY = 2**29
 
 _EPILOG = """\
 examples:
@@ -71,58 +77,83 @@ exit codes:
   1  readme or kernels --check: the file is not what the record gives; compare or gate: a
      regression; explain: there are no counters
   2  compare or gate --strict: ambiguous cases, and no regression
-  3  bad input or usage: one line on standard error says which file, and what to do
+  3  bad input or usage, too little memory, or output that cannot be written: one line on standard
+     error says which file, and what to do
   4  a defect of gemm-report, with a traceback
+  130  interrupted
 """
 
 
 def command() -> NoReturn:
     """The program. Python itself would end with 1 for a defect of ours, which is a verdict here."""
-    try:
-        code = main()
-    except Exception:
-        traceback.print_exc()
-        code = DEFECT
+    # Each thread of OpenBLAS takes memory, and no command multiplies matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # __main__ had set it aside
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    with printable_output():
+        try:
+            code = main()
+        except Exception:
+            code = DEFECT
+            with suppress(OutputError, MemoryError):
+                traceback.print_exc()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # or Python tells where it was interrupted
     sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; the exit code."""
+    code = BAD_INPUT
     # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
     with printable_output(), warnings.catch_warnings(action="ignore"):
         try:
             return _done(arguments)
-        except InputError as error:
+        except (InputError, OutputError) as error:
             message = str(error)
-        except BrokenPipeError:
-            # Else Python tries again when it ends, and complains in its own words.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            message = "output: its reader has gone"
+        except MemoryError:
+            message = "there is too little memory: give fewer records at once, or raise ulimit -v"
+        except KeyboardInterrupt:
+            code, message = INTERRUPTED, "interrupted"
         except ModuleNotFoundError as error:
             library = str(error.name).partition(".")[0]
             if library in ("None", __package__):
                 raise
             message = f"{library} is missing: python -m pip install {library}"
+            if _called() == "tools/report":
+                message += ", or run tools/setup report with a network"
         except OSError as error:
-            message = printable(
-                f"{error.filename or 'output'}: {error.strerror or error}: give another path, or "
+            message = (
+                f"{error.filename or 'a file'}: {error.strerror or error}: give another path, or "
                 "see to its folder"
             )
-        print(f"gemm-report: {message}", file=sys.stderr)
-        return BAD_INPUT
+        with suppress(OutputError):
+            complain(printable(message))
+        return code
 
 
 def _done(arguments: Sequence[str] | None) -> int:
+    sys.stdout.flush()  # before anything is done for which there is no place
     try:
         options = _parser().parse_args(arguments)
+        _demand_memory()
         return options.run(options)
     finally:
         sys.stdout.flush()
 
 
+def _demand_memory() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
+        raise InputError(
+            f"ulimit -v allows {limit >> 20} MiB of memory: raise it to {_LEAST_MEMORY >> 20} MiB"
+        )
+
+
 def _called(command: str | None = None) -> str:
     """How the one who reads this can type it: where nothing is installed, by the tools' names."""
-    program = os.environ.get("GEMM_REPORT_AS", "gemm-report")
+    program = called()
     if command == "explain" and program == "tools/report":
         return "tools/explain"
     return f"{program} {command}" if command else program

@@ -2,12 +2,12 @@
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gemm_report.document import BAD_INPUT, InputError, RecordError
 from gemm_report.record import Record, read_record
+from gemm_report.terminal import complain
 
 # Beside the records of a device: calibrations are no records, grids are about one kernel, a record
 # with peers may have the rows of another one in it, and one that was explained answers a question.
@@ -43,8 +43,10 @@ def _listed(folder: Path) -> tuple[list[str], set[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
+            # A link that leads nowhere may have led to records: whoever reads it says so.
+            lost = entry.is_symlink() and not Path(entry).exists()
             # Beside the folders of devices lie the schemas.
-            if name.endswith((".json", ".json.gz")):
+            if lost or name.endswith((".json", ".json.gz")):
                 if not name.startswith(".") and not name.endswith("schema.json"):
                     names.append(name)
             elif entry.is_dir():
@@ -61,7 +63,7 @@ class Refusals:
     def add(self, error: InputError) -> None:
         """One line on standard error."""
         self.count += 1
-        print(f"gemm-report: {error}", file=sys.stderr)
+        complain(error)
 
     @property
     def exit_code(self) -> int:

@@ -51,6 +51,21 @@ def test_what_is_no_record_is_named_and_the_rest_goes_on(
     assert "aa.json: the file ends too early" in said
 
 
+def test_a_link_that_leads_nowhere_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "device" / "c.json").symlink_to("nowhere")
+    (folder / "other device").symlink_to("nowhere")
+    (folder / ".#lock").symlink_to("nowhere")
+    refusals = Refusals()
+    assert names(list(records_given([folder], refusals))) == ["a.json", "b.json"]
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1] for line in said] == [
+        str(folder / "device" / "c.json"),
+        str(folder / "other device"),
+    ]
+
+
 def test_a_record_that_is_deleted_while_others_are_read_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,13 @@ class Object:
             self.complain(key, f"is {_short(value)}, not a number of 64 bits")
         return value
 
+    def reason_or_none(self, key: str) -> str | None:
+        """A text that somebody else wrote, such as an exception's, cut where it is too long."""
+        value = self.values.get(key)
+        if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+            return f"{value[: _LONGEST_TEXT - 3]}..."
+        return self.take(key, str, NoneType)
+
     def count(self, key: str) -> int:
         """A whole number that is at least 1."""
         value = self.take(key, int)
@@ -209,11 +216,11 @@ def read_text(path: Path, kind: Kind) -> str:
     return text
 
 
-def read_bytes(path: Path, kind: Kind) -> bytearray:
+def read_bytes(path: Path, kind: Kind, unpack: bool = True) -> bytearray:
     """The same without looking at it."""
     name = kind.name
     try:
-        return _bytes(path)
+        return _bytes(path, unpack)
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file: give the path of a {name}") from None
     except IsADirectoryError:
@@ -258,13 +265,13 @@ def parse_json(
         ) from None
 
 
-def _bytes(path: Path) -> bytearray:
+def _bytes(path: Path, unpack: bool) -> bytearray:
     content = bytearray()
-    with (
-        open(path, "rb", opener=_without_waiting) as raw,
-        gzip.open(raw) if path.suffix == ".gz" else raw as file,
-    ):
+    with open(path, "rb", opener=_without_waiting) as raw:
         _check_kind_and_size(path, raw)
+        # What a name ends with is no proof.
+        packed = unpack and raw.peek(2).startswith(b"\x1f\x8b")
+        file = gzip.GzipFile(fileobj=raw) if packed else raw
         # By pieces: a small packed file can hold very much.
         while piece := file.read(_CHUNK):
             content += piece

@@ -1,26 +1,28 @@
 """What a run of gemm_bench that was killed left beside its record, made a record of.
 
-The format is told in bench/journal.hpp: a line of JSON for each row, with what changed in the
-record's context since the line before.
+The format is told in bench/journal.hpp: for each row a line of JSON behind its CRC-32, with what
+changed in the record's context since the line before.
 """
 
 import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from glob import escape
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from gemm_report.document import LARGEST_FILE, InputError, RecordError
+from gemm_report.document import LARGEST_FILE, InputError, RecordError, parse_json, read_json
+from gemm_report.record import RECORD, Identity, record_of, utc
 
 SUFFIX = ".journal"
 # A run that is killed right after it made its journal leaves less than this: of that only the name
 # can tell whose it is.
-_FIRST_LINE = b'{"context":{"gemm":{}},"benchmarks":[]}\n'
+_FIRST_LINE = b'280b5df0 {"context":{"gemm":{}},"benchmarks":[]}\n'
 
 
 class HeldError(InputError):
@@ -33,25 +35,20 @@ def journal_paths(folder: Path) -> list[Path]:
     return sorted(path for pattern in patterns for path in folder.glob(pattern) if path.is_file())
 
 
-def recover(path: Path) -> Path | None:
+def recover(path: Path, complain: Callable[[InputError], object]) -> Path | None:
     """Makes a record of the journal, which is then gone; None where no row was finished.
 
     The record has the name that it was to have or, where that is taken, one that ends with
-    -recovered. None, too, where the run had written it. HeldError while the run is alive,
-    InputError for what is no journal.
+    -recovered. None, too, where the run had written it. What no reader of records takes is left
+    out, and complained of. HeldError while the run is alive, InputError for what is no journal, or
+    one of which no row can be read.
     """
     with _locked(path) as file:
         content = file.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
             raise RecordError(f"{path}: has more than {LARGEST_FILE >> 20} MiB: is no journal")
-        try:
-            document = record_from(content, path)
-            text = document and _text(document)
-        except (ValueError, RecursionError):
-            raise RecordError(
-                f"{path}: has half a character, a number that is none, or is nested too deeply: "
-                "the journal is damaged, take another copy"
-            ) from None
+        document, damage = record_from(content, path)
+        text = document and _text(document)
         wanted = path.with_name(path.name.removesuffix(SUFFIX))
         if document and _is_in(document, wanted):
             text = None
@@ -63,29 +60,86 @@ def recover(path: Path) -> Path | None:
                 f"{path}: stays, its record cannot be written ({error.strerror}): "
                 "check that the folder is writable and has room"
             ) from None
+    if damage:
+        complain(
+            RecordError(
+                f"{path}: left out what is damaged, in {len(damage)} places, first {damage[0]}: "
+                "run gemm_bench again for what is missing"
+            )
+        )
     return target
 
 
-def record_from(content: bytes, path: Path) -> dict[str, Any] | None:
-    """The record that the lines make; what is torn is left out."""
+def record_from(content: bytes, path: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The record that the lines make, and what is wrong with what was left out of it.
+
+    RecordError where something was left out, and there is no row besides.
+    """
     # What follows the last end of line was never wholly written.
     pieces = [_piece(line) for line in content.split(b"\n")[:-1]]
     if not pieces and _FIRST_LINE.startswith(content) and path.name.endswith(f".json{SUFFIX}"):
-        return None
-    if not pieces or pieces[0] is None or "gemm" not in pieces[0]["context"]:
+        return None, []
+    first = next(filter(None, pieces), None)
+    if first is None or "gemm" not in first["context"]:
         raise RecordError(f"{path}: is no journal of gemm_bench: give one that a run left behind")
     context: dict[str, Any] = {}
-    benchmarks: list[dict[str, Any]] = []
-    for piece in filter(None, pieces):
-        _merge(context, piece["context"])
-        benchmarks += [entry for entry in piece["benchmarks"] if isinstance(entry, dict)]
-    return {"context": context, "benchmarks": benchmarks} if benchmarks else None
+    is_whole = False  # the first lines bring it by and by
+    benchmarks: list[Any] = []
+    cases: set[tuple[Identity, int]] = set()
+    damage: list[str] = []
+    for number, piece in enumerate(pieces, 1):
+        if piece is None:
+            damage.append(f"line {number} is not as it was written")
+            continue
+        merged, rows = _merged(context, piece["context"]), piece["benchmarks"]
+        if not _wrong(path, merged, rows, cases):
+            context, is_whole = merged, True
+            benchmarks += rows
+            continue
+        wrong = _wrong(path, merged, [], cases)
+        if wrong and is_whole:
+            damage.append(f"line {number}: {wrong}")
+        else:
+            context, is_whole = merged, not wrong
+        for row in rows:
+            if wrong := _wrong(path, context, [row], cases):
+                damage.append(f"line {number}: {wrong}")
+            else:
+                benchmarks.append(row)
+    if damage and not benchmarks:
+        raise RecordError(
+            f"{path}: stays, no row of it can be read ({damage[-1]}): take another copy"
+        )
+    return ({"context": context, "benchmarks": benchmarks} if benchmarks else None), damage
+
+
+def _wrong(
+    path: Path, context: Mapping[str, Any], rows: list[Any], cases: set[tuple[Identity, int]]
+) -> str | None:
+    """Why no reader takes a record of these rows beside `cases`, to which it adds theirs."""
+    try:
+        text = _text({"context": context, "benchmarks": rows}).decode()
+        record = record_of(path, parse_json(path, RECORD, text))
+        utc(path, record.date)
+    except RecordError as error:
+        return str(error).removeprefix(f"{path}: ").removesuffix(f": {RECORD.advice}")
+    except (ValueError, RecursionError):
+        return "has half a character, a number that is none, or is nested too deeply"
+    new = {(row.identity, row.repetition) for row in record.rows}
+    if twice := new & cases:
+        return f"has {twice.pop()[0]} twice"
+    cases |= new
+    return None
 
 
 def _piece(line: bytes) -> dict[str, Any] | None:
     def refuse(constant: str) -> NoReturn:
         raise ValueError(constant)
 
+    if not line.startswith(b"{"):  # as in journals of earlier versions
+        check, _, line = line.partition(b" ")
+        if check != b"%08x" % zlib.crc32(line):
+            return None
     try:
         piece = json.loads(line, parse_constant=refuse)
     except (ValueError, RecursionError):
@@ -98,12 +152,13 @@ def _piece(line: bytes) -> dict[str, Any] | None:
     return piece if whole else None
 
 
-def _merge(into: dict[str, Any], changed: dict[str, Any]) -> None:
-    for key, value in changed.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = value
+def _merged(old: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(old[key], value)
+        for key, value in changed.items()
+        if isinstance(value, dict) and isinstance(old.get(key), dict)
+    }
+    return {**old, **changed, **both}
 
 
 @contextmanager
@@ -161,8 +216,8 @@ def _is_in(document: dict[str, Any], record: Path) -> bool:
         return [whole["context"]["date"], *((row["name"], row["real_time"]) for row in entries)]
 
     try:
-        return gist(json.loads(record.read_bytes())) == gist(document)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return gist(read_json(record, RECORD)) == gist(document)
+    except (RecordError, KeyError, TypeError):
         return False
 
 

@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from own_files import own_files
 
 PACKAGE = Path(__file__).parent
 ALLOWED = {*sys.stdlib_module_names, "gemm_report", "matplotlib", "numpy", "scipy"}
 ALLOWED |= {"orjson", "ruptures", "pyarrow"}  # for history and export
 SOURCES = [
     path
-    for path in sorted(PACKAGE.rglob("*.py"))
+    for path in own_files("report/gemm_report/**/*.py")
     if not path.stem.endswith("_test") and path.name != "conftest.py"
 ]
 

@@ -661,8 +661,8 @@ def _row(benchmark: Object) -> Row:
             passed=verification.take("passed", bool),
             of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
         ),
-        skipped=row.take("skipped", str, NoneType),
-        failed=row.take("failed", str, NoneType),
+        skipped=row.reason_or_none("skipped"),
+        failed=row.reason_or_none("failed"),
         clocks=clocks and _clocks(clocks),
         versus=versus
         and Versus(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_files import own_files
 
 from gemm_report.conftest import TESTDATA
 from gemm_report.record import SCHEMA, read_record
@@ -16,7 +17,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
 PATTERNS = ("*/*.json", "*/tuning/*.json", "*/calibration/equal/*.json", "*/peers/*.json")
-STORED = sorted(path for each in PATTERNS for path in RESULTS.glob(f"{each}*"))
+STORED = own_files(*(f"results/{each}*" for each in PATTERNS))
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19
 NONE_STORED = pytest.param(None, marks=pytest.mark.skip(reason="results/ has no record yet"))

@@ -1,9 +1,19 @@
-"""Text that a terminal can show: names in files can hold escape sequences and half characters."""
+"""What goes to the terminal: names in files can hold escape sequences and half characters."""
 
 import contextlib
+import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
+
+# What the runners of GitHub and Azure take for a command to them: `::stop-commands::x` at the start
+# of a line, `##[add-mask]x` and `##vso[task.complete]x` anywhere.
+_COMMAND = re.compile(r"^ *:(?=:)|#(?=#(?:vso)?\[)")
+
+
+class OutputError(Exception):
+    """Standard output or standard error takes nothing more: one line."""
 
 
 def printable(text: str) -> str:
@@ -15,9 +25,22 @@ def printable(text: str) -> str:
     )
 
 
+def called() -> str:
+    """The name of the program that was started."""
+    return os.environ.get("GEMM_REPORT_AS", "gemm-report")
+
+
+def complain(message: object) -> None:
+    """One line on standard error."""
+    print(f"{called()}: {message}", file=sys.stderr)
+
+
 @contextlib.contextmanager
 def printable_output() -> Iterator[None]:
-    """Until it ends, standard output and standard error get printable lines, whoever writes."""
+    """Until it ends, standard output and standard error get printable lines, whoever writes.
+
+    No line is a command to the runner of a CI service. OutputError where a line cannot be written.
+    """
     with (
         contextlib.redirect_stdout(_Printable(sys.stdout)),
         contextlib.redirect_stderr(_Printable(sys.stderr)),
@@ -28,14 +51,36 @@ def printable_output() -> Iterator[None]:
 class _Printable:
     """A stream to which only printable lines go, in characters that it can encode."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        shown = "\n".join(map(printable, text.split("\n")))
-        encoding = self._stream.encoding or "utf-8"
-        self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
+        shown = "\n".join(map(_line, text.split("\n")))
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        shown = shown.encode(encoding, "backslashreplace").decode(encoding)
+        self._try(lambda stream: stream.write(shown))
         return len(text)
+
+    def flush(self) -> None:
+        self._try(lambda stream: stream.flush())
+
+    def _try(self, do: Callable[[TextIO], object]) -> None:
+        if self._stream is None:
+            raise OutputError("standard output is closed: send it to a file, or to /dev/null")
+        try:
+            do(self._stream)
+        except OSError as error:
+            # Else Python tries again when it ends, and complains in its own words.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            if isinstance(error, BrokenPipeError):
+                raise OutputError("output: its reader has gone") from None
+            raise OutputError(f"output: {error.strerror}: send it to another place") from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _line(text: str) -> str:
+    return _COMMAND.sub(
+        lambda found: found[0][:-1] + f"\\x{ord(found[0][-1]):02x}", printable(text)
+    )

@@ -37,6 +37,24 @@ def test_output_is_printable_whoever_writes(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr() == ("a\\x1b[2J\n\\ud800\n", "b\\x07\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("::stop-commands::x", r"\x3a:stop-commands::x"),
+        ("  ::error::x", r"  \x3a:error::x"),
+        ("a ##[add-mask]x", r"a \x23#[add-mask]x"),
+        ("##vso[task.complete]x", r"\x23#vso[task.complete]x"),
+        ("gemm::Tiled: ## [1]", "gemm::Tiled: ## [1]"),
+    ],
+)
+def test_no_line_is_a_command_to_the_runner_of_a_ci_service(
+    line: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with printable_output():
+        print(f"first\n{line}")
+    assert capsys.readouterr().out == f"first\n{shown}\n"
+
+
 def test_output_fits_the_terminals_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(content, encoding="ascii"))

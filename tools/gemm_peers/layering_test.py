@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from gemm_report.layering_test import imported
+from own_files import own_files
 
 from gemm_peers.peer import NAMES, peer_named
 
 PACKAGE = Path(__file__).parent
-SOURCES = [path for path in sorted(PACKAGE.glob("*.py")) if not path.stem.endswith("_test")]
-ADAPTERS = sorted(PACKAGE.glob("adapters/*_peer.py"))
+SOURCES = [path for path in own_files("tools/gemm_peers/*.py") if not path.stem.endswith("_test")]
+ADAPTERS = own_files("tools/gemm_peers/adapters/*_peer.py")
 OWN = {*sys.stdlib_module_names, "numpy", "gemm_report", "gemm_peers"}
 
 

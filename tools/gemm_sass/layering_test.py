@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from gemm_report.layering_test import imported
+from own_files import own_files
 
 PACKAGE = Path(__file__).parent
-SOURCES = [path for path in sorted(PACKAGE.glob("*.py")) if not path.stem.endswith("_test")]
+SOURCES = [path for path in own_files("tools/gemm_sass/*.py") if not path.stem.endswith("_test")]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)

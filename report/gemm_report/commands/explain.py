@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemm_report.document import InputError, read_json
 from gemm_report.record import RECORD, Record, Row, read_record
+from gemm_report.terminal import complain
 
 if TYPE_CHECKING:
     from gemm_report.explain.ncu import Launch
@@ -142,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
         _tell(options, program, record, rows, launches, pages, how, read_json(path, RECORD))
     if why is None:
         return 0
-    print(f"gemm-report: explained without counters: {why}", file=sys.stderr)
+    complain(f"explained without counters: {why}")
     return WITHOUT_COUNTERS
 
 

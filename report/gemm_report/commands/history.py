@@ -2,13 +2,13 @@
 
 import argparse
 import gc
-import sys
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
 from gemm_report.collection import Refusals
-from gemm_report.document import BAD_INPUT, InputError
+from gemm_report.document import BAD_INPUT
+from gemm_report.terminal import complain
 
 HELP = "tell where the records of a folder became slower or faster, and what differs there"
 
@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
 
     def load_early() -> None:
         # What is missing is told when it is needed.
-        with suppress(InputError):
+        with suppress(ImportError):
             load_libraries()
 
     refusals = Refusals()
@@ -68,10 +68,10 @@ def _run(options: argparse.Namespace) -> int:
         loading.start()
         index.update(refusals)
         for remark in index.remarks:
-            print(f"gemm-report: {remark}", file=sys.stderr)
+            complain(remark)
         content = index.content()
         if not content.entries:
-            print(f"gemm-report: {options.folder}: holds no record to use", file=sys.stderr)
+            complain(f"{options.folder}: holds no record to use")
             return BAD_INPUT
         known = index.findings()
         pages = Pages.into(options.output, content.entries) if options.output else None

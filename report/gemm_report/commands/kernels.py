@@ -1,11 +1,11 @@
 """Renews the figures of the rungs in kernels/README.md."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from gemm_report.commands.readme import add_options, renew
 from gemm_report.record import read_record
+from gemm_report.terminal import complain
 
 HELP = "renew the figures of the rungs in kernels/README.md"
 
@@ -40,5 +40,5 @@ def run(options: argparse.Namespace) -> int:
     told = ladder_told.filled(options.readme, records, options.pictures)
     if told.missing:
         names = ", ".join(told.missing)
-        print(f"gemm-report: {options.readme}: not in the record: {names}", file=sys.stderr)
+        complain(f"{options.readme}: not in the record: {names}")
     return renew(options, records[0], told.text, ladder_told.pictures(records[0]))

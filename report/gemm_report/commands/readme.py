@@ -1,11 +1,11 @@
 """Renews the README's table and pictures."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from gemm_report.record import Record, read_record
+from gemm_report.terminal import complain
 
 HELP = "renew the README's table and pictures"
 
@@ -60,10 +60,9 @@ def renew(
     if options.check:
         if options.readme.read_text(encoding="utf-8") == text:
             return 0
-        print(
-            f"gemm-report: {options.readme} is not what {record.path} gives: "
-            "run the same command without --check",
-            file=sys.stderr,
+        complain(
+            f"{options.readme} is not what {record.path} gives: "
+            "run the same command without --check"
         )
         return CHECK_FAILED
     drawn = drawn or record

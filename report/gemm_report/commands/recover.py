@@ -20,7 +20,8 @@ examples:
 
 exit codes:
   0  done, or there was nothing to do
-  3  bad input: one line on standard error says which file, and what to do; the rest was done
+  3  bad input: one line on standard error says which file, and what to do; the rest was done, and
+     of a damaged journal the rows that can be read are in the record
 """
 
 
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     for path in options.paths:
         for journal in _journals(path):
             try:
-                record = recover(journal)
+                record = recover(journal, refusals.add)
                 print(record or f"{journal}: removed, it has no row, or none that its record lacks")
             except HeldError as reason:
                 print(reason)

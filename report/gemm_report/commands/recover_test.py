@@ -1,8 +1,10 @@
 import fcntl
 import json
 import os
+import random
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.conftest import TESTDATA
+from gemm_report.history.reading import read
 from gemm_report.record import read_record
 
 DOCUMENT: dict[str, Any] = json.loads((TESTDATA / "gpu.json").read_text(encoding="utf-8"))
@@ -18,10 +21,14 @@ ROWS = DOCUMENT["benchmarks"][:3]
 
 
 def lines(rows: list[Any] = ROWS) -> list[str]:
-    """As gemm_bench writes them: the context alone, then what changed in it with each row."""
+    """As gemm_bench writes them: the context alone, then what changed in it with each row.
+
+    Each behind its CRC-32.
+    """
     later = {"gemm": {"time": {"wall_seconds": 2.5}}}
     pieces = [(CONTEXT, []), *((later, [row]) for row in rows)]
-    return [json.dumps({"context": each, "benchmarks": its}) + "\n" for each, its in pieces]
+    texts = [json.dumps({"context": each, "benchmarks": its}) for each, its in pieces]
+    return [f"{zlib.crc32(text.encode()):08x} {text}\n" for text in texts]
 
 
 @pytest.fixture
@@ -132,7 +139,7 @@ def test_what_is_no_journal_stays_as_it_is(
     assert journal.read_bytes() == content
 
 
-@pytest.mark.parametrize("content", [b"", b"{"])
+@pytest.mark.parametrize("content", [b"", b"2"])
 def test_what_was_just_begun_is_ours_by_its_name(
     content: bytes, journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,14 +152,70 @@ def test_what_was_just_begun_is_ours_by_its_name(
     assert names(journal.parent) == []
 
 
-@pytest.mark.parametrize("value", ['"\\ud800"', "1e999"], ids=["half a character", "no number"])
-def test_a_journal_that_no_record_can_hold_stays_as_it_is(
-    value: str, journal: Path, capsys: pytest.CaptureFixture[str]
+def damaged(row: dict[str, Any], **values: Any) -> dict[str, Any]:
+    return {**row, "gemm": {**row["gemm"], **values}}
+
+
+def test_what_no_reader_takes_is_left_out_and_told(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = [
+        damaged(ROWS[0], m=0),
+        damaged(ROWS[0], precision="f31"),
+        {**ROWS[0], "name": "\ud800"},
+        {**ROWS[0], "real_time": float("inf")},
+        ROWS[1],
+        None,
+    ]
+    first, *rest = lines([*ROWS, *bad])
+    rest.insert(2, "{\n")
+    rest.insert(3, '{"context": {"gemm": {"complete": 0}}, "benchmarks": []}\n')
+    journal.write_text("".join([first, *rest]), encoding="utf-8")
+    assert recover(journal) == BAD_INPUT
+    said = capsys.readouterr()
+    assert said.out == f"{journal.with_suffix('')}\n"
+    assert said.err.count("\n") == 1
+    assert "in 8 places, first line 4 is not as it was written" in said.err
+    assert names(journal.parent) == ["record.json"]
+    assert json.loads(journal.with_suffix("").read_text())["benchmarks"] == ROWS
+    assert read_record(journal.with_suffix("")).rows
+
+
+def test_a_journal_of_which_no_row_can_be_read_stays(
+    journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (journal.parent / "record.json.part123").write_text("{")
-    odd = f'{{"context": {{}}, "benchmarks": [{{"name": {value}}}]}}\n'
-    journal.write_text("".join(lines()) + odd)
-    assert "the journal is damaged" in refused(journal, capsys)
+    # From a version without checks.
+    text = "".join(line.partition(" ")[2] for line in lines())
+    journal.write_text(text.replace('"device"', '"devise"', 1), encoding="utf-8")
+    assert "context.gemm.device is missing" in refused(journal, capsys)
+    journal.write_text(lines()[0] + "{\n", encoding="utf-8")
+    assert "line 2 is not as it was written" in refused(journal, capsys)
+
+
+def test_what_is_recovered_of_flipped_bits_can_be_read(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = "".join(lines(DOCUMENT["benchmarks"])).encode()
+    rows = []
+    for seed in range(30):
+        chance = random.Random(seed)
+        content = bytearray(whole)
+        for _ in range(1 + seed // 6):
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        journal.write_bytes(content)
+        code = recover(journal)
+        assert journal.exists() <= (code == BAD_INPUT)
+        record = journal.with_suffix("")
+        rows.append(0)
+        if record.exists():
+            rows[-1] = len(read_record(record).rows)
+            written = json.loads(record.read_text())["benchmarks"]
+            assert all(row in DOCUMENT["benchmarks"] for row in written), "a bit flipped"
+            assert read(record).timings
+            record.unlink()
+        assert capsys.readouterr().err.count("\n") == (code == BAD_INPUT)
+    assert sum(count > 0 for count in rows) > 15
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,6 +228,15 @@ def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     absent = tmp_path / "absent.journal"
     assert recover(absent) == BAD_INPUT
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_pipe_that_has_the_records_name_is_left_alone(journal: Path) -> None:
+    os.mkfifo(journal.with_suffix(""))
+    command = [sys.executable, "-m", "gemm_report", "recover", str(journal)]
+    folder = Path(__file__).parents[2]
+    done = subprocess.run(command, check=False, cwd=folder, timeout=20, capture_output=True)
+    assert done.returncode == 0
+    assert names(journal.parent) == ["record-recovered.json", "record.json"]
 
 
 def test_the_others_are_recovered_where_one_is_damaged(

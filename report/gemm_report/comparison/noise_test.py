@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from own_files import own_files
 
 from gemm_report.comparison.noise import nearest, newest_calibration, read_calibration
 from gemm_report.document import RecordError
 from gemm_report.record import Record, Row
 
 RESULTS = Path(__file__).parents[3] / "results"
-STORED = sorted(RESULTS.glob("*/calibration/*.json"))
+STORED = own_files("results/*/calibration/*.json")
 
 
 def row(kernel: str, precision: str, size: int, spread: float, **parameters: str) -> dict[str, Any]:

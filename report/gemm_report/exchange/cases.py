@@ -1,12 +1,11 @@
 """The cases of records as a table, a row each: for spreadsheets (CSV) and data frames (Parquet)."""
 
-import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report.document import InputError
+from gemm_report import csv_table
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
 
@@ -117,22 +116,17 @@ SAMPLES = Column(
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:
-    """Numbers with all their digits; an empty cell is what is not known."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(column.name for column in COLUMNS)
-        for record in records:
-            for row in record.rows:
-                writer.writerow(_cell(column.of(record, row)) for column in COLUMNS)
+    """A line for each row."""
+    rows = (
+        [column.of(record, row) for column in COLUMNS] for record in records for row in record.rows
+    )
+    csv_table.write_csv(path, (column.name for column in COLUMNS), rows)
 
 
 def write_parquet(records: Iterable[Record], path: Path) -> None:
     """The same columns with their types, and a list of all samples; what is not known is null."""
-    try:
-        import pyarrow
-        from pyarrow.parquet import ParquetWriter
-    except ImportError:
-        raise InputError("parquet needs pyarrow: pip install pyarrow") from None
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
 
     types = {
         str: pyarrow.string(),
@@ -153,10 +147,6 @@ def write_parquet(records: Iterable[Record], path: Path) -> None:
                 for column in columns
             }
             writer.write_table(pyarrow.table(cells, schema))
-
-
-def _cell(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _typed(column: Column, value: Any) -> Any:

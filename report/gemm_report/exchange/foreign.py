@@ -110,7 +110,7 @@ def _reason(row: Object) -> str | None:
     """Why there is no time."""
     for flag, message in (("error_occurred", "error_message"), ("skipped", "skip_message")):
         if row.values.get(flag):
-            return row.or_else(**{message: ""}).take(message, str) or "no reason is given"
+            return row.or_else(**{message: None}).reason_or_none(message) or "no reason is given"
     return None
 
 
@@ -191,7 +191,7 @@ def _samples(summary: Object) -> Sequence[float]:
     if path is None:
         return []
     samples = array.array("f")
-    content = read_bytes(path, summary.kind)
+    content = read_bytes(path, summary.kind, unpack=False)
     if len(content) % samples.itemsize == 0:
         samples.frombytes(content)
     if sys.byteorder == "big":

@@ -1,6 +1,5 @@
 """What Apache Otava reads: a CSV with a line per record, and the configuration that names it."""
 
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from gemm_report import csv_table
 from gemm_report.record import Record
 from gemm_report.terminal import printable
 
@@ -52,13 +52,12 @@ def write_csv(points: Sequence[Point], path: Path) -> None:
     names = metrics(points)
     ordered = sorted(points, key=lambda each: each.time)
     last = {name: next(p.rates[name] for p in ordered if name in p.rates) for name in names}
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([_TIME, *_ATTRIBUTES, *names])
-        for each in ordered:
-            last |= each.rates
-            attributes = [each.attributes[name] for name in _ATTRIBUTES]
-            writer.writerow([each.time.isoformat(), *attributes, *(last[name] for name in names)])
+    rows = []
+    for each in ordered:
+        last |= each.rates
+        attributes = [each.attributes[name] for name in _ATTRIBUTES]
+        rows.append([each.time.isoformat(), *attributes, *(last[name] for name in names)])
+    csv_table.write_csv(path, [_TIME, *_ATTRIBUTES, *names], rows)
 
 
 def metrics(points: Iterable[Point]) -> list[str]:
@@ -73,6 +72,6 @@ def configuration(table: Path, names: Iterable[str]) -> str:
         "file": str(table),
         "time_column": _TIME,
         "attributes": _ATTRIBUTES,
-        "metrics": {name: {"column": name, "direction": 1} for name in names},
+        "metrics": {name: {"column": csv_table.cell(name), "direction": 1} for name in names},
     }
     return json.dumps({"tests": {table.stem: test}}, indent=1, ensure_ascii=False) + "\n"

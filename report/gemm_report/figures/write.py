@@ -1,6 +1,5 @@
 """Writes the figures of a record: each as PNG and SVG, with the plotted data as CSV beside them."""
 
-import csv
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from gemm_report.csv_table import write_csv
 from gemm_report.figures import (
     burst,
     distribution,
@@ -160,8 +160,5 @@ def _with(figure: ModuleType, **given: object) -> Drawing:
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(path, columns, ([row.get(column) for column in columns] for row in rows))
     return path

@@ -305,7 +305,7 @@ def test_the_data_beside_a_figure_is_what_it_shows(gpu: Record, written: list[Pa
     throughput = list(csv.DictReader(content(written, "throughput.csv").splitlines()))
     # Three repetitions are one point.
     assert len(throughput) == len(gpu.rows_with("timed")) - 2
-    assert {row["on_line"] for row in throughput if row["m"] == "4092"} == {"False"}
+    assert {row["on_line"] for row in throughput if row["m"] == "4092"} == {"false"}
     (slab,) = (r for r in throughput if r["k"] == "768" and r["kernel"] == "Tiled/tile:16")
     assert float(slab["size"]) == pytest.approx((1024 * 1024 * 768) ** (1 / 3))
     roofline = list(csv.DictReader(content(written, "roofline.csv").splitlines()))

@@ -4,19 +4,21 @@ import json
 import os
 import re
 import shutil
-import sqlite3
+import signal
 import subprocess
 import sys
 from bisect import bisect_left
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from own_files import own_files
 
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
-from gemm_report.history import generated
+from gemm_report.history import generated, index
 from gemm_report.history.changes import WINDOW, find_changes, propose, searching, windows
 from gemm_report.history.generated import World
 from gemm_report.history.index import FOLDER, Index
@@ -38,13 +40,13 @@ def made(template: Path, folder: Path, records: int, rows: int) -> World:
 
 
 def trends_of(folder: Path) -> tuple[list[Trend], int]:
-    with Index(folder) as index:
+    with Index(folder) as opened:
         refusals = Refusals()
-        index.update(refusals)
-        content = index.content()
-        known = index.findings()
+        opened.update(refusals)
+        content = opened.content()
+        known = opened.findings()
         trends, memory, _ = find_trends(content, series_of(content), known)
-        index.keep_findings(memory.new, known.keys() - memory.used)
+        opened.keep_findings(memory.new, known.keys() - memory.used)
     return trends, len(memory.new)
 
 
@@ -164,48 +166,80 @@ def test_one_more_record_is_all_that_is_read_and_looked_at(planted: tuple[World,
     document = generated.record(world, len(world.commits) - 1)
     document["context"]["date"] = "2099-12-31T00:00:00+00:00"
     newest.write_text(json.dumps(document), encoding="utf-8")
-    with Index(folder) as index:
-        assert index.update(Refusals()) == 1
-        assert index.update(Refusals()) == 0
+    with Index(folder) as opened:
+        assert opened.update(Refusals()) == 1
+        assert opened.update(Refusals()) == 0
     again, looked_at = trends_of(folder)
     assert looked_at <= len(again) == len(trends)
     newest.unlink()
     trends_of(folder)
 
 
-def test_the_index_can_be_damaged_old_or_missing(few: Path) -> None:
-    def points() -> tuple[bytes, list[str]]:
-        with Index(few) as index:
-            index.update(Refusals())
-            return index.content().points["seconds"].tobytes(), index.remarks
+def points(folder: Path) -> tuple[bytes, list[str]]:
+    with Index(folder) as opened:
+        opened.update(Refusals())
+        return opened.content().points.tobytes(), opened.remarks
 
-    first, remarks = points()
+
+def test_the_index_can_be_old_or_missing(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, remarks = points(few)
     assert first
     assert not remarks
-    path = few / FOLDER / "index.sqlite"
-    path.write_bytes(b"no database" * 1000)
-    seconds, remarks = points()
-    assert seconds == first
-    assert len(remarks) == 1
-    connection = sqlite3.connect(path)
-    connection.execute("pragma user_version = 99")
-    connection.close()
-    seconds, remarks = points()
-    assert seconds == first
-    assert len(remarks) == 1
-    content = bytearray(path.read_bytes())
-    content[4096:] = b"x" * (len(content) - 4096)
-    path.write_bytes(content)
-    assert points()[0] == first
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "VERSION", 99)
+        again, (remark,) = points(few)
+        assert again == first
+        assert "of another version" in remark
     shutil.rmtree(few / FOLDER)
-    assert points() == (first, [])
+    assert points(few) == (first, [])
+
+
+def test_a_damaged_index_is_told_and_made_anew(
+    few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["history", str(few)]) == 0
+    told = capsys.readouterr().out
+    path = few / FOLDER / "index"
+    whole = path.read_bytes()
+    first = points(few)[0]
+    offsets = range(0, len(whole), len(whole) // 40)
+    flipped = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in offsets]
+    for damaged in (b"", b"no index" * 1000, *flipped, *(whole[:at] for at in offsets)):
+        path.write_bytes(damaged)
+        again, (remark,) = points(few)
+        assert again == first
+        assert "the index is damaged: it is made anew" in remark
+        assert points(few) == (first, [])
+    path.write_bytes(flipped[-1])
+    assert main(["history", str(few)]) == 0
+    output = capsys.readouterr()
+    assert output.out == told
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)])
+def test_what_is_no_file_is_no_index(few: Path, make: Callable[[Path], None]) -> None:
+    first, _ = points(few)
+    path = few / FOLDER / "index"
+    path.unlink()
+    make(path)
+    assert points(few) == (first, [])
+
+
+def test_what_a_link_leads_to_is_not_written_over(few: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("text")
+    (few / FOLDER).mkdir()
+    (few / FOLDER / "index").symlink_to(precious)
+    points(few)
+    assert precious.read_text() == "text"
 
 
 def test_changed_and_removed_files_are_followed_and_copies_count_once(few: Path) -> None:
     def counts() -> tuple[int, int]:
-        with Index(few) as index:
-            read = index.update(Refusals())
-            return read, len(index.content().entries)
+        with Index(few) as opened:
+            read = opened.update(Refusals())
+            return read, len(opened.content().entries)
 
     paths = sorted(few.glob("*.json"))
     assert counts() == (12, 12)
@@ -219,8 +253,8 @@ def test_changed_and_removed_files_are_followed_and_copies_count_once(few: Path)
     document["context"]["date"] = "2030-01-01T00:00:00+00:00"
     paths[1].write_text(json.dumps(document), encoding="utf-8")
     assert counts() == (1, 11)
-    with Index(few) as index:
-        assert index.content().entries[-1].date == "2030-01-01T00:00:00Z"
+    with Index(few) as opened:
+        assert opened.content().entries[-1].date == "2030-01-01T00:00:00Z"
 
 
 def test_bad_files_are_told_each_time_and_the_rest_is_used(
@@ -235,7 +269,7 @@ def test_bad_files_are_told_each_time_and_the_rest_is_used(
     (few / "binary.json").write_bytes(bytes(range(256)))
     (few / "nan.json").write_text(text.replace("0.0", "NaN", 1), encoding="utf-8")
     (few / "undated.json").write_text(text.replace(date[0], '"date": "today"'), encoding="utf-8")
-    (few / "gone.json").symlink_to(few / "nowhere.json")
+    (few / "link.json").symlink_to(few / "nowhere.json")
     told = []
     for _ in range(2):
         assert main(["history", str(few)]) == 3
@@ -243,7 +277,8 @@ def test_bad_files_are_told_each_time_and_the_rest_is_used(
         told.append(sorted(output.err.splitlines()))
         assert "12 records" in output.out
     assert told[0] == told[1]
-    assert len(told[0]) == 5
+    assert len(told[0]) == 6
+    assert any("link.json: a link to no file: remove it" in line for line in told[0])
     assert all(line.startswith(f"gemm-report: {few}") for line in told[0])
 
 
@@ -288,35 +323,55 @@ def test_where_the_folder_cannot_be_written_history_is_the_same(
         remarks = output.err.splitlines()
         assert len(remarks) == (cache == "read-only")
         assert all("no place for an index" in remark for remark in remarks)
-    assert len(list(home.glob("gemm_report/*.sqlite"))) == (cache == "writable")
+    assert len(list(home.glob("gemm_report/*.index"))) == (cache == "writable")
 
 
-def test_a_build_that_is_killed_goes_on_where_it_was(few: Path) -> None:
-    killed = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from gemm_report.collection import Refusals\n"
+def test_what_was_read_before_ctrl_c_is_kept(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_some(path: Path, done: list[Path] = []) -> Any:  # noqa: B006
+        done.append(path)
+        if len(done) > 5:
+            raise KeyboardInterrupt
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "_read_one", read_some)
+        with pytest.raises(KeyboardInterrupt):
+            points(few)
+    with Index(few) as unfinished:
+        assert unfinished.update(Refusals()) == 7
+        assert len(unfinished.content().entries) == 12
+
+
+def test_ctrl_c_of_a_terminal_ends_all_processes(planted: tuple[World, Path]) -> None:
+    """Of which each gets the signal."""
+    shutil.rmtree(planted[1] / FOLDER, ignore_errors=True)
+    code = (
+        "import os, time\n"
+        "from gemm_report import cli\n"
         "from gemm_report.history import index\n"
-        "index._BATCH = 4\n"
-        "add = index.Index._add_record\n"
-        "def add_some(self, connection, reading, done=[]):\n"
-        "    add(self, connection, reading)\n"
-        "    done.append(reading)\n"
-        "    if len(done) == 10:\n"
-        "        os.kill(os.getpid(), 9)\n"
-        "index.Index._add_record = add_some\n"
-        "index.Index(Path(sys.argv[1])).update(Refusals())\n"
+        "def read(path):\n"
+        "    os.write(1, b'%d\\n' % os.getpid())\n"
+        "    time.sleep(0.02)\n"
+        "index._read_one = read\n"
+        "index.os.sched_getaffinity = lambda process: {0, 1}\n"
+        "cli.command()\n"
     )
-    package = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": package}
-    command = [sys.executable, "-c", killed, str(few)]
-    assert subprocess.run(command, env=environment, check=False).returncode == -9
-    with Index(few) as index:
-        # Two batches of four were kept, and the two records of the third were not.
-        assert index.update(Refusals()) == 4
-        assert len(index.content().entries) == 12
-        assert not index.remarks
-        assert index.update(Refusals()) == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "history", str(planted[1])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+        # Who starts the tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as started:
+        assert started.stdout
+        readers: set[bytes] = set()
+        while len(readers) < 2:
+            readers.add(started.stdout.readline())
+        os.killpg(started.pid, signal.SIGINT)
+        complaint = started.communicate(timeout=60)[1]
+    assert (started.returncode, complaint) == (130, b"gemm-report: interrupted\n")
 
 
 @pytest.mark.parametrize("content", [None, "{}"])
@@ -350,6 +405,20 @@ def test_devices_are_kept_apart_and_names_stay_texts(
     assert all("<img" not in page for page in pages)
 
 
+def test_a_devices_name_is_no_command_to_a_runner(
+    few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in few.glob("*.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["context"]["gemm"]["device"]["name"] = "::stop-commands::\x1b[2Jx"
+        path.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["history", str(few)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any("stop-commands" in line for line in lines)
+    assert not any(line.lstrip().startswith("::") for line in lines)
+    assert all(map(str.isprintable, lines))
+
+
 def test_failed_rows_are_gaps(planted: tuple[World, Path]) -> None:
     world, folder = planted
     trends, _ = trends_of(folder)
@@ -359,8 +428,7 @@ def test_failed_rows_are_gaps(planted: tuple[World, Path]) -> None:
 
 
 def test_every_stored_record_can_be_read() -> None:
-    results = Path(__file__).parents[3] / "results"
-    paths = sorted(results.glob("*/*.json"))
+    paths = own_files("results/*/*.json")
     assert paths
     for path in paths:
         for timing in read(path).timings:

@@ -110,7 +110,7 @@ def _timing(benchmark: Object) -> Timing | None:
     values = row.values
     if values.get("skipped") is not None:
         return None
-    failed = row.take("failed", str, NoneType) is not None
+    failed = row.reason_or_none("failed") is not None
     seconds = row.child_or_none("seconds")
     if seconds is None and not failed:
         return None

@@ -10,6 +10,7 @@ later than others which are newer moves all windows behind it: those are looked 
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from gemm_report.document import InputError
 from gemm_report.history.changes import (
     Change,
     Floats,
@@ -127,6 +127,7 @@ _work: list[Any] = []
 
 
 def _begin(find: Callable[[Sequence[Series]], Any], series: Sequence[Series]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as those that read the records
     _work[:] = find, series
 
 
@@ -136,13 +137,10 @@ def _continue(start: int) -> Any:
 
 
 def load_libraries() -> None:
-    """Those that are slow to load; InputError where one is missing."""
-    try:
-        import scipy.special  # noqa: F401
+    """Those that are slow to load."""
+    import scipy.special  # noqa: F401
 
-        searching()
-    except ImportError as error:
-        raise InputError(f"history needs {error.name}: pip install ruptures scipy") from None
+    searching()
 
 
 def _part(

@@ -3,6 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from own_files import own_files
 
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.commands.readme import CHECK_FAILED
@@ -125,8 +126,10 @@ def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:
     for name in re.findall(r"\]\(((?:cpu|simt|tensor|library)/[^)#]+)[#)]", text):
         assert (KERNELS / name).is_file(), f"kernels/README.md tells of {name}, which is not there"
     folders = ("cpu", "simt", "tensor")
-    sources = [path for folder in folders for path in (KERNELS / folder).glob("*.c[pu]*")]
-    sources = [p for p in sources if p.suffix in (".cpp", ".cu") and not p.stem.endswith("_test")]
+    sources = own_files(
+        *(f"kernels/{each}/*{kind}" for each in folders for kind in (".cpp", ".cu"))
+    )
+    sources = [path for path in sources if not path.stem.endswith("_test")]
     assert len(sources) > 4
     for path in sources:
         name = path.relative_to(KERNELS).as_posix()

@@ -97,7 +97,7 @@ def page(records: Sequence[Record], output: Path) -> str:
         "The five documents from which the ladder comes, each with the figures that it published "
         "and what our kernel of the same idea does. Theirs are as printed: other cards, single "
         "cold runs or unstated methods. Ours are medians of verified rows. A step is over the line "
-        "above it. `gemm-report seeds` writes this page.",
+        "above it. `tools/report seeds` writes this page.",
         *sources,
     ]
     shown: list[Row] = []

@@ -1,0 +1,27 @@
+"""What tools/portable refuses before it makes anything; its runs are too long for a test."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).with_name("portable")
+
+
+def portable(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, TOOL, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("arguments", [["buster"], ["--cxx=g++ -O0"], []])
+def test_bad_input_and_what_is_missing_are_told_in_one_line(arguments: list[str]) -> None:
+    done = portable(*arguments, PATH="/nonexistent")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("portable: ") and done.stderr.count("\n") == 1

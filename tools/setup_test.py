@@ -1,0 +1,170 @@
+"""tools/setup as a person meets it: a Python without modules, and wheels that hold nothing."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not find_spec("pip"), reason="this Python has no pip")
+
+ROOT = Path(__file__).parents[1]
+PINS = dict(
+    re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.txt").read_text("utf-8"), re.M)
+)
+# All that the script calls, so that PATH has no other Python, no apt-get and no uv.
+CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "nproc", "rm", "sed", "sort")
+PYTHON = f"""#!/bin/sh
+case "$*" in
+  *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec "{sys.executable}" "$@" ;;
+esac
+exec "{sys.executable}" -S "$@"
+"""
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        info = f"{name}-{version}.dist-info"
+        archive.writestr(f"{name}.py", "")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+
+
+def quoted(path: Path) -> str:
+    """As printf %q has it."""
+    return str(path).replace(" ", "\\ ")
+
+
+class Machine:
+    """A checkout in a folder with a space, a PATH and wheels of some modules."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.wheels, self.calls = folder / "a clone", folder / "wheels", folder / "calls"
+        shutil.copytree(
+            ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("gemm_*")
+        )
+        self.wheels.mkdir()
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for name in CALLED:
+            (self.bin / name).symlink_to(shutil.which(name) or "")
+        (self.bin / "python3").write_text(PYTHON, encoding="utf-8")
+        (self.bin / "python3").chmod(0o755)
+        # As on Debian without python3-venv, where the pip of another Python fills .venv: faster.
+        (self.bin / "ensurepip.py").write_text("raise ImportError\n", encoding="utf-8")
+
+    def offers(self, *modules: str) -> None:
+        for name in modules:
+            wheel(self.wheels, name, PINS.get(name, "1.0"))
+
+    def setup(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": str(self.bin), "CALLS": str(self.calls), "HOME": str(self.bin)}
+        environment["PYTHONPATH"] = str(self.bin)
+        environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": self.wheels.as_uri(), **variables}
+        return subprocess.run(
+            [self.root / "tools" / "setup", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+
+    def venv(self, *options: str) -> Path:
+        subprocess.run([sys.executable, "-m", "venv", *options, self.root / ".venv"], check=True)
+        return self.root / ".venv"
+
+    def pip_was_asked_for(self) -> str:
+        return self.calls.read_text(encoding="utf-8") if self.calls.exists() else ""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_what_a_command_does_not_need_is_not_asked_for(machine: Machine) -> None:
+    for arguments in (["recover"], ["export", "--format=csv"], ["history", "--help"], ["-h"]):
+        done = machine.setup("report", *arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("export PYTHON=/")
+    assert not machine.pip_was_asked_for()
+
+
+def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> None:
+    machine.offers("pyarrow")
+    for form in ("--format=parquet", "--format parquet"):
+        done = machine.setup("report", "export", *form.split())
+        assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n"
+        if form == "--format=parquet":
+            assert "pip installs into .venv what it lacks of: pyarrow (about 53 MB)" in done.stderr
+        else:
+            assert done.stderr == ""
+    assert (machine.root / ".venv" / "made_by_tools_setup").exists()
+
+
+def test_a_venv_without_pip_is_filled_and_kept(machine: Machine) -> None:
+    machine.offers("matplotlib", "numpy")
+    mine = machine.venv("--without-pip") / "mine"
+    mine.touch()
+    done = machine.setup("report", "figures")
+    assert "/.venv/bin/python" in done.stdout, done.stderr
+    assert mine.exists()
+    assert f"--python {machine.root}/.venv/bin/python install" in machine.pip_was_asked_for()
+    calls = machine.pip_was_asked_for()
+    assert machine.setup("report", "figures").stderr == ""
+    assert machine.pip_was_asked_for() == calls
+
+
+def test_a_venv_that_does_not_run_and_is_not_of_its_making_is_left(machine: Machine) -> None:
+    venv = machine.venv("--without-pip")
+    (venv / "bin" / "python3").unlink()
+    (venv / "bin" / "python").unlink()
+    before = sorted(venv.rglob("*"))
+    done = machine.setup("report", "figures")
+    assert ".venv, which tools/setup has not made, has no Python 3.11 that runs" in done.stderr
+    assert sorted(venv.rglob("*")) == before
+
+
+def test_a_venv_of_its_own_that_was_moved_is_made_anew(machine: Machine) -> None:
+    machine.offers("matplotlib", "numpy")
+    venv = machine.venv("--without-pip")
+    (venv / "made_by_tools_setup").write_text("/elsewhere/.venv\n", encoding="utf-8")
+    (venv / "stale").touch()
+    done = machine.setup("report", "figures")
+    assert "/.venv/bin/python" in done.stdout, done.stderr
+    assert not (venv / "stale").exists()
+
+
+def test_without_a_network_one_line_says_so(machine: Machine) -> None:
+    machine.venv("--without-pip")
+    unreachable = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+    done = machine.setup("report", "compare", **unreachable)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-2:] == [
+        "setup: pip reaches no network: not installed: matplotlib numpy scipy",
+        "setup: not here, and what needs it will say so: matplotlib numpy scipy",
+    ]
+
+
+def test_a_module_without_a_wheel_of_the_pinned_version_costs_no_other(machine: Machine) -> None:
+    machine.venv("--without-pip")
+    wheel(machine.wheels, "matplotlib", "99.0")
+    machine.offers("numpy")
+    done = machine.setup("report", "compare")
+    assert done.stderr.splitlines()[-1] == "setup: not here, and what needs it will say so: scipy"
+
+
+def test_where_home_cannot_be_written_matplotlib_has_a_folder(machine: Machine) -> None:
+    done = machine.setup("report", "recover", HOME="/nonexistent")
+    folder = f"{quoted(machine.root)}/build/matplotlib"
+    assert done.stdout.splitlines()[1:] == [f"export MPLCONFIGDIR={folder}"]
+    assert "MPLCONFIGDIR" not in machine.setup("report", "recover").stdout

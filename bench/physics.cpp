@@ -1,6 +1,5 @@
 #include "bench/physics.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 

@@ -5,6 +5,7 @@
 // The last one has the rows of a tile that nobody cut at the end of C.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>

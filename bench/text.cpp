@@ -2,6 +2,8 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <string>
+#include <string_view>
 
 namespace gemm::bench {
 namespace {

@@ -1,7 +1,6 @@
 #include "bench/verdict.hpp"
 
 #include <cinttypes>
-#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>

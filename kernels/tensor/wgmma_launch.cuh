@@ -12,6 +12,7 @@
 #include <cuda_fp8.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -285,9 +285,9 @@ inline Traffic wgmma_tile_traffic(const Problem& stored, const WgmmaShape& shape
                     (copied && traits.output_bytes == 2 ? 2 * c : 0)};
 }
 
-// Why a device cannot run the rungs.
-inline std::optional<std::string> wgmma_tiles_unsupported(const Problem& p, const Device& device) {
-  constexpr WgmmaShape kShape{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true};
+// Why a device cannot run the tiles of a shape, one of which is asked for all.
+template <WgmmaShape kShape>
+std::optional<std::string> wgmma_tiles_unsupported(const Problem& p, const Device& device) {
   return wgmma_unsupported(
       wgmma_tiles<WgmmaTile<__nv_bfloat16, __nv_bfloat16, false, false, kShape>>, p, device);
 }
@@ -305,7 +305,7 @@ Kernel wgmma_rung(std::string_view name, int rung, std::string_view idea, std::s
       .rung = rung,
       .precisions = {Precision::bf16, Precision::f16},
       .layouts = {kLayouts.begin(), kLayouts.end()},
-      .unsupported = wgmma_tiles_unsupported,
+      .unsupported = wgmma_tiles_unsupported<kShape>,
       .traffic = [](const Problem& p, const Device&) { return wgmma_tile_traffic(p, kShape); },
       .prepare = [order_of](const Problem& p, const Device& device, const Operands& o) -> Launch {
         const WgmmaOrder order{order_of(p, device), kGroup, false};

@@ -139,7 +139,7 @@ const Registration registration({
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
                    Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
     .layouts = {kLayouts.begin(), kLayouts.end()},
-    .unsupported = wgmma_tiles_unsupported,
+    .unsupported = wgmma_tiles_unsupported<kFast[0].shape>,
     .traffic =
         [](const Problem& p, const Device& device) {
           const Plan plan = plan_of(p, device);

@@ -369,6 +369,7 @@ def test_ctrl_c_of_a_terminal_ends_all_processes(planted: tuple[World, Path]) ->
         readers: set[bytes] = set()
         while len(readers) < 2:
             readers.add(started.stdout.readline())
+            assert b"" not in readers, "it ended before both had begun"
         os.killpg(started.pid, signal.SIGINT)
         complaint = started.communicate(timeout=60)[1]
     assert (started.returncode, complaint) == (130, b"gemm-report: interrupted\n")

@@ -16,6 +16,8 @@ import signal
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, Self
 
@@ -264,6 +266,11 @@ def _state(path: str) -> State | None:
     return None
 
 
+def forked() -> BaseContext:
+    """For processes that begin with all that is in memory, which is not Python 3.14's default."""
+    return get_context("fork" if "fork" in get_all_start_methods() else None)
+
+
 def _read_all(folder: Path, paths: Sequence[str]) -> Iterator[tuple[str, Reading | str | None]]:
     """Each with what it holds, or what is wrong with it; None where it is gone."""
     workers = len(os.sched_getaffinity(0))
@@ -272,7 +279,7 @@ def _read_all(folder: Path, paths: Sequence[str]) -> Iterator[tuple[str, Reading
         return
     # Ctrl-C reaches them as well; where one dies of it, the pool may wait for it for ever.
     ignore = (signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=ignore) as pool:
+    with ProcessPoolExecutor(workers, forked(), signal.signal, ignore) as pool:
         readings = pool.map(_read_one, [folder / path for path in paths], chunksize=16)
         yield from zip(paths, readings, strict=True)
 

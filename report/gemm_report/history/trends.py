@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_all_start_methods, get_context
-from multiprocessing.context import BaseContext
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from gemm_report.history.changes import (
     propose,
     searching,
 )
-from gemm_report.history.index import Content, window_key
+from gemm_report.history.index import Content, forked, window_key
 from gemm_report.history.series import Series
 from gemm_report.history.suspects import NOTHING, Suspect, suspects
 
@@ -105,7 +103,7 @@ def find_trends(
         # Processes that are forked have all that is in memory, libraries included; what the
         # collector of garbage looks at would be copied.
         gc.freeze()
-        with ProcessPoolExecutor(workers, _context(), _begin, (find, series)) as pool:
+        with ProcessPoolExecutor(workers, forked(), _begin, (find, series)) as pool:
             parts = list(pool.map(_continue, range(0, len(series), _STRETCH)))
         gc.unfreeze()
     found: list[tuple[Any, ...]] = []
@@ -117,10 +115,6 @@ def find_trends(
         new |= part_new
     trends = [Trend(s, *rest) for s, (*rest, _) in zip(series, found, strict=True)]
     return trends, Memory(frozenset(used), new), [finished for *_, finished in found]
-
-
-def _context() -> BaseContext:
-    return get_context("fork" if "fork" in get_all_start_methods() else None)
 
 
 _work: list[Any] = []

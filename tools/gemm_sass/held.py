@@ -97,13 +97,11 @@ def write(path: Path, table: Table) -> None:
     for (source, function, architecture), held in sorted(table.items()):
         nested.setdefault(source, {}).setdefault(function, {})[architecture] = asdict(held)
     text = json.dumps(nested, indent=2)
-    text = re.sub(r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{_on_one_line(it[1])}}}", text)
+    text = re.sub(
+        r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{' '.join(it[1].split())}}}", text
+    )
     with whole_file(path) as part:
         part.write_text(text + "\n", encoding="utf-8")
-
-
-def _on_one_line(text: str) -> str:
-    return re.sub(r"\s*\n\s*", " ", text)
 
 
 def entries(built: Sequence[tuple[Kernel, Figures]]) -> Table:

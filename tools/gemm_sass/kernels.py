@@ -48,10 +48,17 @@ def kernels_of(files: Sequence[Path], words: Sequence[str] = ()) -> list[Kernel]
         return sorted(
             (kernel for kernels in each for kernel in kernels),
             key=lambda one: (
-                *(one.source, one.function),
-                *(one.architecture.rstrip("af"), one.architecture),
+                one.source,
+                one.function,
+                generation(one.architecture),
+                one.architecture,
             ),
         )
+
+
+def generation(architecture: str) -> int:
+    """sm_90a is of the generation 90."""
+    return int(architecture.removeprefix("sm_").rstrip("af"))
 
 
 def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
@@ -98,8 +105,8 @@ def _printed(text: str) -> Iterator[tuple[str, str, str, int, tuple[Instruction,
         registers = dict(_REGISTERS.findall(head))
         _, *functions = re.split(r"^\t\tFunction : (\S+)$", code, flags=re.MULTILINE)
         for symbol, body in zip(functions[::2], functions[1::2], strict=True):
-            instructions = tuple(instructions_in(body))
-            yield symbol, architecture, compiler, int(registers[symbol]), instructions
+            used = int(registers.get(symbol, 0))
+            yield symbol, architecture, compiler, used, tuple(instructions_in(body))
         head = code  # behind which the sections of the next cubin stand
 
 
@@ -121,26 +128,18 @@ def readable(symbols: Sequence[str]) -> list[str]:
         return []
     if not (program := shutil.which("c++filt")):
         raise InputError("there is no c++filt on PATH: install binutils, as for the compiler")
+    # -p: without parameters, and so without the type of the result.
     done = subprocess.run(
-        [program], input="\n".join(symbols), capture_output=True, text=True, check=True
+        [program, "-p"], input="\n".join(symbols), capture_output=True, text=True, check=True
     )
     return [shortened(name) for name in done.stdout.splitlines()]
 
 
 def shortened(name: str) -> str:
-    """`void a::f<a::T<1, 2> >(a::P, float*)` becomes `f<T<1, 2>>`."""
+    """`a::f<a::T<1, (a::E)2> >` becomes `f<T<1, 2>>`."""
     name = re.sub(r"\((anonymous namespace|\w+)\)::", "", name)
     name = re.sub(r"\((?:\w+::)*\w+\)(?=-?\d)", "", name)  # the type of an enumerator
-    name = re.sub(r"\b\w+::", "", name).replace("> >", ">>").replace("> >", ">>")
-    depth, start, end = 0, 0, len(name)
-    for at, each in enumerate(name):
-        depth += (each == "<") - (each == ">")
-        if depth == 0 and each == "(":
-            end = at
-            break
-        if depth == 0 and each == " ":
-            start = at + 1
-    return name[start:end]
+    return re.sub(r"> +(?=>)", ">", re.sub(r"\b\w+::", "", name))
 
 
 def named(name: str, words: Sequence[str]) -> bool:

@@ -91,15 +91,14 @@ def test_without_a_disassembler_it_says_what_to_do(
     ("name", "short"),
     [
         ("kernel", "kernel"),
-        ("kernel(float*, int)", "kernel"),
-        ("gemm::simt::(anonymous namespace)::prefetch(gemm::Problem)", "prefetch"),
-        ("void f<gemm::simt::Tile<64, 128> >(gemm::Problem, float const*)", "f<Tile<64, 128>>"),
-        ("void a::f<a::T<a::U<1> >, true>(a::Grid<a::T<1>::kBM>)", "f<T<U<1>>, true>"),
-        ("void f<(gemm::Precision)2, -1>(int)", "f<2, -1>"),
-        ("void f<double, long>(long)", "f<double, long>"),
+        ("gemm::simt::(anonymous namespace)::prefetch", "prefetch"),
+        ("f<gemm::simt::Tile<64, 128> >", "f<Tile<64, 128>>"),
+        ("a::f<a::T<a::U<a::V<1> > >, true>", "f<T<U<V<1>>>, true>"),
+        ("f<(gemm::Precision)2, -1>", "f<2, -1>"),
+        ("f<double, long>", "f<double, long>"),
     ],
 )
-def test_functions_lose_namespaces_and_parameters(name: str, short: str) -> None:
+def test_functions_lose_namespaces(name: str, short: str) -> None:
     assert shortened(name) == short
 
 

@@ -64,7 +64,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tools/sass",
-        description="Shows what the hot loops of kernels are made of, by the disassembler of CUDA.",
+        description="Shows what the hot loops of kernels are made of. Needs cuobjdump and nvdisasm, "
+        "parts of the CUDA toolkit that tools/setup test installs where they are missing.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

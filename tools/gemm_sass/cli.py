@@ -18,6 +18,9 @@ TABLE = ROOT / "kernels" / "sass.json"
 BAD_INPUT = 2
 
 EPILOG = """\
+Needs cuobjdump and nvdisasm, parts of the CUDA toolkit that tools/setup test installs where they
+are missing.
+
 Each line is a kernel on an architecture, and tells of its hot loop: of the innermost loops that
 multiply, the one that multiplies most.
   registers  of a thread, as the kernel is launched
@@ -64,8 +67,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tools/sass",
-        description="Shows what the hot loops of kernels are made of. Needs cuobjdump and nvdisasm, "
-        "parts of the CUDA toolkit that tools/setup test installs where they are missing.",
+        description="Shows what the hot loops of kernels are made of.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

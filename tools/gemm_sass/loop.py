@@ -143,8 +143,9 @@ def moves_sum(instruction: Instruction) -> bool:
 
 
 def first_uses(body: Sequence[Instruction]) -> list[int]:
-    """How many instructions after each LDS of a loop its first reader comes, this round or next;
-    without those that none reads.
+    """Instructions from each LDS of a loop to its first reader, in this round or the next.
+
+    An LDS that nobody reads is left out.
     """
     reads, found = [registers_read(one) for one in body], []
     for at, load in enumerate(body):

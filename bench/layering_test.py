@@ -106,7 +106,7 @@ def test_results_hold_no_code() -> None:
 
 
 def test_every_kernel_file_says_what_it_adds() -> None:
-    sources = own_files("kernels/*/*.cpp", "kernels/*/*.cu", "kernels/*/*.cuh")
+    sources = own_files("kernels/*/**/*.cpp", "kernels/*/**/*.cu", "kernels/*/**/*.cuh")
     assert sources
     for path in sources:
         assert path.read_text().startswith("// "), f"{path} has no head comment"

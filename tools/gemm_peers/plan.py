@@ -1,4 +1,4 @@
-"""The timing plan of bench/timing.hpp: warm up until clock and power are flat, then sample until
+"""The timing plan of bench/timing/timing.hpp: warm up until clock and power are flat, then sample until
 the median is known as well as was asked, or until the budget is spent."""
 
 import math
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from gemm_report.comparison.within import effective_count
+from gemm_report.comparison.noise.within import effective_count
 
 from gemm_peers.card import Reading, Watch
 from gemm_peers.device import Batch, Device, Launch

@@ -34,7 +34,8 @@ struct BatchTime {
 class Batch {
  public:
   virtual ~Batch() = default;
-  virtual BatchTime time() = 0;
+  // `afterwards` enqueues work right behind the launches; it is not timed.
+  virtual BatchTime time(const std::function<void()>& afterwards = {}) = 0;
   virtual void rewind() = 0;  // the next time begins with the first launch again
   virtual std::string_view launch()
       const = 0;  // "stream", "graph" or "call": how it reaches the device
@@ -75,7 +76,15 @@ class Backend {
   virtual Buffer allocate(std::size_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
   virtual void fill(void* to, ElementType type, std::int64_t count, Fill fill,
                     std::uint64_t seed) = 0;
+  // The element at (i, j) of a matrix with so many columns changes its sign where exactly one of
+  // row i and column j is flipped (Signs::flips).
+  virtual void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
+                    const Signs& signs) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // Enqueues the fingerprint of some memory into `to`, which is on the device; for `copy` to fetch.
+  virtual void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) = 0;
+  // Waits for all that runs on the device, on whatever stream.
+  virtual void finish_all() = 0;
   // Every byte 0xff: NaN in each floating-point type, and -1 in the integers.
   virtual void poison(void* to, std::size_t bytes) = 0;
   // Index of the first, or last, byte that is no longer 0xff; -1 if none.
@@ -86,8 +95,9 @@ class Backend {
   // in the problem's layout.
   virtual void reference(const Problem& p, const void* a, const void* b, double* expected,
                          double* magnitude) = 0;
+  // The product is that of operands without signs.
   virtual Verdict judge(const Problem& p, const void* c, const double* expected,
-                        const double* magnitude, const Bound& bound) = 0;
+                        const double* magnitude, const Bound& bound, const Signs& signs = {}) = 0;
 
   // Freivalds' check, where the FP64 product is too large or takes too long
   // (verification/freivalds.hpp): what does not depend on C, for each of its m rows, and whether a

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,37 @@ namespace gemm::bench {
 namespace {
 
 __global__ void empty_kernel() {}
+
+template <typename T>
+__global__ void flip_kernel(T* matrix, std::int64_t rows, std::int64_t columns, Signs signs) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t e = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; e < rows * columns;
+       e += stride)
+    if (signs.at(e / columns, e % columns) < 0) {
+      if constexpr (std::is_arithmetic_v<T>)
+        matrix[e] = static_cast<T>(-matrix[e]);
+      else
+        matrix[e] = static_cast<T>(-static_cast<float>(matrix[e]));
+    }
+}
+
+__global__ void fingerprint_kernel(const unsigned char* from, std::int64_t bytes,
+                                   unsigned long long* to) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x, words = (bytes + 3) / 4;
+  unsigned long long sum = 0;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words;
+       i += stride) {
+    std::uint32_t word = 0;
+    if (4 * i + 4 <= bytes)
+      word = reinterpret_cast<const std::uint32_t*>(from)[i];
+    else
+      for (std::int64_t byte = 4 * i; byte < bytes; ++byte)
+        word |= std::uint32_t{from[byte]} << 8 * (byte - 4 * i);
+    sum += fingerprint_of(word, i);
+  }
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffff, sum, lanes);
+  if (threadIdx.x % 32 == 0) atomicAdd(to, sum);
+}
 
 template <typename T>
 __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
@@ -126,13 +159,14 @@ class StreamBatch : public Batch {
       : stream_(timeline), launches_(launches), count_(count) {}
 
   // The stamps lie outside the events: nothing but the launches is timed.
-  BatchTime time() override {
+  BatchTime time(const std::function<void()>& afterwards) override {
     using Clock = std::chrono::steady_clock;
     stream_.stamp(0, head_start_);
     const Clock::time_point before = Clock::now();
     check(cudaEventRecord(start_, stream_));
     const std::chrono::nanoseconds needed = enqueue() - before;
     check(cudaEventRecord(stop_, stream_));
+    if (afterwards) afterwards();
     head_start_ = static_cast<unsigned>(
         std::clamp<std::int64_t>(2 * needed.count(), kShortestHeadStart, kLongestHeadStart));
     stream_.stamp(1, 0);
@@ -252,7 +286,28 @@ class CudaBackend : public Backend {
     with_type(type, [&]<typename T>(T) {
       fill_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(to), count, fill, seed);
     });
+    check(cudaGetLastError());
+  }
+
+  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
+            const Signs& signs) override {
+    with_type(type, [&]<typename T>(T) {
+      flip_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(matrix), rows, columns, signs);
+    });
+    check(cudaGetLastError());
+  }
+
+  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+    check(cudaMemsetAsync(to, 0, sizeof *to, stream_));
+    fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<const unsigned char*>(from),
+                                                      static_cast<std::int64_t>(bytes),
+                                                      reinterpret_cast<unsigned long long*>(to));
+    check(cudaGetLastError());
+  }
+
+  void finish_all() override {
     finish();
+    check(cudaDeviceSynchronize());
   }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
@@ -262,7 +317,6 @@ class CudaBackend : public Backend {
 
   void poison(void* to, std::size_t bytes) override {
     check(cudaMemsetAsync(to, 0xff, bytes, stream_));
-    finish();
   }
 
   std::int64_t first_changed(const void* from, std::size_t bytes) override {
@@ -290,11 +344,11 @@ class CudaBackend : public Backend {
   }
 
   Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                const Bound& bound) override {
+                const Bound& bound, const Signs& signs) override {
     auto* partial = reinterpret_cast<Verdict*>(verdicts_.get());
     with_type(traits_of(p.precision).output, [&]<typename T>(T) {
-      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p.m * p.n, static_cast<const T*>(c), expected,
-                                                      magnitude, bound, partial);
+      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p, static_cast<const T*>(c), expected,
+                                                      magnitude, bound, signs, partial);
     });
     return merged();
   }

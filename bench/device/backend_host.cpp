@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,10 +32,12 @@ class HostBatch : public Batch {
  public:
   HostBatch(std::span<const Launch> launches, std::int64_t count)
       : launches_(launches), count_(count) {}
-  BatchTime time() override {
+  BatchTime time(const std::function<void()>& afterwards) override {
     const auto start = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](nullptr);
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), {}};
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    if (afterwards) afterwards();
+    return {passed.count(), {}};
   }
   void rewind() override { next_ = 0; }
   std::string_view launch() const override { return "call"; }
@@ -73,6 +76,31 @@ class HostBackend : public Backend {
 #pragma omp parallel for if (count > kWorthThreads)
     for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
   }
+
+  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
+            const Signs& signs) override {
+    require_f32(type);
+    auto* values = static_cast<float*>(matrix);
+#pragma omp parallel for if (rows * columns > kWorthThreads)
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        values[i * columns + j] *= static_cast<float>(signs.at(i, j));
+  }
+
+  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+    const auto* begin = static_cast<const unsigned char*>(from);
+    const auto words = static_cast<std::int64_t>((bytes + 3) / 4);
+    std::uint64_t sum = 0;
+#pragma omp parallel for reduction(+ : sum) if (words > kWorthThreads)
+    for (std::int64_t i = 0; i < words; ++i) {
+      std::uint32_t word = 0;
+      const auto at = static_cast<std::size_t>(4 * i);
+      std::memcpy(&word, begin + at, std::min<std::size_t>(4, bytes - at));
+      sum += fingerprint_of(word, i);
+    }
+    *to = sum;
+  }
+  void finish_all() override {}
 
   void copy(void* to, const void* from, std::size_t bytes) override {
     std::memcpy(to, from, bytes);
@@ -124,7 +152,7 @@ class HostBackend : public Backend {
   }
 
   Verdict judge(const Problem& p, const void* c_, const double* expected, const double* magnitude,
-                const Bound& bound) override {
+                const Bound& bound, const Signs& signs) override {
     require_f32(traits_of(p.precision).output);
     const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
@@ -133,7 +161,7 @@ class HostBackend : public Backend {
       Verdict part;
 #pragma omp for nowait
       for (std::int64_t i = 0; i < p.m * p.n; ++i)
-        part.add(i, c[i], expected[i], magnitude[i], bound);
+        part.add(i, c[i], signs.at(i / p.n, i % p.n) * expected[i], magnitude[i], bound);
 #pragma omp critical
       verdict.merge(part);
     }

@@ -16,6 +16,7 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/verification/wrong_pattern.hpp"
+#include "kernels/layout.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -61,6 +62,12 @@ double stored_value(const unsigned char* from, ElementType type) {
   }
 }
 
+// Of each set but the first.
+Signs signs_of(std::int64_t set) {
+  const auto seed = 2 * static_cast<std::uint64_t>(set);
+  return set == 0 ? Signs{} : Signs{1000 + seed, 1001 + seed};
+}
+
 // Of 128 rows.
 std::int64_t last_guard_bytes(const Problem& p) {
   constexpr std::int64_t kMostBytes = 4 << 20;
@@ -93,38 +100,74 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
 double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
                                  Reference reference) {
   const double each = bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + last_guard_bytes(p);
-  const double checks = reference == Reference::product ? 2.0 * sizeof(double) * p.m * p.n
-                                                        : 1.0 * sizeof(RowCheck) * (p.m + p.k);
+  const double checks =
+      reference == Reference::product
+          ? 2.0 * sizeof(double) * p.m * p.n
+          : sizeof(RowCheck) * (1.0 * p.m * static_cast<double>(count_of_sets) + p.k);
   return each * static_cast<double>(count_of_sets) + checks;
 }
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
                          std::int64_t count_of_sets, Reference reference)
-    : backend_(backend), problem_(p), held_against_(reference) {
+    : backend_(backend), problem_(p), fill_(fill), seed_(seed), held_against_(reference) {
   const OperandLayout layout(p);
-  const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = 0; set < count_of_sets; ++set) {
     memory_.push_back(backend.allocate(static_cast<std::size_t>(layout.total)));
     std::byte* base = memory_.back().get();
     backend.poison(base, static_cast<std::size_t>(layout.total));
     sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
-    if (set == 0) {
-      backend.fill(base + layout.a, input, p.m * p.k, fill, 2 * seed);
-      backend.fill(base + layout.b, input, p.k * p.n, fill, 2 * seed + 1);
-    } else {  // the same values elsewhere: one reference serves all sets
-      backend.copy(base + layout.a, sets_[0].a, static_cast<std::size_t>(layout.a_bytes));
-      backend.copy(base + layout.b, sets_[0].b, static_cast<std::size_t>(layout.b_bytes));
-    }
   }
-  if (reference == Reference::rows) {
-    reference_ = backend.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m));
-    backend.project(p, sets_[0].a, sets_[0].b, reinterpret_cast<RowCheck*>(reference_.get()));
+  restore(count_of_sets);
+  const std::int64_t count = p.m * p.n;
+  if (reference == Reference::product) {
+    reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
+    auto* expected = reinterpret_cast<double*>(reference_.get());
+    backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
     return;
   }
-  const std::int64_t count = p.m * p.n;
-  reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
-  auto* expected = reinterpret_cast<double*>(reference_.get());
-  backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
+  reference_ = backend.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m * count_of_sets));
+  auto* rows = reinterpret_cast<RowCheck*>(reference_.get());
+  for (const Operands& set : sets_) {
+    backend.project(p, set.a, set.b, rows);
+    rows += p.m;
+  }
+}
+
+void ProblemData::fill_set(std::int64_t set, std::uint64_t seed) {
+  const Problem& p = problem_;
+  const ElementType input = traits_of(p.precision).input;
+  const auto values = [](const void* matrix) { return const_cast<void*>(matrix); };
+  const Operands& to = sets_[static_cast<std::size_t>(set)];
+  backend_.fill(values(to.a), input, p.m * p.k, fill_, 2 * seed);
+  backend_.fill(values(to.b), input, p.k * p.n, fill_, 2 * seed + 1);
+}
+
+// The same values in each set but for their signs: one product serves all.
+void ProblemData::restore(std::int64_t count) {
+  const Problem& p = problem_;
+  const ElementType input = traits_of(p.precision).input;
+  for (std::int64_t set = 0; set < count; ++set) {
+    fill_set(set, seed_);
+    const Signs signs = signs_of(set);
+    if (signs.of_rows == 0) continue;
+    const auto flip = [&](const void* matrix, bool transposed, std::int64_t rows,
+                          std::int64_t columns, const Signs& by) {
+      backend_.flip(const_cast<void*>(matrix), input, transposed ? columns : rows,
+                    transposed ? rows : columns,
+                    transposed ? Signs{by.of_columns, by.of_rows} : by);
+    };
+    const Operands& to = sets_[static_cast<std::size_t>(set)];
+    flip(to.a, transposes_a(p.layout), p.m, p.k, {signs.of_rows, 0});
+    flip(to.b, transposes_b(p.layout), p.k, p.n, {0, signs.of_columns});
+  }
+}
+
+void ProblemData::renew(std::int64_t count, std::uint64_t seed) {
+  for (std::int64_t set = 0; set < count; ++set) {
+    backend_.poison(sets_[static_cast<std::size_t>(set)].c,
+                    static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
+    fill_set(set, random_bits(seed, static_cast<std::uint64_t>(set)) >> 2);
+  }
 }
 
 void ProblemData::poison() {
@@ -165,6 +208,37 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   return verdict;
 }
 
+Verdict ProblemData::judge_renewed(const Problem& p, std::int64_t set, std::uint64_t seed) {
+  const Operands& of = sets_[static_cast<std::size_t>(set)];
+  // From values of its own: what the kernel did to the operands must show.
+  const OperandLayout layout(p);
+  const Buffer own = backend_.allocate(static_cast<std::size_t>(layout.c));
+  const Operands given{own.get() + layout.a, own.get() + layout.b, of.c};
+  const ElementType input = traits_of(p.precision).input;
+  const std::uint64_t own_seed = random_bits(seed, static_cast<std::uint64_t>(set)) >> 2;
+  backend_.fill(own.get() + layout.a, input, p.m * p.k, fill_, 2 * own_seed);
+  backend_.fill(own.get() + layout.b, input, p.k * p.n, fill_, 2 * own_seed + 1);
+  const Buffer rows = backend_.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m));
+  backend_.project(p, given.a, given.b, reinterpret_cast<RowCheck*>(rows.get()));
+  Verdict verdict = backend_.judge_rows(p, given, reinterpret_cast<const RowCheck*>(rows.get()));
+  verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
+  const auto same = [&](const void* one, const void* other, std::int64_t bytes) {
+    return fingerprint(one, bytes) == fingerprint(other, bytes);
+  };
+  verdict.inputs_changed =
+      !same(of.a, given.a, layout.a_bytes) || !same(of.b, given.b, layout.b_bytes);
+  return verdict;
+}
+
+std::uint64_t ProblemData::fingerprint(const void* from, std::int64_t bytes) const {
+  const Buffer place = backend_.allocate(sizeof(std::uint64_t));
+  std::uint64_t found = 0;
+  backend_.fingerprint(from, static_cast<std::size_t>(bytes),
+                       reinterpret_cast<std::uint64_t*>(place.get()));
+  backend_.copy(&found, place.get(), sizeof found);
+  return found;
+}
+
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   constexpr std::int64_t kMostElements = 1 << 25;
   const std::int64_t elements = p.m * p.n;
@@ -172,8 +246,10 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;
-  while (set < count &&
-         backend_.judge(p, sets_[set].c, expected, expected + elements, bound).wrong == 0)
+  while (
+      set < count &&
+      backend_.judge(p, sets_[set].c, expected, expected + elements, bound, signs_of(set)).wrong ==
+          0)
     ++set;
   if (set == count) return "";  // only what lies around C is wrong
 
@@ -193,6 +269,8 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
     compared.c.push_back(stored_value(element, traits_of(p.precision).output));
     compared.unwritten.push_back(
         std::all_of(element, element + width, [](unsigned char byte) { return byte == 0xff; }));
+    compared.expected[i] *=
+        signs_of(set).at(static_cast<std::int64_t>(i) / p.n, static_cast<std::int64_t>(i) % p.n);
     compared.bound[i] = bound(compared.expected[i], compared.bound[i]);
   }
   return wrong_pattern(compared);

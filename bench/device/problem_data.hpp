@@ -1,8 +1,9 @@
 // Operands and reference of a problem: made once, shared by every kernel that computes it.
 //
-// Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN (-1
-// in integers): what is read beyond a matrix spoils the result, and what is written there is found.
-// The last one has the rows of a tile that nobody cut at the end of C.
+// Operand sets differ in the signs of A's rows and B's columns: a result of one set is wrong in
+// another. Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are
+// NaN (-1 in integers): what is read beyond a matrix spoils the result, and what is written there
+// is found. The last one has the rows of a tile that nobody cut at the end of C.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +44,14 @@ class ProblemData {
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
   void poison();
+  // Gives the first `count` sets values that depend on `seed`, unlike each other, and poisons their
+  // C.
+  void renew(std::int64_t count, std::uint64_t seed);
+  // Whether a set holds the product of such values, by Freivalds' check; and its operands still are
+  // those values.
+  Verdict judge_renewed(const Problem& p, std::int64_t set, std::uint64_t seed);
+  // Gives them their own values again.
+  void restore(std::int64_t count);
   // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which
   // may differ in precision from the problem this was made for as long as the operands are of the
   // same type.
@@ -54,14 +63,20 @@ class ProblemData {
   bool serves(const Problem& p) const;
 
  private:
+  std::uint64_t fingerprint(const void* from, std::int64_t bytes) const;
   Verdict guards_of(const OperandLayout& layout, const std::byte* base) const;
+
+  void fill_set(std::int64_t set, std::uint64_t seed);
 
   Backend& backend_;
   Problem problem_;
+  Fill fill_;
+  std::uint64_t seed_;
   std::vector<Buffer> memory_;
   std::vector<Operands> sets_;
   Reference held_against_;
-  Buffer reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row
+  Buffer
+      reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row of each set
 };
 
 // Keeps the data of recent problems while half of the memory stays free.

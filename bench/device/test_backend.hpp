@@ -49,9 +49,17 @@ class ForwardingBackend : public Backend {
                  double* magnitude) override {
     real_.reference(p, a, b, expected, magnitude);
   }
+  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
+            const Signs& signs) override {
+    real_.flip(matrix, type, rows, columns, signs);
+  }
+  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+    real_.fingerprint(from, bytes, to);
+  }
+  void finish_all() override { real_.finish_all(); }
   Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
-                const Bound& bound) override {
-    return real_.judge(p, c, expected, magnitude, bound);
+                const Bound& bound, const Signs& signs) override {
+    return real_.judge(p, c, expected, magnitude, bound, signs);
   }
   void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
     real_.project(p, a, b, rows);

@@ -68,12 +68,13 @@ __device__ inline void merge_block(const Verdict& mine, Verdict* verdicts) {
 }
 
 template <typename T>
-__global__ void judge_kernel(std::int64_t count, const T* c, const double* expected,
-                             const double* magnitude, Bound bound, Verdict* verdicts) {
+__global__ void judge_kernel(Problem p, const T* c, const double* expected, const double* magnitude,
+                             Bound bound, Signs signs, Verdict* verdicts) {
   Verdict verdict;
   const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < count; i += stride)
-    verdict.add(i, as_double(c[i]), expected[i], magnitude[i], bound);
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < p.m * p.n;
+       i += stride)
+    verdict.add(i, as_double(c[i]), signs.at(i / p.n, i % p.n) * expected[i], magnitude[i], bound);
   merge_block(verdict, verdicts);
 }
 

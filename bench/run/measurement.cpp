@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -219,7 +220,7 @@ void Measurement::begin() {
 }
 
 Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* rival,
-                         Timing* rival_timing) {
+                         Timing* rival_timing, std::optional<AuditResult>* audited) {
   if (plan.state == State::settled) idle(plan.cooldown_seconds);
   const double deadline = now_seconds() + std::min(plan.budget_seconds, seconds_left);
   make_batch();
@@ -235,7 +236,12 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   if (rival != nullptr) rival->begin();
   Sampling mine(plan, watch_, deadline, warmup.throttled);
   Sampling theirs(plan, watch_, deadline, warmup.throttled);
+  std::optional<Audit> audit;
+  // What was rearranged beforehand would be of the old values.
+  if (audited != nullptr && !case_.transfer && !case_.kernel->rearranges)
+    audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
   while (!mine.enough() || (rival != nullptr && !theirs.enough())) {
+    if (audit) audit->perhaps();
     mine.take(*batch_, plan_->size);
     if (rival != nullptr) theirs.take(*rival->batch_, rival->plan_->size);
   }
@@ -246,6 +252,10 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   if (rival != nullptr) {
     *rival_timing = theirs.finish();
     launched_ = 0;  // both wrote to the same C
+  }
+  if (audit) {
+    *audited = audit->finish(deadline);
+    launched_ = 0;  // C has been poisoned since
   }
   return timing;
 }

@@ -13,6 +13,7 @@
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/problem_data.hpp"
+#include "bench/run/audit.hpp"
 #include "bench/timing/timing.hpp"
 
 namespace gemm::bench {
@@ -50,9 +51,12 @@ class Measurement {
   Launch kernel() const;
 
   // Warms up and samples. With a `rival` the samples of the two take turns, in one power state, and
-  // `rival_timing` gets the other's. No longer than the plan's budget or `seconds_left`.
+  // `rival_timing` gets the other's. With
+  // `audited` there are audits among the samples, unless the case has a transfer or the kernel
+  // works on operands that it rearranged beforehand. No longer than the plan's budget or
+  // `seconds_left`.
   Timing time(const TimingPlan& plan, double seconds_left, Measurement* rival = nullptr,
-              Timing* rival_timing = nullptr);
+              Timing* rival_timing = nullptr, std::optional<AuditResult>* audited = nullptr);
 
   // Judges what the timed launches left behind; throws WrongResult. Where a rival wrote to the same
   // matrices, what a further batch leaves behind.

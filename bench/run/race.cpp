@@ -100,7 +100,7 @@ void Race::run(const Case& which, std::optional<Case> rival, std::optional<std::
   if (samples) plan.samples = samples;
   Timing theirs;
   row.rotation_sets = mine->rotation_sets();
-  row.timing = mine->time(plan, bench_.seconds_left(), other.get(), &theirs);
+  row.timing = mine->time(plan, bench_.seconds_left(), other.get(), &theirs, &row.audit);
   row.batch = mine->plan().size;
   row.launch = mine->launch();
   bench_.kernel_seconds += row.timing.kernel_seconds;

@@ -49,7 +49,7 @@ constexpr float fill_value(Fill fill, std::uint64_t seed, std::uint64_t index) {
 
 // An element of a matrix of T. FP64 gets all of its digits, so that it draws the power of real
 // data; 32-bit integers are -64 to 63, which keeps long sums of products exact, and 8-bit ones all
-// that there are. FP8 rounds to the nearest, ties to even.
+// but -128, whose sign cannot change. FP8 rounds to the nearest, ties to even.
 template <typename T>
 constexpr T fill_element(Fill fill, std::uint64_t seed, std::uint64_t index) {
   if constexpr (std::is_same_v<T, double>) {
@@ -66,13 +66,32 @@ constexpr T fill_element(Fill fill, std::uint64_t seed, std::uint64_t index) {
     }
   } else if constexpr (std::is_same_v<T, std::int8_t>) {
     if (fill == Fill::uniform)
-      return static_cast<std::int8_t>(static_cast<int>(random_bits(seed, index) >> 56) - 128);
+      return static_cast<std::int8_t>(static_cast<int>(random_bits(seed, index) % 255) - 127);
     if (fill == Fill::normal) {
       const auto value = static_cast<std::int32_t>(32 * normal_value(seed, index));
-      return static_cast<std::int8_t>(value < -128 ? -128 : value > 127 ? 127 : value);
+      return static_cast<std::int8_t>(value < -127 ? -127 : value > 127 ? 127 : value);
     }
   }
   return static_cast<T>(fill_value(fill, seed, index));
+}
+
+// Signs of the rows of A and of the columns of B. With them every element of the operands may
+// change while the exact product is the old one with its own signs: one FP64 reference serves all.
+struct Signs {
+  std::uint64_t of_rows = 0, of_columns = 0;  // seeds; 0: all are +1
+
+  static constexpr bool flips(std::uint64_t seed, std::int64_t index) {
+    return seed != 0 && random_bits(seed, static_cast<std::uint64_t>(index)) >> 63 != 0;
+  }
+  // Of an element of C.
+  constexpr double at(std::int64_t row, std::int64_t column) const {
+    return flips(of_rows, row) != flips(of_columns, column) ? -1 : 1;
+  }
+};
+
+// The contribution of a word at a place to the fingerprint of some memory: a sum, in any order.
+constexpr std::uint64_t fingerprint_of(std::uint32_t word, std::int64_t index) {
+  return random_bits(word, static_cast<std::uint64_t>(index));
 }
 
 }  // namespace gemm::bench

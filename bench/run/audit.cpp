@@ -1,0 +1,165 @@
+#include "bench/run/audit.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
+#include "bench/run/measurement.hpp"
+#include "bench/timing/versus.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::size_t kFewest = 2, kUsual = 6, kMost = 40;  // batches of each kind
+constexpr double kShare = 0.08;        // of a row's time that audits may take, beyond the fewest
+constexpr std::uint64_t kOneIn = 12;   // places
+constexpr std::int64_t kOneByOne = 4;  // sets whose launches are looked at alone
+constexpr std::int64_t kChecked = 2;   // sets of a batch whose C is verified
+
+// Slower on new values by so much is no chance and no difference of caches.
+constexpr double kSuspicious = 1.03, kNoChance = 1.02;
+
+}  // namespace
+
+Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
+             std::span<const Launch> launches, const BatchPlan& plan, Batch& batch)
+    : backend_(backend),
+      data_(data),
+      problem_(p),
+      launches_(launches),
+      batch_(batch),
+      graph_(plan.graph),
+      sets_(std::min(plan.size, static_cast<std::int64_t>(launches.size()))),
+      started_(now_seconds()),
+      prints_(backend.allocate(sizeof(std::uint64_t) * launches.size())) {}
+
+void Audit::perhaps() {
+  const double passed = now_seconds() - started_;
+  if (new_.size() + old_.size() >= 2 * kUsual || random_() % kOneIn != 0 || cost_ > kShare * passed)
+    return;
+  once(new_.size() < old_.size() || (new_.size() == old_.size() && random_() % 2 == 0));
+}
+
+double Audit::timed(const std::function<void()>& afterwards) {
+  batch_.rewind();
+  return batch_.time(afterwards).seconds;
+}
+
+// The values are written anew in any case: what lies in the caches is then alike.
+void Audit::once(bool renew) {
+  if (interrupted()) throw Interrupted();
+  const double start = now_seconds();
+  if (renew) {
+    const std::uint64_t seed = random_();
+    data_.renew(sets_, seed);
+    new_.push_back(timed([&] { fingerprints(sets_); }));
+    check(seed);
+    data_.restore(sets_);
+    timed({});  // so that C is there for who looks at it
+  } else {
+    data_.restore(sets_);
+    old_.push_back(timed([&] { fingerprints(sets_); }));
+  }
+  cost_ += now_seconds() - start;
+}
+
+// In the stream, right behind the last launch.
+void Audit::fingerprints(std::int64_t sets) {
+  const OperandLayout layout(problem_);
+  auto* to = reinterpret_cast<std::uint64_t*>(prints_.get());
+  for (std::int64_t set = 0; set < sets; ++set)
+    backend_.fingerprint(data_.sets()[static_cast<std::size_t>(set)].c,
+                         static_cast<std::size_t>(layout.c_bytes), to + set);
+}
+
+std::vector<std::uint64_t> Audit::fetched(std::int64_t sets) {
+  std::vector<std::uint64_t> prints(static_cast<std::size_t>(sets));
+  backend_.copy(prints.data(), prints_.get(), prints.size() * sizeof(std::uint64_t));
+  return prints;
+}
+
+void Audit::one_by_one() {
+  const std::int64_t count = std::min<std::int64_t>(kOneByOne, std::ssize(launches_));
+  data_.renew(count, random_());
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, random_);
+  for (const std::int64_t called : order) {
+    fingerprints(count);
+    std::vector<std::uint64_t> before = fetched(count);
+    backend_.batch(launches_.subspan(static_cast<std::size_t>(called), 1), 1, graph_)->time();
+    backend_.finish_all();
+    fingerprints(count);
+    std::vector<std::uint64_t> after = fetched(count);
+    const auto own = static_cast<std::size_t>(called);
+    if (after[own] == before[own])
+      throw WrongResult("a launch left the C that it was called for as it was",
+                        Verdict{.wrong = 1});
+    after[own] = before[own];
+    if (after != before)
+      throw WrongResult("a launch wrote the C of another call", Verdict{.wrong = 1});
+  }
+  data_.restore(count);
+}
+
+void Audit::check(std::uint64_t seed) {
+  const std::vector<std::uint64_t> in_time = fetched(sets_);
+  backend_.finish_all();
+  fingerprints(sets_);
+  if (in_time != fetched(sets_))
+    throw WrongResult(
+        "C was written after the launches had ended: work on another stream or thread",
+        Verdict{.wrong = 1});
+  for (std::int64_t i = 0; i < std::min(sets_, kChecked); ++i) {
+    const auto set = sets_ <= kChecked
+                         ? i
+                         : static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(sets_));
+    const Verdict verdict = data_.judge_renewed(problem_, set, seed);
+    if (const auto wrong = complaint(problem_, verdict))
+      throw WrongResult("on new values under the same pointers: " + *wrong, verdict);
+  }
+}
+
+AuditResult Audit::finish(double deadline) {
+  const auto more = [&](std::size_t count) {
+    while (new_.size() < count || old_.size() < count) {
+      if (new_.size() >= kFewest && old_.size() >= kFewest && now_seconds() > deadline) return;
+      once(new_.size() < count && (old_.size() >= count || random_() % 2 == 0));
+    }
+  };
+  const auto compared = [&] {
+    const std::size_t pairs = std::min(new_.size(), old_.size());
+    const std::vector<double> ours(new_.begin(), new_.begin() + static_cast<std::ptrdiff_t>(pairs)),
+        theirs(old_.begin(), old_.begin() + static_cast<std::ptrdiff_t>(pairs));
+    const Versus found = compare_pairs(theirs, ours);  // speed on old values over that on new ones
+    return AuditResult{static_cast<std::int64_t>(pairs), found.ratio, found.low, found.high};
+  };
+  const auto suspicious = [](const AuditResult& found) {
+    return found.ratio > kSuspicious && found.low > kNoChance;
+  };
+  one_by_one();
+  more(cost_ > kShare * (now_seconds() - started_) ? kFewest : kUsual);
+  AuditResult found = compared();
+  for (std::size_t count = 2 * kUsual; suspicious(found) && count <= kMost; count *= 2) {
+    more(count);
+    found = compared();
+  }
+  if (suspicious(found))
+    throw Suspect(
+        formatted("right, but %.3g times as fast on values that it has seen before "
+                  "(%.3g to %.3g): the time is not that of the work",
+                  found.ratio, found.low, found.high));
+  return found;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,73 @@
+// Does a kernel compute each time it is timed? Samples verify nothing by themselves: a kernel that
+// replays an old C, skips what is there already, or computes ahead is right and fast as long as the
+// same values lie under the same pointers.
+//
+// Audits are batches at random places among the samples, made by the same calls, on values that
+// nobody has seen, with C poisoned. Their results are checked against those values (Freivalds'
+// check), and what lies in C right behind the last launch must be there when the whole device has
+// finished. Beside them other batches are timed on the old values written anew, so that cache and
+// clock are alike: whoever computes each time is as fast on either.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/device/problem_data.hpp"
+#include "bench/timing/timing.hpp"
+
+namespace gemm::bench {
+
+struct AuditResult {
+  std::int64_t batches = 0;             // on new values; as many on the old ones
+  double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
+};
+
+// A time that is not that of the work; what() says why.
+struct Suspect : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Audit {
+ public:
+  // Of batches of so many launches, which take turns on the first of the data's sets.
+  Audit(Backend& backend, ProblemData& data, const Problem& p, std::span<const Launch> launches,
+        const BatchPlan& plan, Batch& batch);
+
+  // Now and then, between two samples. Throws WrongResult.
+  void perhaps();
+  // What is still to be done, more of it if the times differ, within so many seconds. Throws
+  // WrongResult, Suspect.
+  AuditResult finish(double deadline);
+  // Whether C holds what the last samples left behind.
+  bool touched() const { return !new_.empty() || !old_.empty(); }
+
+ private:
+  void once(bool renew);
+  // Each launch alone, as it goes out in a batch, writes its own C and no other.
+  void one_by_one();
+  double timed(const std::function<void()>& afterwards);
+  void fingerprints(std::int64_t sets);
+  std::vector<std::uint64_t> fetched(std::int64_t sets);
+  void check(std::uint64_t seed);
+
+  Backend& backend_;
+  ProblemData& data_;
+  Problem problem_;
+  std::span<const Launch> launches_;
+  Batch& batch_;
+  bool graph_;
+  std::int64_t sets_;  // that a batch writes to
+  double started_;
+  double cost_ = 0;  // seconds of all audits so far
+  std::mt19937_64 random_{std::random_device{}()};
+  Buffer prints_;                  // of every set's C
+  std::vector<double> new_, old_;  // seconds of a batch
+};
+
+}  // namespace gemm::bench

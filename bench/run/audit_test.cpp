@@ -1,0 +1,201 @@
+// Audits on the CPU: kernels that do not do their work each time are refused, each with an honest
+// twin that does almost the same and passes.
+#include "bench/run/audit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/run/measurement.hpp"
+#include "kernels/layout.hpp"
+
+namespace gemm::bench {
+namespace {
+
+void multiply(const Problem& p, const Operands& on, std::int64_t rows) {
+  const auto* a = static_cast<const float*>(on.a);
+  const auto* b = static_cast<const float*>(on.b);
+  auto* c = static_cast<float*>(on.c);
+  std::fill_n(c, rows * p.n, 0.0F);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t l = 0; l < p.k; ++l)
+      for (std::int64_t j = 0; j < p.n; ++j) c[i * p.n + j] += a[i * p.k + l] * b[l * p.n + j];
+}
+void multiply(const Problem& p, const Operands& on) { multiply(p, on, p.m); }
+
+std::size_t c_elements(const Problem& p) { return static_cast<std::size_t>(p.m * p.n); }
+
+using Prepare = std::function<Launch(const Problem&, const Device&, const Operands&)>;
+
+// What became of a kernel: "" if it is right and its time that of its work.
+std::string verdict_of(const Prepare& prepare) {
+  RegisteredKernel kernel;
+  kernel.name = "Kernel";
+  kernel.precisions = {Precision::f32};
+  kernel.runs_on = Device::Kind::cpu;
+  kernel.prepare = prepare;
+  const std::unique_ptr<Backend> backend = make_host_backend();
+  Options options;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.sampling_seconds = 0.05;
+  options.timing.longest_sampling_seconds = 0.1;
+  options.timing.sample_seconds = 0.002;
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Measurement measurement(*backend, nullptr, cache, options,
+                          {&kernel, {96, 96, 96, Precision::f32}});
+  std::optional<AuditResult> audited;
+  try {
+    measurement.prepare(1e9);
+    measurement.time(options.timing, 1e9, nullptr, nullptr, &audited);
+    measurement.verify();
+  } catch (const WrongResult& error) {
+    return std::string("failed: ") + error.what();
+  } catch (const Suspect& error) {
+    return std::string("suspect: ") + error.what();
+  }
+  EXPECT_TRUE(audited);
+  EXPECT_GE(audited->batches, 2);
+  return "";
+}
+
+TEST(Audit, TakesAnHonestKernel) {
+  EXPECT_EQ(verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+              return [=](Stream) { multiply(p, on); };
+            }),
+            "");
+}
+
+// A plan and a scratch buffer, made once and kept, are no results.
+TEST(Audit, TakesAKernelThatKeepsAScratchBuffer) {
+  EXPECT_EQ(verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+              const auto scratch = std::make_shared<std::vector<float>>(c_elements(p));
+              return [=](Stream) {
+                multiply(p, {on.a, on.b, scratch->data()});
+                std::memcpy(on.c, scratch->data(), scratch->size() * sizeof(float));
+              };
+            }),
+            "");
+}
+
+TEST(Audit, RefusesAReplayByPointer) {
+  const std::string found =
+      verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+        const auto kept = std::make_shared<std::vector<float>>();
+        return [=](Stream) {
+          auto* c = static_cast<float*>(on.c);
+          if (kept->empty()) {
+            multiply(p, on);
+            kept->assign(c, c + c_elements(p));
+          }
+          std::memcpy(c, kept->data(), kept->size() * sizeof(float));
+        };
+      });
+  EXPECT_TRUE(found.starts_with("failed: on new values")) << found;
+}
+
+// Right on every values, but only new ones are worked for.
+TEST(Audit, SuspectsAReplayByTheValues) {
+  const std::string found =
+      verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+        const auto kept = std::make_shared<std::vector<float>>();
+        const auto key = std::make_shared<double>(std::nan(""));
+        return [=](Stream) {
+          const auto* a = static_cast<const float*>(on.a);
+          auto* c = static_cast<float*>(on.c);
+          double sum = 0;
+          for (std::int64_t i = 0; i < p.m * p.k; ++i) sum += a[i] * static_cast<double>(i + 1);
+          if (sum != *key) {
+            multiply(p, on);
+            kept->assign(c, c + c_elements(p));
+            *key = sum;
+          }
+          std::memcpy(c, kept->data(), kept->size() * sizeof(float));
+        };
+      });
+  EXPECT_TRUE(found.starts_with("suspect: ")) << found;
+}
+
+TEST(Audit, SuspectsASkipOfWhatIsThereAlready) {
+  const std::string found =
+      verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+        return [=](Stream) {
+          if (std::isnan(static_cast<const float*>(on.c)[0])) multiply(p, on);
+        };
+      });
+  EXPECT_TRUE(found.starts_with("suspect: ") || found.starts_with("failed: ")) << found;
+}
+
+TEST(Audit, RefusesSkippedCalls) {
+  const auto calls = std::make_shared<int>(0);
+  const std::string found =
+      verdict_of([calls](const Problem& p, const Device&, const Operands& on) -> Launch {
+        return [=](Stream) {
+          if (++*calls < 300 || *calls % 3 != 0) multiply(p, on);
+        };
+      });
+  EXPECT_TRUE(found.starts_with("failed: ")) << found;
+}
+
+// One launch computes for all sets, and the others return.
+TEST(Audit, RefusesABatchComputedAtOnce) {
+  const auto all = std::make_shared<std::vector<Operands>>();
+  const std::string found =
+      verdict_of([all](const Problem& p, const Device&, const Operands& on) -> Launch {
+        all->push_back(on);
+        const bool first = all->size() == 1;
+        return [=](Stream) {
+          if (first)
+            for (const Operands& each : *all) multiply(p, each);
+        };
+      });
+  EXPECT_TRUE(found.starts_with("failed: ")) << found;
+}
+
+// A thread writes the last rows when the launch has returned.
+TEST(Audit, RefusesLateWork) {
+  struct Threads {
+    std::vector<std::thread> all;
+    ~Threads() {
+      for (std::thread& one : all) one.join();
+    }
+  };
+  const auto threads = std::make_shared<Threads>();
+  const std::string found =
+      verdict_of([threads](const Problem& p, const Device&, const Operands& on) -> Launch {
+        return [=](Stream) {
+          multiply(p, on, p.m / 2);
+          threads->all.emplace_back([=] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            multiply(p, on);
+          });
+        };
+      });
+  EXPECT_TRUE(found.starts_with("failed: ")) << found;
+}
+
+TEST(Audit, RefusesAKernelThatChangesItsOperands) {
+  const std::string found =
+      verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+        return [=](Stream) {
+          multiply(p, on);
+          auto* a = static_cast<float*>(const_cast<void*>(on.a));
+          a[0] = std::nextafter(a[0], 2.0F);  // less than any bound
+        };
+      });
+  EXPECT_NE(found.find("changed A or B"), std::string::npos) << found;
+}
+
+}  // namespace
+}  // namespace gemm::bench

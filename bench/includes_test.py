@@ -19,7 +19,7 @@ SOURCES = [
 PROVIDERS = {
     "algorithm": "all_of any_of clamp copy copy_n count count_if equal fill fill_n find find_if "
     "for_each is_sorted lower_bound max max_element min min_element mismatch none_of nth_element "
-    "replace_if sort stable_partition stable_sort unique upper_bound",
+    "replace_if shuffle sort stable_partition stable_sort unique upper_bound",
     "array": "array",
     "atomic": "atomic",
     "bit": "bit_cast bit_width countr_zero",
@@ -30,7 +30,7 @@ PROVIDERS = {
     "cinttypes": r"PRI\w+",
     "climits": r"U?(CHAR|SHRT|INT|LONG|LLONG)_MAX",
     "cmath": "ceil copysign fabs floor fma fmin ilogb isfinite isinf isnan ldexp llround log2 "
-    "lround nan nanf nearbyint nextafterf remainder sin sqrt trunc HUGE_VALF? INFINITY NAN",
+    "lround nan nanf nearbyint nextafterf? remainder sin sqrt trunc HUGE_VALF? INFINITY NAN",
     "cmath cstdlib": "abs",
     "condition_variable": "condition_variable",
     "cstdarg": "va_list",
@@ -57,11 +57,12 @@ PROVIDERS = {
     "map": "map",
     "memory": "make_shared make_unique shared_ptr unique_ptr weak_ptr",
     "mutex": "call_once lock_guard mutex once_flag unique_lock",
-    "numeric": "accumulate gcd",
+    "numeric": "accumulate gcd iota",
     "optional": "nullopt optional",
     "ostream iostream": "endl flush",
     "ostream iosfwd iostream fstream sstream": "ostream",
     "random": "mt19937 uniform_real_distribution",
+    "random": r"mt19937(_64)? random_device uniform_real_distribution",
     "ranges": "views",
     "regex": "regex regex_error regex_search smatch sregex_iterator",
     "set": "set",

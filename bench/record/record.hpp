@@ -32,7 +32,8 @@ struct Row {
   std::optional<Verdict> verdict;
   std::optional<Versus> versus;
   std::optional<PartTimes> parts;  // of a case with a transfer
-  std::string skipped, failed;     // why; at most one is not empty
+  std::optional<AuditResult> audit;
+  std::string skipped, failed;  // why; at most one is not empty
 
   bool timed() const {
     return skipped.empty() && failed.empty() && !timing.samples_seconds.empty();

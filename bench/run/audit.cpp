@@ -6,7 +6,6 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>

@@ -11,22 +11,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "bench/device/problem_data.hpp"
 #include "bench/timing/timing.hpp"
+#include "bench/timing/versus.hpp"
 
 namespace gemm::bench {
-
-struct AuditResult {
-  std::int64_t batches = 0;             // on new values; as many on the old ones
-  double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
-};
 
 // A time that is not that of the work; what() says why.
 struct Suspect : std::runtime_error {

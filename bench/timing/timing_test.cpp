@@ -27,7 +27,7 @@ class FakeBatch : public Batch {
  public:
   FakeBatch(double seconds, std::function<std::optional<double>()> sm_hz)
       : seconds_(seconds), sm_hz_(std::move(sm_hz)) {}
-  BatchTime time() override {
+  BatchTime time(const std::function<void()>&) override {
     ++times;
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
     return {seconds_, sm_hz_()};
@@ -213,7 +213,7 @@ TEST(Sampling, BurstsThatNeverConvergeEndWithTheBudget) {
   class Random : public FakeBatch {
    public:
     Random() : FakeBatch(0, [] { return std::nullopt; }) {}
-    BatchTime time() override {
+    BatchTime time(const std::function<void()>&) override {
       return {1e-3 * (2 + static_cast<double>(fill_value(Fill::uniform, 1, ++times))),
               std::nullopt};
     }

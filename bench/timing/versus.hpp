@@ -16,6 +16,13 @@ struct Versus {
   std::int64_t samples = 0;  // of each
 };
 
+// Batches on values that nobody has seen, among the samples, and as many on the old ones
+// (run/audit.hpp).
+struct AuditResult {
+  std::int64_t batches = 0;             // of each
+  double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
+};
+
 constexpr double kConfidence = 0.95;
 
 // Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power

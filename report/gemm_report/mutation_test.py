@@ -75,7 +75,6 @@ USES: Mapping[str, Use] = {
     "kernels": Use(
         lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 4
     ),
-    "seeds": Use(lambda at: [at.record, "-o", f"{at.out}/seeds.md"], 30),
     "tune": Use(
         lambda at: [at.record, "-o", f"{at.out}/tune", "--write", f"{at.out}/tuned.inc"], 4
     ),

@@ -1,23 +1,5 @@
-"""Says which cases of two runs differ by more than noise."""
+"""Say which cases of NEW are slower or faster than in BASE by more than noise.
 
-import argparse
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gemm_report.collection import Refusals, record_paths
-from gemm_report.document import InputError, RecordError
-from gemm_report.writing.whole_file import whole_file
-
-if TYPE_CHECKING:
-    from gemm_report.comparison.noise.calibration import Calibration
-    from gemm_report.comparison.run import Run
-
-HELP = "say which cases of NEW are slower or faster than in BASE by more than noise"
-REGRESSION, AMBIGUOUS = 1, 2
-
-EPILOG = """\
 A folder of records counts as several processes of equal code: the noise between processes then
 averages down, and is known better. That noise comes from --noise, else from the device's newest
 calibration beside the records: tools/calibrate makes it, of ten processes. Of a case that
@@ -55,9 +37,23 @@ exit codes:
      what to do
 """
 
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemm_report.collection import Refusals, record_paths
+from gemm_report.document import InputError, RecordError
+from gemm_report.writing.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from gemm_report.comparison.noise.calibration import Calibration
+    from gemm_report.comparison.run import Run
+REGRESSION, AMBIGUOUS = 1, 2
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument("base", type=Path, metavar="BASE", help="a record, or a folder of them")
     command.add_argument("new", type=Path, metavar="NEW", help="the same, to be judged")
     add_comparison(command)
@@ -87,7 +83,6 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     refusals = Refusals()
     base, new = runs_of(options.base, refusals), runs_of(options.new, refusals)
     return judged(options, base, new, refusals)

@@ -1,15 +1,5 @@
-"""Renews the README's table and pictures."""
+"""Renew the README's table and pictures.
 
-import argparse
-from collections.abc import Sequence
-from pathlib import Path
-
-from gemm_report.record import Record, read_record
-from gemm_report.terminal import complain
-
-HELP = "renew the README's table and pictures"
-
-EPILOG = """\
 examples:
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
@@ -19,17 +9,23 @@ exit codes:
   1  with --check: the file is not what the record gives
   3  bad input or usage: one line on standard error
 """
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.record import Record, read_record
+from gemm_report.terminal import complain
+
 CHECK_FAILED = 1
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument("record", type=Path, metavar="RECORD")
     add_options(command, "README.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     from gemm_report.texts.readme import PICTURES, filled, main_ladder
 
     record = read_record(options.record)

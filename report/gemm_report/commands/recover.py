@@ -1,15 +1,5 @@
-"""Makes records of what runs that were killed left behind."""
+"""Make records of the journals that runs left behind when they were killed.
 
-import argparse
-from pathlib import Path
-
-from gemm_report.collection import Refusals
-from gemm_report.document import InputError
-from gemm_report.journal import HeldError, journal_paths, recover
-
-HELP = "make records of the journals that runs left behind when they were killed"
-
-EPILOG = """\
 A journal holds the rows that a run had finished; its record says complete: false. The journal of a
 run that is still alive is not touched, and no record is replaced: where the name is taken, the new
 one ends with -recovered.json. gemm_bench does the same for the folder that it writes to.
@@ -24,16 +14,21 @@ exit codes:
      of a damaged journal the rows that can be read are in the record
 """
 
+import argparse
+from pathlib import Path
+
+from gemm_report.collection import Refusals
+from gemm_report.document import InputError
+from gemm_report.journal import HeldError, journal_paths, recover
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="a journal, or a folder of records"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     refusals = Refusals()
     for path in options.paths:
         for journal in _journals(path):

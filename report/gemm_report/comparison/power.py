@@ -20,7 +20,7 @@ from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
 from gemm_report.record import Row, read_record
-from gemm_report.writing.columns import columns
+from gemm_report.writing.tables import columns
 
 SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
 

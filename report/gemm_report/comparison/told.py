@@ -10,9 +10,8 @@ from gemm_report.comparison.conditions import differences
 from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
-from gemm_report.texts.summary import markdown_table
-from gemm_report.writing.columns import columns
 from gemm_report.writing.quantity import change, quantity
+from gemm_report.writing.tables import columns, markdown_table
 
 SCHEMA = 1
 

@@ -17,8 +17,8 @@ from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import drawn_rows, natural
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Part, Record, Row
-from gemm_report.writing.columns import columns
 from gemm_report.writing.quantity import prefix_for, scaled, significant, times
+from gemm_report.writing.tables import columns
 
 _CELL_WIDTH, _CELL_HEIGHT = 0.62, 0.3
 _LEFT = 0.85  # for the ticks and the name of the y axis

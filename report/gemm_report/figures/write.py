@@ -19,7 +19,7 @@ from gemm_report.figures.roofline import ladder_roofline, roofline
 from gemm_report.figures.size import of_library, shapes, throughput
 from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Part, Record
-from gemm_report.writing.csv_table import write_csv
+from gemm_report.writing.tables import write_csv
 
 
 @dataclass(frozen=True)

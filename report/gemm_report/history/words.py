@@ -8,7 +8,7 @@ from gemm_report.history.changes import Change
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.series import History
 from gemm_report.history.trends import Trend, Turn
-from gemm_report.writing.columns import columns
+from gemm_report.writing.tables import columns
 
 
 def change_text(ratio: float) -> str:

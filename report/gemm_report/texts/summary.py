@@ -1,6 +1,6 @@
 """A record as a page of Markdown: every row is on it, with its time or with its reason."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from gemm_report.figures.bars.end_to_end import transfer_cells
 from gemm_report.figures.page import method_line, run_line
@@ -17,6 +17,7 @@ from gemm_report.writing.quantity import (
     scaled,
     significant,
 )
+from gemm_report.writing.tables import markdown_table
 
 # A precision whose results are to be as exact as another's, and are held against its libraries.
 _REPLACES = {"tf32x3": "f32"}
@@ -86,13 +87,6 @@ def summary(record: Record) -> str:
 def without_html(text: str) -> str:
     """Markdown in which names that look like tags, or like comments, stay text."""
     return text.replace("<", "&lt;")
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells may hold any text."""
-    lines = [head, ["---"] * len(head), *rows]
-    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _by_precision(rows: Sequence[Row]) -> list[str]:

@@ -15,7 +15,7 @@ from gemm_report.comparison.run import cycles_of
 from gemm_report.document import RecordError
 from gemm_report.ladder.rows import timed_rows
 from gemm_report.record import Part, Record, Row, variant
-from gemm_report.writing.columns import columns
+from gemm_report.writing.tables import columns
 from gemm_report.writing.whole_file import whole_file
 
 

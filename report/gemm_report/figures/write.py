@@ -44,10 +44,6 @@ class Choice:
     shapes: str | None = None
 
 
-# Of every record; the others are of those that have something for them.
-FIGURES = ("throughput", "roofline")
-
-
 def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
     """The figures of `record`, by name."""
     found = {

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.calibrate import calibration
+from gemm_report.comparison.noise.calibration import Calibration, calibration_of
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
@@ -29,39 +30,8 @@ def calibrated(processes: Sequence[Process]) -> Calibration | None:
     """The calibration that these would make; None of fewer than two."""
     if len(processes) < 2:
         return None
-    record = processes[0].run.record
-    assert record
-    names = dict.fromkeys(name for each in processes for name in each.seconds)
-    rows = [_noise(name, [each for each in processes if name in each.seconds]) for name in names]
-    return Calibration(
-        path=Path("the other records"),
-        device=record.device.name,
-        driver=record.device.driver,
-        power_limit_w=record.device.power_limit_w,
-        state=record.method.state,
-        commit=record.commit,
-        processes=len(processes),
-        rows=tuple(row for row in rows if row),
-    )
-
-
-def _noise(name: str, processes: Sequence[Process]) -> Noise | None:
-    rows = [row for each in processes if (row := each.run.timed[name].row)]
-    if len(rows) < 2:
-        return None
-    cycles = [math.exp(each.cycles[name].value) for each in processes if name in each.cycles]
-    shares = sorted(row.clocks.throttled_share or 0 for row in rows if row.clocks)
-    return Noise(
-        label=rows[0].label,
-        precision=rows[0].precision,
-        m=rows[0].m,
-        n=rows[0].n,
-        k=rows[0].k,
-        medians_seconds=tuple(math.exp(each.seconds[name].value) for each in processes),
-        medians_cycles=tuple(cycles),
-        spread_at_clock=None,
-        throttled_share=shares[len(shares) // 2] if shares else None,
-    )
+    records = [each.run.record for each in processes if each.run.record]
+    return calibration_of(Path("the other records"), calibration(records))
 
 
 def slowed(one: Process, slowdown: float) -> Process:

@@ -121,7 +121,7 @@ def judged(
     """Compares, tells as the options say, and gives the exit code."""
     import scipy.special  # noqa: F401 - at once, where it is missing
 
-    from gemm_report.comparison import told
+    from gemm_report.comparison import output
     from gemm_report.comparison.verdict import Verdict, compare, process
 
     _check_devices(base, new, options.across_devices)
@@ -131,9 +131,9 @@ def judged(
         _calibration(options.noise, base, new),
         options.threshold,
     )
-    outputs = ((options.markdown, told.markdown), (options.json, told.as_json))
+    outputs = ((options.markdown, output.markdown), (options.json, output.as_json))
     if not any(to == "-" for to, _ in outputs):
-        print(told.console(comparison, options.all))
+        print(output.console(comparison, options.all))
     for to, text in outputs:
         if to == "-":
             print(text(comparison), end="")
@@ -142,7 +142,7 @@ def judged(
                 part.write_text(text(comparison), encoding="utf-8")
     if summary := getattr(options, "summary", None):
         with _writing(summary, refusals), Path(summary).open("a", encoding="utf-8") as file:
-            file.write(told.markdown(comparison))
+            file.write(output.markdown(comparison))
     if comparison.regressed:
         return REGRESSION
     if refusals.count:

@@ -29,11 +29,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.texts import ladder_told
+    from gemm_report.texts import kernels
 
     records = [read_record(path) for path in options.records]
-    told = ladder_told.filled(options.readme, records, options.pictures)
+    told = kernels.filled(options.readme, records, options.pictures)
     if told.missing:
         names = ", ".join(told.missing)
         complain(f"{options.readme}: not in the record: {names}")
-    return renew(options, records[0], told.text, ladder_told.pictures(records[0]))
+    return renew(options, records[0], told.text, kernels.pictures(records[0]))

@@ -147,7 +147,7 @@ class _Pages:
         entries, record = self.entries, trend.series.record
         for number, turn in enumerate(trend.turns, 1):
             at, ratio = turn.change.at, turn.change.ratio
-            before, after = (trend.series.flop / trend.levels[number - i].seconds for i in (1, 0))
+            before, after = (trend.series.flop / trend.segments[number - i].seconds for i in (1, 0))
             old, new = entries[record[at - 1]], entries[record[at]]
             lines.append(
                 [

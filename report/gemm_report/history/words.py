@@ -67,7 +67,7 @@ def as_json(history: History, trends: Sequence[Trend]) -> str:
                     "last_record": int(trend.series.record[level.end - 1]),
                     "seconds": level.seconds,
                 }
-                for level in trend.levels
+                for level in trend.segments
             ],
             "changes": [
                 {

@@ -51,7 +51,7 @@ def renew(
 ) -> int:
     """Writes a page and its pictures, of `drawn` if given, or with --check compares the page."""
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.write import write_figure
+    from gemm_report.figures.write import write_figures
 
     if options.check:
         if options.readme.read_text(encoding="utf-8") == text:
@@ -62,8 +62,11 @@ def renew(
         )
         return CHECK_FAILED
     drawn = drawn or record
-    for name in pictures:
-        print(write_figure(name, drawn, looks([record]), options.pictures, formats=["png"])[0])
+    written = write_figures(
+        drawn, looks([record]), options.pictures, only=pictures, formats=["png"]
+    )
+    for path in written:
+        print(path)
     options.readme.write_text(text, encoding="utf-8")
     print(options.readme)
     return 0

@@ -51,14 +51,14 @@ def run(options: argparse.Namespace) -> int:
 def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
     from gemm_report.figures.palette import colors
-    from gemm_report.figures.write import drawings, write_with_data
+    from gemm_report.figures.write import drawings, write_figures
     from gemm_report.site.picture import Picture
     from gemm_report.site.record_page import record_page
 
     palette = frozenset(color.lower() for color in colors())
     pictures = []
+    write_figures(record, looks, folder)
     for name, drawing in drawings(record).items():
-        write_with_data(name, record, looks, folder)
         svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
         pictures.append(Picture(name, drawing.caption, svg, palette))
     page = folder / "index.html"

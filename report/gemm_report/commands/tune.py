@@ -29,14 +29,14 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gemm_report.figures import tuning
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.write import write_with_data
+    from gemm_report.figures.write import write_figures
     from gemm_report.texts import tuned
 
     record = read_record(options.record)
     found = tuning.report(record)
     text = tuned.merged(options.write, record) if options.write else None
     folder = folder_of(record, [record], options.output)
-    paths = write_with_data("tuning", record, looks([record]), folder)
+    paths = write_figures(record, looks([record]), folder, only=["tuning"])
     if text is not None:
         options.write.write_text(text, encoding="utf-8")
         paths.append(options.write)

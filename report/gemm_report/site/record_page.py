@@ -221,8 +221,8 @@ def _highlight(found: Highlight) -> Html:
 
 def _layouts(found: Sequence[Comparison]) -> Html:
     head, lines = layout_table(found)
-    columns = [Column(name, i >= len(lines[0].case)) for i, name in enumerate(head)]
-    cells = [[*line.case, *(Cell(*number) for number in line.numbers)] for line in lines]
+    columns = [Column(name, i >= len(lines[0][0])) for i, name in enumerate(head)]
+    cells = [[*case, *(Cell(*number) for number in numbers)] for case, numbers in lines]
     grid = table(columns, cells, "layouts", tools=False)
     return tag("div", tag("p", TITLE, class_="quiet"), grid, class_="card")
 

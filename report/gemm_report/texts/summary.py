@@ -58,7 +58,7 @@ def summary(record: Record) -> str:
     parts += _by_precision(of_part[Part.LADDER])
     if found := comparisons(record):
         head, lines = layout_table(found)
-        cells = [[*line.case, *(text for text, _ in line.numbers)] for line in lines]
+        cells = [[*case, *(text for text, _ in numbers)] for case, numbers in lines]
         parts += ["## Layouts", TITLE, markdown_table(head, cells)]
     if of_part[Part.TUNING]:
         parts += ["## Parameter grids", *_by_precision(of_part[Part.TUNING])]

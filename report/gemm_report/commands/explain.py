@@ -27,6 +27,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from gemm_report.document import InputError, read_json
@@ -114,7 +115,10 @@ def run(options: argparse.Namespace) -> int:
                 f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
             ) from None
     with contextlib.ExitStack() as held:
-        path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
+        path = (
+            options.record
+            or Path(held.enter_context(TemporaryDirectory(prefix="explain-"))) / "record.json"
+        )
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":

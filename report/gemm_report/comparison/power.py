@@ -20,7 +20,7 @@ from gemm_report.comparison.noise.calibration import Calibration, calibration_of
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
-from gemm_report.record import Row, read_record
+from gemm_report.record import read_record
 from gemm_report.writing.tables import columns
 
 SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
@@ -85,17 +85,13 @@ def power(processes: Sequence[Process], others: int | None = None) -> list[tuple
                 row = case.new_row
                 if row:
                     found = case.verdict is Verdict.SLOWER
-                    called[_class(row)][slowdown][found] += 1
+                    called[row.precision, row.volume, row.size][slowdown][found] += 1
     lines = [("precision", "size", "cases", *(f"{s:.0%}" for s in SLOWDOWNS))]
     for (precision, _, size), found in sorted(called.items()):
         counts = [found[slowdown] for slowdown in SLOWDOWNS]
         shares = [f"{100 * each[True] / each.total():.1f} %" for each in counts]
         lines.append((precision, size, str(counts[0].total()), *shares))
     return lines
-
-
-def _class(row: Row) -> tuple[str, int, str]:
-    return row.precision, row.volume, row.size
 
 
 def main() -> None:

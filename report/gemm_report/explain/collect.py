@@ -4,7 +4,6 @@ import difflib
 import json
 import re
 import subprocess
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -244,8 +243,3 @@ def with_counted(document: Any, rows: Mapping[str, Traffic | None]) -> str:
             counts = rows[name]
             benchmark["gemm"]["counted"] = counts and asdict(counts)
     return json.dumps(document, indent=1) + "\n"
-
-
-def temporary() -> tempfile.TemporaryDirectory[str]:
-    """Where a record lies that nobody keeps."""
-    return tempfile.TemporaryDirectory(prefix="explain-")

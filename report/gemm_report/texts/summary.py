@@ -77,7 +77,11 @@ def summary(record: Record) -> str:
             "the repetitions that they aggregate are above."
         )
     departing = [row for row in timed if row.departures]
-    parts += _list("Departures from the measurement guideline", departing, _departures)
+    parts += _list(
+        "Departures from the measurement guideline",
+        departing,
+        lambda row: "; ".join(row.departures),
+    )
     for status in ("skipped", "failed", "untimed"):
         its_rows = [row for row in rows if row.status == status]
         parts += _list(status.capitalize(), its_rows, _reason)
@@ -242,10 +246,6 @@ def _list(title: str, rows: Sequence[Row], say: Callable[[Row], str]) -> list[st
         return []
     items = [f"- {row.label}, {row.precision}, {row.shape}: {say(row)}" for row in rows]
     return [f"## {title} ({len(rows)})", "\n".join(items)]
-
-
-def _departures(row: Row) -> str:
-    return "; ".join(row.departures)
 
 
 def _reason(row: Row) -> str:

@@ -11,7 +11,7 @@ from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import drawn_rows
-from gemm_report.record import EndToEnd, Part, Record, Row
+from gemm_report.record import Part, Record, Row
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
 _PARTS = {"to device": "#56B4E9", "kernel": "#E69F00", "from device": "#0072B2"}
@@ -92,12 +92,9 @@ def _seconds(row: Row) -> float:
     return row.seconds.median if row.seconds else 0
 
 
-def _alone(parts: EndToEnd) -> tuple[float, float, float]:
-    return parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds
-
-
 def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
-    alone = [_alone(row.end_to_end) for row in rows if row.end_to_end]
+    parts = [row.end_to_end for row in rows if row.end_to_end]
+    alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
     longest = max(max(map(_seconds, rows)), max(map(sum, alone)))
     prefix = prefix_for([longest])
     axes.set_title(f"{rows[0].precision}, {rows[0].size}", pad=16)

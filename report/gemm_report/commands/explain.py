@@ -21,7 +21,6 @@ exit codes:
 """
 
 import argparse
-import contextlib
 import os
 import re
 import sys
@@ -114,11 +113,8 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(
                 f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
             ) from None
-    with contextlib.ExitStack() as held:
-        path = (
-            options.record
-            or Path(held.enter_context(TemporaryDirectory(prefix="explain-"))) / "record.json"
-        )
+    with TemporaryDirectory(prefix="explain-") as folder:
+        path = options.record or Path(folder) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":

@@ -1,6 +1,6 @@
 """What a run of gemm_bench that was killed left beside its record, made a record of.
 
-The format is told in bench/journal.hpp: for each row a line of JSON behind its CRC-32, with what
+The format is told in bench/record/journal.hpp: for each row a line of JSON behind its CRC-32, with what
 changed in the record's context since the line before.
 """
 

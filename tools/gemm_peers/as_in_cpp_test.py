@@ -1,5 +1,5 @@
-"""The fill, the bounds and the plan are those of bench/fill.hpp, bench/verdict.hpp and
-bench/timing.hpp, which are compiled."""
+"""The fill, the bounds and the plan are those of bench/verification/fill.hpp, bench/verification/verdict.hpp and
+bench/timing/timing.hpp, which are compiled."""
 
 import itertools
 import os
@@ -21,9 +21,9 @@ INDICES = (*range(40), 4095, 2**31, 2**40 + 1)
 DEPTHS = (1, 2, 23, 63, 64, 65, 128, 129, 4096, 8192)
 PROGRAM = """
 #include <cstdio>
-#include "bench/fill.hpp"
-#include "bench/timing.hpp"
-#include "bench/verdict.hpp"
+#include "bench/verification/fill.hpp"
+#include "bench/timing/timing.hpp"
+#include "bench/verification/verdict.hpp"
 using namespace gemm;
 using namespace gemm::bench;
 int main() {

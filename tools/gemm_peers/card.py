@@ -1,5 +1,5 @@
 """The state of the card while it is timed, read through NVML in a thread: clocks, power,
-temperature, and what holds the clocks down. bench/card.hpp in Python, and as careful: a card that
+temperature, and what holds the clocks down. bench/device/card.hpp in Python, and as careful: a card that
 does not answer leaves values empty, and nothing is ever written to it."""
 
 import bisect

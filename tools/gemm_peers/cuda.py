@@ -377,7 +377,7 @@ class GraphBatch(StreamBatch):
 
 
 def fnv1a(data: bytes) -> str:
-    """64 bits in 16 digits, as bench/fingerprint.cpp hashes a UUID."""
+    """64 bits in 16 digits, as bench/kernel_code/fingerprint.cpp hashes a UUID."""
     value = 0xCBF29CE484222325
     for byte in data:
         value = (value ^ byte) * 0x100000001B3 % 2**64

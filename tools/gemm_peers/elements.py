@@ -1,6 +1,6 @@
-"""Values of matrices: the uniform fill of bench/fill.hpp, and elements that NumPy has no type for.
+"""Values of matrices: the uniform fill of bench/verification/fill.hpp, and elements that NumPy has no type for.
 
-BF16 and FP8 are kept as the integers of their bits. as_in_cpp_test.py compiles bench/fill.hpp and
+BF16 and FP8 are kept as the integers of their bits. as_in_cpp_test.py compiles bench/verification/fill.hpp and
 compares.
 """
 

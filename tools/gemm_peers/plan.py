@@ -1,4 +1,4 @@
-"""The timing plan of bench/timing.hpp: warm up until clock and power are flat, then sample until
+"""The timing plan of bench/timing/timing.hpp: warm up until clock and power are flat, then sample until
 the median is known as well as was asked, or until the budget is spent."""
 
 import math

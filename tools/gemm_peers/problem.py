@@ -1,4 +1,4 @@
-"""A product, and how exact it must be: kernels/precision.hpp and the bound of bench/verdict.hpp in
+"""A product, and how exact it must be: kernels/precision.hpp and the bound of bench/verification/verdict.hpp in
 Python. as_in_cpp_test.py compiles those and compares."""
 
 import math
@@ -103,7 +103,7 @@ class Bound:
 
 
 def bound_for(p: Problem) -> Bound:
-    """bench/verdict.hpp says why."""
+    """bench/verification/verdict.hpp says why."""
     traits, k = p.traits, float(p.k)
     coarse = float(min(p.k, traits.coarse_length))
     sums = math.ceil(k / coarse)

@@ -289,7 +289,7 @@ def _row(
 def _roof(
     p: Problem, ceilings: Sequence[dict[str, Any]], clocks: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """The lower of compute and memory, at the clocks that were seen (bench/peaks.cpp: roof_at)."""
+    """The lower of compute and memory, at the clocks that were seen (bench/peaks/peaks.cpp: roof_at)."""
 
     def at(ceiling: dict[str, Any], key: str, hertz: dict[str, float] | None) -> float | None:
         value, nominal = ceiling[key], ceiling.get("clock_hz")

@@ -9,7 +9,7 @@ PEERS = "Thin marks, short dashes and hatched bars: peers, what a user would pic
 THROTTLED = "*"
 DEPARTS = "†"
 _LISTED = 3
-_KNOWN = re.compile(r"median known to ([\d.e+]+) % only")  # as bench/conformance.cpp has it
+_KNOWN = re.compile(r"median known to ([\d.e+]+) % only")  # as bench/record/conformance.cpp has it
 
 
 def mark(row: Row) -> str:

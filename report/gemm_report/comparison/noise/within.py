@@ -2,7 +2,7 @@
 
 Samples of a power-capped card hang together for a fifth of a second, so that neighbours are drawn
 together: a bootstrap of circular blocks. A block is almost twice as long as what is worth one
-independent sample (their number over the effective count of bench/timing.hpp): one of that length
+independent sample (their number over the effective count of bench/timing/timing.hpp): one of that length
 would cut half of what hangs together. Only the variance is taken from the draws: the tails that a
 correction for hundreds of cases asks for lie far beyond what a thousand draws can show.
 """
@@ -40,7 +40,7 @@ def log_median(samples: Sequence[float]) -> LogMedian:
 
 
 def effective_count(samples: NDArray[np.float64]) -> float:
-    """How many independent samples are worth as much as these, as bench/timing.hpp has it."""
+    """How many independent samples are worth as much as these, as bench/timing/timing.hpp has it."""
     n = len(samples)
     centred = samples - samples.mean()
     covariance = np.correlate(centred, centred, "full")[n - 1 :]

@@ -31,10 +31,10 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from gemm_report.history.output import as_json, as_text
     from gemm_report.history.pages import write_pages
     from gemm_report.history.series import read_history
     from gemm_report.history.trends import find_trends
-    from gemm_report.history.words import as_json, told
 
     refusals = Refusals()
     gc.disable()  # of what a thousand records hold nothing is garbage: looking takes a tenth of it
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{options.folder}: holds no record to use")
         return BAD_INPUT
     trends = find_trends(history)
-    print(told(history, trends, None if options.all else 20))
+    print(as_text(history, trends, None if options.all else 20))
     if options.json:
         options.json.write_text(as_json(history, trends), encoding="utf-8")
         print(options.json)

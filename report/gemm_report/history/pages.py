@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.chart import chart, legend, sparkline
+from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, Turn
-from gemm_report.history.words import change_text, interval_text
 from gemm_report.record import variant
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.shell import document

@@ -1,4 +1,4 @@
-"""History as text and as JSON: a change is told as one of the rate, since higher is better there."""
+"""History as text and as JSON: a change is one of the rate, since higher is better there."""
 
 import json
 from collections.abc import Sequence

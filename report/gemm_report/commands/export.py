@@ -73,16 +73,16 @@ def _apart(records: Iterator[Record], output: Path) -> Iterator[Record]:
         raise _NothingLeftError
 
 
-def _csv(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
-    with whole_file(output) as part:
-        cases.write_csv(records, part)
-    return [output]
+_Writer = Callable[[Iterator[Record], Path, Refusals], list[Path]]
 
 
-def _parquet(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
-    with whole_file(output) as part:
-        cases.write_parquet(records, part)
-    return [output]
+def _of_rows(write: Callable[[Iterator[Record], Path], None]) -> _Writer:
+    def written(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
+        with whole_file(output) as part:
+            write(records, part)
+        return [output]
+
+    return written
 
 
 def _github_action(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
@@ -115,9 +115,9 @@ def _otava(records: Iterator[Record], output: Path, refusals: Refusals) -> list[
     return [output, configuration]
 
 
-_WRITERS: Mapping[str, Callable[[Iterator[Record], Path, Refusals], list[Path]]] = {
-    "csv": _csv,
-    "parquet": _parquet,
+_WRITERS: Mapping[str, _Writer] = {
+    "csv": _of_rows(cases.write_csv),
+    "parquet": _of_rows(cases.write_parquet),
     "github-action-benchmark": _github_action,
     "otava": _otava,
 }

@@ -24,6 +24,7 @@ import argparse
 import os
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(
                 f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
             ) from None
-    with TemporaryDirectory(prefix="explain-") as folder:
+    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
         path = options.record or Path(folder) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)

@@ -22,7 +22,7 @@ struct UserFile {
 };
 
 struct RegisteredKernel : Kernel {
-  std::string family;  // the folder of its file: cpu, simt, tensor, library; or user
+  std::string family;  // the folder of its file: cpu, simt, tensor, library; or user, peer
   std::string stem;    // the name of its file without the ending
   Device::Kind runs_on = Device::Kind::gpu;
 
@@ -33,6 +33,7 @@ struct RegisteredKernel : Kernel {
   // Of a user's kernel only (kernels/user/user_kernel.hpp).
   std::optional<UserFile> file = {};
   std::shared_ptr<const std::string> owned_name = {};  // behind `name`
+  std::string python = {};  // the absolute path of its file, where that is Python
   bool is_users() const { return file.has_value(); }
 };
 

@@ -22,6 +22,7 @@
 
 #include "bench/base/text.hpp"
 #include "bench/run/child.hpp"
+#include "bench/run/user_kernels.hpp"
 
 namespace gemm::bench {
 std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
@@ -222,7 +223,9 @@ void Suite::measure_in_child(const Case& which, std::optional<std::int64_t> samp
   active_.reset();  // what they and the cache have on the device is the child's now
   rival_.reset();
   cache_.clear();
-  std::vector<std::string> command{"/proc/self/exe"};
+  std::vector<Case> cases = named_rivals(which);
+  cases.push_back(which);
+  std::vector<std::string> command = child_program(cases);
   std::ranges::copy(options_.arguments | std::views::drop(1), std::back_inserter(command));
   if (options_.ceilings == CeilingsFrom::measure) command.emplace_back("--gemm_ceilings=cached");
   command.push_back("--gemm_child=" + which.name());

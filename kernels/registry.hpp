@@ -22,8 +22,9 @@ struct UserFile {
 };
 
 struct RegisteredKernel : Kernel {
-  std::string family;  // the folder of its file: cpu, simt, tensor, library; or user, peer
-  std::string stem;    // the name of its file without the ending
+  // The folder of kernels/ that has its file: cpu, simt, tensor, library; or user, or peer.
+  std::string family;
+  std::string stem;  // the name of its file without the ending
   Device::Kind runs_on = Device::Kind::gpu;
 
   // "Tiled/tile:16"

@@ -101,8 +101,21 @@ def entry(kernel, grid):
     return prepare
 
 
-# As printed for matmul: x goes down C. As printed for fast_matmul and rectangles: wide enough for
-# k, and too high. And what C needs.
-matmul = entry(matmul_kernel, lambda m, n, k: tiles(m, n))
-fast_matmul = entry(fast_matmul_kernel, lambda m, n, k: tiles(max(k, n), max(m, k)))
-fast_matmul_repaired = entry(repaired_kernel, lambda m, n, k: tiles(n, m))
+def grid_by_rows(m, n, k):
+    """As printed for matmul: x goes down C."""
+    return tiles(m, n)
+
+
+def grid_as_printed(m, n, k):
+    """As printed for fast_matmul and rectangles: wide enough for k, and too high."""
+    return tiles(max(k, n), max(m, k))
+
+
+def grid_of_c(m, n, k):
+    """What C needs: x goes along its rows."""
+    return tiles(n, m)
+
+
+matmul = entry(matmul_kernel, grid_by_rows)
+fast_matmul = entry(fast_matmul_kernel, grid_as_printed)
+fast_matmul_repaired = entry(repaired_kernel, grid_of_c)

@@ -48,9 +48,7 @@ def prepare(problem, a, b, c):
         torch.cuda.synchronize()  # it was written on another stream
 
         def product():
-            torch._scaled_mm(
-                a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=fast, out=c
-            )
+            torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=fast, out=c)
 
     else:
 

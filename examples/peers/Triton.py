@@ -1,5 +1,5 @@
-"""A product in Triton, written for this comparison: tiles in groups of rows, so that what neighbours
-read stays in the L2, masks at every edge, sums in FP32; Triton tunes tiles and warps."""
+"""A product in Triton, written for this comparison: tiles in groups of rows, so that what
+neighbours read stays in the L2, masks at every edge, sums in FP32; Triton tunes tiles and warps."""
 
 import torch
 import triton

@@ -194,7 +194,7 @@ def main(library: str, files: str, *arguments: str) -> None:
         ctypes.CFUNCTYPE(text, number, ctypes.c_void_p)(of_files.launch),
         ctypes.CFUNCTYPE(text, number)(of_files.release),
     )
-    table = (ctypes.c_void_p * len(functions))(*(ctypes.cast(f, ctypes.c_void_p) for f in functions))
+    table = (text * len(functions))(*(ctypes.cast(each, text) for each in functions))
     argv = (ctypes.c_char_p * len(arguments))(*map(str.encode, arguments))
     ctypes.CDLL(library).gemm_bench_in_python(len(arguments), argv, table)
 

@@ -82,7 +82,7 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
     """By rung alone: a kernel looks the same in a record that holds others beside it."""
     cycle = colors()
     taken: set[tuple[int, int]] = set()
-    libraries = 0
+    libraries, peers = 0, set[int]()
     result: dict[str, tuple[str, Line]] = {}
     for kernel in sorted(kernels, key=lambda kernel: (kernel.rung, kernel.name)):
         if kernel.family == "library":
@@ -90,7 +90,11 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             libraries += 1
             continue
         if kernel.family == "peer":
-            result[kernel.name] = cycle[kernel.rung % len(cycle)], PEER_LINE
+            # By rung in records of old, where each has its own; they all have rung 0 today.
+            place = next((i for i in range(len(cycle)) if i not in peers), 0)
+            place = place if kernel.rung % len(cycle) in peers else kernel.rung % len(cycle)
+            peers.add(place)
+            result[kernel.name] = cycle[place], PEER_LINE
             continue
         lap = kernel.rung // len(cycle)
         slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)

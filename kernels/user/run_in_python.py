@@ -185,7 +185,7 @@ def one_line(error: BaseException, file: str) -> str:
 
 def main(library: str, files: str, *arguments: str) -> None:
     """Ends with gemm_bench."""
-    del sys.path[0]  # the folder of this file
+    sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     of_files = Files(files.split(","))
     call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p
     functions = (

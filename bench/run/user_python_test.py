@@ -58,6 +58,8 @@ BROKEN = {
     "syntax": ("def prepare(problem, a, b, c):\n  return )\n", "syntax.py(2): SyntaxError: "),
     "missing": ("import no_such_module\n", "missing.py(1): ModuleNotFoundError: No module named"),
     "ends": ("import sys\nsys.exit('no GPU')\n", "ends.py(2): SystemExit: no GPU"),
+    "import_hangs": ("while True: pass\n", "did not end within 5 s"),
+    "import_crashes": ("import ctypes; ctypes.string_at(8)\n", "Segmentation fault"),
     "empty": ("", "empty.py: TypeError: it has no function prepare(problem, a, b, c)"),
     "returns": (
         "def prepare(problem, a, b, c):\n  return 3\n",
@@ -193,10 +195,16 @@ def test_without_python_it_is_one_line(environment: dict[str, str], said: str) -
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_ctrl_c_ends_the_child_and_keeps_the_record(tmp_path: Path) -> None:
+def is_alive(process: int) -> bool:
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_the_child_ends_with_its_parent(tmp_path: Path, end: signal.Signals) -> None:
     marker, out = tmp_path / "pid", tmp_path / "record.json"
-    bad = f"import os; open('{marker}', 'w').write(f'{{os.getpid()}}\\n')\n        while True: pass"
-    kernels = f"{EXAMPLE},{file(tmp_path, 'hangs', bad)}"
+    hangs = f"import os\nopen('{marker}', 'w').write(f'{{os.getpid()}}\\n')\nwhile True: pass\n"
+    kernels = f"{EXAMPLE},{file(tmp_path, 'hangs', source=hangs)}"
     with subprocess.Popen(
         [BENCH, *QUICK, "--gemm_device=cpu", f"--gemm_kernel={kernels}", f"--benchmark_out={out}"],
         stdout=subprocess.DEVNULL,
@@ -207,12 +215,15 @@ def test_ctrl_c_ends_the_child_and_keeps_the_record(tmp_path: Path) -> None:
         while not (marker.exists() and marker.read_text().endswith("\n")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-    assert not Path(f"/proc/{int(marker.read_text())}").exists()
-    document = json.loads(out.read_text(encoding="utf-8"))
-    assert not document["context"]["gemm"]["complete"]
-    assert [row["gemm"]["kernel"] for row in document["benchmarks"]][:1] == ["matmul"]
+        process.send_signal(end)
+        assert process.wait(30) == (130 if end == signal.SIGINT else -end)
+    while is_alive(int(marker.read_text())):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    if end == signal.SIGINT:
+        document = json.loads(out.read_text(encoding="utf-8"))
+        assert not document["context"]["gemm"]["complete"]
+        assert [row["gemm"]["kernel"] for row in document["benchmarks"]][:1] == ["matmul"]
 
 
 def has_gpu() -> bool:

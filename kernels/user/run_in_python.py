@@ -16,6 +16,8 @@ Everything here is for one process and one thread; the standard library suffices
 import ctypes
 import importlib.util
 import itertools
+import resource
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -23,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 # As NumPy names them. What it has no type for is handed on as integers of that size.
 TYPES = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "s32": "<i4", "s8": "|i1"}
@@ -185,6 +189,9 @@ def one_line(error: BaseException, file: str) -> str:
 
 def main(library: str, files: str, *arguments: str) -> None:
     """Ends with gemm_bench."""
+    # As its become_child(), before a file is imported.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     of_files = Files(files.split(","))
     call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p

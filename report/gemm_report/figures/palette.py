@@ -90,9 +90,9 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             libraries += 1
             continue
         if kernel.family == "peer":
-            # By rung in records of old, where each has its own; they all have rung 0 today.
-            place = next((i for i in range(len(cycle)) if i not in peers), 0)
-            place = place if kernel.rung % len(cycle) in peers else kernel.rung % len(cycle)
+            # In old records each has a rung of its own, today all have 0.
+            own = kernel.rung % len(cycle)
+            place = next((i for i in (own, *range(len(cycle))) if i not in peers), own)
             peers.add(place)
             result[kernel.name] = cycle[place], PEER_LINE
             continue

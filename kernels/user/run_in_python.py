@@ -81,6 +81,11 @@ class Call(ctypes.Structure):
         *((name, ctypes.c_int64) for name in "mnk"),
     ]
 
+    @property
+    def path(self) -> str:
+        """The file, as its module is known by."""
+        return os.fsdecode(self.file)
+
     def problem(self) -> Problem:
         """What the functions of a file are told."""
         names = (each.decode() for each in (self.precision, self.layout, self.device))
@@ -109,11 +114,11 @@ class Files:
 
     def unsupported(self, call: Any, reason: Any) -> int | None:
         """Has `reason` point to that for which a problem is skipped."""
-        return self._guarded(os.fsdecode(call.contents.file), self._unsupported, call.contents, reason)
+        return self._guarded(call.contents.path, self._unsupported, call.contents, reason)
 
     def prepare(self, call: Any, launch: Any) -> int | None:
         """Writes the number of a launch."""
-        return self._guarded(os.fsdecode(call.contents.file), self._prepare, call.contents, launch)
+        return self._guarded(call.contents.path, self._prepare, call.contents, launch)
 
     def launch(self, number: int, stream: int | None) -> int | None:
         """Runs it."""
@@ -141,7 +146,7 @@ class Files:
         return ctypes.addressof(self._said)
 
     def _module(self, call: Call) -> ModuleType:
-        module = self._modules[os.fsdecode(call.file)]
+        module = self._modules[call.path]
         if isinstance(module, BaseException):
             raise module
         return module
@@ -160,7 +165,7 @@ class Files:
         if not callable(found):
             raise TypeError(f"{name} returned {found!r:.80}, and no function launch(stream)")
         launch[0] = next(self._numbers)
-        self._launches[launch[0]] = found, os.fsdecode(call.file)
+        self._launches[launch[0]] = found, call.path
 
 
 def imported(file: str) -> ModuleType | BaseException:

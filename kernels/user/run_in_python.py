@@ -64,10 +64,9 @@ class Matrix:
             "typestr": TYPES[element],
             "data": (pointer, False),
         }
-        setattr(self, "__array_interface__" if device == "cpu" else CUDA_INTERFACE, interface)
+        setattr(self, f"__{'' if device == 'cpu' else 'cuda_'}array_interface__", interface)
 
 
-CUDA_INTERFACE = "__cuda_array_interface__"
 Launch = Callable[[int | None], object]
 
 

@@ -4,8 +4,8 @@ import json
 import os
 import re
 import shutil
-import sys
 from bisect import bisect_left
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from own_files import own_files
 
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
+from gemm_report.history import changes as changes_module
 from gemm_report.history import generated
 from gemm_report.history.changes import find_changes
 from gemm_report.history.generated import World
 from gemm_report.history.reading import identity_of, key_of, read
 from gemm_report.history.series import read_history
 from gemm_report.history.trends import Trend, find_trends
-
-pytest.importorskip("ruptures")
 
 
 def made(template: Path, folder: Path, records: int, rows: int) -> World:
@@ -219,20 +218,29 @@ def test_failed_rows_are_gaps(planted: tuple[World, Path]) -> None:
     assert sum(len(t.series.record) for t in trends) == (~world.failed & shown).sum()
 
 
+def test_the_partition_is_the_best_of_all() -> None:
+    def cost(bounds: tuple[int, ...], signal: np.ndarray) -> float:
+        parts = np.split(signal, bounds)
+        if any(len(part) < changes_module.SHORTEST for part in parts):
+            return np.inf
+        squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+        return squares + changes_module._PENALTY * len(parts)
+
+    rng = np.random.default_rng(5)
+    for step in (0, 4, 8):
+        signal = rng.normal(size=16)
+        signal[9:] += step
+        everywhere = [bounds for inner in range(4) for bounds in combinations(range(1, 16), inner)]
+        best = min(everywhere, key=lambda bounds: cost(bounds, signal))
+        assert changes_module._partitioned(signal) == list(best)
+
+
 def test_every_stored_record_can_be_read() -> None:
     paths = own_files("results/*/*.json")
     assert paths
     for path in paths:
         for timing in read(path).timings:
             assert key_of(identity_of(timing.case)) == timing.case
-
-
-def test_a_missing_library_is_named(
-    few: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ruptures", None)
-    assert main(["history", str(few)]) == 3
-    assert "pip install ruptures" in capsys.readouterr().err
 
 
 def test_pages_work_in_a_browser(few: Path, tmp_path: Path, chromium: Any) -> None:

@@ -22,7 +22,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main  # noqa: E402
-from gemm_report.comparison.noise_test import DOCUMENT as CALIBRATION  # noqa: E402
+from gemm_report.comparison.noise.calibration_test import DOCUMENT as CALIBRATION  # noqa: E402
 from gemm_report.conftest import TESTDATA  # noqa: E402
 from gemm_report.exchange.foreign_test import (  # noqa: E402
     GOOGLE,

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from gemm_report.document import InputError
 from gemm_report.record import record_of
 from gemm_report.terminal import printable, printable_output
-from gemm_report.whole_file import whole_file
+from gemm_report.writing.whole_file import whole_file
 
 from gemm_peers import nvbench
 from gemm_peers.family import ROOT, device_facts, outcomes, unreadable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from gemm_report.comparison.within import effective_count
+from gemm_report.comparison.noise.within import effective_count
 
 from gemm_peers.card import Reading, Watch
 from gemm_peers.device import Batch, Device, Launch

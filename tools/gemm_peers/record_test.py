@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from gemm_report.conftest import TESTDATA
 from gemm_report.document import RecordError
+from gemm_report.ladder.rungs import libraries, peers, rungs
 from gemm_report.record import Record, read_record
-from gemm_report.rungs import libraries, peers, rungs
 
 from gemm_peers.cli import json_text, line
 from gemm_peers.family import ROOT

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from gemm_report.document import InputError, Kind, Object, read_json
-from gemm_report.whole_file import whole_file
+from gemm_report.writing.whole_file import whole_file
 
 from gemm_sass.loop import Figures
 from gemm_sass.objects import Named

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gemm_report.columns import columns
+from gemm_report.writing.columns import columns
 
 from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.loop import BYTES, Figures, decoded, generation, hot_loop

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from gemm_report.comparison import calibrate
+from gemm_report.comparison.noise import calibrate
 from gemm_report.record import read_record
 
 HELP = "write how far medians of equal runs are apart, and show it"

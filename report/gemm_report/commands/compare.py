@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import InputError, RecordError
-from gemm_report.whole_file import whole_file
+from gemm_report.writing.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from gemm_report.comparison.noise import Calibration
+    from gemm_report.comparison.noise.calibration import Calibration
     from gemm_report.comparison.run import Run
 
 HELP = "say which cases of NEW are slower or faster than in BASE by more than noise"
@@ -190,7 +190,7 @@ def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:
 
 def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
     """The one that was named, else the newest of the device that lies beside the records."""
-    from gemm_report.comparison.noise import newest_calibration, read_calibration
+    from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
 
     if named == "none":
         return None

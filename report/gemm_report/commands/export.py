@@ -9,7 +9,7 @@ from gemm_report.collection import Refusals, of_one_device, records_given
 from gemm_report.document import InputError
 from gemm_report.exchange import cases, github_action, otava
 from gemm_report.record import Record
-from gemm_report.whole_file import whole_file
+from gemm_report.writing.whole_file import whole_file
 
 HELP = "write records as CSV, as Parquet, for github-action-benchmark or for Apache Otava"
 

@@ -69,7 +69,7 @@ def add_records(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Does it; the exit code."""
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.versus import check_device
+    from gemm_report.figures.roofline.versus import check_device
     from gemm_report.figures.write import Choice, drawings, write_figures
     from gemm_report.texts.summary import summary
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from gemm_report.columns import columns
-from gemm_report.comparison.noise import Calibration, Noise
+from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
-from gemm_report.comparison.within import LogMedian
 from gemm_report.record import Row, read_record
+from gemm_report.writing.columns import columns
 
 SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gemm_report.columns import columns
-from gemm_report.comparison.between import GUESSED
 from gemm_report.comparison.conditions import differences
+from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
-from gemm_report.quantity import change, quantity
 from gemm_report.texts.summary import markdown_table
+from gemm_report.writing.columns import columns
+from gemm_report.writing.quantity import change, quantity
 
 SCHEMA = 1
 

@@ -42,14 +42,14 @@ from enum import Enum
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.between import GUESSED, Between, Model, Offset, groups_of
-from gemm_report.comparison.moderation import Variance
-from gemm_report.comparison.noise import Calibration
+from gemm_report.comparison.noise.between import GUESSED, Between, Model, Offset, groups_of
+from gemm_report.comparison.noise.calibration import Calibration
+from gemm_report.comparison.noise.moderation import Variance
+from gemm_report.comparison.noise.within import LogMedian, log_median
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.within import LogMedian, log_median
 from gemm_report.document import RecordError
-from gemm_report.quantity import change, megahertz
 from gemm_report.record import Row
+from gemm_report.writing.quantity import change, megahertz
 
 THRESHOLD = 0.01
 ERROR_RATE = 0.05  # of a whole comparison

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemm_report.comparison.noise import Calibration, Noise
+from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed, run_of
 from gemm_report.comparison.verdict import Interval, Process, Verdict, compare, process
-from gemm_report.comparison.within import LogMedian
 from gemm_report.document import RecordError
 from gemm_report.record import Clocks, DeviceCode, Record, Row
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report import csv_table
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
+from gemm_report.writing import csv_table
 
 
 @dataclass(frozen=True)

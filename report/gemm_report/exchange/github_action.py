@@ -3,8 +3,8 @@
 from typing import Any
 
 from gemm_report.document import RecordError
-from gemm_report.quantity import quantity
 from gemm_report.record import Record, Row
+from gemm_report.writing.quantity import quantity
 
 _GIGA = 1e9
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gemm_report import csv_table
 from gemm_report.record import Record
 from gemm_report.terminal import printable
+from gemm_report.writing import csv_table
 
 _TIME = "time"
 # Not `branch`: where Otava finds such a column it wants to be told which one to read.

@@ -14,7 +14,7 @@ from enum import Enum
 
 from gemm_report.explain.metrics import STALLS
 from gemm_report.explain.observations import Level, Observations
-from gemm_report.quantity import megahertz, percent, quantity, significant
+from gemm_report.writing.quantity import megahertz, percent, quantity, significant
 
 _WORTH = 0.10  # a fault of this gain comes before what binds
 _SEEN = 0.03  # of a smaller gain nothing is said

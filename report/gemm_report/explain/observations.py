@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Launch, base_name
+from gemm_report.ladder.rungs import arithmetic_roof
 from gemm_report.record import DeviceCode, Record, Row, Traffic
-from gemm_report.rungs import arithmetic_roof
 
 # Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
 # table of compute capabilities in the CUDA programming guide.

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
-from gemm_report.columns import columns
 from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, Step, stall_ranking
 from gemm_report.explain.observations import Level, Observations
-from gemm_report.quantity import megahertz, percent, quantity, significant, times
+from gemm_report.writing.columns import columns
+from gemm_report.writing.quantity import megahertz, percent, quantity, significant, times
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do

@@ -16,8 +16,8 @@ from matplotlib.textpath import text_to_path
 
 from gemm_report.figures.palette import PEER_MARKERS
 from gemm_report.figures.placement import spread
-from gemm_report.quantity import megahertz, quantity
 from gemm_report.record import Ceiling, Part, Record
+from gemm_report.writing.quantity import megahertz, quantity
 
 POINTS = 72  # in an inch
 INK = "#333333"

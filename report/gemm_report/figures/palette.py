@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 
-from gemm_report.ladder import natural
+from gemm_report.ladder.rows import natural
 from gemm_report.record import Kernel, Part, Record
 
 Line = str | tuple[float, tuple[float, ...]]

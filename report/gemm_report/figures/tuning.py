@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from gemm_report.columns import columns
 from gemm_report.document import RecordError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, text_width, write_above
 from gemm_report.figures.palette import Look
-from gemm_report.ladder import drawn_rows, natural
-from gemm_report.quantity import prefix_for, scaled, significant, times
+from gemm_report.ladder.rows import drawn_rows, natural
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import Part, Record, Row
-from gemm_report.rungs import rate
+from gemm_report.writing.columns import columns
+from gemm_report.writing.quantity import prefix_for, scaled, significant, times
 
 _CELL_WIDTH, _CELL_HEIGHT = 0.62, 0.3
 _LEFT = 0.85  # for the ticks and the name of the y axis

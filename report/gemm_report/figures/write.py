@@ -11,24 +11,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from gemm_report.csv_table import write_csv
-from gemm_report.figures import (
-    burst,
-    distribution,
-    end_to_end,
-    energy,
-    ladder_bars,
-    ladder_roofline,
-    of_library,
-    roofline,
-    shapes,
-    throughput,
-    tuning,
-)
+from gemm_report.figures import tuning
+from gemm_report.figures.bars import burst, distribution, end_to_end, energy, ladder_bars
 from gemm_report.figures.page import printable
 from gemm_report.figures.palette import STYLE, Look
+from gemm_report.figures.roofline import ladder_roofline, roofline
+from gemm_report.figures.size import of_library, shapes, throughput
+from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Part, Record
-from gemm_report.rungs import ladder_precisions
+from gemm_report.writing.csv_table import write_csv
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.trends import Trend
-from gemm_report.quantity import prefix_for, scaled
 from gemm_report.site.markup import Html, joined, tag
+from gemm_report.writing.quantity import prefix_for, scaled
 
 # As many colours as page.css has for them; further drivers begin again.
 COLORS = 6

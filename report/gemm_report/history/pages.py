@@ -17,11 +17,11 @@ from gemm_report.history.index import Entry
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, Turn
 from gemm_report.history.words import change_text, interval_text
-from gemm_report.quantity import quantity
 from gemm_report.record import variant
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.writing.quantity import quantity
 
 # In the overview; the pages of the series have all.
 _NEWEST = 20

@@ -10,7 +10,7 @@ from gemm_report.history.changes import Change, median
 from gemm_report.history.index import Entry
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.series import Series
-from gemm_report.quantity import megahertz
+from gemm_report.writing.quantity import megahertz
 
 NOTHING = "nothing recorded"
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gemm_report.columns import columns
 from gemm_report.history.changes import Change
 from gemm_report.history.index import Content
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.trends import Trend, Turn
+from gemm_report.writing.columns import columns
 
 
 def change_text(ratio: float) -> str:

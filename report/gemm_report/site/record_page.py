@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from gemm_report.ladder import drawn_rows, headlines, ordered_rows, precisions
-from gemm_report.layouts import TITLE, Comparison, comparisons, layout_table
-from gemm_report.quantity import megahertz, percent, quantity
+from gemm_report.ladder.layouts import TITLE, Comparison, comparisons, layout_table
+from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows, precisions
+from gemm_report.ladder.rungs import libraries, rate, rungs
 from gemm_report.record import Ceiling, Record, Row
-from gemm_report.rungs import libraries, rate, rungs
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
 from gemm_report.site.row_table import anchors, held_down_by, row_table
 from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.writing.quantity import megahertz, percent, quantity
 
 
 @dataclass(frozen=True)

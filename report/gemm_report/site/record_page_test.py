@@ -1,8 +1,8 @@
 import dataclasses
 import re
 
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record
-from gemm_report.rungs import rate
 from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import highlights, record_page
 

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 
-from gemm_report.ladder import ordered_rows
-from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
+from gemm_report.ladder.rows import ordered_rows
 from gemm_report.record import DeviceCode, EndToEnd, Record, Row, Traffic
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.sparkline import sparkline
 from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.writing.quantity import (
+    megahertz,
+    percent,
+    prefix_for,
+    quantity,
+    scaled,
+    significant,
+)
 
 _NOTHING = Cell("-")
 _TONES = {"timed": None, "untimed": "warn", "skipped": "warn", "failed": "bad"}

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.write import drawings
-from gemm_report.ladder import drawn_rows, precisions
-from gemm_report.quantity import percent, prefix_for, quantity, scaled, significant, times
+from gemm_report.ladder.rows import drawn_rows, precisions
+from gemm_report.ladder.rungs import Rung, libraries, limits, rate, rungs
 from gemm_report.record import Part, Record, Row
-from gemm_report.rungs import Rung, libraries, limits, rate, rungs
 from gemm_report.texts.readme import (
     ReadmeError,
     as_text,
@@ -21,6 +20,7 @@ from gemm_report.texts.readme import (
     read_text,
 )
 from gemm_report.texts.summary import markdown_table
+from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
 
 _BEGIN = re.compile(r"<!-- gemm_report:begin (.*?) -->")
 _RUNG = re.compile(r"rung (\w+)")

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
-from gemm_report.ladder import drawn_rows, headlines, precisions
-from gemm_report.quantity import percent, prefix_for, scaled, significant
+from gemm_report.ladder.rows import drawn_rows, headlines, precisions
 from gemm_report.record import Record, Row
 from gemm_report.texts.summary import markdown_table, without_html
+from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
 
 PICTURES = ("roofline", "throughput")
 

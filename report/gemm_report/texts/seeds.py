@@ -11,12 +11,12 @@ from pathlib import Path
 
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, run_line
-from gemm_report.ladder import drawn_rows
-from gemm_report.quantity import quantity, times
+from gemm_report.ladder.rows import drawn_rows
+from gemm_report.ladder.rungs import limits, rate
 from gemm_report.record import Part, Record, Row
-from gemm_report.rungs import limits, rate
 from gemm_report.texts.readme import as_text, link
 from gemm_report.texts.summary import markdown_table, without_html
+from gemm_report.writing.quantity import quantity, times
 
 NONE = "—"
 # What is nearer to 1 is no difference, and ratios that are nearer to each other are the same.

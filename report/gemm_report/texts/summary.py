@@ -2,14 +2,21 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gemm_report.figures.end_to_end import transfer_cells
+from gemm_report.figures.bars.end_to_end import transfer_cells
 from gemm_report.figures.page import method_line, run_line
-from gemm_report.ladder import ordered_rows, precisions
-from gemm_report.layouts import TITLE, comparisons, layout_table
-from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
+from gemm_report.ladder.layouts import TITLE, comparisons, layout_table
+from gemm_report.ladder.rows import ordered_rows, precisions
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
-from gemm_report.rungs import rate
 from gemm_report.terminal import printable
+from gemm_report.writing.quantity import (
+    megahertz,
+    percent,
+    prefix_for,
+    quantity,
+    scaled,
+    significant,
+)
 
 # A precision whose results are to be as exact as another's, and are held against its libraries.
 _REPLACES = {"tf32x3": "f32"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gemm_report.document import InputError, RecordError
 from gemm_report.figures.tuning import Sweep, sweeps
-from gemm_report.quantity import quantity
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import PRECISIONS, Record
-from gemm_report.rungs import rate
+from gemm_report.writing.quantity import quantity
 
 HEADER = (
     "// The fastest points of tuning spaces, as tools/tune --write found them: "

@@ -1,0 +1,175 @@
+"""How far medians of equal code were apart on a card: reads what tools/calibrate wrote."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import NormalDist, variance
+
+from gemm_report.comparison.noise.moderation import Variance
+from gemm_report.comparison.noise.modes import Scatter, scatter
+from gemm_report.document import Kind, Object, RecordError, read_json
+from gemm_report.record import PRECISIONS, variant
+
+CALIBRATION = Kind("calibration", "tools/calibrate")
+SCHEMA = 1
+
+# Of a range of up to a dozen values, against their standard deviation.
+_EFFICIENCY_OF_RANGE = 0.88
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of one kernel on one problem."""
+
+    label: str
+    precision: str
+    m: int
+    n: int
+    k: int
+    medians_seconds: tuple[float, ...]
+    medians_cycles: tuple[float, ...]  # of the processes whose clock is known
+    spread_at_clock: float | None
+    throttled_share: float | None
+
+    @property
+    def name(self) -> str:
+        """As the benchmark is named."""
+        return f"{self.label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+
+    @property
+    def volume(self) -> int:
+        """Products in the problem."""
+        return self.m * self.n * self.k
+
+    @property
+    def throttled(self) -> bool:
+        """Whether something held the clocks down."""
+        return bool(self.throttled_share)
+
+    @property
+    def scatter(self) -> Scatter:
+        """Of the logarithms of medians."""
+        return scatter([math.log(seconds) for seconds in self.medians_seconds])
+
+    @property
+    def variance(self) -> Variance:
+        """The same, whatever levels there are."""
+        return log_variance(self.medians_seconds)
+
+    @property
+    def variance_at_clock(self) -> Variance | None:
+        """The same in cycles, of which earlier calibrations keep the range alone."""
+        if len(self.medians_cycles) > 1:
+            return log_variance(self.medians_cycles)
+        if self.spread_at_clock is None:
+            return None
+        processes = len(self.medians_seconds)
+        deviation = self.spread_at_clock / _range_of_normal(processes)
+        return Variance(deviation**2, _EFFICIENCY_OF_RANGE * (processes - 1))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What several processes of the same program measured on one card."""
+
+    path: Path
+    device: str
+    driver: str | None
+    power_limit_w: float | None
+    state: str | None
+    commit: str
+    processes: int
+    rows: tuple[Noise, ...]
+
+
+def log_variance(values: Sequence[float]) -> Variance:
+    """Of the logarithms of two values or more."""
+    return Variance(variance(map(math.log, values)), len(values) - 1)
+
+
+def nearest(rows: Iterable[Noise], label: str, precision: str, volume: int) -> Noise | None:
+    """The row that says most about a problem that was not calibrated.
+
+    The same kernel and precision at the nearest size, and of two that are as near the noisier;
+    where the kernel was not calibrated, the noisiest of the precision; None where that was not.
+    """
+
+    def noise(row: Noise) -> float:
+        return row.variance.value
+
+    def distance(row: Noise) -> tuple[float, float]:
+        return abs(math.log(row.volume / volume)), -noise(row)
+
+    same_precision = [row for row in rows if row.precision == precision]
+    same_kernel = [row for row in same_precision if row.label == label]
+    if same_kernel:
+        return min(same_kernel, key=distance)
+    return max(same_precision, key=noise, default=None)
+
+
+def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | None:
+    """The newest file of the first of these folders' `calibration` that has one of the device.
+
+    What cannot be read there is passed over, since nobody asked for it by name.
+    """
+    for folder in folders:
+        for path in sorted((folder / "calibration").glob("*.json"), reverse=True):
+            try:
+                found = read_calibration(path)
+            except RecordError:
+                continue
+            if found.device == device:
+                return path
+    return None
+
+
+def read_calibration(path: Path) -> Calibration:
+    """The calibration in `path`; RecordError where there is none that this version understands."""
+    values = read_json(path, CALIBRATION)
+    if not isinstance(values, dict) or not {"schema", "processes", "rows"} <= values.keys():
+        raise RecordError(f"{path}: is not a calibration: give a file that tools/calibrate wrote")
+    document = Object(path, CALIBRATION, "calibration", values)
+    document.check_schema(SCHEMA)
+    device = document.child("device")
+    return Calibration(
+        path=path,
+        device=device.take("name", str),
+        driver=device.take("driver", str, type(None)),
+        power_limit_w=device.positive_or_none("power_limit_w"),
+        state=document.child("method").take("state", str, type(None)),
+        commit=document.take("commit", str),
+        processes=document.count("processes"),
+        rows=tuple(_noise(row) for row in document.children("rows")),
+    )
+
+
+def _noise(row: Object) -> Noise:
+    parameters = row.child("parameters")
+    medians = row.positives("medians_seconds")
+    if len(medians) < 2:
+        row.complain("medians_seconds", "has fewer than two processes")
+    return Noise(
+        label=variant(
+            row.take("kernel", str),
+            [(name, parameters.take(name, str)) for name in parameters.values],
+            row.take("layout", str),
+        ),
+        precision=row.one_of("precision", PRECISIONS),
+        m=row.count("m"),
+        n=row.count("n"),
+        k=row.count("k"),
+        medians_seconds=medians,
+        medians_cycles=row.or_else(medians_cycles=[]).positives_where_known("medians_cycles"),
+        spread_at_clock=row.nonnegative_or_none("spread_at_clock"),
+        throttled_share=row.nonnegative_or_none("throttled_share"),
+    )
+
+
+@cache
+def _range_of_normal(n: int) -> float:
+    """How far the largest and the smallest of `n` standard normal values are apart on average."""
+    step = 0.01
+    below = [NormalDist().cdf(i * step) for i in range(-800, 801)]
+    return step * sum(1 - p**n - (1 - p) ** n for p in below)

@@ -57,9 +57,17 @@ void add_missing(std::vector<T>& all, const std::vector<T>& some) {
   std::ranges::sort(all);
 }
 
+// The folder of kernels/ that has a file: simt of .../kernels/simt/naive/naive.cu; elsewhere its
+// own.
+std::string family_of(const std::filesystem::path& file) {
+  for (auto folder = file.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    if (folder.parent_path().filename() == "kernels") return folder.filename().string();
+  return file.parent_path().filename().string();
+}
+
 void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device::Kind> runs_on) {
   RegisteredKernel entry{std::move(kernel)};
-  entry.family = file.parent_path().filename().string();
+  entry.family = family_of(file);
   entry.stem = file.stem().string();
   entry.runs_on = runs_on.value_or(entry.family == "cpu" ? Device::Kind::cpu : Device::Kind::gpu);
   add_to_registry(std::move(entry));

@@ -22,8 +22,9 @@ struct UserFile {
 };
 
 struct RegisteredKernel : Kernel {
-  std::string family;  // the folder of its file: cpu, simt, tensor, library; or user
-  std::string stem;    // the name of its file without the ending
+  std::string
+      family;  // the folder of kernels/ that has its file: cpu, simt, tensor, library; or user
+  std::string stem;  // the name of its file without the ending
   Device::Kind runs_on = Device::Kind::gpu;
 
   // "Tiled/tile:16"

@@ -64,7 +64,7 @@ TEST(Registry, KernelsAreNamedAfterTheirFiles) {
 TEST(Registry, EveryKernelFileThatIsBuiltRegistersSomething) {
   for (const std::string source : {GEMM_BENCH_KERNEL_SOURCES}) {
     const std::filesystem::path path(source);
-    const std::string family = path.parent_path().filename().string();
+    const std::string family = path.begin()->string();
     EXPECT_TRUE(std::ranges::any_of(registry(),
                                     [&](const RegisteredKernel& kernel) {
                                       return kernel.family == family &&

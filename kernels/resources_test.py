@@ -19,7 +19,7 @@ BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 OBJECTS = BUILD / "kernels" / "CMakeFiles" / "kernels.dir"
 SOURCES = [
     path
-    for path in own_files("kernels/simt/*.cu", "kernels/tensor/*.cu")
+    for path in own_files("kernels/simt/**/*.cu", "kernels/tensor/**/*.cu")
     if not path.stem.endswith("_test")
 ]
 
@@ -110,7 +110,7 @@ def wanted(source: Path) -> set[str]:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_no_kernel_spills(source: Path) -> None:
     architectures = wanted(source)
-    path = OBJECTS / source.parent.name / f"{source.name}.o.ptxas"
+    path = OBJECTS / f"{source.relative_to(ROOT / 'kernels')}.o.ptxas"
     assert path.exists(), f"no report of {source.name}: it is not built"
     report = path.read_text()
     compiled = {one.architecture for one in parse(report)}

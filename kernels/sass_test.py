@@ -32,8 +32,7 @@ needs_objects = pytest.mark.skipif(not OBJECTS, reason=f"{BUILD} has no kernels 
 
 
 def object_of(source: str) -> Path:
-    family, stem = source.split("/")
-    return BUILD / "kernels" / "CMakeFiles" / "kernels.dir" / family / f"{stem}.cu.o"
+    return BUILD / "kernels" / "CMakeFiles" / "kernels.dir" / f"{source}.cu.o"
 
 
 def compared(table: Table, built: Table, function: tuple[str, str]) -> tuple[list[str], list[str]]:
@@ -120,7 +119,7 @@ def test_mnemonics_are_those_of_nvdisasm(path: Path, tmp_path: Path) -> None:
 
 # --- The test can fail ---------------------------------------------------------------------------
 
-KEY = ("simt/tiled", "tiled", "sm_90a")
+KEY = ("simt/shared_memory/tiled", "tiled", "sm_90a")
 THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=0, local=0)
 WORSE = replace(THEN, instructions=120)
 
@@ -142,8 +141,13 @@ def test_other_compilers_and_architectures_are_told_of() -> None:
 def test_something_is_held() -> None:
     sources = {source for source, _ in FUNCTIONS}
     assert sources >= {
-        *("simt/warp_tile", "simt/shared_double_buffer", "simt/async_copy", "simt/rasterized"),
-        *("simt/warp_specialized", "simt/stream_k"),
+        *(
+            "simt/register_tiles/warp_tile",
+            "simt/register_tiles/shared_double_buffer",
+            "simt/asynchronous/async_copy",
+            "simt/asynchronous/rasterized",
+        ),
+        *("simt/asynchronous/warp_specialized", "simt/split_k/stream_k"),
     }
     assert all(one.multiply_adds and not one.local for one in TABLE.values())
     assert not any(one.narrow_loads for one in TABLE.values())

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/warp_access.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/tile_traffic.hpp"
-#include "kernels/simt/warp_access.hpp"
 
 namespace gemm {
 namespace {

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/cases/shapes.hpp"
+
 namespace gemm::bench {
 namespace {
 

@@ -8,30 +8,19 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "bench/cases/cases.hpp"
+#include "bench/base/device_errors.hpp"
 #include "bench/device/device.hpp"
+#include "bench/device/transfer.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "bench/verification/fill.hpp"
 #include "bench/verification/verdict.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::bench {
-
-// More memory was asked for than the device has free.
-struct OutOfMemory : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// The device can do nothing more for this process (an illegal address, a card that fell off the
-// bus).
-struct DeviceLost : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
@@ -108,8 +97,8 @@ class Backend {
   // graphs if asked. The launches must outlive the batch.
   virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
                                        bool graph) = 0;
-  // The kernel of a case that has a transfer, with the values of these operand sets. A GPU's only.
-  virtual std::unique_ptr<EndToEnd> end_to_end(const Case& which,
+  // A GPU's only; with the values of these operand sets.
+  virtual std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
                                                std::span<const Operands> sets) = 0;
 };
 

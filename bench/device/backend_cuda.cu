@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/device/cuda_handles.hpp"
@@ -377,8 +378,9 @@ class CudaBackend : public Backend {
     return std::make_unique<StreamBatch>(stream_, launches, count);
   }
 
-  std::unique_ptr<EndToEnd> end_to_end(const Case& which, std::span<const Operands> sets) override {
-    return make_cuda_end_to_end(*this, which, sets);
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
+                                       std::span<const Operands> sets) override {
+    return make_cuda_end_to_end(*this, what, sets);
   }
 
  private:

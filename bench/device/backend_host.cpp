@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
 #include "kernels/layout.hpp"
 
@@ -145,7 +146,7 @@ class HostBackend : public Backend {
     return std::make_unique<HostBatch>(launches, count);
   }
 
-  std::unique_ptr<EndToEnd> end_to_end(const Case&, std::span<const Operands>) override {
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred&, std::span<const Operands>) override {
     throw std::logic_error("a CPU has the operands where the program has them");
   }
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/timing/timing.hpp"
+#include "bench/base/clock.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -347,6 +347,22 @@ void CardWatch::run() {
     deadline += interval * ((Clock::now() - deadline) / interval + 1);
     wake_.wait_until(lock, deadline, [this] { return stop_; });
   }
+}
+
+std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
+                                      std::string& why_not) {
+  std::unique_ptr<Card> card;
+  if (device.kind == Device::Kind::cpu)
+    why_not = "a CPU is not watched";
+  else if (!device.pci_bus_id)
+    why_not = "the CUDA runtime does not tell the card's PCI bus id";
+  else
+    card = open_nvml(*device.pci_bus_id, why_not);
+  if (!card) return nullptr;
+  if (const auto driver = card->facts().driver) device.driver = driver;
+  if (interval_seconds > 0) return std::make_unique<CardWatch>(std::move(card), interval_seconds);
+  why_not = "--gemm_watch=0";
+  return nullptr;
 }
 
 }  // namespace gemm::bench

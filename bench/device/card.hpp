@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/device/device.hpp"
+
 namespace gemm::bench {
 
 // What the card says of itself at one moment; a value it does not report stays empty.
@@ -101,5 +103,10 @@ class CardWatch {
   std::vector<double> durations_;      // the last ones, as a ring
   std::thread thread_;
 };
+
+// The card of a GPU, watched; null where it cannot be, with why. Either way `device` gets the
+// version of its driver if NVML tells it, since measured ceilings are kept by it.
+std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
+                                      std::string& why_not);
 
 }  // namespace gemm::bench

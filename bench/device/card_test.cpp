@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/timing/timing.hpp"
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bench/base/device_errors.hpp"
 #include "bench/device/backend.hpp"
 
 namespace gemm::bench {

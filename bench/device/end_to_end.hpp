@@ -28,7 +28,7 @@ constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
 
 // For the device that make_cuda_backend made current. Throws OutOfMemory, of the card or of the
 // host.
-std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Case& which,
+std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
                                                std::span<const Operands> sets);
 
 }  // namespace gemm::bench

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
 #include "bench/device/cuda_handles.hpp"
 #include "bench/device/end_to_end.hpp"
 #include "bench/device/problem_data.hpp"
@@ -31,12 +32,12 @@ void wait(cudaStream_t stream, cudaEvent_t event) { check(cudaStreamWaitEvent(st
 
 class CudaEndToEnd : public EndToEnd {
  public:
-  CudaEndToEnd(Backend& backend, const Case& which, std::span<const Operands> sets)
-      : backend_(backend), case_(which), layout_(which.problem) {
+  CudaEndToEnd(Backend& backend, const Transferred& what, std::span<const Operands> sets)
+      : backend_(backend), what_(what), layout_(what.problem) {
     const auto bytes = static_cast<std::size_t>(layout_.total);
     const std::unique_ptr<Backend> host = make_host_backend();
     require(host->free_bytes(), sets.size());
-    const bool pageable = which.transfer == Transfer::pageable;
+    const bool pageable = what.transfer == Transfer::pageable;
     for (const Operands& given : sets) {
       Set& set = sets_.emplace_back(given);
       set.host = pageable ? host->allocate(bytes) : pinned(bytes);
@@ -45,12 +46,12 @@ class CudaEndToEnd : public EndToEnd {
       backend.copy(set.host.get() + layout_.b, given.b, static_cast<std::size_t>(layout_.b_bytes));
     }
     poison();
-    for (Set& set : sets_) set.kernel = prepare(set, {0, which.problem.m});
-    if (which.transfer == Transfer::overlapped) prepare_panels();
+    for (Set& set : sets_) set.kernel = prepare(set, {0, what.problem.m});
+    if (what.transfer == Transfer::overlapped) prepare_panels();
   }
 
   std::vector<Launch> launches(Part part) override {
-    const bool overlapped = case_.transfer == Transfer::overlapped;
+    const bool overlapped = what_.transfer == Transfer::overlapped;
     std::vector<Launch> all;
     for (const Set& set : sets_)
       all.emplace_back([this, &set, part, overlapped](Stream stream) {
@@ -116,19 +117,18 @@ class CudaEndToEnd : public EndToEnd {
 
   Launch prepare(const Set& set, const Panel& panel) const {
     std::byte* device = set.device.get();
-    return case_.kernel->prepare(
-        panel_problem(case_.problem, panel), backend_.device(),
+    return what_.prepare(
+        panel_problem(what_.problem, panel),
         {device + layout_.a + of_rows(panel.first, layout_.a_bytes), device + layout_.b,
          device + layout_.c + of_rows(panel.first, layout_.c_bytes)});
   }
 
   // Panel by panel: what libraries share among equal problems lives while they follow each other.
   void prepare_panels() {
-    panels_ = row_panels(case_.problem.m);
+    panels_ = row_panels(what_.problem.m);
     for (const Panel& panel : panels_)
       for (Set& set : sets_) set.panels.push_back(prepare(set, panel));
-    // Launches of a library share their workspace.
-    const std::size_t kernels = case_.kernel->is_library() ? 1 : kKernelsAtOnce;
+    const std::size_t kernels = what_.one_at_a_time ? 1 : kKernelsAtOnce;
     pipeline_ = std::make_unique<Pipeline>();
     for (std::size_t i = 0; i < kernels; ++i) pipeline_->kernels.push_back(make_stream());
     for (std::size_t i = 0; i < panels_.size(); ++i) {
@@ -162,7 +162,7 @@ class CudaEndToEnd : public EndToEnd {
 
   // Of a matrix with m rows and so many bytes.
   std::int64_t of_rows(std::int64_t rows, std::int64_t bytes) const {
-    return rows * (bytes / case_.problem.m);
+    return rows * (bytes / what_.problem.m);
   }
 
   static void to_device(const Set& set, std::int64_t offset, std::int64_t bytes, Stream stream) {
@@ -175,7 +175,7 @@ class CudaEndToEnd : public EndToEnd {
   }
 
   Backend& backend_;
-  Case case_;
+  Transferred what_;
   OperandLayout layout_;
   std::vector<Set> sets_;
   std::vector<Panel> panels_;
@@ -184,9 +184,9 @@ class CudaEndToEnd : public EndToEnd {
 
 }  // namespace
 
-std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Case& which,
+std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
                                                std::span<const Operands> sets) {
-  return std::make_unique<CudaEndToEnd>(backend, which, sets);
+  return std::make_unique<CudaEndToEnd>(backend, what, sets);
 }
 
 }  // namespace gemm::bench

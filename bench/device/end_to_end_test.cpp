@@ -134,9 +134,9 @@ TEST(Results, ARowThatCopiesStandsBesideNeitherRoofNorLibrary) {
 // Copies within the memory of the host. `copies_back` says whether the next copy of C is made.
 class FakeBus : public EndToEnd {
  public:
-  FakeBus(Backend& host, const Case& which, std::span<const Operands> sets,
+  FakeBus(Backend& host, const Transferred& what, std::span<const Operands> sets,
           std::function<bool()> copies_back, std::chrono::milliseconds delay)
-      : host_(host), layout_(which.problem), copies_back_(std::move(copies_back)), delay_(delay) {
+      : host_(host), layout_(what.problem), copies_back_(std::move(copies_back)), delay_(delay) {
     const auto bytes = static_cast<std::size_t>(layout_.total);
     for (const Operands& given : sets) {
       Set set{given, host.allocate(bytes), host.allocate(bytes), {}};
@@ -144,8 +144,7 @@ class FakeBus : public EndToEnd {
       std::memcpy(set.there.get() + layout_.b, given.b, static_cast<std::size_t>(layout_.b_bytes));
       std::byte* device = set.device.get();
       set.kernel =
-          which.kernel->prepare(which.problem, host.device(),
-                                {device + layout_.a, device + layout_.b, device + layout_.c});
+          what.prepare(what.problem, {device + layout_.a, device + layout_.b, device + layout_.c});
       sets_.push_back(std::move(set));
     }
   }
@@ -200,9 +199,10 @@ class HostWithBus : public ForwardingBackend {
   explicit HostWithBus(int copies = std::numeric_limits<int>::max(),
                        std::chrono::milliseconds delay = {})
       : HostWithBus(make_host_backend(), copies, delay) {}
-  std::unique_ptr<EndToEnd> end_to_end(const Case& which, std::span<const Operands> sets) override {
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
+                                       std::span<const Operands> sets) override {
     return std::make_unique<FakeBus>(
-        *host_, which, sets, [this] { return copies_-- > 0; }, delay_);
+        *host_, what, sets, [this] { return copies_-- > 0; }, delay_);
   }
 
  private:

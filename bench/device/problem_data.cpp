@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/verification/wrong_pattern.hpp"
 

@@ -59,8 +59,9 @@ class ForwardingBackend : public Backend {
                                bool graph) override {
     return real_.batch(launches, count, graph);
   }
-  std::unique_ptr<EndToEnd> end_to_end(const Case& which, std::span<const Operands> sets) override {
-    return real_.end_to_end(which, sets);
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
+                                       std::span<const Operands> sets) override {
+    return real_.end_to_end(what, sets);
   }
 
  private:

@@ -2,6 +2,7 @@
 // takes by itself.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "kernels/gemm.hpp"
@@ -20,6 +21,14 @@ constexpr std::string_view name_of(Transfer transfer) {
   constexpr std::string_view kNames[] = {"pageable", "pinned", "overlapped"};
   return kNames[static_cast<int>(transfer)];
 }
+
+// A problem that is computed end to end, and how its kernel is prepared for a panel of its rows.
+struct Transferred {
+  Problem problem;
+  Transfer transfer;
+  std::function<Launch(const Problem& panel, const Operands&)> prepare;
+  bool one_at_a_time;  // launches share a workspace, as those of a library do
+};
 
 constexpr double to_device_bytes(const Problem& p) {
   return traits_of(p.precision).input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n);

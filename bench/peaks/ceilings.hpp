@@ -1,17 +1,15 @@
-// Measured ceilings: what the device really reaches, kept for the next run on it.
+// Measured ceilings: what the device really reaches.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bench/cases/options.hpp"
 #include "bench/peaks/peaks.hpp"
 #include "bench/peaks/probe.hpp"
+#include "bench/timing/timing.hpp"
 
 namespace gemm::bench {
 
@@ -52,16 +50,6 @@ struct CeilingsListener {
 void measure_others(Backend& backend, const CardWatch* watch,
                     const std::vector<MeasuredCeiling>& kept, const CeilingsListener& listener);
 
-// What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
-// cache is $XDG_CACHE_HOME or ~/.cache; an empty path without either. Nothing to be found, or a
-// file that makes no sense, is empty; saving replaces those of the same label, keeps the others,
-// and returns false if it cannot.
-std::filesystem::path ceilings_file(const DeviceInfo& device);
-std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
-                                           const DeviceInfo& device);
-bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
-                   const std::vector<MeasuredCeiling>& ceilings);
-
 // Roofs that nobody knows are the measured ones: those of a CPU, or of a card that is not in the
 // table.
 void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured);
@@ -69,7 +57,5 @@ void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& me
 // The fastest way over the memory's pins; nothing if it was too far from the queried figure to be
 // a limit for others: something else was running on the card.
 std::optional<double> dram_bytes_per_second(const std::vector<MeasuredCeiling>& measured);
-
-nlohmann::ordered_json to_json(const MeasuredCeiling& ceiling);
 
 }  // namespace gemm::bench

@@ -1,6 +1,4 @@
 // What was measured of a device is found again, and nothing else is taken for it.
-#include "bench/peaks/ceilings.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -9,6 +7,8 @@
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "bench/peaks/ceilings_store.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/interrupt.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/peaks/probe.hpp"
 

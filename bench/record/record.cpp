@@ -1,7 +1,6 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <ctime>
@@ -11,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/json.hpp"
 #include "bench/base/text.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
+#include "bench/peaks/ceilings_store.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
@@ -421,13 +422,6 @@ void shorten_texts(json& value) {
     value = one_line(value.get_ref<const std::string&>());
   if (value.is_structured())
     for (json& part : value) shorten_texts(part);
-}
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  char utc[32];
-  std::strftime(utc, sizeof utc, "%Y%m%dT%H%M%SZ", std::gmtime(&now));
-  return utc;
 }
 
 std::string record_name(const DeviceInfo& device) {

@@ -119,9 +119,6 @@ Row row_from(const nlohmann::ordered_json& written, const Case& which);
 // Cuts each text in it to what the readers of a record accept (kLongestText).
 void shorten_texts(nlohmann::ordered_json& value);
 
-// "20261121T020000Z"
-std::string utc_now();
-
 // "nvidia-h200/20261121T020000Z-0123456789ab.json"
 std::string record_name(const DeviceInfo& device);
 

@@ -23,7 +23,9 @@
 #include <system_error>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/durable.hpp"
+#include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "bench/timing/timing.hpp"
 

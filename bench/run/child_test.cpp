@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bench/base/clock.hpp"
 #include "bench/timing/timing.hpp"
 
 namespace gemm::bench {

@@ -21,6 +21,8 @@
 #include <system_error>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
 

@@ -8,6 +8,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
+
 namespace gemm::bench {
 namespace {
 

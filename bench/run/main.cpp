@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/interrupt.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/fixture.hpp"

@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/clock.hpp"
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "bench/device/end_to_end.hpp"
 
@@ -128,7 +131,7 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
   Prediction sum{fastest(corner_launch_), 0};
   sum.whole = sum.corner * larger;
   if (case_.transfer) {  // copies grow with the bytes
-    corner_end_to_end_ = backend_.end_to_end({case_.kernel, corner, case_.transfer}, set);
+    corner_end_to_end_ = backend_.end_to_end(transferred(corner), set);
     for (const EndToEnd::Part part : {EndToEnd::Part::to_device, EndToEnd::Part::from_device}) {
       corner_launch_ = corner_end_to_end_->launches(part);
       const double once = fastest(corner_launch_);
@@ -139,6 +142,17 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
   corner_launch_.clear();
   corner_end_to_end_.reset();
   return sum;
+}
+
+Transferred Measurement::transferred(const Problem& p) const {
+  const RegisteredKernel& kernel = *case_.kernel;
+  return {.problem = p,
+          .transfer = *case_.transfer,
+          .prepare =
+              [&kernel, this](const Problem& panel, const Operands& operands) {
+                return kernel.prepare(panel, backend_.device(), operands);
+              },
+          .one_at_a_time = kernel.is_library()};
 }
 
 std::int64_t Measurement::affordable_sets(double seconds_left) {
@@ -157,7 +171,8 @@ std::int64_t Measurement::affordable_sets(double seconds_left) {
 
 void Measurement::prepare_launches(std::int64_t sets) {
   if (case_.transfer) {
-    end_to_end_ = backend_.end_to_end(case_, data_->sets().first(static_cast<std::size_t>(sets)));
+    end_to_end_ = backend_.end_to_end(transferred(case_.problem),
+                                      data_->sets().first(static_cast<std::size_t>(sets)));
     launches_ = end_to_end_->launches(EndToEnd::Part::whole);
     return;
   }

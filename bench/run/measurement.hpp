@@ -75,6 +75,7 @@ class Measurement {
   void require_time(double seconds, double seconds_left) const;
   Prediction time_data(const Problem& corner);
   Prediction time_launch(const Problem& corner);
+  Transferred transferred(const Problem& p) const;
   void prepare_launches(std::int64_t sets);
   // How many operand sets can be verified and timed; throws Skipped if not even the fewest can.
   std::int64_t affordable_sets(double seconds_left);

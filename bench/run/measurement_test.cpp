@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/run/suite.hpp"
 

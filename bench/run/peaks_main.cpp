@@ -16,7 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
+#include "bench/peaks/ceilings_store.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/suite.hpp"
 

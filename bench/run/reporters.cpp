@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/interrupt.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/timing/timing.hpp"
 #include "kernels/user/user_kernel.hpp"

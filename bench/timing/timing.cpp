@@ -3,8 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +12,11 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
-#include <thread>
 #include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -30,8 +31,6 @@ constexpr double kWindowSeconds = 0.4;  // in which clock and power must be flat
 constexpr double kSwingSeconds = 1.0;
 constexpr double kUnwatchedWarmupSeconds = 0.25;
 constexpr std::size_t kFewestSamples = 5;
-
-std::atomic<bool> interrupt_seen = false;
 
 // A value and when it was seen.
 struct Seen {
@@ -63,20 +62,6 @@ double sorted_quantile(const std::vector<double>& sorted, double place) {
 
 }  // namespace
 
-void watch_for_interrupt() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupt_seen = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
-bool interrupted() { return interrupt_seen; }
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
                      Device::Kind where) {
   const bool graph = where == Device::Kind::gpu && seconds_per_launch < kGraphBelowSeconds;
@@ -97,12 +82,6 @@ BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Laun
   }
   return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()),
                     backend.device().kind);
-}
-
-void idle(double seconds) {
-  const double end = now_seconds() + seconds;
-  for (double left = seconds; left > 0 && !interrupted(); left = end - now_seconds())
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(0.05, left)));
 }
 
 double Timing::quantile_seconds(double share) const {

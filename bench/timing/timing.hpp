@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,19 +12,6 @@
 #include "bench/device/card.hpp"
 
 namespace gemm::bench {
-
-// The user pressed Ctrl-C.
-struct Interrupted : std::runtime_error {
-  Interrupted() : std::runtime_error("interrupted") {}
-};
-
-// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the
-// process.
-void watch_for_interrupt();
-bool interrupted();
-
-// Of a steady clock.
-double now_seconds();
 
 enum class State { settled, burst };
 
@@ -53,9 +39,6 @@ BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int
 
 // The same after a few launches have shown how long they take.
 BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches);
-
-// Sleeps, but not through Ctrl-C.
-void idle(double seconds);
 
 struct Warmup {
   double seconds = 0;

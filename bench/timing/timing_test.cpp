@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/verification/fill.hpp"
 
 namespace gemm::bench {

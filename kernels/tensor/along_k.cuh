@@ -3,7 +3,7 @@
 // rows aligned.
 #pragma once
 
-#include "kernels/laid_operand.cuh"
+#include "kernels/common/laid_operand.cuh"
 
 namespace gemm::tensor {
 

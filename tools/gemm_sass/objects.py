@@ -24,7 +24,7 @@ class Named:
 
 def objects_of(build: Path) -> list[Path]:
     """The objects of the target `kernels`."""
-    return sorted((build / "kernels" / "CMakeFiles" / "kernels.dir").glob("*/*.cu.o"))
+    return sorted((build / "kernels" / "CMakeFiles" / "kernels.dir").rglob("*.cu.o"))
 
 
 def named_kernels(files: Sequence[Path]) -> list[Named]:
@@ -47,9 +47,8 @@ def named_kernels(files: Sequence[Path]) -> list[Named]:
 
 def source_of(path: Path) -> str:
     """simt/async_copy for .../kernels.dir/simt/async_copy.cu.o; for other files their name."""
-    if path.name.endswith(".cu.o") and path.parent.parent.name == "kernels.dir":
-        return f"{path.parent.name}/{path.name.removesuffix('.cu.o')}"
-    return path.name
+    _, target, source = path.as_posix().rpartition("/kernels.dir/")
+    return source.removesuffix(".cu.o") if target else path.name
 
 
 def readable(symbols: Sequence[str]) -> list[str]:

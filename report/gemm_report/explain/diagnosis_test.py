@@ -329,12 +329,15 @@ def test_launches_from_a_stream_are_the_host_s_where_its_time_is_most_of_it() ->
 def ladder() -> list[tuple[str, str, int]]:
     """Every rung, as its file says it."""
     found = []
-    for path in own_files("kernels/*/*.cu"):
+    for path in own_files("kernels/*/**/*.cu"):
         text = path.read_text(encoding="utf-8")
         rungs = re.findall(r'\.name = "(\w+)".*?\.rung = (\d+)', text, re.DOTALL)
         # Those that a shared launcher registers give name and rung as arguments.
         rungs += re.findall(r'"(\w+)",.*?\.rung = (\d+)', text, re.DOTALL) if not rungs else []
-        found += [(name, path.parent.name, int(rung)) for name, rung in rungs]
+        found += [
+            (name, path.relative_to(REPOSITORY / "kernels").parts[0], int(rung))
+            for name, rung in rungs
+        ]
     return found
 
 

@@ -127,7 +127,7 @@ def test_every_kernel_of_our_own_is_told_and_nothing_else() -> None:
         assert (KERNELS / name).is_file(), f"kernels/README.md tells of {name}, which is not there"
     folders = ("cpu", "simt", "tensor")
     sources = own_files(
-        *(f"kernels/{each}/*{kind}" for each in folders for kind in (".cpp", ".cu"))
+        *(f"kernels/{each}/**/*{kind}" for each in folders for kind in (".cpp", ".cu"))
     )
     sources = [path for path in sources if not path.stem.endswith("_test")]
     assert len(sources) > 4

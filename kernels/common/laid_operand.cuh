@@ -1,0 +1,318 @@
+// Operands laid otherwise than they are stored: turned, or in rows that begin at multiples of 16
+// bytes, as tensor cores and the copies of boxes want them. A kernel does it in every launch, both
+// operands in one, which costs a reading and a writing of the matrix at nearly the rate of DRAM.
+//
+// What lies between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are
+// moved, never looked at.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+
+#include "kernels/common/device_array.cuh"
+#include "kernels/gemm.hpp"
+#include "kernels/layout.hpp"
+
+namespace gemm {
+
+// A stored matrix of `rows` rows without gaps, and where its elements go: from[r][c] to
+// to[r * pitch + c], or, turned, to to[c * pitch + r].
+struct Laying {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::int64_t rows = 0, columns = 0;  // of from, in elements
+  std::int64_t pitch = 0;              // bytes, a multiple of 16
+  bool turned = false, aligned = false;
+  unsigned blocks_of_row = 1, blocks = 0;  // neighbours write the same rows of `to`
+};
+
+constexpr int kLayingThreads = 256;
+
+// A tile is turned in squares of 128 bytes each way, so that whole cache lines are read and
+// written. A word of four bytes has one to four elements of a row.
+constexpr int kCacheLine = 128, kChunkBytes = 16, kChunks = kCacheLine / kChunkBytes;
+template <int kElement, int kSquaresDown_, int kSquaresAcross_>
+struct TurnTile {
+  static constexpr int kSide = kCacheLine / kElement, kOfChunk = kChunkBytes / kElement,
+                       kOfWord = 4 / kElement;
+  static constexpr int kSquaresDown = kSquaresDown_, kSquaresAcross = kSquaresAcross_;
+  static constexpr int kRows = kSide * kSquaresDown, kColumns = kSide * kSquaresAcross;
+  static constexpr int kRowChunks = kChunks * kSquaresAcross;
+  static constexpr int kAtOnce = kRows * kRowChunks / kLayingThreads;  // chunks a thread reads
+  static constexpr int kSquareWords = kSide * kCacheLine / 4;
+};
+template <int kElement>
+using TurnTileOf = TurnTile<kElement, kElement == 4 ? 2 : 1, kElement == 1 ? 1 : 2>;
+
+// Copied is without shared memory, a warp along a row.
+constexpr int kCopyRows = 32, kCopyBytes = 32 * kChunkBytes;
+
+// 16 bytes at any address between begin and end; bytes outside are zero.
+template <int kElement>
+__device__ uint4 load_anywhere(const std::byte* at, const std::byte* begin, const std::byte* end) {
+  std::uint32_t words[5] = {};
+  if (at - 3 >= begin && at + kChunkBytes + 3 < end) {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    const auto* from = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
+    const unsigned shift = kElement == 4 ? 0 : static_cast<unsigned>(address % 4) * 8;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = __ldcs(from + i);
+    if (shift != 0) words[4] = __ldcs(from + 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], shift);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kChunkBytes; ++i)
+      if (at + i < end) words[i / 4] |= static_cast<std::uint32_t>(at[i]) << i % 4 * 8;
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// From words of as many rows as each has elements to words of as many columns.
+template <int kElement>
+__device__ void turn_words(std::uint32_t (&words)[4 / kElement]) {
+  if constexpr (kElement == 2) {
+    const std::uint32_t first = words[0];
+    words[0] = __byte_perm(first, words[1], 0x5410);
+    words[1] = __byte_perm(first, words[1], 0x7632);
+  } else if constexpr (kElement == 1) {
+    const std::uint32_t even_01 = __byte_perm(words[0], words[1], 0x5140),
+                        even_23 = __byte_perm(words[2], words[3], 0x5140),
+                        odd_01 = __byte_perm(words[0], words[1], 0x7362),
+                        odd_23 = __byte_perm(words[2], words[3], 0x7362);
+    words[0] = __byte_perm(even_01, even_23, 0x5410);
+    words[1] = __byte_perm(even_01, even_23, 0x7632);
+    words[2] = __byte_perm(odd_01, odd_23, 0x5410);
+    words[3] = __byte_perm(odd_01, odd_23, 0x7632);
+  }
+}
+
+// Where a thread's chunks of a tile are, and where they go in shared memory: in a square the chunks
+// of eight rows that are read together later are in different banks.
+template <typename Tile>
+struct TileChunk {
+  int row, chunk;
+
+  __device__ explicit TileChunk(int round) {
+    const int index = round * kLayingThreads + static_cast<int>(threadIdx.x);
+    row = index / Tile::kRowChunks;
+    chunk = index % Tile::kRowChunks;
+  }
+  __device__ int place() const {
+    const int square = row / Tile::kSide * Tile::kSquaresAcross + chunk / kChunks;
+    return (square * Tile::kSide + row % Tile::kSide) * kChunks +
+           (chunk % kChunks ^ row / Tile::kOfChunk % 8);
+  }
+};
+
+template <int kElement, typename Tile, bool kAligned>
+__device__ void load_tile(const Laying& laying, std::int64_t first_row, std::int64_t first_column,
+                          uint4* tile) {
+  const std::int64_t row_bytes = laying.columns * kElement;
+  const std::byte* first = laying.from + first_row * row_bytes + first_column * kElement;
+  const auto inside = [&](const TileChunk<Tile>& at) {
+    return first_row + at.row < laying.rows &&
+           first_column + at.chunk * Tile::kOfChunk < laying.columns;
+  };
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (kAligned) {
+#pragma unroll
+    for (int round = 0; round < Tile::kAtOnce; ++round) {
+      const TileChunk<Tile> at(round);
+      if (inside(at))
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                         static_cast<unsigned>(__cvta_generic_to_shared(tile + at.place()))),
+                     "l"(first + at.row * row_bytes + at.chunk * kChunkBytes)
+                     : "memory");
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    return;
+  }
+#endif
+  const std::byte* end = laying.from + laying.rows * row_bytes;
+  uint4 read[Tile::kAtOnce] = {};
+#pragma unroll
+  for (int round = 0; round < Tile::kAtOnce; ++round) {
+    const TileChunk<Tile> at(round);
+    const std::byte* from = first + at.row * row_bytes + at.chunk * kChunkBytes;
+    if (!inside(at)) continue;
+    if constexpr (kAligned)
+      read[round] = *reinterpret_cast<const uint4*>(from);
+    else
+      read[round] = load_anywhere<kElement>(from, laying.from, end);
+  }
+#pragma unroll
+  for (int round = 0; round < Tile::kAtOnce; ++round)
+    tile[TileChunk<Tile>(round).place()] = read[round];
+}
+
+template <int kElement, typename Tile>
+__device__ void turn_tile(const Laying& laying, unsigned block, uint4* tile) {
+  const std::int64_t first_row = std::int64_t{Tile::kRows} * (block % laying.blocks_of_row),
+                     first_column = std::int64_t{Tile::kColumns} * (block / laying.blocks_of_row);
+  if (laying.aligned)
+    load_tile<kElement, Tile, true>(laying, first_row, first_column, tile);
+  else
+    load_tile<kElement, Tile, false>(laying, first_row, first_column, tile);
+  __syncthreads();
+  const auto* words = reinterpret_cast<const std::uint32_t*>(tile);
+  static_assert(kLayingThreads == 8 * kCacheLine / 4, "a square at once");
+#pragma unroll
+  for (int down = 0; down < Tile::kSquaresDown; ++down)
+#pragma unroll
+    for (int across = 0; across < Tile::kSquaresAcross; ++across) {
+      const int eighth = static_cast<int>(threadIdx.x) % 8,
+                word = static_cast<int>(threadIdx.x) / 8;
+      const std::uint32_t* from = words +
+                                  (down * Tile::kSquaresAcross + across) * Tile::kSquareWords +
+                                  eighth * Tile::kOfChunk * (kCacheLine / 4) + (word ^ 4 * eighth);
+      std::uint32_t turned[Tile::kOfWord][4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        std::uint32_t of_rows[Tile::kOfWord];
+#pragma unroll
+        for (int j = 0; j < Tile::kOfWord; ++j)
+          of_rows[j] = from[(i * Tile::kOfWord + j) * (kCacheLine / 4)];
+        turn_words<kElement>(of_rows);
+#pragma unroll
+        for (int j = 0; j < Tile::kOfWord; ++j) turned[j][i] = of_rows[j];
+      }
+      const std::int64_t row = first_row + down * Tile::kSide + eighth * Tile::kOfChunk;
+      const std::int64_t column = first_column + across * Tile::kSide + word * Tile::kOfWord;
+#pragma unroll
+      for (int j = 0; j < Tile::kOfWord; ++j)
+        if (row < laying.rows && column + j < laying.columns)
+          *reinterpret_cast<uint4*>(laying.to + (column + j) * laying.pitch + row * kElement) =
+              make_uint4(turned[j][0], turned[j][1], turned[j][2], turned[j][3]);
+    }
+}
+
+template <int kElement>
+__device__ void copy_rows(const Laying& laying, unsigned block) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t row_bytes = laying.columns * kElement;
+  const std::int64_t first_row = std::int64_t{kCopyRows} * (block / laying.blocks_of_row) + warp;
+  const std::int64_t offset =
+      std::int64_t{kCopyBytes} * (block % laying.blocks_of_row) + lane * kChunkBytes;
+  if (offset >= row_bytes) return;
+  const std::byte* end = laying.from + laying.rows * row_bytes;
+  constexpr int kWarps = kLayingThreads / 32;
+  uint4 read[kCopyRows / kWarps] = {};
+#pragma unroll
+  for (int i = 0; i < kCopyRows / kWarps; ++i)
+    if (const std::int64_t row = first_row + i * kWarps; row < laying.rows)
+      read[i] = load_anywhere<kElement>(laying.from + row * row_bytes + offset, laying.from, end);
+#pragma unroll
+  for (int i = 0; i < kCopyRows / kWarps; ++i)
+    if (const std::int64_t row = first_row + i * kWarps; row < laying.rows)
+      *reinterpret_cast<uint4*>(laying.to + row * laying.pitch + offset) = read[i];
+}
+
+// One matrix or two; which of them and which way is the same for all threads of a block.
+template <int kElement, typename Tile = TurnTileOf<kElement>>
+__global__ void __launch_bounds__(kLayingThreads) lay_matrices(Laying one, Laying other) {
+  __shared__ uint4 tile[Tile::kRows * Tile::kRowChunks];
+  const bool first = blockIdx.x < one.blocks;
+  const Laying laying = first ? one : other;
+  const unsigned block = first ? blockIdx.x : blockIdx.x - one.blocks;
+  if (laying.turned)
+    turn_tile<kElement, Tile>(laying, block, tile);
+  else
+    copy_rows<kElement>(laying, block);
+}
+
+// An operand as it is stored, without gaps. x is m for A and n for B.
+template <typename T>
+struct Operand {
+  const T* matrix;
+  std::int64_t x_size, k_size;
+  bool along_k;
+
+  std::int64_t rows() const { return along_k ? x_size : k_size; }
+  std::int64_t columns() const { return along_k ? k_size : x_size; }
+  bool rows_of_16_bytes() const {
+    return columns() * sizeof(T) % kChunkBytes == 0 &&
+           reinterpret_cast<std::uintptr_t>(matrix) % kChunkBytes == 0;
+  }
+};
+template <typename T>
+Operand<T> operand_a(const Problem& p, const void* a) {
+  return {static_cast<const T*>(a), p.m, p.k, !transposes_a(p.layout)};
+}
+template <typename T>
+Operand<T> operand_b(const Problem& p, const void* b) {
+  return {static_cast<const T*>(b), p.n, p.k, transposes_b(p.layout)};
+}
+
+// Where an operand lies for the product, once `laying` is done.
+template <typename T>
+struct LaidOperand {
+  const T* matrix;
+  std::int64_t pitch;  // elements from one row to the next
+  bool along_k;
+  Laying laying;  // of no blocks if it may stay where it is
+  std::shared_ptr<T> memory;
+};
+
+// Whether an operand lies so already.
+template <typename T>
+bool lies(const Operand<T>& operand, bool along_k) {
+  return operand.along_k == along_k && operand.rows_of_16_bytes();
+}
+
+// Along k, or along x, in rows that begin at multiples of 16 bytes. Throws std::length_error, and
+// std::runtime_error if there is too little memory.
+template <typename T>
+LaidOperand<T> laid(const Operand<T>& operand, bool along_k) {
+  if (lies(operand, along_k)) return {operand.matrix, operand.columns(), along_k, {}, nullptr};
+  constexpr int kElement = sizeof(T);
+  using Tile = TurnTileOf<kElement>;
+  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
+    return (whole + piece - 1) / piece;
+  };
+  const bool turned = operand.along_k != along_k;
+  const std::int64_t rows = turned ? operand.columns() : operand.rows(),
+                     columns = turned ? operand.rows() : operand.columns();
+  const std::int64_t pitch = pieces(columns * kElement, kChunkBytes) * (kChunkBytes / kElement);
+  const std::int64_t of_row =
+      turned ? pieces(columns, Tile::kRows) : pieces(columns * kElement, kCopyBytes);
+  const std::int64_t blocks = of_row * pieces(rows, turned ? Tile::kColumns : kCopyRows);
+  if (blocks > 0x3fffffff) throw std::length_error("an operand has more blocks than a grid");
+  auto memory = simt::device_array<T>(rows * pitch);
+  return {.matrix = memory.get(),
+          .pitch = pitch,
+          .along_k = along_k,
+          .laying = {.from = reinterpret_cast<const std::byte*>(operand.matrix),
+                     .to = reinterpret_cast<std::byte*>(memory.get()),
+                     .rows = operand.rows(),
+                     .columns = operand.columns(),
+                     .pitch = pitch * kElement,
+                     .turned = turned,
+                     .aligned = operand.rows_of_16_bytes(),
+                     .blocks_of_row = static_cast<unsigned>(of_row),
+                     .blocks = static_cast<unsigned>(blocks)},
+          .memory = memory};
+}
+
+// What has to be enqueued before the operands are there, in one launch: null if nothing. It keeps
+// their memory.
+template <typename T>
+Launch lay(const LaidOperand<T>& one, const LaidOperand<T>& other = {}) {
+  const unsigned blocks = one.laying.blocks + other.laying.blocks;
+  if (blocks == 0) return nullptr;
+  return [=](Stream stream) {
+    lay_matrices<sizeof(T)><<<blocks, kLayingThreads, 0, stream>>>(one.laying, other.laying);
+  };
+}
+
+// What laying an operand moves: the matrix is read and written once more.
+template <typename T>
+double laying_bytes(const Operand<T>& operand, bool along_k) {
+  return lies(operand, along_k) ? 0 : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
+}
+
+}  // namespace gemm

@@ -1,0 +1,112 @@
+// Operands laid along k and along x, against their elements one by one: every size of element,
+// direction and alignment, matrices smaller than a chunk and larger than a tile. Those that run are
+// (label gpu).
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/common/laid_operand.cuh"
+
+namespace gemm {
+namespace {
+
+void check(cudaError_t status) {
+  if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
+}
+
+// No two of the same within a tile, as far as the bits of an element allow.
+template <typename T>
+T value(std::int64_t i) {
+  return static_cast<T>(static_cast<std::uint32_t>(i) * 2654435761U >> (32 - 8 * sizeof(T)));
+}
+
+// `shift` elements into an allocation whose end is the end of the matrix.
+template <typename T>
+Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool along_k, int shift,
+                  std::shared_ptr<T>& memory) {
+  std::vector<T> values(x_size * k_size);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value<T>(i);
+  memory = simt::device_array<T>(shift + x_size * k_size);
+  check(cudaMemcpy(memory.get() + shift, values.data(), values.size() * sizeof(T),
+                   cudaMemcpyDefault));
+  return {memory.get() + shift, x_size, k_size, along_k};
+}
+
+// The number of elements that are not where they should be.
+template <typename T>
+std::int64_t wrong(const Operand<T>& operand, const LaidOperand<T>& laid) {
+  const std::int64_t rows = laid.along_k ? operand.x_size : operand.k_size;
+  const std::int64_t columns = laid.along_k ? operand.k_size : operand.x_size;
+  std::vector<T> found(rows * laid.pitch);
+  // What was not copied may end before a last row is full.
+  check(cudaMemcpy(found.data(), laid.matrix, ((rows - 1) * laid.pitch + columns) * sizeof(T),
+                   cudaMemcpyDefault));
+  std::int64_t count = 0;
+  for (std::int64_t x = 0; x < operand.x_size; ++x)
+    for (std::int64_t k = 0; k < operand.k_size; ++k)
+      count += found[laid.along_k ? x * laid.pitch + k : k * laid.pitch + x] !=
+               value<T>(operand.along_k ? x * operand.k_size + k : k * operand.x_size + x);
+  return count;
+}
+
+template <typename T>
+bool begins_at_16_bytes(const LaidOperand<T>& laid) {
+  return reinterpret_cast<std::uintptr_t>(laid.matrix) % 16 == 0 &&
+         laid.pitch * sizeof(T) % 16 == 0;
+}
+
+constexpr std::int64_t kShapes[][2] = {{1, 1},     {1, 17},    {19, 1},     {5, 257},
+                                       {257, 5},   {64, 64},   {100, 200},  {127, 129},
+                                       {128, 256}, {130, 257}, {300, 1001}, {512, 1040}};
+
+template <typename T>
+void expect_laid() {
+  int gpus = 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) GTEST_SKIP() << "no GPU";
+  for (const auto& [x_size, k_size] : kShapes)
+    for (const bool along_k : {false, true})
+      for (const int shift : {0, 1, 3}) {
+        const std::string where = std::to_string(x_size) + "x" + std::to_string(k_size) +
+                                  (along_k ? " along k" : "") + " + " + std::to_string(shift);
+        std::shared_ptr<T> memory, other_memory;
+        const Operand<T> one = stored(x_size, k_size, along_k, shift, memory),
+                         other = stored(k_size, x_size, !along_k, 0, other_memory);
+        const LaidOperand<T> turned = laid(one, true), same = laid(one, one.along_k),
+                             second = laid(other, true);
+        for (const Launch& launch : {lay(turned, second), lay(same)})
+          if (launch) launch(nullptr);
+        check(cudaGetLastError());
+        EXPECT_TRUE(turned.along_k && second.along_k && same.along_k == along_k) << where;
+        EXPECT_TRUE(begins_at_16_bytes(turned) && begins_at_16_bytes(same)) << where;
+        EXPECT_EQ(wrong(one, turned), 0) << where;
+        EXPECT_EQ(wrong(one, same), 0) << where;
+        EXPECT_EQ(wrong(other, second), 0) << where;
+      }
+}
+
+TEST(Laid, FourBytesOnTheGpu) { expect_laid<std::uint32_t>(); }
+TEST(Laid, TwoBytesOnTheGpu) { expect_laid<std::uint16_t>(); }
+TEST(Laid, OneByteOnTheGpu) { expect_laid<std::uint8_t>(); }
+
+TEST(Laid, WhatLiesSoStaysWhereItIs) {
+  alignas(16) static const std::uint16_t matrix[16 * 8] = {};
+  const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};
+  EXPECT_EQ(laid(along, true).matrix, matrix);
+  EXPECT_EQ(laid(along, true).pitch, 8);
+  EXPECT_EQ(laid(across, across.along_k).matrix, matrix);
+  EXPECT_EQ(laid(across, across.along_k).pitch, 16);
+  EXPECT_EQ(lay(laid(along, true), laid(across, across.along_k)), nullptr);
+  EXPECT_EQ(laying_bytes(along, true), 0);
+  EXPECT_EQ(laying_bytes(across, false), 0);
+  EXPECT_EQ(laying_bytes(across, true), 2.0 * sizeof(matrix));
+  EXPECT_EQ(laying_bytes(Operand<std::uint16_t>{matrix + 1, 8, 8, true}, true), sizeof(matrix));
+  EXPECT_EQ(laying_bytes(Operand<std::uint16_t>{matrix, 8, 9, true}, true), 2.0 * 2 * 8 * 9);
+}
+
+}  // namespace
+}  // namespace gemm

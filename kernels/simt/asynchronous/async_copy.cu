@@ -1,0 +1,82 @@
+// The copies of the next slices run by themselves: `cp.async` moves them from global to shared
+// memory past the registers, into a ring of stages, while the warps do nothing but multiply. That
+// frees the registers of the double buffer for a tile of 16 x 8 results a thread, and so raises the
+// share of multiply-adds among the instructions, which is what binds by now.
+#include <optional>
+#include <string>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/wave_estimate.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/simt/asynchronous/async_tile.cuh"
+
+namespace gemm::simt {
+namespace {
+
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
+    async_copy(Problem p, TileGrid<Tile::kBM, Tile::kBN> grid, const float* __restrict__ a,
+               const float* __restrict__ b, float* __restrict__ c) {
+  extern __shared__ __align__(16) float shared[];
+  Tile(p, grid.first_row(), grid.first_column(), a, b, shared).multiply(c);
+}
+
+// Problems whose rows do not begin at multiples of 16 bytes are copied element by element.
+enum class Rows { aligned, any };
+
+// kFull: GFLOP/s of an SM at 8192, as tools/tune measured it on an H200.
+template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
+          Rows kRows>
+Kernel point() {
+  using Tile = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 4>;
+  return {
+      .name = "AsyncCopy",
+      .parameters = {{"BM", std::to_string(kBM)},
+                     {"BN", std::to_string(kBN)},
+                     {"BK", std::to_string(kBK)},
+                     {"WM", std::to_string(kWM)},
+                     {"WN", std::to_string(kWN)},
+                     {"stages", std::to_string(kStages)}},
+      .idea = "cp.async fills a ring of stages past the registers while the warps only multiply.",
+      .source = "CUTLASS, Efficient GEMM; the SGEMM of cuBLAS on compute capability 8.0",
+      .rung = 29,
+      .precisions = {Precision::f32},
+      .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
+        if (kRows == Rows::aligned && !rows_of_16_bytes(p))
+          return "n and k must be multiples of 4 for copies of 16 bytes";
+        return async_tile_unsupported<Tile>(device);
+      },
+      .traffic = [](const Problem& p,
+                    const Device&) { return tile_traffic(p, kBM, kBN, kBK, Tile::kWavefronts); },
+      .estimate =
+          [](const Problem& p, const Device& device) {
+            return wave_estimate(p, device, {kBM, kBN, kBlocks, 1e9 * kFull, 0.88e9 * kFull});
+          },
+      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        using Grid = TileGrid<kBM, kBN>;
+        if constexpr (kRows == Rows::any)
+          if (!rows_of_16_bytes(p)) {
+            using Scalar = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>;
+            return tile_launch<float, Grid>(async_copy<Scalar>, Scalar::kThreads, p, o, Grid(p),
+                                            Scalar::kSharedBytes);
+          }
+        return tile_launch<float, Grid>(async_copy<Tile>, Tile::kThreads, p, o, Grid(p),
+                                        Tile::kSharedBytes);
+      },
+  };
+}
+
+const TunableRegistration registration({
+    point<64, 128, 16, 32, 64, 4, 3, 353, Rows::any>(),
+    point<64, 128, 16, 32, 64, 3, 3, 354, Rows::aligned>(),
+    point<64, 64, 16, 32, 32, 4, 4, 325, Rows::any>(),
+    point<128, 128, 16, 64, 64, 4, 2, 318, Rows::aligned>(),
+    point<192, 128, 16, 48, 64, 4, 1, 362, Rows::aligned>(),
+    point<192, 192, 16, 48, 64, 4, 1, 282, Rows::aligned>(),
+    point<128, 256, 16, 64, 64, 4, 1, 329, Rows::aligned>(),
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,234 @@
+// The tile of C that a block computes while the copies of its next slices of A and B are under way:
+// a ring of stages in shared memory that `cp.async` fills past the registers (compute capability
+// 8.0 and later), one barrier a slice.
+//
+// A stays row-major in shared memory, padded by 16 bytes a row, and is read along k: 16 bytes hold
+// one row's next four factors, so that nothing need be transposed on the way in. Of the 32 lanes
+// of a warp 4 lie along m and 8 along n, and each has every fourth row of the warp's tile and, of
+// its columns, 4 of every 32: a load from the tile of A meets 4 different rows, which the padding
+// puts into different banks, and one from the tile of B 128 contiguous bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/common/warp_access.hpp"
+#include "kernels/gemm.hpp"
+
+namespace gemm::simt {
+
+// FP32. A block computes kBM x kBN of C in slices of kBK, a warp kWM x kWN of it; kBlocks of them
+// shall fit an SM. kWidth elements are copied at once: 4, if rows of A and B begin at multiples of
+// 16 bytes, or 1.
+template <int kBM_, int kBN_, int kBK_, int kWM_, int kWN_, int kStages_, int kBlocks_, int kWidth_>
+class AsyncTile {
+ public:
+  static constexpr int kBM = kBM_, kBN = kBN_, kBK = kBK_, kWM = kWM_, kWN = kWN_;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kWidth = kWidth_;
+  static constexpr int kThreads = 32 * (kBM / kWM) * (kBN / kWN);
+  static constexpr int kRows = kWM / 4, kColumns = kWN / 8;  // of one thread
+  static constexpr int kAStride = kBK + 4;
+  static constexpr int kStage = kBM * kAStride + kBK * kBN;
+  static constexpr int kSharedBytes = kStages * kStage * static_cast<int>(sizeof(float));
+  using Lanes = PairedLanes<8>;
+  // Wavefronts of a slice: its rows as they arrive, and each warp's loads of 16 bytes a lane.
+  static constexpr double kWavefronts =
+      (kBM * kBK + kBK * kBN) / 32.0 +
+      kThreads / 32 * kBK / 4 *
+          (kRows * wavefronts(
+                       4, [](int lane) { return Lanes::down(lane) * kAStride; }, 4) +
+           kColumns * wavefronts(
+                          4, [](int lane) { return Lanes::across(lane) * 4; }, 4));
+
+  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the block's tile");
+  static_assert(kWM % 4 == 0 && kWN % 32 == 0, "lanes divide the warp's tile");
+  static_assert(kBK % 8 == 0 && kThreads <= 1024);
+  static_assert(kBM * kBK % (kWidth * kThreads) == 0 && kThreads % (kBK / kWidth) == 0);
+  static_assert(kBK * kBN % (kWidth * kThreads) == 0);
+
+  __device__ AsyncTile(const Problem& p, std::int64_t first_row, std::int64_t first_column,
+                       const float* a, const float* b, float* shared)
+      : m_(p.m), n_(p.n), k_(p.k), row0_(first_row), column0_(first_column), shared_(shared) {
+    const int t = threadIdx.x;
+    const int a_row = t / kAChunks, a_k = t % kAChunks * kWidth;
+    const int b_k = t / kBChunks, b_column = t % kBChunks * kWidth;
+    a_from_ = a + (row0_ + a_row) * k_ + a_k;
+    b_from_ = b + b_k * n_ + column0_ + b_column;
+    a_to_ = a_row * kAStride + a_k;
+    b_to_ = kBM * kAStride + b_k * kBN + b_column;
+    warp_row_ = t / 32 / (kBN / kWN) * kWM + Lanes::down(t % 32);
+    warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
+  }
+
+  __device__ void multiply(float* c) {
+    // The slice that is not whole comes first: all that follow need no look at k.
+    const int first = static_cast<int>((k_ - 1) % kBK) + 1;
+    const std::int64_t slices = (k_ + kBK - 1) / kBK;
+    copy<true>(0, first);
+    advance(first);
+    commit();
+#pragma unroll
+    for (int stage = 1; stage < kStages - 1; ++stage) {
+      if (stage < slices) copy<false>(stage, kBK);
+      advance(kBK);
+      commit();
+    }
+    int reads = 0, writes = kStages - 1;
+#pragma unroll 1
+    for (std::int64_t slice = 0; slice < slices; ++slice) {
+      wait<kStages - 2>();
+      __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
+      if (slice + kStages - 1 < slices) copy<false>(writes, kBK);
+      advance(kBK);
+      commit();
+      multiply_slice(shared_ + reads * kStage);
+      reads = reads + 1 == kStages ? 0 : reads + 1;
+      writes = writes + 1 == kStages ? 0 : writes + 1;
+    }
+    store(c);
+  }
+
+ private:
+  static constexpr int kAChunks = kBK / kWidth, kBChunks = kBN / kWidth;  // a row
+  static constexpr int kARows = kThreads / kAChunks;                      // copied at a time
+  static constexpr int kBRows = kThreads >= kBChunks ? kThreads / kBChunks : 1;
+  static constexpr int kBParts = kThreads >= kBChunks ? 1 : kBChunks / kThreads;
+
+  static __device__ void copy_chunk(float* to, const float* from, bool inside) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    if constexpr (kWidth == 4)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                   "r"(inside ? 16 : 0)
+                   : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
+                   "r"(inside ? 4 : 0)
+                   : "memory");
+#endif
+  }
+  static __device__ void commit() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+  }
+  template <int kPending>
+  static __device__ void wait() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+#endif
+  }
+
+  // What lies outside the matrices becomes zero.
+  template <bool kPartial>
+  __device__ void copy(int stage, int depth) {
+    float* to = shared_ + stage * kStage;
+    const int t = threadIdx.x;
+    const int a_row = t / kAChunks, a_k = t % kAChunks * kWidth;
+#pragma unroll
+    for (int i = 0; i < kBM / kARows; ++i)
+      copy_chunk(to + a_to_ + i * kARows * kAStride, a_from_ + i * kARows * k_,
+                 row0_ + a_row + i * kARows < m_ && (!kPartial || a_k < depth));
+    const int b_k = t / kBChunks, b_column = t % kBChunks * kWidth;
+#pragma unroll
+    for (int i = 0; i < kBK / kBRows; ++i)
+#pragma unroll
+      for (int part = 0; part < kBParts; ++part)
+        copy_chunk(to + b_to_ + i * kBRows * kBN + part * kThreads * kWidth,
+                   b_from_ + i * kBRows * n_ + part * kThreads * kWidth,
+                   column0_ + b_column + part * kThreads * kWidth < n_ &&
+                       (!kPartial || b_k + i * kBRows < depth));
+  }
+  __device__ void advance(int depth) {
+    a_from_ += depth;
+    b_from_ += depth * n_;
+  }
+
+  __device__ void multiply_slice(const float* stage) {
+    const float* a = stage + warp_row_ * kAStride;
+    const float* b = stage + kBM * kAStride + warp_column_;
+#pragma unroll
+    for (int k4 = 0; k4 < kBK; k4 += 4) {
+      float a_rows[kRows][4];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        *reinterpret_cast<float4*>(a_rows[i]) =
+            *reinterpret_cast<const float4*>(a + 4 * i * kAStride + k4);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        float b_row[kColumns];
+#pragma unroll
+        for (int j = 0; j < kColumns; j += 4)
+          *reinterpret_cast<float4*>(b_row + j) =
+              *reinterpret_cast<const float4*>(b + (k4 + k) * kBN + 8 * j);
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) {
+            const int turn = j % 2 == 0 ? i : kRows - 1 - i;
+            sum_[turn][j] += a_rows[turn][k] * b_row[j];
+          }
+      }
+    }
+  }
+
+  __device__ void store(float* c) const {
+    const std::int64_t column = column0_ + warp_column_;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const std::int64_t row = row0_ + warp_row_ + 4 * i;
+      if (row >= m_) return;
+      float* to = c + row * n_ + column;
+#pragma unroll
+      for (int j = 0; j < kColumns; j += 4) {
+        if constexpr (kWidth == 4) {
+          if (column + 8 * j < n_)
+            *reinterpret_cast<float4*>(to + 8 * j) =
+                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
+        } else {
+#pragma unroll
+          for (int part = 0; part < 4; ++part)
+            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
+        }
+      }
+    }
+  }
+
+  std::int64_t m_, n_, k_, row0_, column0_;
+  float* shared_;
+  const float *a_from_, *b_from_;
+  int a_to_, b_to_, warp_row_, warp_column_;
+  float sum_[kRows][kColumns] = {};
+};
+
+// What a block may have of shared memory, from compute capability 7.5 on.
+inline int shared_memory_limit(const Device& device) {
+  switch (device.compute_capability) {
+    case 75:
+      return 64 << 10;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return 99 << 10;
+    case 80:
+    case 87:
+      return 163 << 10;
+    default:
+      return 227 << 10;
+  }
+}
+
+// Why a device cannot run the tile.
+template <typename Tile>
+std::optional<std::string> async_tile_unsupported(const Device& device) {
+  if (device.compute_capability < 80) return "cp.async needs compute capability 8.0";
+  if (Tile::kSharedBytes > shared_memory_limit(device))
+    return "needs " + std::to_string(Tile::kSharedBytes >> 10) +
+           " KiB of shared memory, a block has " +
+           std::to_string(shared_memory_limit(device) >> 10);
+  return std::nullopt;
+}
+
+}  // namespace gemm::simt

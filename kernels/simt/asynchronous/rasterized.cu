@@ -1,0 +1,66 @@
+// The same tiles in another order. Blocks that run at the same time, a wave, take tiles of C that
+// form a compact block instead of a few long rows, so that between them they touch fewer rows of A
+// and columns of B: what one has fetched the others find in the L2. It pays once A and B outgrow
+// the L2, and saves energy before that.
+#include <string>
+
+#include "kernels/common/grouped_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/wave_estimate.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/simt/asynchronous/async_tile.cuh"
+
+namespace gemm::simt {
+namespace {
+
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
+    rasterized(Problem p, GroupedGrid<Tile::kBM, Tile::kBN> grid, const float* __restrict__ a,
+               const float* __restrict__ b, float* __restrict__ c) {
+  extern __shared__ __align__(16) float shared[];
+  const auto place = grid.place();
+  Tile(p, place.first_row, place.first_column, a, b, shared).multiply(c);
+}
+
+template <typename Tile, int kGroup>
+Launch prepare(const Problem& p, const Operands& o) {
+  const GroupedGrid<Tile::kBM, Tile::kBN> grid{TileGrid<Tile::kBM, Tile::kBN>(p), kGroup};
+  return tile_launch<float>(rasterized<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
+}
+
+// The first tile of AsyncCopy, for rows that begin at multiples of 16 bytes and for any.
+using Aligned = AsyncTile<64, 128, 16, 32, 64, 4, 3, 4>;
+using Any = AsyncTile<64, 128, 16, 32, 64, 4, 3, 1>;
+
+template <int kGroup>
+Kernel point() {
+  return {
+      .name = "Rasterized",
+      .parameters = {{"group", std::to_string(kGroup)}},
+      .idea = "Tiles in compact groups, so that blocks of one wave share more of the L2.",
+      .source = "CUTLASS, threadblock rasterization; Triton's matrix multiplication tutorial",
+      .rung = 30,
+      .precisions = {Precision::f32},
+      .unsupported = [](const Problem&,
+                        const Device& device) { return async_tile_unsupported<Aligned>(device); },
+      .traffic =
+          [](const Problem& p, const Device&) {
+            return tile_traffic(p, Aligned::kBM, Aligned::kBN, Aligned::kBK, Aligned::kWavefronts);
+          },
+      .estimate =
+          [](const Problem& p, const Device& device) {
+            return wave_estimate(p, device, {Aligned::kBM, Aligned::kBN, 3, 365e9, 310e9});
+          },
+      .prepare =
+          [](const Problem& p, const Device&, const Operands& o) {
+            return rows_of_16_bytes(p) ? prepare<Aligned, kGroup>(p, o)
+                                       : prepare<Any, kGroup>(p, o);
+          },
+  };
+}
+
+const TunableRegistration registration({point<8>(), point<4>(), point<16>(), point<32>()});
+
+}  // namespace
+}  // namespace gemm::simt

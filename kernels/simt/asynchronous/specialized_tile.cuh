@@ -1,0 +1,461 @@
+// A tile of C whose warps have two jobs (compute capability 9.0). One warpgroup, the feeders, has
+// slices of A and B copied into a ring of stages in shared memory; the others multiply what lies
+// there, and do little else. They meet at two barriers a stage: `full`, which the copied bytes end,
+// and `empty`, which the multipliers end. Nobody waits for all.
+//
+// In shared memory a row of a slice holds one step's factors of all rows of A, or of all columns of
+// B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
+// rows of a multiple of 16 bytes) the copy engine brings a whole slice with one instruction, and
+// one thread asks for it. Where it does not, it is laid so beforehand (along_x.cuh). So the loop is
+// the same for every layout.
+//
+// A multiplier has 16 x 8 results: 128 multiply-adds for 24 factors, six loads of 16 bytes. How its
+// instructions lie decides the rate; NOTES.md tells what was learned:
+// - The loop has to fit the instruction cache (about 2,200 instructions), so a slice is 16 deep.
+// - A multiply-add reads three registers, of which two may come from one bank each and one from the
+//   operand cache. Walking along a row of results, to and fro, keeps one factor in that cache.
+// - The sums must be free to lie in the bank that the other factor does not, so nothing in the
+//   kernel may tie four of them to neighbouring registers, as a store of 16 bytes does.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "kernels/common/asynchronous.cuh"
+#include "kernels/common/device_array.cuh"
+#include "kernels/common/tensor_map.hpp"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_schedule.hpp"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/warp_access.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/simt/asynchronous/along_x.cuh"
+
+namespace gemm::simt {
+
+struct SpecializedWork {
+  TileSchedule schedule;
+  int m, n;
+  int group;  // rows of tiles that neighbouring tiles walk down
+  float* c;
+  float* partials;  // a tile for each rank of the schedule
+  int* arrived;     // a flag for each rank; all zero between launches
+  float one;        // 1: see Multiplier::store
+};
+
+template <int kBM_, int kBN_, int kStages_>
+struct SpecializedTile {
+  static constexpr int kBM = kBM_, kBN = kBN_, kBK = 16, kStages = kStages_;
+  static constexpr int kWM = 64, kWN = 64, kTM = 16, kTN = 8;
+  static constexpr int kMultipliers = 32 * (kBM / kWM) * (kBN / kWN), kFeeders = 128;
+  static constexpr int kThreads = kMultipliers + kFeeders;
+  static constexpr int kStageBytes = (kBM + kBN) * kBK * static_cast<int>(sizeof(float));
+  static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
+  // 65,536 registers are 168 for each of 384 threads, which the warpgroups then share unequally.
+  static constexpr int kMultiplierRegisters = 232, kFeederRegisters = 40;
+  using Lanes = PairedLanes<8>;
+  // Of a slice: the copies, and each warp's loads of 16 bytes a lane.
+  static constexpr double kWavefronts =
+      (kBM + kBN) * kBK / 32.0 +
+      kMultipliers / 32 * kBK *
+          (kTM / 4 *
+               wavefronts(
+                   4, [](int lane) { return 4 * Lanes::down(lane); }, 4) +
+           kTN / 4 *
+               wavefronts(
+                   4, [](int lane) { return 4 * Lanes::across(lane); }, 4));
+  static_assert(kBK % 8 == 0 && kMultipliers == 256, "registers are shared out for two warpgroups");
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// The ring: where the next slice lies, and which phase its barriers are in.
+template <typename Tile>
+struct RingPlace {
+  std::uint32_t offset = 0, full;  // bytes from the first stage; its barrier
+  int phase = 0;
+
+  __device__ explicit RingPlace(std::uint32_t ring)
+      : full(ring + Tile::kStages * Tile::kStageBytes) {}
+  __device__ std::uint32_t empty() const { return full + kBarrierBytes * Tile::kStages; }
+  __device__ void advance() {
+    offset += Tile::kStageBytes;
+    full += kBarrierBytes;
+    if (offset < Tile::kStages * Tile::kStageBytes) return;
+    full -= kBarrierBytes * Tile::kStages;
+    offset = 0;
+    phase ^= 1;
+  }
+};
+
+struct TilePlace {
+  int row, column;
+};
+// Neighbouring tiles walk down columns of `group` tiles, so that those computed at the same time
+// touch few rows of A and columns of B.
+template <typename Tile>
+__device__ TilePlace place_of(int tile, const SpecializedWork& work) {
+  const int in_group = work.group * work.schedule.tile_columns;
+  const int group = tile / in_group, index = tile - group * in_group;
+  const int rows = min(work.group, work.schedule.tile_rows - group * work.group);
+  return {(group * work.group + index % rows) * Tile::kBM, index / rows * Tile::kBN};
+}
+
+template <typename Tile>
+__device__ void feed(const SpecializedWork& work, const CUtensorMap& a_map,
+                     const CUtensorMap& b_map, std::uint32_t ring) {
+  constexpr int kABytes = Tile::kBM * Tile::kBK * sizeof(float);
+  RingPlace<Tile> place(ring);
+  TileWalk walk(work.schedule, blockIdx.x);
+  for (TilePiece piece; walk.next(work.schedule, piece);) {
+    const TilePlace tile = place_of<Tile>(piece.tile, work);
+    for (int slice = piece.first; slice < piece.end; ++slice) {
+      wait(place.empty(), place.phase ^ 1);
+      arrive_and_expect(place.full, Tile::kStageBytes);
+      const std::uint32_t to = ring + place.offset;
+      copy_box(to, a_map, tile.row, slice * Tile::kBK, place.full);
+      copy_box(to + kABytes, b_map, tile.column, slice * Tile::kBK, place.full);
+      place.advance();
+    }
+  }
+}
+
+template <typename Tile>
+class Multiplier {
+ public:
+  // `left`: slices that will come.
+  __device__ Multiplier(std::byte* shared, int left) : place_(shared_address(shared)), left_(left) {
+    first_a_ = reinterpret_cast<const float*>(shared) + first_row();
+    first_b_ = reinterpret_cast<const float*>(shared) + Tile::kBM * Tile::kBK + first_column();
+    a_from_ = first_a_;
+    b_from_ = first_b_;
+    if (left == 0) return;
+    wait(place_.full, place_.phase);
+#pragma unroll
+    for (int part = 0; part < kBParts; ++part) load_b(b_from_, 0, 0, part);
+#pragma unroll
+    for (int part = 0; part < kAhead; ++part) load_a(a_from_, 0, part);
+  }
+
+  // sums = the product of so many slices.
+  __device__ void multiply(int slices) {
+#pragma unroll
+    for (int i = 0; i < Tile::kTM; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::kTN; ++j) sums_[i][j] = 0;
+#pragma unroll 1
+    for (; slices > 0; --slices) multiply_slice();
+  }
+
+  // The sums one after another: f(reference, index).
+  template <typename F>
+  __device__ void each_sum(F f) {
+#pragma unroll
+    for (int i = 0; i < Tile::kTM; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::kTN; ++j) f(sums_[i][j], i * Tile::kTN + j);
+  }
+
+  // Into C of m x n. `one` is 1, which only the caller knows: what is stored with 16 bytes a thread
+  // must lie in four neighbouring registers, and a product may lie there while the sums need not.
+  __device__ void store(float* c, TilePlace tile, int m, int n, float one) const {
+#pragma unroll
+    for (int i = 0; i < Tile::kTM; ++i)
+#pragma unroll
+      for (int j = 0; j < Tile::kTN; j += 4) {
+        const float four[] = {sums_[i][j] * one, sums_[i][j + 1] * one, sums_[i][j + 2] * one,
+                              sums_[i][j + 3] * one};
+        store_four(c, tile, m, n, i * Tile::kTN + j, four);
+      }
+  }
+  // Those with the indices from `first` on.
+  static __device__ void store_four(float* c, TilePlace tile, int m, int n, int first,
+                                    const float (&four)[4]) {
+    const int i = first / Tile::kTN, j = first % Tile::kTN;
+    const int row = tile.row + first_row() + i / 4 * 16 + i % 4;
+    const int column = tile.column + first_column() + 8 * j;
+    if (row >= m) return;
+    float* to = c + std::int64_t{row} * n + column;
+    if (n % 4 == 0) {
+      if (column < n)
+        *reinterpret_cast<float4*>(to) = make_float4(four[0], four[1], four[2], four[3]);
+    } else {
+#pragma unroll
+      for (int part = 0; part < 4; ++part)
+        if (column + part < n) to[part] = four[part];
+    }
+  }
+
+ private:
+  // Factors come 16 bytes at a time: of A four rows of one step, kAhead loads before they are used;
+  // of B those of the next four steps, all of which are held.
+  static constexpr int kAhead = 2, kGroups = Tile::kBK / 4, kAParts = 16, kBParts = 8;
+
+  // Of the thread's results in the tile: four neighbours, then every 16th row and 32nd column.
+  static __device__ int first_row() {
+    return threadIdx.x / 32 / (Tile::kBN / Tile::kWN) * Tile::kWM +
+           4 * Tile::Lanes::down(threadIdx.x % 32);
+  }
+  static __device__ int first_column() {
+    return threadIdx.x / 32 % (Tile::kBN / Tile::kWN) * Tile::kWN +
+           4 * Tile::Lanes::across(threadIdx.x % 32);
+  }
+
+  __device__ void load_a(const float* stage, int group, int part) {
+    const int step = 4 * group + part / 4;
+    *reinterpret_cast<float4*>(a_[part % 4]) =
+        *reinterpret_cast<const float4*>(stage + step * Tile::kBM + 16 * (part % 4));
+  }
+  __device__ void load_b(const float* stage, int buffer, int group, int part) {
+    const int step = 4 * group + part / 2;
+    *reinterpret_cast<float4*>(b_[buffer] + 4 * part) =
+        *reinterpret_cast<const float4*>(stage + step * Tile::kBN + 32 * (part % 2));
+  }
+
+  __device__ void multiply_slice() {
+    const std::uint32_t done = place_.empty();
+    const float *next_a = a_from_, *next_b = b_from_;
+    bool there = false;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      // The next slice is asked after early. After the last one there is none to wait for: its
+      // stage holds something old.
+      if (group == kGroups - 2) {
+        --left_;
+        place_.advance();
+        there = has_ended(place_.full, next_phase());
+      }
+      if (group == kGroups - 1) {
+        if (!there) wait(place_.full, next_phase());
+        next_a = first_a_ + place_.offset / sizeof(float);
+        next_b = first_b_ + place_.offset / sizeof(float);
+      }
+#pragma unroll
+      for (int part = 0; part < kAParts; ++part) {
+        if (part + kAhead < kAParts)
+          load_a(a_from_, group, part + kAhead);
+        else if (group + 1 < kGroups)
+          load_a(a_from_, group + 1, part + kAhead - kAParts);
+        else
+          load_a(next_a, 0, part + kAhead - kAParts);
+        if (part % 2 == 0) {
+          if (group + 1 < kGroups)
+            load_b(b_from_, (group + 1) % 2, group + 1, part / 2);
+          else
+            load_b(next_b, (group + 1) % 2, 0, part / 2);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+          for (int j = 0; j < Tile::kTN; ++j) {
+            const int turn = i % 2 == 0 ? j : Tile::kTN - 1 - j;
+            float& sum = sums_[4 * (part % 4) + i][turn];
+            sum = fmaf(a_[part % 4][i], b_[group % 2][Tile::kTN * (part / 4) + turn], sum);
+          }
+      }
+    }
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(done);
+    a_from_ = next_a;
+    b_from_ = next_b;
+  }
+  __device__ int next_phase() const { return left_ > 0 ? place_.phase : place_.phase ^ 1; }
+
+  RingPlace<Tile> place_;
+  int left_;
+  const float *first_a_, *first_b_, *a_from_, *b_from_;
+  float a_[4][4], b_[2][32];
+  float sums_[Tile::kTM][Tile::kTN];
+};
+
+// Only the multipliers meet at this barrier.
+template <typename Tile>
+__device__ void sync_multipliers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
+}
+
+// The sums of a rank's first piece go to its own tile of the workspace, and are announced.
+template <typename Tile>
+__device__ void leave_partial(Multiplier<Tile>& sums, const SpecializedWork& work, int rank) {
+  float* to = work.partials + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
+  sums.each_sum([&](float sum, int i) { __stcg(to + i * Tile::kMultipliers, sum); });
+  __threadfence();
+  sync_multipliers<Tile>();
+  if (threadIdx.x == 0) raise_flag(work.arrived + rank);
+}
+
+// Adds what the next ranks summed up of the tile, always in the same order. Their blocks have lower
+// indices and waited for nobody before they left their sums, so that waiting for them ends even if
+// not all blocks run at once, as long as blocks are started in order.
+template <typename Tile>
+__device__ void add_partials(Multiplier<Tile>& sums, const SpecializedWork& work, int rank,
+                             int tile) {
+  const int end = (tile + 1) * work.schedule.slices;
+  int other = rank;
+  do {
+    ++other;
+    if (threadIdx.x % 32 == 0) wait_for_flag(work.arrived + other);
+    __syncwarp();
+    const float* from = work.partials + std::int64_t{other} * Tile::kBM * Tile::kBN + threadIdx.x;
+    sums.each_sum([&](float& sum, int i) { sum += __ldcg(from + i * Tile::kMultipliers); });
+  } while (work.schedule.share(other + 1) < end);
+  sync_multipliers<Tile>();  // all have seen the flags, which go down for the next launch
+  if (threadIdx.x == 0)
+    for (int seen = rank + 1; seen <= other; ++seen) work.arrived[seen] = 0;
+}
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+// What becomes of a piece: sums of the first slices of a tile are stored, as soon as those of the
+// others are there; the others are left for them.
+template <typename Tile>
+struct StoreOrLeave {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  __device__ void operator()(Multiplier<Tile>& sums, const SpecializedWork& work,
+                             const TilePiece& piece) const {
+    const int rank = work.schedule.rank(blockIdx.x);
+    if (piece.first > 0) {
+      leave_partial(sums, work, rank);
+      return;
+    }
+    if (piece.end < work.schedule.slices) add_partials(sums, work, rank, piece.tile);
+    sums.store(work.c, place_of<Tile>(piece.tile, work), work.m, work.n, work.one);
+  }
+#endif
+};
+
+// All of a block's work. `finish` takes the sums of each of its pieces: finish(sums, work, piece).
+template <typename Tile, typename Finish>
+__device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
+                                  [[maybe_unused]] const CUtensorMap& a_map,
+                                  [[maybe_unused]] const CUtensorMap& b_map,
+                                  [[maybe_unused]] Finish finish) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) std::byte shared[];
+  if (threadIdx.x == 0) {
+    const std::uint32_t full = RingPlace<Tile>(shared_address(shared)).full;
+    for (int stage = 0; stage < Tile::kStages; ++stage) {
+      init_barrier(full + kBarrierBytes * stage, 1);
+      init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kMultipliers / 32);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x >= Tile::kMultipliers) {
+    give_up_registers<Tile::kFeederRegisters>();
+    if (threadIdx.x == Tile::kMultipliers) feed<Tile>(work, a_map, b_map, shared_address(shared));
+    return;
+  }
+  take_registers<Tile::kMultiplierRegisters>();
+  TileWalk walk(work.schedule, blockIdx.x);
+  Multiplier<Tile> sums(shared, walk.left(work.schedule));
+  for (TilePiece piece; walk.next(work.schedule, piece);) {
+    sums.multiply(piece.end - piece.first);
+    finish(sums, work, piece);
+  }
+#endif
+}
+
+using SpecializedKernel = void (*)(SpecializedWork, CUtensorMap, CUtensorMap);
+
+// Why a device cannot run it. What stands in for the body in other builds has no barrier.
+template <typename Tile>
+std::optional<std::string> specialized_unsupported(SpecializedKernel kernel, const Problem& p,
+                                                   const Device& device) {
+  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
+    cudaGetLastError();  // no device to ask
+    return std::nullopt;
+  }
+  if (attributes.binaryVersion != 90 || attributes.numRegs < 128)
+    return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+  return std::nullopt;
+}
+
+// What is laid along x goes through all levels once more; sums of so many pieces of tiles are
+// stored and loaded again.
+template <typename Tile>
+Traffic specialized_traffic(const Problem& p, double pieces = 0) {
+  Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
+  const double laid = laid_bytes(p);
+  const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
+  traffic.dram += laid + partials;
+  traffic.l2 += laid + partials;
+  traffic.shared += laid;
+  return traffic;
+}
+
+// A launch of clusters of so many blocks; 1: of blocks.
+template <typename Tile>
+class ClusterLaunch {
+ public:
+  ClusterLaunch(int blocks, int cluster_size, Stream stream) {
+    clusters_.id = cudaLaunchAttributeClusterDimension;
+    clusters_.val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
+    config_.gridDim = dim3(blocks);
+    config_.blockDim = dim3(Tile::kThreads);
+    config_.dynamicSmemBytes = Tile::kSharedBytes;
+    config_.stream = stream;
+    config_.attrs = &clusters_;
+    config_.numAttrs = cluster_size > 1 ? 1 : 0;
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+  const cudaLaunchConfig_t* config() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute clusters_{};
+  cudaLaunchConfig_t config_{};
+};
+
+// Throws std::runtime_error if the device has not the memory.
+template <typename Tile>
+Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
+                          const TileSchedule& schedule, int group, int cluster_size = 1) {
+  allow_shared_bytes(kernel, Tile::kSharedBytes);
+  const LaidOperand<float> a = laid_along_x(operand_a<float>(p, o.a)),
+                           b = laid_along_x(operand_b<float>(p, o.b));
+  const CUtensorMap a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM);
+  const CUtensorMap b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN);
+  SpecializedWork work{.schedule = schedule,
+                       .m = static_cast<int>(p.m),
+                       .n = static_cast<int>(p.n),
+                       .group = group,
+                       .c = static_cast<float*>(o.c),
+                       .partials = nullptr,
+                       .arrived = nullptr,
+                       .one = 1};
+  std::shared_ptr<float> partials;
+  std::shared_ptr<int> arrived;
+  if (schedule.streamed() > 0 && cluster_size == 1) {
+    partials = device_array<float>(std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN);
+    arrived = device_array<int>(schedule.streaming);
+    cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
+    if (status == cudaSuccess) status = cudaStreamSynchronize(nullptr);  // launches do not wait
+    if (status != cudaSuccess)
+      throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
+    work.partials = partials.get();
+    work.arrived = arrived.get();
+  }
+  const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+  return [=, laying = lay(a, b), partials = std::move(partials),
+          arrived = std::move(arrived)](Stream stream) {
+    if (laying) laying(stream);
+    const ClusterLaunch<Tile> launch(blocks, cluster_size, stream);
+    // Its error is found by who launches.
+    cudaLaunchKernelEx(launch.config(), kernel, work, a_map, b_map);
+  };
+}
+
+}  // namespace gemm::simt

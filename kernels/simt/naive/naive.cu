@@ -1,0 +1,51 @@
+// One thread computes one element of C, straight from global memory. Lanes of a warp take
+// neighbouring columns, so that they read B and write C in whole cache lines and share one element
+// of A. Two loads for every multiplication: what binds are the load units and the L1 behind them,
+// not the DRAM, which the caches keep idle.
+#include <cstdint>
+
+#include "kernels/common/element.cuh"
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/registry.hpp"
+#include "kernels/simt/naive/naive_traffic.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kBlock = 32;
+using Grid = TileGrid<kBlock, kBlock>;
+
+template <typename T, typename Offset>
+__global__ void naive(Problem p, Grid grid, const T* __restrict__ a, const T* __restrict__ b,
+                      T* __restrict__ c) {
+  const Offset m = p.m, n = p.n, k = p.k;
+  const Offset row = grid.first_row() + threadIdx.y;
+  const Offset column = grid.first_column() + threadIdx.x;
+  if (row >= m || column >= n) return;
+  Sum<T> sum = 0;
+#pragma unroll 32  // so many loads are under way at once
+  for (Offset l = 0; l < k; ++l) sum += widen(a[row * k + l]) * widen(b[l * n + column]);
+  c[row * n + column] = narrow<T>(sum);
+}
+
+const Registration registration{{
+    .name = "Naive",
+    .idea = "One thread per element of C; a warp reads whole cache lines of B.",
+    .source =
+        "course report on CUDA matrix multiplication (Quadro RTX 5000), block 32 x 32; with blocks "
+        "of 16 x 16 in the blog (Tesla T4), the post on int matrices (GTX 1060) and course 5kk73",
+    .rung = 11,
+    .precisions = element_precisions(),
+    .traffic = [](const Problem& p,
+                  const Device&) { return naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1}); },
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      return with_element(p.precision, [&]<typename T>(T) {
+        const auto kernel = offsets_fit_int(p) ? naive<T, int> : naive<T, std::int64_t>;
+        return tile_launch<T, Grid>(kernel, dim3(kBlock, kBlock), p, o);
+      });
+    },
+}};
+
+}  // namespace
+}  // namespace gemm::simt

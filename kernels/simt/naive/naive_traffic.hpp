@@ -1,0 +1,34 @@
+// What a kernel moves that gives each element of C a thread and stages nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/warp_access.hpp"
+#include "kernels/gemm.hpp"
+
+namespace gemm::simt {
+
+// From one lane of a warp to the next, in elements; 0 where all lanes share one.
+struct LaneStrides {
+  std::int64_t a, b, c;
+};
+
+// `along` elements of C lie in the direction in which a warp takes 32, `across` in the other.
+inline Traffic naive_traffic(const Problem& p, std::int64_t along, std::int64_t across,
+                             LaneStrides strides) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double warps_along = static_cast<double>((along + kLanes - 1) / kLanes);
+  const double lanes = static_cast<double>(along) / warps_along;
+  const auto asked = [&](std::int64_t stride, int bytes) {
+    return sectors(static_cast<double>(stride * bytes), lanes);
+  };
+  const double each_step =
+      asked(strides.a, traits.input_bytes) + asked(strides.b, traits.input_bytes);
+  const double of_warp =
+      each_step * static_cast<double>(p.k) + asked(strides.c, traits.output_bytes);
+  return {.dram = bytes_minimum(p),
+          .l2 = 32 * of_warp * warps_along * static_cast<double>(across),
+          .shared = 0};
+}
+
+}  // namespace gemm::simt

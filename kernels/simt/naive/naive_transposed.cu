@@ -1,0 +1,87 @@
+// A is transposed before the naive kernel reads it, in the belief that its reads would be coalesced
+// then. They need not be: a warp of the naive kernel works on one row of C, so that all its lanes
+// want the same element of A, and one sector serves them either way. What changes is the next step
+// along k: in A it lies beside this one, in a sector that the L1 still has; in the transpose it is
+// a row further. `transpose:timed` pays for the transposition in every launch; `transpose:apart`
+// finds it done, and shows that even then nothing is won.
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/transpose.cuh"
+#include "kernels/registry.hpp"
+#include "kernels/simt/naive/naive_traffic.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kBlock = 32;
+using Grid = TileGrid<kBlock, kBlock>;
+
+// a_turned is A^T, of k rows and m columns.
+template <typename Offset>
+__global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__ a_turned,
+                                 const float* __restrict__ b, float* __restrict__ c) {
+  const Offset m = p.m, n = p.n, k = p.k;
+  const Offset row = grid.first_row() + threadIdx.y;
+  const Offset column = grid.first_column() + threadIdx.x;
+  if (row >= m || column >= n) return;
+  float sum = 0;
+  for (Offset l = 0; l < k; ++l) sum += a_turned[l * m + row] * b[l * n + column];
+  c[row * n + column] = sum;
+}
+
+Launch multiply(const Problem& p, const float* a_turned, const Operands& o) {
+  const auto kernel = offsets_fit_int(p) ? naive_transposed<int> : naive_transposed<std::int64_t>;
+  return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, {a_turned, o.b, o.c});
+}
+
+Traffic traffic(const Problem& p, const Device&) {
+  return naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1});
+}
+
+Kernel row(std::string transpose, bool apart, decltype(Kernel::traffic) traffic,
+           decltype(Kernel::prepare) prepare) {
+  return {
+      .name = "NaiveTransposed",
+      .parameters = {{"transpose", std::move(transpose)}},
+      .idea =
+          "The naive kernel on a transposed copy of A: coalescing what was a broadcast already.",
+      .source =
+          "course report on CUDA matrix multiplication (Quadro RTX 5000), transposing A first, "
+          "block 32 x 32",
+      .rung = 12,
+      .rearranges = apart,
+      .precisions = {Precision::f32},
+      .traffic = std::move(traffic),
+      .prepare = std::move(prepare),
+  };
+}
+
+Traffic with_transpose(const Problem& p, const Device& device) {
+  Traffic both = traffic(p, device);
+  const double a_read_and_written = 2.0 * sizeof(float) * p.m * p.k;
+  for (double* bytes : {&both.dram, &both.l2, &both.shared}) *bytes += a_read_and_written;
+  return both;
+}
+
+Launch prepare_timed(const Problem& p, const Device&, const Operands& o) {
+  const auto a_turned = device_array<float>(p.m * p.k);
+  return [=, multiply = multiply(p, a_turned.get(), o)](Stream stream) {
+    enqueue_transpose(static_cast<const float*>(o.a), a_turned.get(), p.m, p.k, stream);
+    multiply(stream);
+  };
+}
+
+Launch prepare_apart(const Problem& p, const Device&, const Operands& o) {
+  const auto a_turned = transposed<float>(o.a, p.m, p.k);
+  return keeping(a_turned, multiply(p, a_turned.get(), o));
+}
+
+const Registration timed(row("timed", false, with_transpose, prepare_timed));
+const Registration apart(row("apart", true, traffic, prepare_apart));
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,50 @@
+// The naive kernel with its thread indices swapped: lanes of a warp take neighbouring rows, so that
+// every read of A and every write of C touches 32 cache lines, while the reads of B, which were
+// coalesced, become one shared element. It shows what coalescing is worth: a warp asks for 33
+// sectors in each step instead of 5, and each occupies the L1 for its own cycles.
+#include <cstdint>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/registry.hpp"
+#include "kernels/simt/naive/naive_traffic.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kBlock = 32;
+using Grid = TileGrid<kBlock, kBlock>;
+
+template <typename Offset>
+__global__ void naive_uncoalesced(Problem p, Grid grid, const float* __restrict__ a,
+                                  const float* __restrict__ b, float* __restrict__ c) {
+  const Offset m = p.m, n = p.n, k = p.k;
+  const Offset row = grid.first_row() + threadIdx.x;
+  const Offset column = grid.first_column() + threadIdx.y;
+  if (row >= m || column >= n) return;
+  float sum = 0;
+  for (Offset l = 0; l < k; ++l) sum += a[row * k + l] * b[l * n + column];
+  c[row * n + column] = sum;
+}
+
+const Registration registration{{
+    .name = "NaiveUncoalesced",
+    .idea = "The naive kernel with row and column swapped: a warp walks down A and C.",
+    .source = "course report on CUDA matrix multiplication (Quadro RTX 5000), swapped indices, "
+              "block 32 x 32; "
+              "Numba documentation, matmul",
+    .rung = 10,
+    .precisions = {Precision::f32},
+    .traffic =
+        [](const Problem& p, const Device&) {
+          return naive_traffic(p, p.m, p.n, {.a = p.k, .b = 0, .c = p.n});
+        },
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      const auto kernel =
+          offsets_fit_int(p) ? naive_uncoalesced<int> : naive_uncoalesced<std::int64_t>;
+      return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, o);
+    },
+}};
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,141 @@
+// A thread computes NR results of one column of C instead of one. It takes an element of B from
+// shared memory once and multiplies it, in a register, with NR elements of A, which are the same
+// for the whole warp: 1 + NR / 4 reads for NR multiplications, where Tiled makes 5 / 4 for each.
+// A's tile is stored turned for that, so that the NR elements of a step lie together and come four
+// at a time. What binds is still what shared memory delivers: each element of A has to fill a
+// register of each of the 32 lanes. Only results in both directions would use it more than once.
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/common/element.cuh"
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/warp_access.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+// A block computes BM x BN of C in steps of BK, a thread NR of it.
+template <int BM, int BN, int BK, int NR>
+struct Point {
+  static constexpr int kThreads = BM / NR * BN;
+  // All threads together load so many rows of a tile at once.
+  static constexpr int kRowsOfA = kThreads / BK, kRowsOfB = kThreads / BN;
+  static_assert(BM % NR == 0 && BN % kLanes == 0, "a warp lies in one row of threads");
+  static_assert(kThreads <= 1024, "more threads than a block may have");
+  static_assert(kThreads % BK == 0 && BM % kRowsOfA == 0 && BK % kRowsOfB == 0,
+                "every thread loads as many elements of a tile");
+
+  // A thread gets 64 registers, or twice those that its sums need; and of the loop over a step just
+  // two rounds are unrolled: with more, the compiler reads so far ahead that registers spill.
+  static constexpr int kBlocks = 1024 / kThreads * 16 / (NR > 16 ? NR : 16);
+  static constexpr int kUnroll = 2;
+
+  // Rows of A's turned tile begin at multiples of 16 bytes, and the elements that a warp stores
+  // together spread over the banks.
+  static constexpr int pitch(int element_bytes) { return BM + 16 / element_bytes; }
+};
+
+template <typename T, int BM, int BN, int BK, int NR>
+__global__ void __launch_bounds__(Point<BM, BN, BK, NR>::kThreads, Point<BM, BN, BK, NR>::kBlocks)
+    block_tile_1d(Problem p, TileGrid<BM, BN> grid, const T* __restrict__ a,
+                  const T* __restrict__ b, T* __restrict__ c) {
+  using P = Point<BM, BN, BK, NR>;
+  alignas(16) __shared__ T a_tile[BK][P::pitch(sizeof(T))];
+  __shared__ T b_tile[BK][BN];
+  const int thread = threadIdx.x;
+  const int x = thread % BN, y = thread / BN;
+  const int a_x = thread % BK, a_y = thread / BK;
+
+  const std::int64_t first_row = grid.first_row(), first_column = grid.first_column();
+  const int rows = static_cast<int>(min(p.m - first_row, std::int64_t{BM}));
+  const int columns = static_cast<int>(min(p.n - first_column, std::int64_t{BN}));
+  a += (first_row + a_y) * p.k + a_x;
+  b += y * p.n + first_column + x;
+  c += (first_row + y * NR) * p.n + first_column + x;
+  const int rows_of_a = rows - a_y, results = x < columns ? rows - y * NR : 0;
+
+  Sum<T> sums[NR] = {};
+  for (std::int64_t left = p.k; left > 0; left -= BK) {
+    const int depth = static_cast<int>(min(left, std::int64_t{BK}));
+#pragma unroll
+    for (int i = 0; i < BM; i += P::kRowsOfA)
+      a_tile[a_x][a_y + i] = i < rows_of_a && a_x < depth ? a[i * p.k] : T{};
+#pragma unroll
+    for (int i = 0; i < BK; i += P::kRowsOfB)
+      b_tile[y + i][x] = y + i < depth && x < columns ? b[i * p.n] : T{};
+    a += BK;
+    b += BK * p.n;
+    __syncthreads();
+#pragma unroll P::kUnroll
+    for (int l = 0; l < BK; ++l) {
+      const Sum<T> of_b = widen(b_tile[l][x]);
+#pragma unroll
+      for (int i = 0; i < NR; ++i) sums[i] += widen(a_tile[l][y * NR + i]) * of_b;
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < NR; ++i)
+    if (i < results) c[i * p.n] = narrow<T>(sums[i]);
+}
+
+template <int BM, int BN, int BK, int NR>
+Traffic traffic(const Problem& p, const Device&) {
+  using P = Point<BM, BN, BK, NR>;
+  const int bytes = traits_of(p.precision).input_bytes, of_a = read_at_once(p.precision);
+  const auto turned = [=](int lane) { return lane % BK * P::pitch(bytes) + lane / BK; };
+  const auto same = [](int) { return 0; };
+  const int row = wavefronts(bytes, [](int lane) { return lane; });
+  const int stores = BM / P::kRowsOfA * wavefronts(bytes, turned) + BK / P::kRowsOfB * row;
+  const int reads = BK * (NR / of_a * wavefronts(bytes, same, of_a) + row);
+  return tile_traffic(p, BM, BN, BK, P::kThreads / kLanes * (stores + reads));
+}
+
+template <int BM, int BN, int BK, int NR, Precision... kPrecisions>
+Kernel point() {
+  return {
+      .name = "BlockTile1D",
+      .parameters = {{"BM", std::to_string(BM)},
+                     {"BN", std::to_string(BN)},
+                     {"BK", std::to_string(BK)},
+                     {"NR", std::to_string(NR)}},
+      .idea =
+          "Each thread computes a piece of a column of C and keeps its element of B in a register.",
+      .source =
+          "course report on CUDA matrix multiplication (Quadro RTX 5000), blocktiling, "
+          "BM 128, BN 128, BK 8, NR 16",
+      .rung = 20,
+      .precisions = {kPrecisions...},
+      .traffic = traffic<BM, BN, BK, NR>,
+      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        return with_element(p.precision, [&]<typename T>(T) -> Launch {
+          if constexpr (((kPrecisions == precision_of<T>) || ...))
+            return tile_launch<T, TileGrid<BM, BN>>(block_tile_1d<T, BM, BN, BK, NR>,
+                                                    Point<BM, BN, BK, NR>::kThreads, p, o);
+          else
+            throw std::invalid_argument("not compiled for this precision");
+        });
+      },
+  };
+}
+
+constexpr Precision kF32 = Precision::f32;
+
+// FP64 has its point where a thread has fewer sums: 16 of them need half of its registers.
+const TunableRegistration points{{
+    point<128, 128, 8, 16, kF32, Precision::bf16, Precision::f16, Precision::s32>(),
+    point<64, 64, 8, 8, kF32, Precision::f64>(),
+    point<64, 64, 8, 16, kF32>(),
+    point<64, 64, 16, 16, kF32>(),
+    point<64, 128, 8, 16, kF32>(),
+    point<128, 64, 16, 16, kF32>(),
+    point<128, 128, 16, 32, kF32>(),
+    point<128, 64, 8, 32, kF32>(),
+}};
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,136 @@
+// Each thread computes a rectangle of results, kTM x kTN of them: for each step along k it takes
+// kTM + kTN factors from shared memory for kTM * kTN products, where the one-dimensional tile took
+// nearly as many factors as it made products. A thread's columns lie as far apart as there are
+// threads side by side, so that neighbouring lanes read neighbouring banks.
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/common/element.cuh"
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/warp_access.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+template <int kBM, int kBN, int kTM, int kTN>
+constexpr int kThreads = (kBM / kTM) * (kBN / kTN);
+
+template <typename T, int kBM, int kBN, int kBK, int kTM, int kTN>
+__global__ void __launch_bounds__(kThreads<kBM, kBN, kTM, kTN>)
+    block_tile_2d(Problem p, TileGrid<kBM, kBN> grid, const T* __restrict__ a,
+                  const T* __restrict__ b, T* __restrict__ c) {
+  constexpr int kBlock = kThreads<kBM, kBN, kTM, kTN>;
+  constexpr int kDown = kBM / kTM, kAcross = kBN / kTN;
+  static_assert(kBM % kTM == 0 && kBN % kTN == 0 && kBlock <= 1024);
+  static_assert(kBM * kBK % kBlock == 0 && kBK * kBN % kBlock == 0, "threads share the loads");
+  // 16-bit elements are widened once, here, and not at every product.
+  __shared__ Sum<T> a_tile[kBM][kBK];
+  __shared__ Sum<T> b_tile[kBK][kBN];
+  const std::int64_t row0 = grid.first_row(), column0 = grid.first_column();
+  const int x = threadIdx.x % kAcross, y = threadIdx.x / kAcross;
+
+  Sum<T> sum[kTM][kTN] = {};
+  for (std::int64_t step = 0; step < p.k; step += kBK) {
+#pragma unroll
+    for (int i = 0; i < kBM * kBK; i += kBlock) {
+      const int row = (i + threadIdx.x) / kBK, k = (i + threadIdx.x) % kBK;
+      const bool inside = row0 + row < p.m && step + k < p.k;
+      a_tile[row][k] = inside ? widen(a[(row0 + row) * p.k + step + k]) : Sum<T>{};
+    }
+#pragma unroll
+    for (int i = 0; i < kBK * kBN; i += kBlock) {
+      const int k = (i + threadIdx.x) / kBN, column = (i + threadIdx.x) % kBN;
+      const bool inside = step + k < p.k && column0 + column < p.n;
+      b_tile[k][column] = inside ? widen(b[(step + k) * p.n + column0 + column]) : Sum<T>{};
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kBK; ++k) {
+      Sum<T> a_column[kTM], b_row[kTN];
+#pragma unroll
+      for (int i = 0; i < kTM; ++i) a_column[i] = a_tile[y + i * kDown][k];
+#pragma unroll
+      for (int j = 0; j < kTN; ++j) b_row[j] = b_tile[k][x + j * kAcross];
+#pragma unroll
+      for (int i = 0; i < kTM; ++i)
+#pragma unroll
+        for (int j = 0; j < kTN; ++j) sum[i][j] += a_column[i] * b_row[j];
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < kTM; ++i)
+#pragma unroll
+    for (int j = 0; j < kTN; ++j) {
+      const std::int64_t row = row0 + y + i * kDown, column = column0 + x + j * kAcross;
+      if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum[i][j]);
+    }
+}
+
+template <int kBM, int kBN, int kBK, int kTM, int kTN>
+Traffic traffic(const Problem& p, const Device&) {
+  constexpr int kAcross = kBN / kTN;
+  constexpr int kWarps = kThreads<kBM, kBN, kTM, kTN> / kLanes;
+  const bool fp64 = p.precision == Precision::f64;
+  const int bytes = fp64 ? 8 : 4, at_once = fp64 ? 2 : 4;  // the compiler reads A along k
+  const int row = wavefronts(bytes, [](int lane) { return lane; });
+  const int stores = (kBM * kBK + kBK * kBN) / kLanes * row;
+  const int of_a = wavefronts(
+      bytes, [](int lane) { return lane / kAcross * kBK; }, at_once);
+  const int of_b = wavefronts(bytes, [](int lane) { return lane % kAcross; });
+  return tile_traffic(p, kBM, kBN, kBK,
+                      stores + kWarps * kBK * (kTM * of_a / at_once + kTN * of_b));
+}
+
+template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>
+Launch prepare(const Problem& p, const Device&, const Operands& o) {
+  return with_element(p.precision, [&]<typename T>(T) -> Launch {
+    if constexpr ((std::is_same_v<T, Elements> || ...))
+      return tile_launch<T, TileGrid<kBM, kBN>>(block_tile_2d<T, kBM, kBN, kBK, kTM, kTN>,
+                                                kThreads<kBM, kBN, kTM, kTN>, p, o);
+    else
+      throw std::invalid_argument("not compiled for this precision");
+  });
+}
+
+template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>
+Kernel point(std::vector<Precision> precisions) {
+  return {
+      .name = "BlockTile2D",
+      .parameters = {{"BM", std::to_string(kBM)},
+                     {"BN", std::to_string(kBN)},
+                     {"BK", std::to_string(kBK)},
+                     {"TM", std::to_string(kTM)},
+                     {"TN", std::to_string(kTN)}},
+      .idea =
+          "A rectangle of results a thread: TM + TN factors from shared memory make TM * TN "
+          "products.",
+      .source =
+          "the next step that the course report names; Boehm, How to Optimize a CUDA Matmul Kernel",
+      .rung = 24,
+      .precisions = std::move(precisions),
+      .traffic = traffic<kBM, kBN, kBK, kTM, kTN>,
+      .prepare = prepare<kBM, kBN, kBK, kTM, kTN, Elements...>,
+  };
+}
+
+const TunableRegistration registration({
+    point<128, 128, 16, 8, 8, float, std::int32_t, __half, __nv_bfloat16>(
+        {Precision::f32, Precision::s32, Precision::f16, Precision::bf16}),
+    point<128, 128, 8, 8, 8, float>({Precision::f32}),
+    point<128, 64, 8, 8, 8, float>({Precision::f32}),
+    point<64, 128, 8, 8, 8, float>({Precision::f32}),
+    point<64, 64, 8, 8, 8, float>({Precision::f32}),
+    point<64, 64, 8, 4, 8, float, double>({Precision::f32, Precision::f64}),
+    point<64, 64, 16, 4, 4, float>({Precision::f32}),
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,222 @@
+// INT8 on CUDA cores: `dp4a` adds four products of bytes to a 32-bit sum, four multiply-adds in one
+// instruction that is issued half as often. Its factors are words of four neighbours along k. An
+// operand that is contiguous along k has them; of another, four bytes of each of four rows are
+// turned in registers on the way into shared memory. From there on it is the tiled product of
+// numbers, whose k is a quarter as long.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/warp_access.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kTile = 128, kWords = 8, kBK = 4 * kWords;  // of C, both ways; of a slice, along k
+constexpr int kThreads = 256, kOfThread = 8;  // results, both ways: two fours, half a warp's apart
+// Warps have 32 x 64. Four words of a line, or four lines, keep this far apart in shared memory, so
+// that both ways of storing meet all banks.
+constexpr int kWM = 32, kWN = 64, kPitch = kTile + 4;
+using Lanes = PairedLanes<8>;
+using Grid = TileGrid<kTile, kTile>;
+using Line = const std::int8_t*;
+
+struct Slice {
+  std::uint32_t a[kWords][kPitch], b[kWords][kPitch];
+};
+
+// Four neighbours of a row, of which so many are left; zeros stand for the others.
+template <bool kAligned>
+__device__ std::uint32_t word(Line from, int left) {
+  if (left <= 0) return 0;
+  if constexpr (kAligned) return *reinterpret_cast<const std::uint32_t*>(from);
+  std::uint32_t bytes = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < left) bytes |= std::uint32_t{static_cast<std::uint8_t>(from[i])} << 8 * i;
+  return bytes;
+}
+
+// The bytes of four words as a matrix, turned.
+__device__ uint4 turned(const uint4& x) {
+  const std::uint32_t low0 = __byte_perm(x.x, x.y, 0x5140), low1 = __byte_perm(x.z, x.w, 0x5140);
+  const std::uint32_t high0 = __byte_perm(x.x, x.y, 0x7362), high1 = __byte_perm(x.z, x.w, 0x7362);
+  return {__byte_perm(low0, low1, 0x5410), __byte_perm(low0, low1, 0x7632),
+          __byte_perm(high0, high1, 0x5410), __byte_perm(high0, high1, 0x7632)};
+}
+
+// An operand's way into shared memory: kTile lines, rows of A or columns of B, of kBK along k. Of a
+// slice a thread carries four words: of one line, or one each of four neighbours.
+template <bool kAlongK, bool kAligned>
+class Carrier {
+ public:
+  // Of a matrix of so many lines, from the first that the block computes with.
+  __device__ Carrier(Line matrix, std::int64_t lines, std::int64_t length, std::int64_t first)
+      : from_(kAlongK ? matrix + (first + line()) * length + first_word() * 4
+                      : matrix + first_word() * 4 * lines + first + line()),
+        pitch_(kAlongK ? length : lines),
+        lines_(static_cast<int>(min(lines - first, std::int64_t{kTile})) - line()) {}
+
+  // The next slice, of which so much is left of k.
+  __device__ void load(std::int64_t left) {
+    const int depth = static_cast<int>(min(left, std::int64_t{kBK})) - first_word() * 4;
+    if constexpr (!kAlongK) {
+      words_.x = word<kAligned>(from_, depth > 0 ? lines_ : 0);
+      words_.y = word<kAligned>(from_ + pitch_, depth > 1 ? lines_ : 0);
+      words_.z = word<kAligned>(from_ + 2 * pitch_, depth > 2 ? lines_ : 0);
+      words_.w = word<kAligned>(from_ + 3 * pitch_, depth > 3 ? lines_ : 0);
+      from_ += kBK * pitch_;
+      return;
+    }
+    if (kAligned) {
+      words_ = lines_ > 0 && depth > 0 ? *reinterpret_cast<const uint4*>(from_) : uint4{};
+    } else {
+      const int here = lines_ > 0 ? depth : 0;
+      words_.x = word<false>(from_, here);
+      words_.y = word<false>(from_ + 4, here - 4);
+      words_.z = word<false>(from_ + 8, here - 8);
+      words_.w = word<false>(from_ + 12, here - 12);
+    }
+    from_ += kBK;
+  }
+  __device__ void store(std::uint32_t (&to)[kWords][kPitch]) const {
+    if constexpr (kAlongK) {
+      to[first_word()][line()] = words_.x;
+      to[first_word() + 1][line()] = words_.y;
+      to[first_word() + 2][line()] = words_.z;
+      to[first_word() + 3][line()] = words_.w;
+    } else {
+      *reinterpret_cast<uint4*>(&to[first_word()][line()]) = turned(words_);
+    }
+  }
+
+ private:
+  static constexpr int kLinesOfWarp = kTile / 4;
+  static __device__ int line() {
+    const int t = static_cast<int>(threadIdx.x);
+    return kAlongK ? t / (kWords / 4) : t % kLinesOfWarp * 4;
+  }
+  static __device__ int first_word() {
+    const int t = static_cast<int>(threadIdx.x);
+    return kAlongK ? t % (kWords / 4) * 4 : t / kLinesOfWarp;
+  }
+
+  Line from_;
+  std::int64_t pitch_;
+  int lines_;
+  uint4 words_;
+};
+
+__device__ void load_eight(int (&to)[kOfThread], const std::uint32_t* from, int apart) {
+  *reinterpret_cast<int4*>(to) = *reinterpret_cast<const int4*>(from);
+  *reinterpret_cast<int4*>(to + 4) = *reinterpret_cast<const int4*>(from + apart);
+}
+
+template <bool kAAlongK, bool kBAlongK, bool kAligned>
+__global__ void __launch_bounds__(kThreads, kAligned ? 2 : 1)
+    dp4a(Problem p, Grid grid, const std::int8_t* __restrict__ a, const std::int8_t* __restrict__ b,
+         std::int32_t* __restrict__ c) {
+  __shared__ __align__(16) Slice slices[2];
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp / (kTile / kWN) * kWM + Lanes::down(lane) * 4;
+  const int column = warp % (kTile / kWN) * kWN + Lanes::across(lane) * 4;
+  Carrier<kAAlongK, kAligned> carried_a(a, p.m, p.k, grid.first_row());
+  Carrier<kBAlongK, kAligned> carried_b(b, p.n, p.k, grid.first_column());
+  int sum[kOfThread][kOfThread] = {};
+  carried_a.load(p.k);
+  carried_b.load(p.k);
+  carried_a.store(slices[0].a);
+  carried_b.store(slices[0].b);
+  int now = 0;
+#pragma unroll 1
+  for (std::int64_t left = p.k - kBK; left > -kBK; left -= kBK) {
+    __syncthreads();  // the slice is there, and nobody reads the one before it any more
+    if (left > 0) {
+      carried_a.load(left);
+      carried_b.load(left);
+    }
+#pragma unroll 2  // or addresses of later words take registers that the sums need
+    for (int i = 0; i < kWords; ++i) {
+      int a_words[kOfThread], b_words[kOfThread];
+      load_eight(a_words, &slices[now].a[i][row], kWM / 2);
+      load_eight(b_words, &slices[now].b[i][column], kWN / 2);
+#pragma unroll
+      for (int x = 0; x < kOfThread; ++x)
+#pragma unroll
+        for (int y = 0; y < kOfThread; ++y) sum[x][y] = __dp4a(a_words[x], b_words[y], sum[x][y]);
+    }
+    now ^= 1;
+    carried_a.store(slices[now].a);
+    carried_b.store(slices[now].b);
+  }
+#pragma unroll
+  for (int x = 0; x < kOfThread; ++x) {
+    const std::int64_t to_row = grid.first_row() + row + x % 4 + x / 4 * (kWM / 2);
+    if (to_row >= p.m) continue;
+#pragma unroll
+    for (int y = 0; y < kOfThread; y += 4) {
+      const std::int64_t to_column = grid.first_column() + column + y / 4 * (kWN / 2);
+      std::int32_t* const to = c + to_row * p.n + to_column;
+      if (kAligned && to_column < p.n) {
+        *reinterpret_cast<int4*>(to) = {sum[x][y], sum[x][y + 1], sum[x][y + 2], sum[x][y + 3]};
+        continue;
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (to_column + i < p.n) to[i] = sum[x][y + i];
+    }
+  }
+}
+
+// Whether all rows begin at multiples of 16 bytes, however A and B lie.
+bool is_aligned(const Problem& p) { return lda(p) % 16 == 0 && ldb(p) % 16 == 0 && p.n % 4 == 0; }
+
+using DotKernel = void (*)(Problem, Grid, const std::int8_t*, const std::int8_t*, std::int32_t*);
+
+template <bool kAligned>
+DotKernel kernel_for(Layout layout) {
+  switch (layout) {
+    case Layout::nt:
+      return dp4a<true, true, kAligned>;
+    case Layout::tn:
+      return dp4a<false, false, kAligned>;
+    case Layout::tt:
+      return dp4a<false, true, kAligned>;
+    default:
+      return dp4a<true, false, kAligned>;
+  }
+}
+
+const Registration registration({
+    .name = "Dp4a",
+    .idea = "Four products of bytes in one instruction, on words of four neighbours along k.",
+    .source = "Harris, Mixed-Precision Programming with CUDA 8, 2016",
+    .rung = 38,
+    .precisions = {Precision::s8},
+    .layouts = {kLayouts.begin(), kLayouts.end()},
+    .traffic =
+        [](const Problem& p, const Device&) {
+          constexpr auto kRead = [](auto place) { return wavefronts(4, place, 4); };
+          // Of a slice: it arrives, and each warp loads two fours of A and of B for each word.
+          constexpr double kOfSlice = 2.0 * kTile * kBK / 128 +
+                                      2.0 * kThreads / 32 * kWords *
+                                          (kRead([](int lane) { return Lanes::down(lane) * 4; }) +
+                                           kRead([](int lane) { return Lanes::across(lane) * 4; }));
+          return tile_traffic(p, kTile, kTile, kBK, kOfSlice);
+        },
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      const auto kernel = is_aligned(p) ? kernel_for<true>(p.layout) : kernel_for<false>(p.layout);
+      return [=, grid = Grid(p), a = static_cast<Line>(o.a), b = static_cast<Line>(o.b),
+              c = static_cast<std::int32_t*>(o.c)](Stream stream) {
+        kernel<<<grid.blocks(), kThreads, 0, stream>>>(p, grid, a, b, c);
+      };
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,164 @@
+// What the FP32 kernels from Vectorized to SharedDoubleBuffer have in common: slices of A and B on
+// their way through registers into shared memory, 16 bytes at a time, and a rectangle of results in
+// the registers of each thread. The kernels differ in which thread has which results, and in what
+// waits for what.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/warp_access.hpp"
+#include "kernels/gemm.hpp"
+
+namespace gemm::simt {
+
+// A block computes kBM x kBN of C in slices of kBK with kThreads threads. A is transposed on its
+// way, so that a thread finds its rows side by side; the rows of that tile are 4 longer than
+// needed, which spreads the stores over the banks.
+template <int kBM, int kBN, int kBK>
+struct SharedSlice {
+  float a[kBK][kBM + 4];
+  float b[kBK][kBN];
+};
+
+// The part of a slice that a thread carries. kAligned: rows begin at multiples of 16 bytes.
+template <int kBM, int kBN, int kBK, int kThreads, bool kAligned>
+class CarriedSlice {
+ public:
+  static_assert(kBM * kBK % (4 * kThreads) == 0 && kThreads % (kBK / 4) == 0);
+  static_assert(kBK * kBN % (4 * kThreads) == 0 && kThreads % (kBN / 4) == 0);
+
+  __device__ CarriedSlice(const Problem& p, std::int64_t first_row, std::int64_t first_column,
+                          const float* a, const float* b)
+      : n_(p.n),
+        k_(p.k),
+        k_left_(static_cast<int>(p.k)),
+        rows_left_(left(p.m, first_row + row())),
+        columns_left_(left(p.n, first_column + column())),
+        a_(a + (first_row + row()) * k_ + threadIdx.x % kAChunks * 4),
+        b_(b + threadIdx.x / kBChunks * n_ + first_column + column()) {}
+
+  __device__ bool more() const { return k_left_ > 0; }
+  // The next slice, from global memory; zeros beyond the edges.
+  __device__ void load() {
+    const int a_left = k_left_ - static_cast<int>(threadIdx.x % kAChunks * 4);
+    const int b_left = k_left_ - static_cast<int>(threadIdx.x / kBChunks);
+#pragma unroll
+    for (int i = 0; i < kA; ++i)
+      a_part_[i] = i * kARows < rows_left_ ? four(a_ + i * kARows * k_, a_left) : zeros();
+#pragma unroll
+    for (int i = 0; i < kB; ++i)
+      b_part_[i] = i * kBRows < b_left ? four(b_ + i * kBRows * n_, columns_left_) : zeros();
+    a_ += kBK;
+    b_ += kBK * n_;
+    k_left_ -= kBK;
+  }
+
+  __device__ void store(SharedSlice<kBM, kBN, kBK>& to) const {
+    const int row = threadIdx.x / kAChunks, k = threadIdx.x % kAChunks * 4;
+#pragma unroll
+    for (int i = 0; i < kA; ++i) {
+      to.a[k][row + i * kARows] = a_part_[i].x;
+      to.a[k + 1][row + i * kARows] = a_part_[i].y;
+      to.a[k + 2][row + i * kARows] = a_part_[i].z;
+      to.a[k + 3][row + i * kARows] = a_part_[i].w;
+    }
+#pragma unroll
+    for (int i = 0; i < kB; ++i)
+      *reinterpret_cast<float4*>(
+          &to.b[threadIdx.x / kBChunks + i * kBRows][threadIdx.x % kBChunks * 4]) = b_part_[i];
+  }
+
+ private:
+  static constexpr int kAChunks = kBK / 4, kBChunks = kBN / 4;  // of 16 bytes in a row
+  static constexpr int kARows = kThreads / kAChunks, kBRows = kThreads / kBChunks;  // at a time
+  static constexpr int kA = kBM / kARows, kB = kBK / kBRows;
+
+  static __device__ int row() { return threadIdx.x / kAChunks; }
+  static __device__ int column() { return threadIdx.x % kBChunks * 4; }
+  // What there is from a place on, as far as a tile can care.
+  static __device__ int left(std::int64_t size, std::int64_t from) {
+    return static_cast<int>(min(size - from, static_cast<std::int64_t>(kBM + kBN + kBK)));
+  }
+  static __device__ float4 zeros() { return make_float4(0, 0, 0, 0); }
+  // `left`: elements until the row ends.
+  static __device__ float4 four(const float* from, int left) {
+    if constexpr (kAligned)
+      return left > 0 ? *reinterpret_cast<const float4*>(from) : zeros();
+    else
+      return make_float4(left > 0 ? from[0] : 0, left > 1 ? from[1] : 0, left > 2 ? from[2] : 0,
+                         left > 3 ? from[3] : 0);
+  }
+
+  std::int64_t n_, k_;
+  int k_left_, rows_left_, columns_left_;
+  const float *a_, *b_;
+  float4 a_part_[kA], b_part_[kB];
+};
+
+// The factors of one step along k that a thread's results need: four neighbouring rows and columns
+// in each of its groups, which lie kRowStride and kColumnStride apart.
+template <int kTM, int kTN, int kRowStride, int kColumnStride>
+struct Fragment {
+  float a[kTM], b[kTN];
+
+  // From rows of shared memory, at the thread's first row and column.
+  __device__ void load(const float* a_row, const float* b_row) {
+#pragma unroll
+    for (int i = 0; i < kTM; i += 4)
+      *reinterpret_cast<float4*>(a + i) =
+          *reinterpret_cast<const float4*>(a_row + i / 4 * kRowStride);
+#pragma unroll
+    for (int j = 0; j < kTN; j += 4)
+      *reinterpret_cast<float4*>(b + j) =
+          *reinterpret_cast<const float4*>(b_row + j / 4 * kColumnStride);
+  }
+
+  __device__ void multiply(float (&sum)[kTM][kTN]) const {
+#pragma unroll
+    for (int i = 0; i < kTM; ++i)
+#pragma unroll
+      for (int j = 0; j < kTN; ++j) sum[i][j] += a[i] * b[j];
+  }
+};
+
+// Wavefronts of one slice: its stores, and the loads of each of the warps, whose lanes lie at
+// down(lane) and across(lane) in fours of rows and columns.
+template <int kBM, int kBN, int kBK, int kTM, int kTN, typename Down, typename Across>
+constexpr int slice_wavefronts(Down down, Across across) {
+  constexpr int kWarps = kBM / kTM * kBN / kTN / kLanes, kChunks = kBK / 4, kBytes = sizeof(float);
+  const auto turned = [](int lane) { return lane % kChunks * 4 * (kBM + 4) + lane / kChunks; };
+  const auto in_fours = [](auto where) { return [=](int lane) { return 4 * where(lane); }; };
+  const int stores =
+      kBM * kBK / kLanes * wavefronts(kBytes, turned) +
+      kBK * kBN / 4 / kLanes * wavefronts(kBytes, in_fours([](int lane) { return lane; }), 4);
+  return stores + kWarps * kBK *
+                      (kTM / 4 * wavefronts(kBytes, in_fours(down), 4) +
+                       kTN / 4 * wavefronts(kBytes, in_fours(across), 4));
+}
+
+// A thread's results, whose first is C[row, column].
+template <bool kAligned, int kRowStride, int kColumnStride, int kTM, int kTN>
+__device__ void store_results(const Problem& p, std::int64_t row, std::int64_t column,
+                              const float (&sum)[kTM][kTN], float* c) {
+#pragma unroll
+  for (int i = 0; i < kTM; ++i) {
+    const std::int64_t at = row + i / 4 * kRowStride + i % 4;
+    if (at >= p.m) return;
+#pragma unroll
+    for (int j = 0; j < kTN; j += 4) {
+      const std::int64_t from = column + j / 4 * kColumnStride;
+      float* to = c + at * p.n + from;
+      if constexpr (kAligned) {
+        if (from < p.n)
+          *reinterpret_cast<float4*>(to) =
+              make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+      } else {
+#pragma unroll
+        for (int part = 0; part < 4; ++part)
+          if (from + part < p.n) to[part] = sum[i][j + part];
+      }
+    }
+  }
+}
+
+}  // namespace gemm::simt

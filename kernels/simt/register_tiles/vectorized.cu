@@ -1,0 +1,91 @@
+// Sixteen bytes an instruction. Loads and stores of four neighbouring elements move the same bytes
+// with a quarter of the instructions, and instructions are what the card runs short of: each one
+// that is no multiply-add takes the place of one. A is transposed on its way into shared memory, so
+// that a thread's rows lie side by side there and can be read in fours, as its columns are.
+#include <cstdint>
+#include <string>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/simt/register_tiles/vector_tile.cuh"
+
+namespace gemm::simt {
+namespace {
+
+template <int kBM, int kBN, int kBK, int kTM, int kTN>
+struct Tiling {
+  static constexpr int kAcross = kBN / kTN, kThreads = kBM / kTM * kAcross;
+  static constexpr int kRowStride = kBM / (kTM / 4), kColumnStride = kBN / (kTN / 4);
+};
+
+template <bool kAligned, int kBM, int kBN, int kBK, int kTM, int kTN>
+__global__ void __launch_bounds__(Tiling<kBM, kBN, kBK, kTM, kTN>::kThreads, kAligned ? 2 : 1)
+    vectorized(Problem p, TileGrid<kBM, kBN> grid, const float* __restrict__ a,
+               const float* __restrict__ b, float* __restrict__ c) {
+  using Shape = Tiling<kBM, kBN, kBK, kTM, kTN>;
+  __shared__ SharedSlice<kBM, kBN, kBK> slice;
+  const int row = threadIdx.x / Shape::kAcross * 4, column = threadIdx.x % Shape::kAcross * 4;
+  CarriedSlice<kBM, kBN, kBK, Shape::kThreads, kAligned> carried(p, grid.first_row(),
+                                                                 grid.first_column(), a, b);
+  Fragment<kTM, kTN, Shape::kRowStride, Shape::kColumnStride> fragment;
+  float sum[kTM][kTN] = {};
+#pragma unroll 1
+  for (std::int64_t step = 0; step < p.k; step += kBK) {
+    carried.load();
+    carried.store(slice);
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kBK; ++k) {
+      fragment.load(&slice.a[k][row], &slice.b[k][column]);
+      fragment.multiply(sum);
+    }
+    __syncthreads();
+  }
+  store_results<kAligned, Shape::kRowStride, Shape::kColumnStride>(
+      p, grid.first_row() + row, grid.first_column() + column, sum, c);
+}
+
+template <int kBM, int kBN, int kBK, int kTM, int kTN>
+Kernel point() {
+  using Shape = Tiling<kBM, kBN, kBK, kTM, kTN>;
+  return {
+      .name = "Vectorized",
+      .parameters = {{"BM", std::to_string(kBM)},
+                     {"BN", std::to_string(kBN)},
+                     {"BK", std::to_string(kBK)},
+                     {"TM", std::to_string(kTM)},
+                     {"TN", std::to_string(kTN)}},
+      .idea =
+          "Loads and stores of 16 bytes; A transposed in shared memory, so that its rows allow "
+          "them.",
+      .source = "Boehm, How to Optimize a CUDA Matmul Kernel",
+      .rung = 25,
+      .precisions = {Precision::f32},
+      .traffic =
+          [](const Problem& p, const Device&) {
+            constexpr int kWavefronts = slice_wavefronts<kBM, kBN, kBK, kTM, kTN>(
+                [](int lane) { return lane / Shape::kAcross; },
+                [](int lane) { return lane % Shape::kAcross; });
+            return tile_traffic(p, kBM, kBN, kBK, kWavefronts);
+          },
+      .prepare =
+          [](const Problem& p, const Device&, const Operands& o) {
+            return tile_launch<float, TileGrid<kBM, kBN>>(
+                rows_of_16_bytes(p) ? vectorized<true, kBM, kBN, kBK, kTM, kTN>
+                                    : vectorized<false, kBM, kBN, kBK, kTM, kTN>,
+                Shape::kThreads, p, o);
+          },
+  };
+}
+
+const TunableRegistration registration({
+    point<128, 128, 16, 8, 8>(),
+    point<128, 128, 8, 8, 8>(),
+    point<64, 128, 8, 8, 8>(),
+    point<64, 64, 16, 4, 8>(),
+});
+
+}  // namespace
+}  // namespace gemm::simt

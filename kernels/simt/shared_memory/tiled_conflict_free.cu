@@ -1,0 +1,73 @@
+// TiledTransposedB with one change: the tile of B^T is turned while it is stored, so that a warp
+// reads a row of B again, whose neighbours lie in neighbouring banks. Stored with the usual pitch
+// of 16, or of 17, the turned lanes would meet in a bank; with 18 the 16 x 2 threads of a warp
+// store into 32 different ones. Every access is free of conflicts now. B need not be transposed for
+// that: Tiled reads shared memory in the same way from B as it is. What binds is the number of
+// reads, a value of A and one of B for every multiplication.
+#include <cstdint>
+
+#include "kernels/common/element.cuh"
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/common/transpose.cuh"
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kTile = 16, kThreads = kTile * kTile, kPitch = 18;
+using Grid = TileGrid<kTile, kTile>;
+
+// b_turned is B^T, of n rows and k columns.
+__global__ void __launch_bounds__(kThreads)
+    tiled_conflict_free(Problem p, Grid grid, const float* __restrict__ a,
+                        const float* __restrict__ b_turned, float* __restrict__ c) {
+  __shared__ float a_tile[kTile][kTile];
+  __shared__ float b_tile[kTile][kPitch];
+  const int x = threadIdx.x;
+  const int y = threadIdx.y;
+  const std::int64_t row = grid.first_row() + y;
+  const std::int64_t first_column = grid.first_column();
+
+  float sum = 0;
+  for (std::int64_t step = 0; step < p.k; step += kTile) {
+    a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
+    b_tile[x][y] = element_or_zero(b_turned, p.n, p.k, first_column + y, step + x);
+    __syncthreads();
+#pragma unroll
+    for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
+    __syncthreads();
+  }
+  const std::int64_t column = first_column + x;
+  if (row < p.m && column < p.n) c[row * p.n + column] = sum;
+}
+
+Traffic traffic(const Problem& p, const Device&) {
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads A's rows in fours
+  constexpr int kStoreA = wavefronts(kBytes, [](int lane) { return lane; });
+  constexpr int kStoreB =
+      wavefronts(kBytes, [](int lane) { return lane % kTile * kPitch + lane / kTile; });
+  constexpr int kOfWarp = kStoreA + kStoreB + tiled_reads<kTile>(kBytes, kAtOnce);
+  static_assert(kStoreA == 1 && kStoreB == 1);
+  return tile_traffic(p, kTile, kTile, kTile, kThreads / kLanes * kOfWarp);
+}
+
+const Registration registration{{
+    .name = "TiledConflictFree",
+    .idea =
+        "The tile of the transposed B turned as it is stored: coalesced loads, no bank conflicts.",
+    .source = "course 5kk73 (TU Eindhoven, 2013), avoiding bank conflicts, block 16 x 16",
+    .rung = 19,
+    .rearranges = true,
+    .precisions = {Precision::f32},
+    .traffic = traffic,
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      const auto b_turned = transposed<float>(o.b, p.k, p.n);
+      return keeping(b_turned, tile_launch<float, Grid>(tiled_conflict_free, dim3(kTile, kTile), p,
+                                                        {o.a, b_turned.get(), o.c}));
+    },
+}};
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,86 @@
+// The tiled kernel without a single bounds test, for matrices whose sizes are all multiples of the
+// tile. It shows what the tests of Tiled cost: little, since a step of the tile tests once for each
+// element that it loads and then multiplies it many times.
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+template <int kTile>
+constexpr int kThreads = kTile* kTile;
+template <int kTile>
+using Grid = TileGrid<kTile, kTile>;
+
+template <int kTile>
+__global__ void __launch_bounds__(kThreads<kTile>)
+    tiled_exact(Problem p, Grid<kTile> grid, const float* __restrict__ a,
+                const float* __restrict__ b, float* __restrict__ c) {
+  __shared__ float a_tile[kTile][kTile];
+  __shared__ float b_tile[kTile][kTile];
+  const int x = threadIdx.x;
+  const int y = threadIdx.y;
+  const std::int64_t row = grid.first_row() + y;
+  const std::int64_t column = grid.first_column() + x;
+  const float* a_from = a + row * p.k + x;
+  const float* b_from = b + y * p.n + column;
+
+  float sum = 0;
+  for (std::int64_t step = 0; step < p.k; step += kTile) {
+    a_tile[y][x] = *a_from;
+    b_tile[y][x] = *b_from;
+    a_from += kTile;
+    b_from += kTile * p.n;
+    __syncthreads();
+#pragma unroll
+    for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
+    __syncthreads();
+  }
+  c[row * p.n + column] = sum;
+}
+
+template <int kTile>
+std::optional<std::string> unsupported(const Problem& p, const Device&) {
+  if (p.m % kTile == 0 && p.n % kTile == 0 && p.k % kTile == 0) return std::nullopt;
+  return "m, n and k must be multiples of " + std::to_string(kTile) + ": no test at the edges";
+}
+
+template <int kTile>
+Traffic traffic(const Problem& p, const Device&) {
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads A's rows in fours
+  constexpr int kStore = wavefronts(kBytes, [](int lane) { return lane; });
+  constexpr int kOfWarp = 2 * kStore + tiled_reads<kTile>(kBytes, kAtOnce);
+  return tile_traffic(p, kTile, kTile, kTile, kThreads<kTile> / kLanes * kOfWarp);
+}
+
+template <int kTile>
+Launch prepare(const Problem& p, const Device&, const Operands& o) {
+  return tile_launch<float, Grid<kTile>>(tiled_exact<kTile>, dim3(kTile, kTile), p, o);
+}
+
+template <int kTile>
+Kernel row() {
+  return {
+      .name = "TiledExact",
+      .parameters = {{"tile", std::to_string(kTile)}},
+      .idea = "Shared-memory tiles without bounds tests, for exact multiples of the tile only.",
+      .source = "course 5kk73 (TU Eindhoven, 2013), tiling, block 16 x 16",
+      .rung = 17,
+      .precisions = {Precision::f32},
+      .unsupported = unsupported<kTile>,
+      .traffic = traffic<kTile>,
+      .prepare = prepare<kTile>,
+  };
+}
+
+const Registration tile16(row<16>());
+const Registration tile32(row<32>());
+
+}  // namespace
+}  // namespace gemm::simt

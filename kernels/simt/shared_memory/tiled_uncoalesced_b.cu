@@ -1,0 +1,69 @@
+// The tiled kernel with one wrong habit: the lanes that load B's tile walk down columns of B. A
+// warp, which is 16 x 2 threads, touches 16 rows of B and uses 8 bytes of each sector: it asks for
+// 16 sectors where 4 would do. An element is loaded once for 16 products now, but such loads, and
+// the barrier behind them, take back what that saves. What was loaded so is also stored with a
+// stride of 16, eight lanes into one bank.
+#include <cstdint>
+
+#include "kernels/common/element.cuh"
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kTile = 16, kThreads = kTile * kTile;
+using Grid = TileGrid<kTile, kTile>;
+
+__global__ void __launch_bounds__(kThreads)
+    tiled_uncoalesced_b(Problem p, Grid grid, const float* __restrict__ a,
+                        const float* __restrict__ b, float* __restrict__ c) {
+  __shared__ float a_tile[kTile][kTile];
+  __shared__ float b_tile[kTile][kTile];
+  const int x = threadIdx.x;
+  const int y = threadIdx.y;
+  const std::int64_t row = grid.first_row() + y;
+  const std::int64_t first_column = grid.first_column();
+
+  float sum = 0;
+  for (std::int64_t step = 0; step < p.k; step += kTile) {
+    a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
+    b_tile[x][y] = element_or_zero(b, p.k, p.n, step + x, first_column + y);
+    __syncthreads();
+#pragma unroll
+    for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
+    __syncthreads();
+  }
+  const std::int64_t column = first_column + x;
+  if (row < p.m && column < p.n) c[row * p.n + column] = sum;
+}
+
+Traffic traffic(const Problem& p, const Device&) {
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads A's rows in fours
+  constexpr int kStoreA = wavefronts(kBytes, [](int lane) { return lane; });
+  constexpr int kStoreB =
+      wavefronts(kBytes, [](int lane) { return lane % kTile * kTile + lane / kTile; });
+  constexpr int kOfWarp = kStoreA + kStoreB + tiled_reads<kTile>(kBytes, kAtOnce);
+  Traffic traffic = tile_traffic(p, kTile, kTile, kTile, kThreads / kLanes * kOfWarp);
+  constexpr double kSectorsOfB = 16, kCoalesced = 4;
+  const auto tile_rows = static_cast<double>((p.m + kTile - 1) / kTile);
+  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * kBytes * tile_rows * p.k * p.n;
+  return traffic;
+}
+
+const Registration registration{{
+    .name = "TiledUncoalescedB",
+    .idea = "Shared-memory tiles, but a warp walks down columns of B to load them.",
+    .source = "course 5kk73 (TU Eindhoven, 2013), tiling before coalescing, block 16 x 16",
+    .rung = 13,
+    .precisions = {Precision::f32},
+    .traffic = traffic,
+    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+      return tile_launch<float, Grid>(tiled_uncoalesced_b, dim3(kTile, kTile), p, o);
+    },
+}};
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,237 @@
+// A matrix times a few vectors, where k lies along the rows of the matrix: so do the lanes of a
+// warp. Each reads 16 bytes of some rows of the matrix, multiplies them with what the vectors hold
+// there, and keeps sums of its own until all of k has passed; only then are the sums of the lanes
+// added. A tile of C would have lanes along the vectors, of which there are too few.
+//
+// The matrix is A, or B where it lies transposed and A is the one with few rows. The steps along k
+// of all rows are cut into equal pieces for all SMs, as in SplitK.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/common/warp_access.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/simt/asynchronous/async_tile.cuh"
+#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/split_plan.hpp"
+#include "kernels/simt/split_k/split_sums.cuh"
+
+namespace gemm::simt {
+namespace {
+
+// Warp w has rows w, w + kWarps, ... of its block's.
+template <int kVectors_, int kRows_, int kStages_, int kBlocks_>
+struct GemvTile {
+  static constexpr int kVectors = kVectors_, kRows = kRows_, kStages = kStages_;
+  static constexpr int kBlocks = kBlocks_;
+  static constexpr int kWarps = 8, kThreads = 32 * kWarps;
+  static constexpr int kBM = kWarps * kRows, kBK = 4 * 32;
+  static constexpr int kYPitch = kBK + 4;
+  static constexpr int kStage = kBM * kBK + kVectors * kYPitch;
+  static constexpr int kSums = kRows * kVectors;  // of one thread
+  static_assert((kSums & (kSums - 1)) == 0, "they are halved until each lane has its own");
+
+  static int shared_bytes(const Device& device) { return 4 * stages_on(device, kStages) * kStage; }
+  static bool runs_on(const Device& device) {
+    return shared_bytes(device) <= shared_memory_limit(device);
+  }
+  // Of a step: it arrives, and each warp loads 16 bytes a lane of its rows and of all vectors.
+  static constexpr double kWavefronts =
+      (kBM + kVectors) * kBK / 32.0 + kWarps * (kRows + kVectors) *
+                                          wavefronts(
+                                              4, [](int lane) { return 4 * lane; }, 4);
+};
+
+// Adds sums over the lanes, in which each lane gives half of them away as long as it has several.
+// Returns the first of those that it ends up with.
+template <int kCount, int kApart = 16>
+__device__ int add_over_lanes(float* sums) {
+  if constexpr (kApart == 0) {
+    return 0;
+  } else if constexpr (kCount == 1) {
+    sums[0] += __shfl_xor_sync(~0U, sums[0], kApart);
+    return add_over_lanes<1, kApart / 2>(sums);
+  } else {
+    constexpr int kHalf = kCount / 2;
+    const bool upper = threadIdx.x & kApart;
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      const float given = upper ? sums[i] : sums[i + kHalf];
+      const float kept = upper ? sums[i + kHalf] : sums[i];
+      sums[i] = kept + __shfl_xor_sync(~0U, given, kApart);
+    }
+    return (upper ? kHalf : 0) + add_over_lanes<kHalf, kApart / 2>(sums);
+  }
+}
+
+template <typename Tile, int kXWidth, int kYWidth>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
+    gemv(SplitProblem p, SplitShares shares) {
+  extern __shared__ __align__(16) float shared[];
+  constexpr int kBM = Tile::kBM, kBK = Tile::kBK, kYPitch = Tile::kYPitch;
+  constexpr int kRows = Tile::kRows, kVectors = Tile::kVectors, kWarps = Tile::kWarps;
+  using Ring = CopyRing<Tile::kStages>;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+
+  shares.for_each_piece([&](const auto& which) {
+    const SplitPiece piece = which();
+    const std::int64_t row0 = piece.tile / shares.tile_columns * kBM;
+    const std::int64_t column0 = piece.tile % shares.tile_columns * kVectors;
+    const int rows = static_cast<int>(min(std::int64_t{kBM}, p.m - row0));
+    const int columns = static_cast<int>(min(std::int64_t{kVectors}, p.n - column0));
+    const std::int64_t first = piece.first_step * kBK;
+    int to_copy = piece.steps;
+    const int last_depth = static_cast<int>(
+        min(p.k - first - (piece.steps - 1) * std::int64_t{kBK}, std::int64_t{kBK}));
+    SliceCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
+    SliceCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
+        p.y.from(first, column0).transposed());
+    const auto copy = [&](int stage) {
+      float* to = shared + stage * Tile::kStage;
+      const int depth = --to_copy > 0 ? kBK : last_depth;
+      x.copy(to, rows, depth);
+      y.copy(to + kBM * kBK, columns, depth);
+      x.advance_right(kBK);
+      y.advance_right(kBK);
+    };
+#pragma unroll
+    for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
+      if (to_copy > 0) copy(stage);
+      Ring::commit();
+    }
+    float sums[Tile::kSums] = {};
+    int reads = 0;
+#pragma unroll 1
+    for (int step = 0; step < piece.steps; ++step) {
+      Ring::wait();
+      __syncthreads();  // the step has arrived, and nobody reads the one before it any more
+      if (to_copy > 0) copy(Ring::previous(reads));
+      Ring::commit();
+      const float* xs = shared + reads * Tile::kStage + warp * kBK + 4 * lane;
+      const float* ys = shared + reads * Tile::kStage + kBM * kBK + 4 * lane;
+      float x_rows[kRows][4];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        *reinterpret_cast<float4*>(x_rows[i]) =
+            *reinterpret_cast<const float4*>(xs + i * kWarps * kBK);
+#pragma unroll
+      for (int j = 0; j < kVectors; ++j) {
+        float vector[4];
+        *reinterpret_cast<float4*>(vector) = *reinterpret_cast<const float4*>(ys + j * kYPitch);
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) sums[i * kVectors + j] += x_rows[i][k] * vector[k];
+      }
+      reads = Ring::next(reads);
+    }
+    const int mine = add_over_lanes<Tile::kSums>(sums);
+    constexpr int kEnd = Tile::kSums > 32 ? Tile::kSums / 32 : 1;
+    constexpr int kSameLanes = Tile::kSums < 32 ? 32 / Tile::kSums : 1;
+    __syncthreads();  // the ring is free
+    if (lane % kSameLanes == 0)
+#pragma unroll
+      for (int i = mine; i < mine + kEnd; ++i)
+        shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = sums[i - mine];
+    __syncthreads();
+    add_slices<kBM, kVectors>(p, shares, which(), shared, 1);
+  });
+}
+
+struct Point {
+  SplitTile tile;
+  bool (*runs_on)(const Device&);
+  double wavefronts;  // of a step
+  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
+};
+
+template <typename Tile>
+Point point(double flop_per_second) {
+  return {{Tile::kBM, Tile::kVectors, Tile::kBK, Tile::kBlocks, flop_per_second},
+          Tile::runs_on,
+          Tile::kWavefronts,
+          [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
+            constexpr SplitKernels kKernels{gemv<Tile, 4, 4>, gemv<Tile, 4, 1>, gemv<Tile, 1, 4>,
+                                            gemv<Tile, 1, 1>};
+            return split_launch<Tile::kBM, Tile::kVectors>(kKernels.of(p, p.y.transposed()),
+                                                           Tile::kThreads,
+                                                           Tile::shared_bytes(device), p, plan);
+          }};
+}
+
+// Rates of an H200: of 16 and 8 vectors at k = 500,000 (NOTES.md); of fewer, which memory binds,
+// as many FLOP for each byte from shared memory.
+//                  vectors rows stages blocks
+const std::array kPoints{
+    point<GemvTile<1, 4, 4, 3>>(6e12),
+    point<GemvTile<4, 4, 4, 3>>(14e12),
+    point<GemvTile<8, 8, 3, 2>>(22e12),
+    point<GemvTile<16, 8, 4, 1>>(25e12),
+};
+
+constexpr std::int64_t kMostVectors = 16;
+
+// Whether the matrix is B, or that there is none; k lies along its rows.
+std::optional<bool> turned(const Problem& p) {
+  if (!transposes_a(p.layout) && p.n <= kMostVectors && p.n <= p.m) return false;
+  if (transposes_b(p.layout) && p.m <= kMostVectors) return true;
+  if (!transposes_a(p.layout) && p.n <= kMostVectors) return false;
+  return std::nullopt;
+}
+
+struct Choice {
+  const Point* point = nullptr;
+  SplitPlan plan;
+};
+
+Choice choose(const Problem& p, const Device& device) {
+  const SplitProblem q = split_problem(p, {}, *turned(p));
+  Choice best;
+  for (const Point& point : kPoints) {
+    if (!point.runs_on(device)) continue;
+    const SplitPlan plan = split_plan(q.m, q.n, q.k, point.tile, device.sm_count);
+    if (plan.seconds < best.plan.seconds) best = {&point, plan};
+  }
+  return best;
+}
+
+std::optional<std::string> unsupported(const Problem& p, const Device&) {
+  if (turned(p)) return std::nullopt;
+  return "needs a matrix along whose rows k lies, A of layout nn or nt times at most " +
+         std::to_string(kMostVectors) + " columns, or B of nt or tt with as few rows of A";
+}
+
+Traffic traffic(const Problem& p, const Device& device) {
+  const Choice choice = choose(p, device);
+  const SplitProblem q = split_problem(p, {}, *turned(p));
+  const SplitTile& tile = choice.point->tile;
+  const double tile_rows = std::ceil(1.0 * q.m / tile.rows);
+  const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + sums,
+          .l2 = 4.0 * (1.0 * q.m * q.k * choice.plan.tile_columns + 1.0 * q.k * q.n * tile_rows +
+                       1.0 * q.m * q.n) +
+                sums,
+          .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * choice.plan.tile_steps};
+}
+
+const Registration registration({
+    .name = "Gemv",
+    .idea = "Few vectors: lanes along k, 16 bytes of a row each, their sums added at the end.",
+    .source = "Bell and Garland 2009, a warp for a row; BLAS 2, gemv of a row-major matrix",
+    .rung = 36,
+    .precisions = {Precision::f32},
+    .layouts = {Layout::nn, Layout::nt, Layout::tt},
+    .unsupported = unsupported,
+    .traffic = traffic,
+    .estimate = [](const Problem& p,
+                   const Device& device) { return choose(p, device).plan.seconds; },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      const Choice choice = choose(p, device);
+      return choice.point->launch(split_problem(p, o, *turned(p)), choice.plan, device);
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,287 @@
+// A product with few rows has few tiles, far fewer than there are SMs, and a large matrix to read
+// once. So k is split: over blocks, each of which takes an equal piece of the steps of all tiles,
+// and within a block over slices, groups of warps that walk along k by themselves, each out of a
+// ring of its own, and never wait for one another before their sums are added up.
+//
+// Tiles are as high as the product: the matrix that is long streams past through shared memory,
+// 16 bytes a copy where its rows allow it, whichever of the two it is, and however it lies: few
+// columns are the few rows of C^T = B^T A^T.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/common/warp_access.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/simt/asynchronous/async_tile.cuh"
+#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/split_plan.hpp"
+#include "kernels/simt/split_k/split_sums.cuh"
+
+namespace gemm::simt {
+namespace {
+
+// A slice of a block computes kBM x kBN along kBK of k at a time, a warp kWM x kWN of it, with
+// kAcross lanes along n. Where kDeep > 1 all others lie along k; else along m.
+template <int kBM_, int kBN_, int kBK_, int kWM, int kWN, int kAcross_, int kDeep_, int kSlices_,
+          int kStages_, int kBlocks_>
+struct SplitKTile {
+  static constexpr int kBM = kBM_, kBN = kBN_, kBK = kBK_, kBlocks = kBlocks_;
+  static constexpr int kAcross = kAcross_, kDeep = kDeep_, kDown = 32 / kAcross / kDeep;
+  static constexpr int kSlices = kSlices_, kStages = kStages_;
+  static constexpr int kRows = kWM / kDown, kColumns = kWN / kAcross;  // of one thread
+  static constexpr int kWarps = kBM / kWM * (kBN / kWN);
+  static constexpr int kThreads = 32 * kWarps;  // of a slice
+  static constexpr int kXPitch = kBK + 4, kYPitch = kBN + 4;
+  static constexpr int kStage = kBM * kXPitch + kBK * kYPitch;
+  static constexpr int kBarriers = 16;  // of a block; one is for all of it
+
+  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the tile");
+  static_assert(kWM % kDown == 0 && kWN % (4 * kAcross) == 0, "lanes divide the warp's tile");
+  static_assert(kBK % (4 * kDeep) == 0 && (kDeep == 1 || kDown == 1));
+  static_assert(kWarps == 1 || kSlices < kBarriers);
+
+  static constexpr int down(int lane) {
+    if constexpr (kDeep > 1)
+      return 0;
+    else
+      return PairedLanes<kAcross>::down(lane);
+  }
+  static constexpr int across(int lane) {
+    if constexpr (kDeep > 1)
+      return lane % kAcross;
+    else
+      return PairedLanes<kAcross>::across(lane);
+  }
+  static constexpr int deep(int lane) { return kDeep > 1 ? lane / kAcross : 0; }
+  static __device__ int first_row() { return threadIdx.x % kThreads / 32 / (kBN / kWN) * kWM; }
+  static __device__ int first_column() { return threadIdx.x % kThreads / 32 % (kBN / kWN) * kWN; }
+
+  static constexpr int slice_bytes(int stages) {
+    return 4 * std::max(stages * kStage, kBM * kBN * kDeep);
+  }
+  // As many slices as fit the shared memory of a block.
+  static int slices_on(const Device& device) {
+    return std::min(kSlices, shared_memory_limit(device) / slice_bytes(stages_on(device, kStages)));
+  }
+  // Of one slice and step: both arrive, and each warp loads 16 bytes a lane.
+  static constexpr double kWavefronts =
+      (kBM * kBK + kBK * kBN) / 32.0 +
+      kWarps * kBK / 4 / kDeep *
+          (kRows * wavefronts(
+                       4, [](int lane) { return down(lane) * kXPitch + 4 * deep(lane); }, 4) +
+           kColumns *
+               wavefronts(
+                   4, [](int lane) { return across(lane) * 4 + 4 * deep(lane) * kYPitch; }, 4));
+};
+
+template <typename Tile, int kXWidth, int kYWidth>
+__global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
+    split_k(SplitProblem p, SplitShares shares) {
+  extern __shared__ __align__(16) float shared[];
+  constexpr int kBM = Tile::kBM, kBN = Tile::kBN, kBK = Tile::kBK, kThreads = Tile::kThreads;
+  constexpr int kXPitch = Tile::kXPitch, kYPitch = Tile::kYPitch;
+  constexpr int kRows = Tile::kRows, kColumns = Tile::kColumns;
+  using Ring = CopyRing<Tile::kStages>;
+  const int slices = blockDim.x / kThreads, slice = threadIdx.x / kThreads;
+  const auto synchronize = [&]() {
+    if constexpr (kThreads == 32)
+      __syncwarp();
+    else
+      asm volatile("bar.sync %0, %1;" ::"r"(slice + 1), "n"(kThreads) : "memory");
+  };
+  float* const ring = shared + slice * Ring::kDepth * Tile::kStage;
+  const int lane = threadIdx.x % 32;
+  const int row = Tile::first_row() + Tile::down(lane);
+  const int column = Tile::first_column() + 4 * Tile::across(lane);
+
+  shares.for_each_piece([&](const auto& which) {
+    const SplitPiece piece = which();
+    const std::int64_t row0 = piece.tile / shares.tile_columns * kBM;
+    const std::int64_t column0 = piece.tile % shares.tile_columns * kBN;
+    const int rows = static_cast<int>(min(std::int64_t{kBM}, p.m - row0));
+    const int columns = static_cast<int>(min(std::int64_t{kBN}, p.n - column0));
+    // In each step a slice takes kBK of k, the next slice the next.
+    const int stride = slices * kBK;
+    const std::int64_t first = piece.first_step * stride + slice * kBK;
+    const std::int64_t left = p.k - first;
+    const int steps =
+        left > 0 ? static_cast<int>(min(std::int64_t{piece.steps}, (left + stride - 1) / stride))
+                 : 0;
+    int to_copy = steps;
+    const int last_depth =
+        static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
+    SliceCopy<kBM, kBK, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first));
+    SliceCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
+    const auto copy = [&](int stage) {
+      float* to = ring + stage * Tile::kStage;
+      const int depth = --to_copy > 0 ? kBK : last_depth;
+      x.copy(to, rows, depth);
+      y.copy(to + kBM * kXPitch, depth, columns);
+      x.advance_right(stride);
+      y.advance_down(stride);
+    };
+#pragma unroll
+    for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
+      if (to_copy > 0) copy(stage);
+      Ring::commit();
+    }
+    float sum[kRows][kColumns] = {};
+    int reads = 0;
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+      Ring::wait();
+      synchronize();  // the step has arrived, and nobody reads the one before it any more
+      if (to_copy > 0) copy(Ring::previous(reads));
+      Ring::commit();
+      const float* xs = ring + reads * Tile::kStage + row * kXPitch + 4 * Tile::deep(lane);
+      const float* ys =
+          ring + reads * Tile::kStage + kBM * kXPitch + 4 * Tile::deep(lane) * kYPitch + column;
+#pragma unroll
+      for (int k4 = 0; k4 < kBK; k4 += 4 * Tile::kDeep) {
+        float x_rows[kRows][4];
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+          *reinterpret_cast<float4*>(x_rows[i]) =
+              *reinterpret_cast<const float4*>(xs + i * Tile::kDown * kXPitch + k4);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          float y_row[kColumns];
+#pragma unroll
+          for (int j = 0; j < kColumns; j += 4)
+            *reinterpret_cast<float4*>(y_row + j) =
+                *reinterpret_cast<const float4*>(ys + (k4 + k) * kYPitch + Tile::kAcross * j);
+#pragma unroll
+          for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+            for (int i = 0; i < kRows; ++i) {
+              const int turn = j % 2 == 0 ? i : kRows - 1 - i;
+              sum[turn][j] += x_rows[turn][k] * y_row[j];
+            }
+        }
+      }
+      reads = Ring::next(reads);
+    }
+    __syncthreads();  // all rings are free
+    float* found = shared + (slice * Tile::kDeep + Tile::deep(lane)) * kBM * kBN;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+#pragma unroll
+      for (int j = 0; j < kColumns; j += 4)
+        *reinterpret_cast<float4*>(found + (row + i * Tile::kDown) * kBN + column +
+                                   Tile::kAcross * j) =
+            make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+    __syncthreads();
+    add_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
+  });
+}
+
+// What the choice between tiles needs to know of one.
+struct Point {
+  SplitTile tile;  // its step is that of one slice
+  int (*slices_on)(const Device&);
+  double wavefronts;  // of one slice and step
+  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
+};
+
+template <typename Tile>
+Point point(double flop_per_second) {
+  return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second},
+          Tile::slices_on,
+          Tile::kWavefronts,
+          [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
+            constexpr SplitKernels kKernels{split_k<Tile, 4, 4>, split_k<Tile, 4, 1>,
+                                            split_k<Tile, 1, 4>, split_k<Tile, 1, 1>};
+            const int slices = Tile::slices_on(device);
+            return split_launch<Tile::kBM, Tile::kBN>(
+                kKernels.of(p, p.y), slices * Tile::kThreads,
+                slices * Tile::slice_bytes(stages_on(device, Tile::kStages)), p, plan);
+          }};
+}
+
+// Rates of an H200: what 10,240 more of k cost at n = 4096 (NOTES.md), or where memory binds, what
+// the wavefronts of shared memory allow, less a third.
+//                    BM  BN  BK  WM   WN across deep slices stages blocks
+const std::array kPoints{
+    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(10e12),
+    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(20e12),
+    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(25e12),
+    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(34e12),
+    point<SplitKTile<32, 128, 16, 32, 64, 4, 1, 6, 3, 1>>(41e12),
+    point<SplitKTile<40, 128, 16, 40, 64, 4, 1, 6, 3, 1>>(42e12),
+    point<SplitKTile<64, 128, 16, 32, 64, 4, 1, 3, 4, 1>>(43.6e12),
+    // The long matrix as X, along whose rows k lies.
+    point<SplitKTile<128, 32, 32, 32, 32, 8, 1, 3, 3, 1>>(36e12),
+};
+
+// What is left of the rate where the long matrix is copied 4 bytes at a time, along its rows or
+// across them.
+constexpr double kAlong = 0.8, kAcross = 0.6;
+
+struct Choice {
+  const Point* point = nullptr;
+  bool turned = false;
+  SplitPlan plan;
+};
+
+Choice choose(const Problem& p, const Device& device) {
+  Choice best;
+  for (const bool turned : {false, true}) {
+    const SplitProblem q = split_problem(p, {}, turned);
+    const Strided& streamed = q.m > q.n ? q.x : q.y;
+    const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
+    for (const Point& point : kPoints) {
+      const int slices = point.slices_on(device);
+      if (slices == 0) continue;
+      SplitTile tile = point.tile;
+      tile.step *= slices;
+      tile.flop_per_second *= copies;
+      const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device.sm_count);
+      if (plan.seconds < best.plan.seconds) best = {&point, turned, plan};
+    }
+  }
+  return best;
+}
+
+constexpr std::int64_t kLargest = 512;
+
+std::optional<std::string> unsupported(const Problem& p, const Device&) {
+  if (std::min(p.m, p.n) <= kLargest) return std::nullopt;
+  return "m or n must be at most " + std::to_string(kLargest) +
+         ": a larger C has tiles enough without a split of k";
+}
+
+Traffic traffic(const Problem& p, const Device& device) {
+  const Choice choice = choose(p, device);
+  const SplitTile& tile = choice.point->tile;
+  const std::int64_t m = choice.turned ? p.n : p.m, n = choice.turned ? p.m : p.n;
+  const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
+  const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + sums,
+          .l2 = 4.0 * (1.0 * m * p.k * choice.plan.tile_columns + 1.0 * p.k * n * tile_rows +
+                       1.0 * m * n) +
+                sums,
+          .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * steps};
+}
+
+const Registration registration({
+    .name = "SplitK",
+    .idea = "Few rows or columns: the steps along k of all tiles, in equal pieces for all SMs.",
+    .source = "Stream-K (Osama et al. 2023); slices of a block as in CUTLASS, sliced-K",
+    .rung = 35,
+    .precisions = {Precision::f32},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported = unsupported,
+    .traffic = traffic,
+    .estimate = [](const Problem& p,
+                   const Device& device) { return choose(p, device).plan.seconds; },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      const Choice choice = choose(p, device);
+      return choice.point->launch(split_problem(p, o, choice.turned), choice.plan, device);
+    },
+});
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,115 @@
+// How the steps of all tiles are shared out among blocks, and what SplitK and Gemv are not for.
+#include "kernels/simt/split_k/split_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kernels/registry.hpp"
+
+namespace gemm::simt {
+namespace {
+
+constexpr int kSms = 132;
+constexpr SplitTile kTile{
+    .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 44e12};
+
+// n * k leaves 63 bits.
+TEST(SplitPlan, PredictsATimeForTheLargestSizes) {
+  const std::int64_t large = (std::int64_t{1} << 31) - 1;
+  const SplitPlan plan = split_plan(16, large, large, kTile, kSms);
+  EXPECT_GE(plan.seconds, 4.0 * large * large / kDramBytesPerSecond);
+}
+
+// 64 rows and 4096 columns: 32 tiles, which 4 blocks each make 128 of.
+TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheCard) {
+  const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kSms);
+  EXPECT_EQ(plan.tiles, 32);
+  EXPECT_EQ(plan.tile_steps, (4096 + 47) / 48);
+  EXPECT_EQ(plan.blocks, 128);
+  EXPECT_EQ(plan.pieces(), 128);
+}
+
+// 48 tiles: two blocks each would leave 36 SMs idle, three do not fit at once.
+TEST(SplitPlan, CutsTheStepsOfAllTilesInEqualPiecesElsewhere) {
+  const SplitPlan plan = split_plan(64, 6144, 14336, kTile, kSms);
+  EXPECT_EQ(plan.tiles, 48);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.pieces(), 132 + 48 - 12);  // 11 blocks for 4 tiles, 12 times
+}
+
+TEST(SplitPlan, LeavesTilesWholeWhereTheyFillTheCard) {
+  const SplitPlan plan = split_plan(64, 132 * 128, 64, kTile, kSms);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.pieces(), 0);
+}
+
+// A block without a step would leave a piece that nobody wrote.
+TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
+  for (const std::int64_t k : {1, 47, 48, 49, 97, 1000})
+    for (const std::int64_t n : {1, 128, 129, 1000, 100000})
+      for (const std::int64_t m : {1, 64, 65}) {
+        const SplitPlan plan = split_plan(m, n, k, kTile, kSms);
+        EXPECT_GE(plan.blocks, 1);
+        EXPECT_LE(plan.blocks, plan.tiles * plan.tile_steps) << m << "x" << n << "x" << k;
+        EXPECT_LE(plan.blocks, std::max<std::int64_t>(kSms, plan.tiles));
+      }
+}
+
+// Each step belongs to one block, the one between whose ends it lies.
+TEST(SplitPlan, FindsTheBlockOfAStep) {
+  for (const std::int64_t tiles : {1, 3, 32, 48, 67, 131, 133, 1000})
+    for (const std::int64_t steps : {1, 2, 7, 54, 300})
+      for (const std::int64_t blocks : {1, 5, 128, 132, 264}) {
+        if (blocks > tiles * steps) continue;
+        const SplitPlan plan{.tiles = tiles, .tile_steps = steps, .blocks = blocks};
+        for (std::int64_t step = 0; step < tiles * steps; ++step) {
+          const std::int64_t block = plan.block_of(step);
+          ASSERT_LE(plan.begin(block), step);
+          ASSERT_GT(plan.begin(block + 1), step);
+        }
+      }
+}
+
+// By counting, what `pieces` computes.
+TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
+  for (const auto& [tiles, steps, blocks] :
+       {std::array{32, 86, 128}, {48, 86, 132}, {67, 27, 132}, {3, 100, 132}, {132, 4, 132}}) {
+    const SplitPlan plan{.tiles = tiles, .tile_steps = steps, .blocks = blocks};
+    std::int64_t pieces = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t of_tile =
+          plan.block_of((tile + 1) * steps - 1) - plan.block_of(tile * steps) + 1;
+      pieces += of_tile > 1 ? of_tile : 0;
+    }
+    EXPECT_GE(plan.pieces(), pieces) << tiles << " tiles of " << steps << " for " << blocks;
+    EXPECT_LE(plan.pieces(), pieces + pieces / 20);
+  }
+}
+
+// The limits of both kernels, where the build has CUDA.
+TEST(Skinny, KernelsSayWhatTheyAreNotFor) {
+  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = kSms};
+  const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
+    for (const RegisteredKernel& kernel : registry())
+      if (kernel.name == name) return kernel.unsupported(p, hopper).value_or("");
+    return "not registered";
+  };
+  if (refusal("SplitK", {1, 1, 1, Precision::f32}) == "not registered")
+    GTEST_SKIP() << "built without CUDA";
+  EXPECT_EQ(refusal("SplitK", {512, 4096, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {4096, 512, 4096, Precision::f32, Layout::tt}), "");
+  EXPECT_NE(refusal("SplitK", {513, 513, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("Gemv", {4096, 16, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("Gemv", {16, 4096, 4096, Precision::f32, Layout::nt}), "");
+  EXPECT_NE(refusal("Gemv", {16, 4096, 4096, Precision::f32}), "");
+  EXPECT_NE(refusal("Gemv", {4096, 16, 4096, Precision::f32, Layout::tn}), "");
+  EXPECT_NE(refusal("Gemv", {4096, 17, 4096, Precision::f32}), "");
+}
+
+}  // namespace
+}  // namespace gemm::simt

@@ -1,0 +1,361 @@
+// FP32 products on tensor cores that multiply TF32: each factor is the sum of two TF32 numbers, and
+// of the four products of these three are added, small * large + large * small + large * large. The
+// fourth is 2^-21 of the whole at most. That is a third of the rate of TF32 and twice that of FP32.
+//
+// Tensor cores cut off what they add, which drags long sums towards zero. So they add up 32 steps
+// of k only, the small products first, and the threads add these sums in FP32, rounded to nearest:
+// from some 32 steps on that is nearer to the exact result than what adds step by step.
+//
+// wgmma takes one factor from shared memory, where it must be contiguous along k, and the other
+// from registers. B is split and turned by a kernel of its own, in every launch, as a slice of it
+// serves many blocks; A comes as it is, and each warp splits what it has loaded. Of three
+// warpgroups one only copies: it fills a ring of stages while the other two, half of the tile of C
+// each, take turns at the tensor cores, one multiplying while the other adds up and splits.
+//
+// m, n, k and layouts are free; A is copied first if its rows are not contiguous along k or do not
+// begin at multiples of 16 bytes. Where a factor is infinite, C is NaN or infinite, and sums that
+// end within 2^-21 of the largest number may become so.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/common/asynchronous.cuh"
+#include "kernels/common/device_array.cuh"
+#include "kernels/common/tensor_map.hpp"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/registry.hpp"
+#include "kernels/tensor/along_k.cuh"
+#include "kernels/tensor/fp32_emulation/split.cuh"
+#include "kernels/tensor/wgmma/wgmma.cuh"
+
+namespace gemm::tensor {
+namespace {
+
+constexpr int kBM = 128, kBN = 128;  // of C, a block
+constexpr int kMultipliers = 2;      // warpgroups
+constexpr int kThreads = 128 * (kMultipliers + 1);
+constexpr int kWM = kBM / kMultipliers;
+static_assert(kWM == 64, "what wgmma computes");
+
+// A stage is 32 steps of k, two slices of B. After each the sums are rounded.
+constexpr int kBK = 32, kSlices = kBK / kSliceK, kStages = 4;
+constexpr int kABytes = kBM * kBK * 4, kSliceBytes = kBN * kLineBytes;
+constexpr int kStageBytes = kABytes + kSlices * kSliceBytes;
+constexpr int kAlignment = 1024;  // of the swizzle
+constexpr int kSharedBytes = kStages * kStageBytes + kAlignment;
+static_assert(kABytes % kAlignment == 0 && kSliceBytes % kAlignment == 0);
+
+// Tiles of C, in an order in which those that are computed at once share rows of A and columns of
+// B: groups of 16 rows of tiles, column by column.
+struct TileOrder {
+  int rows, columns;
+
+  explicit TileOrder(const Problem& p)
+      : rows(static_cast<int>((p.m + kBM - 1) / kBM)),
+        columns(static_cast<int>((p.n + kBN - 1) / kBN)) {}
+  __host__ __device__ std::int64_t count() const { return std::int64_t{rows} * columns; }
+};
+
+struct Factors {
+  const std::byte* b;  // split into slices
+  int stages;          // that k takes
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+constexpr int kSums = kWM * kBN / 128;  // of a thread
+// 40 x 128 + 232 x 256 of 65,536.
+constexpr int kCopierRegisters = 40, kMultiplierRegisters = 232;
+
+struct Place {
+  int row, column;
+};
+__device__ Place place_of(std::int64_t tile, const TileOrder& order) {
+  constexpr int kGroupRows = 16;
+  const std::int64_t of_group = std::int64_t{kGroupRows} * order.columns;
+  const int first_row = static_cast<int>(tile / of_group) * kGroupRows;
+  const int within = static_cast<int>(tile % of_group);
+  const int group_rows = min(kGroupRows, order.rows - first_row);
+  return {first_row + within % group_rows, within / group_rows};
+}
+
+// The stages of the ring in shared memory, and who may use them.
+struct Ring {
+  std::uint32_t first;        // address of the first stage
+  std::uint32_t full, empty;  // addresses of the first stage's barriers
+
+  __device__ std::uint32_t a(int stage) const { return first + stage * kStageBytes; }
+  __device__ std::uint32_t b(int stage) const { return a(stage) + kABytes; }
+  __device__ std::uint32_t full_of(int stage) const { return full + stage * kBarrierBytes; }
+  __device__ std::uint32_t empty_of(int stage) const { return empty + stage * kBarrierBytes; }
+};
+
+// How far somebody has come around the ring.
+struct Turn {
+  int stage = 0;
+  int parity = 0;
+
+  __device__ void next() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+__device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUtensorMap& a,
+                            const Factors& factors) {
+  constexpr int kBytes = kSlices * kSliceBytes;
+  Turn turn;
+  for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+    const auto [row, column] = place_of(tile, tiles);
+    const std::byte* b = factors.b + std::int64_t{column} * factors.stages * kBytes;
+    for (int i = 0; i < factors.stages; ++i, b += kBytes, turn.next()) {
+      const std::uint32_t full = ring.full_of(turn.stage);
+      wait(ring.empty_of(turn.stage), turn.parity ^ 1);
+      arrive_and_expect(full, kStageBytes);
+      copy_box(ring.a(turn.stage), a, i * kBK, row * kBM, full);
+      copy_bytes(ring.b(turn.stage), b, kBytes, full);
+    }
+  }
+}
+
+// Half of a tile of C. In the fragments of wgmma a thread has two rows, eight apart, of its warp's
+// 16, and of eight steps of k two: of four neighbours in a row of A the first two belong to the
+// first eight steps of a slice and the others to the next.
+class Multiplier {
+ public:
+  __device__ explicit Multiplier(const Ring& ring)
+      : ring_(ring), row_(static_cast<int>(threadIdx.x) / 32 * 16 + lane() / 4) {}
+
+  __device__ void multiply(int stages) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) totals_[i] = 0;
+    load();
+    for (int i = 0; i < stages; ++i) {
+      split();
+      enqueue_products();
+      const std::uint32_t used = ring_.empty_of(turn_.stage);
+      turn_.next();
+      if (i + 1 < stages) load();
+      wait_for_products(sums_);
+      if (stages < 0) keep(factors_);
+      if (lane() == 0) arrive(used);
+#pragma unroll
+      for (int j = 0; j < kSums; ++j) totals_[j] += sums_[j];
+    }
+  }
+
+  __device__ void store(Place place, float* c, std::int64_t m, std::int64_t n) const {
+    const std::int64_t first_row = std::int64_t{place.row} * kBM + row_;
+    const std::int64_t column = std::int64_t{place.column} * kBN + lane() % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t row = first_row + 8 * half;
+      if (row >= m) return;
+      float* to = c + row * n + column;
+#pragma unroll
+      for (int j = 0; j < kBN / 8; ++j) {
+        const float2 pair = {totals_[4 * j + 2 * half], totals_[4 * j + 2 * half + 1]};
+        if (n % 2 == 0) {
+          if (column + 8 * j < n) *reinterpret_cast<float2*>(to + 8 * j) = pair;
+        } else {
+          if (column + 8 * j < n) to[8 * j] = pair.x;
+          if (column + 8 * j + 1 < n) to[8 * j + 1] = pair.y;
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int kSteps = kBK / 8;  // of wgmma
+  static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+
+  __device__ void load() {
+    wait(ring_.full_of(turn_.stage), turn_.parity);
+    const std::uint32_t row = ring_.a(turn_.stage) + row_ * kBK * 4 + lane() % 4 * 16;
+#pragma unroll
+    for (int slice = 0; slice < kSlices; ++slice)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float(&x)[4] = loaded_[slice][half];
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                     : "r"(row + (half * 8 * kBK + slice * kSliceK) * 4)
+                     : "memory");
+      }
+  }
+
+  // The tensor cores cut off what TF32 has not: x as it is serves for its large part. What they do
+  // not see then has 13 bits and is rounded to 11: it is off by at most 2^-22 of x.
+  __device__ void split() {
+#pragma unroll
+    for (int slice = 0; slice < kSlices; ++slice)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float x = loaded_[slice][half][i];
+          const std::uint32_t bits = __float_as_uint(x);
+          const float rest = x - __uint_as_float(bits & kOfTf32);
+          const int step = 2 * slice + i / 2, element = i % 2 * 2 + half;
+          factors_[step][element] = bits;
+          factors_[kSteps + step][element] = __float_as_uint(rest) + kHalf;
+        }
+  }
+
+  __device__ void enqueue_products() {
+    const std::uint64_t b = swizzled_rows(ring_.b(turn_.stage));
+    constexpr int kToSmall = kLineBytes / 2 / 16;
+    const auto of_step = [](int step) {
+      return (step / 2 * kSliceBytes + step % 2 * (kLineBytes / 4)) / 16;
+    };
+    fence_products();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step)
+      multiply_registers(sums_, factors_[kSteps + step], b + of_step(step), step > 0);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step)
+      multiply_registers(sums_, factors_[step], b + of_step(step) + kToSmall, 1);
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step)
+      multiply_registers(sums_, factors_[step], b + of_step(step), 1);
+    commit_products();
+  }
+
+  // Never called. ptxas (13.0) takes a register for free once a product that reads it is under way,
+  // and would load the next elements into it: seen in SASS, and in wrong results. What is used
+  // after the wait it must keep.
+  __device__ void keep(const std::uint32_t (&factors)[2 * kSteps][4]) const {
+#pragma unroll
+    for (int i = 0; i < 2 * kSteps; ++i)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(ring_.first),
+                   "r"(factors[i][0]), "r"(factors[i][1]), "r"(factors[i][2]), "r"(factors[i][3])
+                   : "memory");
+  }
+
+  Ring ring_;
+  Turn turn_;
+  int row_;
+  float loaded_[kSlices][2][4];
+  std::uint32_t factors_[2 * kSteps][4];  // large parts, then small ones
+  float sums_[kSums], totals_[kSums];
+};
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+__global__ void __launch_bounds__(kThreads, 1)
+    multiply_split([[maybe_unused]] Problem p, [[maybe_unused]] TileOrder tiles,
+                   [[maybe_unused]] const __grid_constant__ CUtensorMap a,
+                   [[maybe_unused]] Factors factors, [[maybe_unused]] float* c) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ std::uint64_t full[kStages], empty[kStages];
+  const Ring ring{(shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment,
+                  shared_address(full), shared_address(empty)};
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      init_barrier(ring.full_of(stage), 1);
+      init_barrier(ring.empty_of(stage), 4 * kMultipliers);  // their warps
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x / 128 == kMultipliers) {
+    give_up_registers<kCopierRegisters>();
+    if (threadIdx.x % 128 == 0) copy_stages(ring, tiles, a, factors);
+  } else {
+    take_registers<kMultiplierRegisters>();
+    Multiplier multiplier(ring);
+    for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+      multiplier.multiply(factors.stages);
+      multiplier.store(place_of(tile, tiles), c, p.m, p.n);
+    }
+  }
+#endif
+}
+
+// The body above has barriers in shared memory; what stands in for it elsewhere has not.
+bool was_left_out() {
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, multiply_split) == cudaSuccess)
+    return attributes.sharedSizeBytes == 0;
+  cudaGetLastError();  // no device to ask
+  return false;
+}
+
+std::optional<std::string> unsupported(const Problem&, const Device& device) {
+  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  if (was_left_out()) return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+  return std::nullopt;
+}
+
+std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
+
+Traffic traffic(const Problem& p, const Device&) {
+  const TileOrder tiles(p);
+  const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
+  const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
+  const double copied = laying_bytes(operand_a<float>(p, nullptr));
+  const double split = 1.0 * tiles.columns * stages * kSlices * kSliceBytes;
+  // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
+  // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
+  constexpr double kOfStage =
+      kStageBytes + 2.0 * kABytes + kMultipliers * 1.5 * kSlices * kSliceBytes;
+  return {
+      .dram = bytes_minimum(p) + copied + 2 * split,
+      .l2 = copied + b + split + a * tiles.columns + split * tiles.rows + c,
+      .shared = copied + 2 * b + kOfStage * stages * static_cast<double>(tiles.count()),
+  };
+}
+
+using Workspace = std::shared_ptr<float>;
+
+Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t slices) {
+  const PieceGrid grid(padded(p.n, kBN), slices * kSliceK);
+  const auto kernel =
+      transposes_b(p.layout) ? split_into_slices<true, kBN> : split_into_slices<false, kBN>;
+  return [=](Stream stream) {
+    kernel<<<grid.blocks(), kPieceThreads, 0, stream>>>(
+        grid, b, p.n, p.k, reinterpret_cast<float4*>(to.get()), slices);
+  };
+}
+
+Launch prepare(const Problem& p, const Device& device, const Operands& o) {
+  simt::allow_shared_bytes(multiply_split, kSharedBytes);
+  const std::int64_t stages = (p.k + kBK - 1) / kBK, slices = stages * kSlices;
+  const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
+  const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
+
+  const LaidOperand<float> a = laid_along_k(operand_a<float>(p, o.a));
+  const Launch laying = lay(a);
+  const CUtensorMap map = tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK);
+
+  const TileOrder tiles(p);
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(device.sm_count, tiles.count()));
+  const Factors factors{reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
+  return [=](Stream stream) {
+    if (laying) laying(stream);
+    splitting(stream);
+    multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, tiles, map, factors,
+                                                               static_cast<float*>(o.c));
+  };
+}
+
+const Registration registration({
+    .name = "3xTF32",
+    .idea =
+        "FP32 on tensor cores: three products of TF32 halves, whose short sums are added in FP32.",
+    .source = "Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022",
+    .rung = 90,
+    .precisions = {Precision::tf32x3},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported = unsupported,
+    .traffic = traffic,
+    .prepare = prepare,
+});
+
+}  // namespace
+}  // namespace gemm::tensor

@@ -1,0 +1,169 @@
+// How the rungs of MmaSync are launched. A rung is a loop, which runs over the slices of a tile,
+// and a shape of that tile for each arithmetic.
+//
+// m, n, k and layouts are free. The tile needs rows that begin at multiples of 16 bytes, and can
+// turn elements of 16 bits only. Other operands are first copied into rows along k, in every
+// launch.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/common/device_array.cuh"
+#include "kernels/common/grouped_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/simt/asynchronous/async_tile.cuh"
+#include "kernels/tensor/mma_sync/mma_tile.cuh"
+#include "kernels/tensor/piece.cuh"
+
+namespace gemm::tensor {
+
+// Rung::multiply(tile, slices, shared) computes a tile of so many slices.
+template <typename Rung, typename Tile, typename Grid>
+__global__ void __launch_bounds__(Tile::Shape::kThreads, Tile::Shape::kBlocks)
+    mma_sync(Problem p, Grid grid, Rows a, Rows b, typename Tile::Output* __restrict__ c) {
+  extern __shared__ __align__(kBankBytes) std::byte shared[];
+  const auto place = grid.place();
+  Tile tile(p, place.first_row, place.first_column, a, b, shared);
+  Rung::multiply(tile, Tile::slices(p), shared);
+  tile.store(c);
+}
+
+// How an operand lies, and whether the tile takes it so.
+struct Stored {
+  std::int64_t lines, length;  // rows of A or columns of B; k
+  bool along_k;
+  int element_bytes;
+
+  bool in_16_bytes() const { return (along_k ? length : lines) * element_bytes % kChunkBytes == 0; }
+  bool is_copied() const { return !in_16_bytes() || (!along_k && element_bytes != 2); }
+  // Elements of a row of the copy.
+  std::int64_t copy_pitch() const {
+    const int chunk = kChunkBytes / element_bytes;
+    return (length + chunk - 1) / chunk * chunk;
+  }
+  double copy_bytes() const { return is_copied() ? 1.0 * element_bytes * lines * copy_pitch() : 0; }
+};
+inline Stored stored_a(const Problem& p) {
+  return {p.m, p.k, !transposes_a(p.layout), traits_of(p.precision).input_bytes};
+}
+inline Stored stored_b(const Problem& p) {
+  return {p.n, p.k, transposes_b(p.layout), traits_of(p.precision).input_bytes};
+}
+
+// An operand as the tile takes it, and what has to be enqueued before.
+struct Laid {
+  Rows rows;
+  bool along_k;
+  Launch copying;
+};
+template <typename Element>
+Laid laid(const Stored& stored, const void* operand) {
+  const auto* from = static_cast<const Element*>(operand);
+  if (!stored.is_copied())
+    return {{reinterpret_cast<const std::byte*>(from),
+             (stored.along_k ? stored.length : stored.lines) * stored.element_bytes},
+            stored.along_k,
+            [](Stream) {}};
+  const std::int64_t pitch = stored.copy_pitch();
+  const auto copy = simt::device_array<Element>(stored.lines * pitch);
+  const auto kernel = stored.along_k ? copy_along_k<Element, true> : copy_along_k<Element, false>;
+  return {{reinterpret_cast<const std::byte*>(copy.get()), pitch * stored.element_bytes},
+          true,
+          [=, grid = PieceGrid(stored.lines, stored.length)](Stream stream) {
+            kernel<<<grid.blocks(), kPieceThreads, 0, stream>>>(grid, from, stored.lines,
+                                                                stored.length, copy.get(), pitch);
+          }};
+}
+
+template <typename Rung, typename Arithmetic>
+Launch mma_launch(const Problem& p, const Operands& o) {
+  using Element = typename Arithmetic::Element;
+  using Output = typename Arithmetic::Output;
+  using Shape = typename Rung::template Shape<Arithmetic>;
+  using Grid = simt::GroupedGrid<Shape::kBM, Shape::kBN>;
+  using Kernel = void (*)(Problem, Grid, Rows, Rows, Output*);
+  const Laid a = laid<Element>(stored_a(p), o.a), b = laid<Element>(stored_b(p), o.b);
+  const Kernel kernel = [&]() -> Kernel {
+    if constexpr (sizeof(Element) == 2) {
+      if (a.along_k && !b.along_k)
+        return mma_sync<Rung, MmaTile<Arithmetic, Shape, true, false>, Grid>;
+      if (!a.along_k && b.along_k)
+        return mma_sync<Rung, MmaTile<Arithmetic, Shape, false, true>, Grid>;
+      if (!a.along_k && !b.along_k)
+        return mma_sync<Rung, MmaTile<Arithmetic, Shape, false, false>, Grid>;
+    }
+    return mma_sync<Rung, MmaTile<Arithmetic, Shape, true, true>, Grid>;
+  }();
+  simt::allow_shared_bytes(kernel, Shape::kSharedBytes);
+  const Grid grid{simt::TileGrid<Shape::kBM, Shape::kBN>(p), Rung::kGroup};
+  return [=, blocks = grid.blocks(), c = static_cast<Output*>(o.c)](Stream stream) {
+    a.copying(stream);
+    b.copying(stream);
+    kernel<<<blocks, Shape::kThreads, Shape::kSharedBytes, stream>>>(p, grid, a.rows, b.rows, c);
+  };
+}
+
+template <typename Rung, typename Arithmetic>
+Traffic mma_traffic(const Problem& p) {
+  using Shape = typename Rung::template Shape<Arithmetic>;
+  Traffic traffic = simt::tile_traffic(
+      p, Shape::kBM, Shape::kBN,
+      Shape::kDepth / static_cast<int>(sizeof(typename Arithmetic::Element)), Shape::kWavefronts);
+  for (const Stored& stored : {stored_a(p), stored_b(p)}) {
+    traffic.dram += 2 * stored.copy_bytes();
+    traffic.l2 += 2 * stored.copy_bytes();
+    traffic.shared += 2 * stored.copy_bytes();
+  }
+  return traffic;
+}
+
+template <typename Rung, typename Arithmetic>
+std::optional<std::string> mma_unsupported(const Device& device) {
+  using Shape = typename Rung::template Shape<Arithmetic>;
+  constexpr int kSince = std::max(Rung::kSince, Arithmetic::kSince);
+  if (device.compute_capability < kSince)
+    return "needs compute capability " + std::to_string(kSince / 10) + "." +
+           std::to_string(kSince % 10);
+  if (Shape::kSharedBytes > simt::shared_memory_limit(device))
+    return "needs " + std::to_string(Shape::kSharedBytes >> 10) +
+           " KiB of shared memory, a block has " +
+           std::to_string(simt::shared_memory_limit(device) >> 10);
+  return std::nullopt;
+}
+
+// Calls f<Arithmetic>() with that of the precision, which is one of them.
+template <typename First, typename... Others, typename F>
+auto with_arithmetic(Precision precision, F&& f) {
+  if constexpr (sizeof...(Others) > 0)
+    if (precision != First::kPrecision) return with_arithmetic<Others...>(precision, f);
+  return f.template operator()<First>();
+}
+
+// The kernel of a rung, given what a reader wants to know of it.
+template <typename Rung, typename... Arithmetics>
+Kernel mma_kernel(Kernel kernel) {
+  kernel.precisions = {Arithmetics::kPrecision...};
+  kernel.layouts.assign(kLayouts.begin(), kLayouts.end());
+  kernel.unsupported = [](const Problem& p, const Device& device) {
+    return with_arithmetic<Arithmetics...>(
+        p.precision, [&]<typename A>() { return mma_unsupported<Rung, A>(device); });
+  };
+  kernel.traffic = [](const Problem& p, const Device&) {
+    return with_arithmetic<Arithmetics...>(p.precision,
+                                           [&]<typename A>() { return mma_traffic<Rung, A>(p); });
+  };
+  kernel.prepare = [](const Problem& p, const Device&, const Operands& o) {
+    return with_arithmetic<Arithmetics...>(p.precision,
+                                           [&]<typename A>() { return mma_launch<Rung, A>(p, o); });
+  };
+  return kernel;
+}
+
+}  // namespace gemm::tensor

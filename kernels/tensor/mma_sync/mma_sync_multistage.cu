@@ -1,0 +1,51 @@
+// Copies run by themselves: `cp.async` moves slices past the registers into a ring of stages, three
+// slices ahead of the one that is multiplied, and one barrier a slice is left of two.
+#include <cstddef>
+
+#include "kernels/registry.hpp"
+#include "kernels/tensor/mma_sync/mma_launch.cuh"
+
+namespace gemm::tensor {
+namespace {
+
+struct MmaSyncMultistage {
+  template <typename Arithmetic>
+  using Shape = MmaShape<128, 128, 64, 64, 64, 4, 2>;
+  static constexpr int kSince = 80, kGroup = 1;
+
+  template <typename Tile>
+  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+    constexpr int kStages = Tile::Shape::kStages;
+    typename Tile::Fragments fragments;
+#pragma unroll
+    for (int stage = 0; stage < kStages - 1; ++stage) {
+      tile.copy_to(tile.stage(stage));
+      tile.commit_copies();
+    }
+    int reads = 0, writes = kStages - 1;
+#pragma unroll 1
+    for (int slice = 0; slice < slices; ++slice) {
+      tile.template wait_for_copies<kStages - 2>();
+      __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
+      tile.copy_to(tile.stage(writes));
+      tile.commit_copies();
+#pragma unroll
+      for (int step = 0; step < Tile::Shape::kSteps; ++step) {
+        tile.load_fragments(fragments, tile.stage(reads), step);
+        tile.multiply(fragments);
+      }
+      reads = reads + 1 == kStages ? 0 : reads + 1;
+      writes = writes + 1 == kStages ? 0 : writes + 1;
+    }
+  }
+};
+
+const Registration registration(mma_kernel<MmaSyncMultistage, Bf16, F16>({
+    .name = "MmaSyncMultistage",
+    .idea = "cp.async keeps three slices under way in a ring of stages, past the registers.",
+    .source = "CUTLASS, Efficient GEMM: multistage pipelines of compute capability 8.0",
+    .rung = 46,
+}));
+
+}  // namespace
+}  // namespace gemm::tensor

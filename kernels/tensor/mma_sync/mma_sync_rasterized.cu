@@ -1,0 +1,60 @@
+// Tiles in compact groups, and twice as large: a block of 8 warps, all that the registers of an SM
+// hold, computes 128 x 256. Of each byte that it takes from the L2 it makes a third more products
+// than one of 128 x 128, and of what one block takes others of its group find more in the L2. Both
+// save energy, which binds here: the clock is what the power cap leaves.
+#include <cstddef>
+#include <string>
+
+#include "kernels/registry.hpp"
+#include "kernels/tensor/mma_sync/mma_double_buffer.cuh"
+#include "kernels/tensor/mma_sync/mma_launch.cuh"
+
+namespace gemm::tensor {
+namespace {
+
+template <typename Shape_, int kGroup_>
+struct Rung {
+  template <typename Of>
+  using Shape = Shape_;
+  static constexpr int kSince = 80, kGroup = kGroup_;
+
+  template <typename Tile>
+  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+    multiply_double_buffered(tile, slices);
+  }
+};
+
+// Each point has precisions of its own.
+template <typename... Of>
+struct Precisions {};
+
+template <int kBM, int kBN, int kDepth, int kWM, int kWN, int kStages, int kBlocks, int kGroup,
+          typename... Of>
+Kernel point(Precisions<Of...>) {
+  using Shape = MmaShape<kBM, kBN, kDepth, kWM, kWN, kStages, kBlocks>;
+  return mma_kernel<Rung<Shape, kGroup>, Of...>({
+      .name = "MmaSyncRasterized",
+      .parameters = {{"BM", std::to_string(kBM)},
+                     {"BN", std::to_string(kBN)},
+                     {"depth", std::to_string(kDepth)},
+                     {"WM", std::to_string(kWM)},
+                     {"WN", std::to_string(kWN)},
+                     {"stages", std::to_string(kStages)},
+                     {"group", std::to_string(kGroup)}},
+      .idea = "Tiles of 128 x 256 in compact groups, both to take less from the L2 and from DRAM.",
+      .source = "CUTLASS, threadblock rasterization; MatmulTutorial, 128 x 256 on an A100",
+      .rung = 48,
+  });
+}
+
+// FP8 has two sums of each result, or where it is not promoted must be converted on a card that
+// lacks its instruction, such as Hopper: registers for a warp's tile of half the size.
+const TunableRegistration registration({
+    point<128, 256, 64, 64, 64, 4, 1, 8>(Precisions<Bf16, F16, Tf32, S8>{}),
+    point<128, 128, 64, 64, 64, 4, 2, 8>(Precisions<Bf16, F16>{}),
+    point<128, 128, kPromotion, 64, 32, 3, 1, 8>(Precisions<E4m3, E5m2>{}),
+    point<128, 128, 64, 64, 32, 4, 1, 8>(Precisions<E4m3Fast, E5m2Fast>{}),
+});
+
+}  // namespace
+}  // namespace gemm::tensor

@@ -1,0 +1,570 @@
+// Products with a short side: at most 64 rows of A, the tokens of a language model that decodes,
+// times a matrix of weights. Nothing but the weights' way from DRAM to the SMs takes time, so the
+// kernel is made to keep that way full.
+//
+// wgmma has 64 rows on one side and 8 to 256 on the other. Here the factors are swapped, C^T = B^T
+// A^T: the weights' long side has the 64 rows, and the tokens are rounded up to 8, not to 64. The
+// same kernel takes products with few columns: then A has the long side, and nothing is swapped.
+//
+// - One thread of a block has the copy engine fill a ring of stages, the other warps multiply. All
+//   blocks have equally many slices along k and go along k together: neighbours read what lies side
+//   by side in DRAM.
+// - Where there are too few tiles to keep all SMs busy, the blocks of a cluster share a tile's
+//   slices, and add up their sums through each other's shared memory, in the same order always. No
+//   workspace, no flags, no second launch.
+// - The next launch may begin before this one has ended, where the ring leaves room for it on the
+//   SM (programmatic dependent launch): it sets up its barriers, and waits until all that this one
+//   stores is there.
+// - Weights that the L2 cannot hold are the first to leave it.
+//
+// Weights of 16 bits may lie along k or along their long side. All others, and the tokens, lie
+// along k, or are laid so first, in every launch; so are those whose rows do not begin at multiples
+// of 16 bytes. What lies beyond the edges arrives as zeros.
+//
+// FP8 sums of the tensor cores have 14 bits: without "fast" they go into FP32 every 128 steps of k.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "kernels/common/asynchronous.cuh"
+#include "kernels/common/device_array.cuh"
+#include "kernels/common/tensor_map.hpp"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/registry.hpp"
+#include "kernels/tensor/along_k.cuh"
+#include "kernels/tensor/skinny/swapped_plan.hpp"
+#include "kernels/tensor/wgmma/wgmma.cuh"
+
+namespace gemm::tensor {
+
+constexpr int kAlignment = 1024;  // of the swizzle
+constexpr int kMaxStages = 16;
+constexpr int kBarrierSpace = 2 * kMaxStages * kBarrierBytes;
+
+template <typename Element>
+using OutputOf = std::conditional_t<
+    std::is_same_v<Element, __half>, __half,
+    std::conditional_t<sizeof(Element) == 4 || std::is_same_v<Element, std::int8_t>, SumOf<Element>,
+                       __nv_bfloat16>>;
+
+// A block has kRows of the long side and all tokens; a slice is kLines lines of 128 bytes deep.
+// kAcross: the weights lie along their long side. kPromote: the tensor cores add up a line only.
+template <typename Element_, bool kAcross_, bool kPromote_, int kRows_, int kTokens_, int kLines_>
+struct SwappedTile {
+  using Element = Element_;
+  using Sum = SumOf<Element>;
+  using Output = OutputOf<Element>;
+  static constexpr bool kAcross = kAcross_, kPromote = kPromote_;
+  static constexpr int kRows = kRows_, kTokens = kTokens_, kLines = kLines_;
+  static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // of a line
+  static constexpr int kMultipliers = 2 * kRows, kThreads = kMultipliers + 32;
+  static constexpr int kSums = kTokens / 2;  // of a thread
+  static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
+  static constexpr int kTokenBytes = kTokens * kStageLineBytes * kLines;
+  static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
+  // Sums that are left for the cluster, a row of them for each token: the padding puts the eight
+  // rows and four tokens that a warp stores at a time into different banks.
+  static constexpr int kSumPitch = kRows + 4;
+  static constexpr int kSumBytes = kTokens * kSumPitch * 4;
+  static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
+};
+
+namespace {
+
+struct SwappedWork {
+  int rows, tokens;                   // of C: along the long side and along the other
+  std::int64_t row_step, token_step;  // from one to the next in C
+  void* c;
+  int slices, splits, stages;  // of a tile, of a cluster, of the ring
+  bool read_once;              // the weights, before the L2 would have to give them up
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// The ring in shared memory, and how far somebody has come around it.
+template <typename Tile>
+struct Ring {
+  std::uint32_t first, full_barriers, empty_barriers;
+  int stages;
+  int stage = 0, parity = 0;
+
+  __device__ std::uint32_t weights() const { return first + stage * Tile::kStageBytes; }
+  __device__ std::uint32_t tokens() const { return weights() + Tile::kWeightBytes; }
+  __device__ std::uint32_t full() const { return full_barriers + stage * kBarrierBytes; }
+  __device__ std::uint32_t empty() const { return empty_barriers + stage * kBarrierBytes; }
+  __device__ void next() {
+    if (++stage < stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+// What a block computes: slices of a tile, from `begin` to before `end`.
+struct Share {
+  int tile, rank, begin, end;
+
+  __device__ explicit Share(const SwappedWork& work)
+      : tile(static_cast<int>(blockIdx.x) / work.splits),
+        rank(static_cast<int>(blockIdx.x) % work.splits),
+        begin(static_cast<int>(std::int64_t{work.slices} * rank / work.splits)),
+        end(static_cast<int>(std::int64_t{work.slices} * (rank + 1) / work.splits)) {}
+};
+
+template <typename Tile>
+__device__ void feed(const Share& share, const CUtensorMap& weights, const CUtensorMap& tokens,
+                     Ring<Tile> ring, bool read_once) {
+  const std::uint64_t policy = cache_policy(read_once);
+  const int row = share.tile * Tile::kRows;
+  for (int slice = share.begin; slice < share.end; ++slice, ring.next()) {
+    const int k = slice * Tile::kLines * Tile::kDepth;
+    wait(ring.empty(), ring.parity ^ 1);
+    arrive_and_expect(ring.full(), Tile::kStageBytes);
+    if constexpr (Tile::kAcross) {
+#pragma unroll
+      for (int group = 0; group < Tile::kRows / 64; ++group)
+        copy_box(ring.weights() + group * 64 * kStageLineBytes * Tile::kLines, weights,
+                 row + group * 64, k, ring.full(), policy);
+    } else {
+#pragma unroll
+      for (int line = 0; line < Tile::kLines; ++line)
+        copy_box(ring.weights() + line * Tile::kRows * kStageLineBytes, weights,
+                 k + line * Tile::kDepth, row, ring.full());
+    }
+#pragma unroll
+    for (int line = 0; line < Tile::kLines; ++line)
+      copy_box(ring.tokens() + line * Tile::kTokens * kStageLineBytes, tokens,
+               k + line * Tile::kDepth, 0, ring.full());
+  }
+}
+
+// Enqueues a warpgroup's products of a line of a stage.
+template <typename Tile>
+__device__ void enqueue_line(const Ring<Tile>& ring, int line,
+                             typename Tile::Sum (&sums)[Tile::kSums]) {
+  using Element = typename Tile::Element;
+  constexpr int kStepDepth = kProductDepth<Element>;
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  const std::uint64_t tokens =
+      swizzled_rows(ring.tokens() + line * Tile::kTokens * kStageLineBytes);
+#pragma unroll
+  for (int step = 0; step < Tile::kDepth / kStepDepth; ++step) {
+    constexpr int kStepUnits = kStepDepth * static_cast<int>(sizeof(Element)) / 16;
+    const int keep = !Tile::kPromote || step > 0;
+    if constexpr (Tile::kAcross) {
+      const int k = group * 64 * Tile::kLines + line * Tile::kDepth + step * kStepDepth;
+      multiply<Element, true, false>(sums, swizzled_across(ring.weights() + k * kStageLineBytes, 0),
+                                     tokens + step * kStepUnits, keep);
+    } else {
+      const int row = line * Tile::kRows + group * 64;
+      multiply<Element, false, false>(
+          sums, swizzled_rows(ring.weights() + row * kStageLineBytes) + step * kStepUnits,
+          tokens + step * kStepUnits, keep);
+    }
+  }
+}
+
+// totals = the product of so many slices.
+template <typename Tile>
+__device__ void multiply_slices(Ring<Tile>& ring, int slices,
+                                typename Tile::Sum (&totals)[Tile::kSums]) {
+  typename Tile::Sum sums[Tile::kSums];
+#pragma unroll
+  for (int i = 0; i < Tile::kSums; ++i) sums[i] = totals[i] = 0;
+  for (int slice = 0; slice < slices; ++slice, ring.next()) {
+    wait(ring.full(), ring.parity);
+#pragma unroll
+    for (int line = 0; line < Tile::kLines; ++line) {
+      if (line == 0 || Tile::kPromote) fence_products();
+      enqueue_line(ring, line, sums);
+      if (line + 1 < Tile::kLines && !Tile::kPromote) continue;
+      commit_products();
+      wait_for_products(sums);
+      if constexpr (Tile::kPromote)
+#pragma unroll
+        for (int i = 0; i < Tile::kSums; ++i) totals[i] += sums[i];
+    }
+    if (threadIdx.x % 32 == 0) arrive(ring.empty());
+  }
+  if constexpr (!Tile::kPromote)
+#pragma unroll
+    for (int i = 0; i < Tile::kSums; ++i) totals[i] = sums[i];
+}
+
+// Only the multipliers meet at this barrier.
+template <typename Tile>
+__device__ void sync_multipliers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
+}
+// In the fragments of wgmma a thread has two rows, eight apart, of its warp's 16, and two of every
+// eight tokens.
+template <typename Tile>
+__device__ void leave_sums(const typename Tile::Sum (&sums)[Tile::kSums], std::uint32_t to) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4, token = lane % 4 * 2;
+  to += (token * Tile::kSumPitch + row) * 4;
+#pragma unroll
+  for (int i = 0; i < Tile::kSums; ++i) {
+    const int down = i / 2 % 2 * 8, right = i / 4 * 8 + i % 2;
+    std::uint32_t bits;
+    memcpy(&bits, &sums[i], sizeof bits);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + (right * Tile::kSumPitch + down) * 4),
+                 "r"(bits)
+                 : "memory");
+  }
+}
+
+// Four sums that a block of the cluster has left.
+template <typename Sum>
+__device__ void load_four(Sum (&four)[4], std::uint32_t address, int block) {
+  std::uint32_t bits[4];
+  asm volatile(
+      "{\n.reg .u32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [there];\n}"
+      : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+      : "r"(address), "r"(block)
+      : "memory");
+  memcpy(four, bits, sizeof bits);
+}
+
+// Adds up and stores the block's share of the tile, four neighbours of a token at a time.
+template <typename Tile>
+__device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t sums) {
+  using Sum = typename Tile::Sum;
+  using Output = typename Tile::Output;
+  struct alignas(4 * sizeof(Output)) Four {
+    Output values[4];
+  };
+  constexpr int kFours = Tile::kRows / 4;
+  const bool wide = work.row_step == 1 && work.token_step % 4 == 0;
+  for (int i = share.rank * Tile::kMultipliers + static_cast<int>(threadIdx.x);
+       i < work.tokens * kFours; i += work.splits * Tile::kMultipliers) {
+    const int token = i / kFours, row = i % kFours * 4;
+    Sum four[4] = {};
+#pragma unroll 4
+    for (int block = 0; block < work.splits; ++block) {
+      Sum other[4];
+      load_four(other, sums + (token * Tile::kSumPitch + row) * 4, block);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) four[j] += other[j];
+    }
+    Four result;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) result.values[j] = static_cast<Output>(four[j]);
+    const int first = share.tile * Tile::kRows + row;
+    Output* to = static_cast<Output*>(work.c) + first * work.row_step + token * work.token_step;
+    if (wide && first < work.rows) {
+      *reinterpret_cast<Four*>(to) = result;
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (first + j < work.rows) to[j * work.row_step] = result.values[j];
+    }
+  }
+}
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads)
+    stream_weights([[maybe_unused]] const __grid_constant__ SwappedWork work,
+                   [[maybe_unused]] const __grid_constant__ CUtensorMap weights,
+                   [[maybe_unused]] const __grid_constant__ CUtensorMap tokens) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ std::uint64_t full[kMaxStages], empty[kMaxStages];
+  const std::uint32_t first = (shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment;
+  Ring<Tile> ring{first, shared_address(full), shared_address(empty), work.stages};
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < work.stages; ++stage) {
+      init_barrier(shared_address(&full[stage]), 1);
+      init_barrier(shared_address(&empty[stage]), Tile::kMultipliers / 32);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  wait_for_previous_launch();
+  let_next_launch_begin();
+  const Share share(work);
+  if (threadIdx.x >= Tile::kMultipliers) {
+    if (threadIdx.x == Tile::kMultipliers) feed(share, weights, tokens, ring, work.read_once);
+    return;
+  }
+  typename Tile::Sum sums[Tile::kSums];
+  multiply_slices(ring, share.end - share.begin, sums);
+  sync_multipliers<Tile>();  // nobody reads the ring any more
+  leave_sums<Tile>(sums, first);
+  if (work.splits > 1)
+    sync_cluster();
+  else
+    sync_multipliers<Tile>();
+  store_share<Tile>(work, share, first);
+  if (work.splits > 1) sync_cluster();  // nobody's shared memory goes before all have read it
+#endif
+}
+
+using SwappedKernel = void (*)(SwappedWork, CUtensorMap, CUtensorMap);
+
+// What the host has to know of a tile.
+struct SwappedForm {
+  SwappedKernel kernel;
+  int rows, tokens, lines, depth, threads, stage_bytes, sum_bytes;
+};
+
+template <typename Element, bool kPromote, bool kAcross, int kRows, int kTokens>
+SwappedForm form_of() {
+  using Tile = SwappedTile<Element, kAcross, kPromote, kRows, kTokens, kStageRows / kRows>;
+  return {.kernel = stream_weights<Tile>,
+          .rows = kRows,
+          .tokens = kTokens,
+          .lines = Tile::kLines,
+          .depth = Tile::kDepth,
+          .threads = Tile::kThreads,
+          .stage_bytes = Tile::kStageBytes,
+          .sum_bytes = Tile::kSumBytes};
+}
+// The narrowest tile that holds so many tokens.
+template <typename Element, bool kPromote, bool kAcross, int kRows>
+SwappedForm form_for(std::int64_t tokens) {
+  if (tokens <= 8) return form_of<Element, kPromote, kAcross, kRows, 8>();
+  if (tokens <= 16) return form_of<Element, kPromote, kAcross, kRows, 16>();
+  if (tokens <= 32) return form_of<Element, kPromote, kAcross, kRows, 32>();
+  return form_of<Element, kPromote, kAcross, kRows, 64>();
+}
+template <typename Element, bool kPromote, bool kAcross>
+SwappedForm form_for(std::int64_t tokens, int rows) {
+  return rows == 64 ? form_for<Element, kPromote, kAcross, 64>(tokens)
+                    : form_for<Element, kPromote, kAcross, 128>(tokens);
+}
+template <typename Element, bool kPromote>
+SwappedForm form_for(std::int64_t tokens, int rows, bool across) {
+  if constexpr (sizeof(Element) == 2)
+    if (across) return form_for<Element, kPromote, true>(tokens, rows);
+  return form_for<Element, kPromote, false>(tokens, rows);
+}
+
+// Calls f with the factors' type and whether their sums are promoted.
+template <typename F>
+auto with_factors(Precision precision, F&& f) {
+  using std::bool_constant;
+  switch (precision) {
+    case Precision::bf16:
+      return f(__nv_bfloat16{}, bool_constant<false>{});
+    case Precision::f16:
+      return f(__half{}, bool_constant<false>{});
+    case Precision::tf32:
+      return f(float{}, bool_constant<false>{});
+    case Precision::e4m3:
+      return f(__nv_fp8_e4m3{}, bool_constant<true>{});
+    case Precision::e4m3fast:
+      return f(__nv_fp8_e4m3{}, bool_constant<false>{});
+    case Precision::e5m2:
+      return f(__nv_fp8_e5m2{}, bool_constant<true>{});
+    case Precision::e5m2fast:
+      return f(__nv_fp8_e5m2{}, bool_constant<false>{});
+    case Precision::s8:
+      return f(std::int8_t{}, bool_constant<false>{});
+    default:
+      throw std::invalid_argument("no tile multiplies " + std::string(traits_of(precision).name));
+  }
+}
+
+constexpr std::int64_t kMostTokens = 64;
+
+// Which operand has the long side: B where A has few rows, A where B has few columns.
+struct Roles {
+  bool swapped;
+  std::int64_t rows, tokens;
+
+  explicit constexpr Roles(const Problem& p)
+      : swapped(p.m <= kMostTokens && p.m <= p.n),
+        rows(swapped ? p.n : p.m),
+        tokens(swapped ? p.m : p.n) {}
+};
+template <typename Element>
+Operand<Element> weights_of(const Problem& p, const Operands& o) {
+  return Roles(p).swapped ? operand_b<Element>(p, o.b) : operand_a<Element>(p, o.a);
+}
+template <typename Element>
+Operand<Element> tokens_of(const Problem& p, const Operands& o) {
+  return Roles(p).swapped ? operand_a<Element>(p, o.a) : operand_b<Element>(p, o.b);
+}
+
+SwappedPlan plan_for(const Problem& p, const Device& device) {
+  const Roles roles(p);
+  return swapped_plan({.rows = roles.rows,
+                       .tokens = roles.tokens,
+                       .k = p.k,
+                       .element_bytes = traits_of(p.precision).input_bytes,
+                       .promoted = promotes(p.precision)},
+                      device.sm_count);
+}
+
+// As many as fit when so many blocks share an SM, or the two without which there is no ring.
+int stages_for(const SwappedForm& form, const SwappedPlan& plan) {
+  constexpr int kOfSm = 228 << 10, kOfBlock = 1 << 10;  // what the system takes of each block
+  const int bytes = kOfSm / plan.together - kOfBlock - kAlignment - kBarrierSpace;
+  return std::clamp(bytes / form.stage_bytes, 2, kMaxStages);
+}
+
+template <typename Element>
+CUtensorMap map_of(const LaidOperand<Element>& operand, std::int64_t size, std::int64_t k,
+                   int box_size, int box_depth) {
+  const auto type =
+      std::is_same_v<Element, float> ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : kMapType<Element>;
+  const auto swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  return operand.along_k ? tensor_map(operand.matrix, size, k, operand.pitch, box_size, box_depth,
+                                      swizzle, type)
+                         : tensor_map(operand.matrix, k, size, operand.pitch, box_depth, box_size,
+                                      swizzle, type);
+}
+
+// Clusters of blocks that may begin before what was enqueued before them has ended.
+struct SwappedLaunch {
+  SwappedForm form;
+  SwappedWork work;
+  CUtensorMap weights, tokens;
+  int blocks, shared_bytes;
+
+  void operator()(Stream stream) const {
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {static_cast<unsigned>(work.splits), 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(form.threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = work.splits > 1 ? 2 : 1;
+    // Its error is found by who launches.
+    cudaLaunchKernelEx(&config, form.kernel, work, weights, tokens);
+  }
+};
+
+template <typename Element, bool kPromote>
+Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
+  const Roles roles(p);
+  const SwappedPlan plan = plan_for(p, device);
+  const Operand<Element> stored = weights_of<Element>(p, o);
+  const LaidOperand<Element> weights =
+      sizeof(Element) == 2 ? laid_aligned(stored) : laid_along_k(stored);
+  const LaidOperand<Element> tokens = laid_along_k(tokens_of<Element>(p, o));
+  const SwappedForm form =
+      form_for<Element, kPromote>(roles.tokens, plan.tile_rows, !weights.along_k);
+  const int stages = stages_for(form, plan);
+  const SwappedLaunch launch{
+      .form = form,
+      .work = {.rows = static_cast<int>(roles.rows),
+               .tokens = static_cast<int>(roles.tokens),
+               .row_step = roles.swapped ? 1 : p.n,
+               .token_step = roles.swapped ? p.n : 1,
+               .c = o.c,
+               .slices = static_cast<int>(plan.slices),
+               .splits = plan.splits,
+               .stages = stages,
+               .read_once = plan.weight_bytes > device.last_level_cache_bytes},
+      .weights = weights.along_k ? map_of(weights, roles.rows, p.k, form.rows, form.depth)
+                                 : map_of(weights, roles.rows, p.k, 64, form.lines * form.depth),
+      .tokens = map_of(tokens, roles.tokens, p.k, form.tokens, form.depth),
+      .blocks = static_cast<int>(plan.tiles * plan.splits),
+      .shared_bytes = std::max(stages * form.stage_bytes, form.sum_bytes) + kAlignment};
+  simt::allow_shared_bytes(form.kernel, launch.shared_bytes);
+  const Launch laying = lay(weights, tokens);
+  if (!laying) return launch;
+  return [=](Stream stream) {
+    laying(stream);
+    launch(stream);
+  };
+}
+
+// A stand-in for the body, in builds without sm_90a, has no barriers in shared memory.
+bool was_left_out() {
+  cudaFuncAttributes attributes{};
+  const auto kernel = form_for<__half, false>(1, 64, false).kernel;
+  if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess)
+    return attributes.sharedSizeBytes == 0;
+  cudaGetLastError();  // no device to ask
+  return false;
+}
+
+std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  if (std::min(p.m, p.n) > kMostTokens)
+    return "neither m nor n is " + std::to_string(kMostTokens) + " or less";
+  constexpr std::int64_t kMost =
+      (std::int64_t{1} << 31) - 1024;  // the last box ends within 32 bits
+  if (std::max({p.m, p.n, p.k}) > kMost) return "m, n and k must fit 31 bits";
+  if (was_left_out()) return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+  return std::nullopt;
+}
+
+template <typename Element>
+double laid_bytes(const Problem& p) {
+  const Operand<Element> weights = weights_of<Element>(p, {});
+  return (sizeof(Element) == 2 ? aligning_bytes(weights) : laying_bytes(weights)) +
+         laying_bytes(tokens_of<Element>(p, {}));
+}
+double laid_bytes(const Problem& p) {
+  switch (traits_of(p.precision).input_bytes) {
+    case 1:
+      return laid_bytes<std::int8_t>(p);
+    case 2:
+      return laid_bytes<__half>(p);
+    default:
+      return laid_bytes<float>(p);
+  }
+}
+
+// Each block reads the tokens. In shared memory a slice arrives, and each warpgroup reads its
+// weights and all tokens; sums are left and read once.
+Traffic traffic(const Problem& p, const Device& device) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const Roles roles(p);
+  const SwappedPlan plan = plan_for(p, device);
+  const double laid = laid_bytes(p), tiles = static_cast<double>(plan.tiles);
+  const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
+  const double weights = depth * static_cast<double>(roles.rows),
+               tokens = depth * static_cast<double>(roles.tokens),
+               c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
+  const double width = static_cast<double>(padded_tokens(roles.tokens));
+  const double slice = kStageLineBytes * kStageRows / plan.tile_rows *
+                       (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
+  const double sums = 2.0 * 4 * plan.tile_rows * width * plan.splits;
+  return {.dram = bytes_minimum(p) + laid,
+          .l2 = laid + weights + tokens * tiles + c,
+          .shared = laid + tiles * (static_cast<double>(plan.slices) * slice + sums)};
+}
+
+const Registration registration({
+    .name = "WgmmaSwapped",
+    .idea = "The long side of the weights lies on wgmma's 64 rows, few tokens on its 8 columns; "
+            "clusters cut k.",
+    .source = "DeepGEMM and vLLM, swapped operands for few tokens; CUTLASS, split-K",
+    .rung = 60,
+    .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
+                   Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
+    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+    .unsupported = unsupported,
+    .traffic = traffic,
+    .estimate =
+        [](const Problem& p, const Device& device) {
+          constexpr double kLayLaunch = 3e-6, kLayRate = 3.3e12;
+          const double laid = laid_bytes(p);
+          return plan_for(p, device).seconds + (laid > 0 ? kLayLaunch + laid / kLayRate : 0);
+        },
+    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+      return with_factors(p.precision, [&](auto factor, auto promoted) {
+        return launch_of<decltype(factor), decltype(promoted)::value>(p, device, o);
+      });
+    },
+});
+
+}  // namespace
+}  // namespace gemm::tensor

@@ -1,0 +1,113 @@
+// The simplest product on tensor cores: a warp computes a tile of 16 x 16 with CUDA's own `wmma`,
+// fragments straight from global memory. Two loads of 512 bytes feed one multiplication, so that
+// the caches bind, but tensor cores idling at that are ahead of CUDA cores already.
+//
+// A fragment must lie inside its matrix and begin at a multiple of 32 bytes, as must all its rows.
+// One that does not comes through shared memory, element by element, with zeros beyond the edges.
+#include <mma.h>
+
+#include <cstdint>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/tensor/wmma/wmma_types.cuh"
+
+namespace gemm::tensor {
+namespace {
+
+constexpr int kWarps = 8;  // of a block, neighbours along n
+
+using Grid = simt::TileGrid<kWmma, kWmma * kWarps>;
+
+// The fragment whose first element is (row, column) of a stored matrix.
+template <typename Fragment, typename T>
+__device__ void load(Fragment& fragment, const T* matrix, std::int64_t rows, std::int64_t columns,
+                     std::int64_t row, std::int64_t column, T* staging) {
+  if (columns % kWmma == 0 && row + kWmma <= rows) {
+    nvcuda::wmma::load_matrix_sync(fragment, matrix + row * columns + column,
+                                   static_cast<unsigned>(columns));
+    return;
+  }
+  __syncwarp();  // whoever reads what was staged before has done so
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < kWmma * kWmma; i += 32)
+    staging[i] = simt::element_or_zero(matrix, rows, columns, row + i / kWmma, column + i % kWmma);
+  __syncwarp();
+  nvcuda::wmma::load_matrix_sync(fragment, staging, kWmma);
+}
+
+template <typename T, bool kTransposesA, bool kTransposesB>
+__global__ void __launch_bounds__(32 * kWarps)
+    wmma_naive(Problem p, Grid grid, const T* __restrict__ a, const T* __restrict__ b,
+               T* __restrict__ c) {
+  using Wmma = WmmaTypes<T>;
+  if constexpr (Wmma::kExists) {
+    __shared__ __align__(32) float staging[kWarps][kWmma * kWmma];
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const std::int64_t row = grid.first_row(), column = grid.first_column() + warp * kWmma;
+    if (column >= p.n) return;
+    T* const staged = reinterpret_cast<T*>(staging[warp]);
+    typename Wmma::Sums sums;
+    nvcuda::wmma::fill_fragment(sums, 0.0F);
+#pragma unroll 1
+    for (std::int64_t k = 0; k < p.k; k += kWmma) {
+      typename Wmma::template A<kTransposesA> a_fragment;
+      typename Wmma::template B<kTransposesB> b_fragment;
+      if constexpr (kTransposesA)
+        load(a_fragment, a, p.k, p.m, k, row, staged);
+      else
+        load(a_fragment, a, p.m, p.k, row, k, staged);
+      if constexpr (kTransposesB)
+        load(b_fragment, b, p.n, p.k, column, k, staged);
+      else
+        load(b_fragment, b, p.k, p.n, k, column, staged);
+      nvcuda::wmma::mma_sync(sums, a_fragment, b_fragment, sums);
+    }
+    __syncwarp();
+    store_sums(sums, staging[warp], c, p.m, p.n, row, column);
+  }
+}
+
+template <typename T>
+Launch prepare_as(const Problem& p, const Operands& o) {
+  using Kernel = simt::TileKernel<T, Grid>;
+  const auto kernel = [&]() -> Kernel {
+    switch (p.layout) {
+      case Layout::nt:
+        return wmma_naive<T, false, true>;
+      case Layout::tn:
+        return wmma_naive<T, true, false>;
+      case Layout::tt:
+        return wmma_naive<T, true, true>;
+      default:
+        return wmma_naive<T, false, false>;
+    }
+  }();
+  return simt::tile_launch<T, Grid>(kernel, 32 * kWarps, p, o);
+}
+
+const Registration registration({
+    .name = "WmmaNaive",
+    .idea = "A warp computes 16 x 16 on tensor cores, with fragments straight from global memory.",
+    .source = "CUDA C++ Programming Guide, warp matrix functions",
+    .rung = 40,
+    .precisions = {Precision::bf16, Precision::f16},
+    .layouts = {kLayouts.begin(), kLayouts.end()},
+    .unsupported = wmma_unsupported,
+    .traffic =
+        [](const Problem& p, const Device&) {
+          Traffic traffic = simt::tile_traffic(p, kWmma, kWmma, kWmma, 0);
+          traffic.shared = wmma_store_bytes(p);
+          return traffic;
+        },
+    .prepare =
+        [](const Problem& p, const Device&, const Operands& o) {
+          return p.precision == Precision::bf16 ? prepare_as<__nv_bfloat16>(p, o)
+                                                : prepare_as<__half>(p, o);
+        },
+});
+
+}  // namespace
+}  // namespace gemm::tensor

@@ -1,0 +1,176 @@
+// Tiles of A and B in shared memory, for 8 warps of which each computes 64 x 32 of a block's
+// 128 x 128: an element is read from global memory once a tile, and a fragment multiplied 4 times,
+// or twice, once it is loaded. Rows are padded by 16 bytes, since `wmma` takes matrices row by row
+// and neighbouring rows of 2^n bytes would lie in the same banks.
+#include <mma.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_traffic.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/tensor/wmma/wmma_types.cuh"
+
+namespace gemm::tensor {
+namespace {
+
+constexpr int kBM = 128, kBN = 128, kBK = 32;
+constexpr int kWM = 64, kWN = 32, kThreads = 32 * (kBM / kWM) * (kBN / kWN);
+constexpr int kChunk = 8, kPad = 8;  // elements, 16 bytes
+
+using Grid = simt::TileGrid<kBM, kBN>;
+
+// A piece of a stored matrix, zeros where that has ended.
+template <typename T, int kRows, int kColumns>
+struct Piece {
+  static constexpr int kPitch = kColumns + kPad;
+  alignas(32) T elements[kRows * kPitch];
+
+  __device__ void load(const T* matrix, std::int64_t rows, std::int64_t columns,
+                       std::int64_t first_row, std::int64_t first_column) {
+    constexpr int kChunks = kColumns / kChunk;
+    static_assert(kRows * kChunks % kThreads == 0);
+#pragma unroll
+    for (int i = 0; i < kRows * kChunks / kThreads; ++i) {
+      const int index = i * kThreads + static_cast<int>(threadIdx.x);
+      const int row = index / kChunks, column = index % kChunks * kChunk;
+      const std::int64_t from_row = first_row + row, from_column = first_column + column;
+      uint4 chunk{};
+      if (columns % kChunk == 0) {
+        if (from_row < rows && from_column < columns)
+          chunk = *reinterpret_cast<const uint4*>(matrix + from_row * columns + from_column);
+      } else {
+        T each[kChunk];
+#pragma unroll
+        for (int j = 0; j < kChunk; ++j)
+          each[j] = simt::element_or_zero(matrix, rows, columns, from_row, from_column + j);
+        chunk = *reinterpret_cast<const uint4*>(each);
+      }
+      *reinterpret_cast<uint4*>(elements + row * kPitch + column) = chunk;
+    }
+  }
+};
+
+template <typename T, bool kTransposesA, bool kTransposesB>
+__global__ void __launch_bounds__(kThreads)
+    wmma_tiled(Problem p, Grid grid, const T* __restrict__ a, const T* __restrict__ b,
+               T* __restrict__ c) {
+  using Wmma = WmmaTypes<T>;
+  if constexpr (Wmma::kExists) {
+    struct Slice {
+      Piece<T, kTransposesA ? kBK : kBM, kTransposesA ? kBM : kBK> a;
+      Piece<T, kTransposesB ? kBN : kBK, kTransposesB ? kBK : kBN> b;
+    };
+    constexpr int kStagingBytes = kThreads / 32 * kWmma * kWmma * static_cast<int>(sizeof(float));
+    __shared__ union {
+      Slice slice;
+      std::byte staging[kStagingBytes];
+    } shared;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int warp_row = warp / (kBN / kWN) * kWM, warp_column = warp % (kBN / kWN) * kWN;
+    const std::int64_t row = grid.first_row(), column = grid.first_column();
+    typename Wmma::Sums sums[kWM / kWmma][kWN / kWmma];
+#pragma unroll
+    for (auto& sums_of_row : sums)
+#pragma unroll
+      for (auto& fragment : sums_of_row) nvcuda::wmma::fill_fragment(fragment, 0.0F);
+#pragma unroll 1
+    for (std::int64_t k = 0; k < p.k; k += kBK) {
+      if constexpr (kTransposesA)
+        shared.slice.a.load(a, p.k, p.m, k, row);
+      else
+        shared.slice.a.load(a, p.m, p.k, row, k);
+      if constexpr (kTransposesB)
+        shared.slice.b.load(b, p.n, p.k, column, k);
+      else
+        shared.slice.b.load(b, p.k, p.n, k, column);
+      __syncthreads();
+#pragma unroll
+      for (int step = 0; step < kBK; step += kWmma) {
+        typename Wmma::template B<kTransposesB> b_fragments[kWN / kWmma];
+#pragma unroll
+        for (int j = 0; j < kWN / kWmma; ++j) {
+          const int line = warp_column + j * kWmma;
+          constexpr int kPitch = decltype(shared.slice.b)::kPitch;
+          nvcuda::wmma::load_matrix_sync(
+              b_fragments[j],
+              shared.slice.b.elements +
+                  (kTransposesB ? line * kPitch + step : step * kPitch + line),
+              kPitch);
+        }
+#pragma unroll
+        for (int i = 0; i < kWM / kWmma; ++i) {
+          typename Wmma::template A<kTransposesA> a_fragment;
+          const int line = warp_row + i * kWmma;
+          constexpr int kPitch = decltype(shared.slice.a)::kPitch;
+          nvcuda::wmma::load_matrix_sync(
+              a_fragment,
+              shared.slice.a.elements +
+                  (kTransposesA ? step * kPitch + line : line * kPitch + step),
+              kPitch);
+#pragma unroll
+          for (int j = 0; j < kWN / kWmma; ++j)
+            nvcuda::wmma::mma_sync(sums[i][j], a_fragment, b_fragments[j], sums[i][j]);
+        }
+      }
+      __syncthreads();
+    }
+    float* const staging = reinterpret_cast<float*>(shared.staging) + warp * kWmma * kWmma;
+#pragma unroll
+    for (int i = 0; i < kWM / kWmma; ++i)
+#pragma unroll
+      for (int j = 0; j < kWN / kWmma; ++j) {
+        store_sums(sums[i][j], staging, c, p.m, p.n, row + warp_row + i * kWmma,
+                   column + warp_column + j * kWmma);
+        __syncwarp();
+      }
+  }
+}
+
+template <typename T>
+Launch prepare_as(const Problem& p, const Operands& o) {
+  using Kernel = simt::TileKernel<T, Grid>;
+  const auto kernel = [&]() -> Kernel {
+    switch (p.layout) {
+      case Layout::nt:
+        return wmma_tiled<T, false, true>;
+      case Layout::tn:
+        return wmma_tiled<T, true, false>;
+      case Layout::tt:
+        return wmma_tiled<T, true, true>;
+      default:
+        return wmma_tiled<T, false, false>;
+    }
+  }();
+  return simt::tile_launch<T, Grid>(kernel, kThreads, p, o);
+}
+
+const Registration registration({
+    .name = "WmmaTiled",
+    .idea = "Tiles in shared memory, from which 8 warps load the fragments of wmma.",
+    .source = "CUDA samples, bf16TensorCoreGemm; CUDA C++ Programming Guide",
+    .rung = 41,
+    .precisions = {Precision::bf16, Precision::f16},
+    .layouts = {kLayouts.begin(), kLayouts.end()},
+    .unsupported = wmma_unsupported,
+    .traffic =
+        [](const Problem& p, const Device&) {
+          // Of a slice, 128 bytes each: it arrives, and each warp loads its fragments.
+          constexpr double kWavefronts =
+              (kBM + kBN) * kBK / 64.0 + kThreads / 32.0 * (kWM + kWN) * kBK / 64.0;
+          Traffic traffic = simt::tile_traffic(p, kBM, kBN, kBK, kWavefronts);
+          traffic.shared += wmma_store_bytes(p);
+          return traffic;
+        },
+    .prepare =
+        [](const Problem& p, const Device&, const Operands& o) {
+          return p.precision == Precision::bf16 ? prepare_as<__nv_bfloat16>(p, o)
+                                                : prepare_as<__half>(p, o);
+        },
+});
+
+}  // namespace
+}  // namespace gemm::tensor

@@ -1,0 +1,64 @@
+// Fragments of CUDA's `wmma`, 16 x 16 x 16 with sums in FP32, and how they are stored. Which thread
+// has which element is not said, so that sums must pass through shared memory to be narrowed.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "kernels/common/element.cuh"
+#include "kernels/gemm.hpp"
+
+namespace gemm::tensor {
+
+constexpr int kWmma = 16;  // edge of a fragment
+
+template <typename T>
+struct WmmaTypes {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  static constexpr bool kExists = true;
+#else
+  static constexpr bool kExists = std::is_same_v<T, __half>;
+#endif
+  template <bool kTransposed>
+  using Order = std::conditional_t<kTransposed, nvcuda::wmma::col_major, nvcuda::wmma::row_major>;
+  template <bool kTransposed>
+  using A =
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, kWmma, kWmma, kWmma, T, Order<kTransposed>>;
+  template <bool kTransposed>
+  using B =
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kWmma, kWmma, kWmma, T, Order<kTransposed>>;
+  using Sums = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
+};
+
+// To C from (row, column) on, by a warp that has `staging` for itself.
+template <typename Sums, typename T>
+__device__ void store_sums(const Sums& sums, float* staging, T* c, std::int64_t m, std::int64_t n,
+                           std::int64_t row, std::int64_t column) {
+  nvcuda::wmma::store_matrix_sync(staging, sums, kWmma, nvcuda::wmma::mem_row_major);
+  __syncwarp();
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < kWmma * kWmma; i += 32)
+    if (row + i / kWmma < m && column + i % kWmma < n)
+      c[(row + i / kWmma) * n + column + i % kWmma] = simt::narrow<T>(staging[i]);
+}
+
+// What that moves in shared memory, there and back.
+inline double wmma_store_bytes(const Problem& p) {
+  const auto tiles = [](std::int64_t length) {
+    return static_cast<double>((length + kWmma - 1) / kWmma);
+  };
+  return 2.0 * kWmma * kWmma * static_cast<double>(sizeof(float)) * tiles(p.m) * tiles(p.n);
+}
+
+inline std::optional<std::string> wmma_unsupported(const Problem& p, const Device& device) {
+  if (p.precision == Precision::bf16 && device.compute_capability < 80)
+    return "BF16 on tensor cores needs compute capability 8.0";
+  return std::nullopt;
+}
+
+}  // namespace gemm::tensor

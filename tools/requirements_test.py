@@ -20,7 +20,6 @@ RUNS = {
     "history": ["history", "{}"],
     "readme": ["readme", LADDER, "--readme={}/README.md", "--pictures={}"],
     "kernels": ["kernels", LADDER, "--readme={}/kernels.md", "--pictures={}"],
-    "seeds": ["seeds", LADDER, "-o", "{}/seeds.md"],
     "tune": ["tune", LADDER, "-o", "{}"],
     "calibrate": ["calibrate", GPU, "{}/gpu.json", "-o", "{}/noise.json"],
     "compare": ["compare", GPU, "{}/gpu.json"],

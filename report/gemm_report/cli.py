@@ -24,7 +24,6 @@ from gemm_report.commands import (
     readme,
     recover,
     report,
-    seeds,
     tune,
 )
 from gemm_report.document import BAD_INPUT, InputError
@@ -38,7 +37,6 @@ COMMANDS = {
     "history": history,
     "readme": readme,
     "kernels": kernels,
-    "seeds": seeds,
     "tune": tune,
     "calibrate": calibrate,
     "compare": compare,
@@ -62,7 +60,6 @@ examples:
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
-  gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json

@@ -75,7 +75,6 @@ USES: Mapping[str, Use] = {
     "kernels": Use(
         lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 4
     ),
-    "seeds": Use(lambda at: [at.record, "-o", f"{at.out}/seeds.md"], 30),
     "tune": Use(
         lambda at: [at.record, "-o", f"{at.out}/tune", "--write", f"{at.out}/tuned.inc"], 4
     ),
@@ -154,9 +153,6 @@ PAGES = {
 }
 
 EDGES = ("begin", "end")
-
-# Beside the records a command may keep this folder: it can be made again from them.
-INDEX = ".gemm_report"
 
 # JSON has no word for these: they are written as texts first.
 NUMBERS = ("1e999", "-1e999", "NaN", "Infinity", "1" * 400, "1" * 5000, "-0.0")
@@ -360,7 +356,7 @@ def code_of(command: str, content: bytes, name: str) -> int:
         for path in written:
             full = (root / path).resolve()
             # Beside what it imports, Python keeps what it compiled.
-            caches = {INDEX, "__pycache__"} & set(full.parts)
+            caches = {"__pycache__"} & set(full.parts)
             allowed = full.is_relative_to(root / "out") or caches
             assert allowed or path == os.devnull, path
         for path in (root / "out").rglob("*.json"):
@@ -370,8 +366,7 @@ def code_of(command: str, content: bytes, name: str) -> int:
 
 def files(root: Path) -> dict[str, bytes]:
     """All that lies beside the output."""
-    inside = {"out", INDEX}
-    outside = (path for path in root.rglob("*") if not inside & set(path.relative_to(root).parts))
+    outside = (path for path in root.rglob("*") if "out" not in path.relative_to(root).parts)
     return {str(path): path.read_bytes() for path in outside if path.is_file()}
 
 

@@ -1,7 +1,7 @@
 """Where the level of a series changes, and by how much.
 
 In three steps, since no library does all of it. KernelCPD of ruptures (least squares, PELT, in C)
-proposes places, window by window; a t-test with the noise of the series itself, autocorrelation
+proposes places; a t-test with the noise of the series itself, autocorrelation
 included, throws out those that noise can explain; what is left is put where the split fits best.
 
 Why ruptures: on series of 200 and 1,000 points with up to three steps of 5 % in correlated,
@@ -14,21 +14,14 @@ shorter series: its test takes neighbours in time for independent. With the test
 are found, and false ones in at most 1 % of the series.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Propose = Callable[[Floats], Sequence[int]]
 
 # Fewer records are not called a level: one process that had a bad day is no change.
 SHORTEST = 4
@@ -36,9 +29,6 @@ SHORTEST = 4
 SMALLEST = 0.01
 # Of all places of a series together: how often noise alone may look like a change.
 FALSE_ALARM = 1e-6
-# Windows overlap by half. What was found in one depends on nothing outside it, so that only the
-# newest has to be looked at again when a record is added.
-WINDOW = 512
 # In variances: what a further level has to explain. Low; the test after it decides.
 _PENALTY = 30.0
 _SPIKE = 4.0
@@ -70,78 +60,33 @@ class Change:
     latest: int
 
 
-def windows(count: int) -> list[tuple[int, int]]:
-    """Where the windows of `count` points begin and end."""
-    half = WINDOW // 2
-    starts = range(0, max(count - half, 1), half)
-    return [(start, min(start + WINDOW, count)) for start in starts]
-
-
 def propose(logarithms: Floats) -> list[int]:
-    """Places in one window where a level may end."""
+    """Places where a level may end."""
+    from ruptures import KernelCPD
+
     if len(logarithms) < 2 * SHORTEST:
         return []
     clean = without_spikes(logarithms)
     # About 0, where squares of doubles are exact enough.
-    signal = (clean - median(clean)) / _noise(clean)
-    before = searching()(signal[:, None], _PENALTY, SHORTEST)
-    places = []
-    place = int(before[-1])
-    while place > 0:
-        places.append(place)
-        place = int(before[place])
-    return places[::-1]
+    signal = (clean - np.median(clean)) / _noise(clean)
+    search = KernelCPD(kernel="linear", min_size=SHORTEST).fit(signal[:, None])
+    return search.predict(pen=_PENALTY)[:-1]
 
 
-@cache
-def searching() -> Callable[[Floats, float, int], NDArray[np.int32]]:
-    """The search of KernelCPD(kernel="linear"): for each end of a level, where it best begins.
-
-    Taken from its own module where that is found: `import ruptures` loads scipy.stats for other
-    methods, which takes longer than all else after one more record.
-    """
-    name = "ruptures.detection._detection.ekcpd"
-    package = find_spec("ruptures")
-    if package is None:
-        raise ModuleNotFoundError("no module ruptures", name="ruptures")
-    folders = [
-        f"{place}/detection/_detection" for place in package.submodule_search_locations or ()
-    ]
-    alone = PathFinder.find_spec(name, folders)
-    if alone is None or alone.loader is None:
-        return import_module(name).ekcpd_pelt_L2
-    module = module_from_spec(alone)
-    alone.loader.exec_module(module)
-    return module.ekcpd_pelt_L2
-
-
-def find_changes(seconds: Floats, propose: Propose = propose) -> tuple[list[Level], list[Change]]:
+def find_changes(seconds: Floats) -> tuple[list[Level], list[Change]]:
     """The levels of a series and the changes between them, in the order of time."""
     logarithms = np.log(seconds)
-    count = len(logarithms)
-    places = {
-        start + place for start, end in windows(count) for place in propose(logarithms[start:end])
-    }
-    middle = median(logarithms)
+    middle = np.median(logarithms)
     clean = without_spikes(logarithms) - middle
     sums = _Sums(clean)
-    bounds = np.array([0, *sorted(places), count])
-    if places:
+    bounds = np.array([0, *propose(logarithms), len(logarithms)])
+    if len(bounds) > 2:
         bounds = _significant(sums, bounds)
         bounds = _significant(sums, _relocated(clean, sums, bounds))
     means = np.exp(sums.segments(bounds)[1] + middle)
     edges = pairwise(bounds.tolist())
     levels = [Level(*edge, float(mean)) for edge, mean in zip(edges, means, strict=True)]
     return levels, _described(clean, sums, bounds)
-
-
-def median(values: NDArray[Any]) -> float:
-    """What np.median tells, which takes five times as long for a few hundred."""
-    half = len(values) // 2
-    if len(values) % 2:
-        return float(np.partition(values, half)[half])
-    parted = np.partition(values, [half - 1, half])
-    return float(parted[half - 1] + parted[half]) / 2
 
 
 def without_spikes(values: Floats) -> Floats:
@@ -151,20 +96,14 @@ def without_spikes(values: Floats) -> Floats:
         return values
     limit = _SPIKE * _noise(values)
     around = sliding_window_view(np.pad(values, half, mode="reflect"), 2 * half + 1)
-    # What is far from the median of seven is far from at least four of them: others need none.
-    far = sum((np.abs(around[:, i] - values) > limit).astype(np.int8) for i in range(2 * half + 1))
-    suspected = np.flatnonzero(far > half)
-    middles = np.median(around[suspected], axis=1)
-    stands_out = np.abs(values[suspected] - middles) > limit
-    clean = values.copy()
-    clean[suspected[stands_out]] = middles[stands_out]
-    return clean
+    middles = np.median(around, axis=1)
+    return np.where(np.abs(values - middles) > limit, middles, values)
 
 
 def _noise(values: Floats) -> float:
     """Standard deviation, from differences, so that levels do not count."""
     differences = np.abs(np.diff(values))
-    return max(1.4826 * median(differences) / np.sqrt(2), _LEAST_NOISE)
+    return max(1.4826 * np.median(differences) / np.sqrt(2), _LEAST_NOISE)
 
 
 class _Sums:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gemm_report.history.changes import Change
-from gemm_report.history.index import Content
 from gemm_report.history.reading import SETTINGS
+from gemm_report.history.series import History
 from gemm_report.history.trends import Trend, Turn
 from gemm_report.writing.columns import columns
 
@@ -22,18 +22,18 @@ def interval_text(change: Change) -> str:
     return f"{low:+.1f} to {high:+.1f} %"
 
 
-def told(content: Content, trends: Sequence[Trend], limit: int | None) -> str:
+def told(history: History, trends: Sequence[Trend], limit: int | None) -> str:
     """The newest record of each device, and the changes, the newest first."""
-    lines = [_state(content, device, trends) for device in _devices(content)]
+    lines = [_state(history, device, trends) for device in _devices(history)]
     found = [(trend, turn) for trend in trends for turn in trend.turns]
     found.sort(key=lambda pair: -_record(*pair))
     if not found:
         return "\n".join([*lines, "no change was found"])
     shown = found[:limit]
-    several = len(_devices(content)) > 1
+    several = len(_devices(history)) > 1
     rows = [["date", "case", *(["device"] if several else []), "suspect", "rate", "95 % interval"]]
     for trend, turn in shown:
-        entry = content.entries[_record(trend, turn)]
+        entry = history.entries[_record(trend, turn)]
         device = [trend.series.device] if several else []
         where = [entry.date[:10], str(trend.series.case), *device, turn.suspect]
         rows.append([*where, change_text(turn.change.ratio), interval_text(turn.change)])
@@ -41,9 +41,9 @@ def told(content: Content, trends: Sequence[Trend], limit: int | None) -> str:
     return "\n".join([*lines, "", columns(rows, left=len(rows[0]) - 2), *more])
 
 
-def as_json(content: Content, trends: Sequence[Trend]) -> str:
+def as_json(history: History, trends: Sequence[Trend]) -> str:
     """All that was found; SI units, `ratio` is new over old seconds."""
-    entries = content.entries
+    entries = history.entries
     records = [
         {"path": str(entry.path), "date": entry.date, "device": entry.device}
         | {"complete": entry.complete}
@@ -85,18 +85,18 @@ def as_json(content: Content, trends: Sequence[Trend]) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def _devices(content: Content) -> list[str]:
-    return sorted({entry.device for entry in content.entries})
+def _devices(history: History) -> list[str]:
+    return sorted({entry.device for entry in history.entries})
 
 
 def _record(trend: Trend, turn: Turn) -> int:
     return int(trend.series.record[turn.change.at])
 
 
-def _state(content: Content, device: str, trends: Sequence[Trend]) -> str:
+def _state(history: History, device: str, trends: Sequence[Trend]) -> str:
     """Of the newest record: how many rows have a time, how many are not as before."""
-    newest = max(i for i, entry in enumerate(content.entries) if entry.device == device)
-    entry = content.entries[newest]
+    newest = max(i for i, entry in enumerate(history.entries) if entry.device == device)
+    entry = history.entries[newest]
     of_device = [trend for trend in trends if trend.series.device == device]
     there = [trend for trend in of_device if trend.newest == newest]
     counts = {
@@ -106,6 +106,6 @@ def _state(content: Content, device: str, trends: Sequence[Trend]) -> str:
         "throttled": sum(trend.series.throttled[-1] > 0 for trend in there),
     }
     said = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name == "timed")
-    records = sum(entry.device == device for entry in content.entries)
+    records = sum(entry.device == device for entry in history.entries)
     unfinished = "" if entry.complete else " (incomplete)"
     return f"{device}: {records} records, newest {entry.path.name}{unfinished}: {said}"

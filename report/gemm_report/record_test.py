@@ -42,7 +42,7 @@ def test_a_row_belongs_to_one_part(ladder: Record) -> None:
     assert sum(counts.values()) == len(ladder.rows)
     assert len(ladder.rows_with("skipped")) == 1
     assert not ladder.rows_with("skipped", Part.LADDER)
-    row = next(row for row in ladder.rows if row.is_variant)
+    row = next(row for row in ladder.rows if row.variant)
     assert dataclasses.replace(row, transfer="pinned").part is Part.END_TO_END
 
 

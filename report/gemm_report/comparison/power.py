@@ -50,7 +50,7 @@ def _noise(name: str, processes: Sequence[Process]) -> Noise | None:
     if len(rows) < 2:
         return None
     cycles = [math.exp(each.cycles[name].value) for each in processes if name in each.cycles]
-    shares = sorted(row.clocks.throttled_share or 0 for row in rows if row.clocks)
+    shares = sorted(row.throttled_share or 0 for row in rows if row.clocks)
     return Noise(
         label=rows[0].label,
         precision=rows[0].precision,

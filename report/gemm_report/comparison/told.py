@@ -281,13 +281,13 @@ def _case(case: Case) -> dict[str, Any]:
         "suspect": case.suspect,
         "needs": case.needs,
         "kernel": row and row.kernel,
-        "parameters": row and dict(row.parameters),
+        "parameters": row and row.parameters,
         "precision": row and row.precision,
         "layout": row and row.layout,
         "m": row and row.m,
         "n": row and row.n,
         "k": row and row.k,
-        "throttled_share": row and row.clocks and row.clocks.throttled_share,
+        "throttled_share": row and row.throttled_share,
     }
 
 

@@ -30,7 +30,7 @@ def calibration(records: Sequence[Record]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "commit": first.commit,
-        "build_type": first.build_type,
+        "build_type": first.build.type,
         "command": options_of(first),
         "device": {
             "kind": first.device.kind,
@@ -122,11 +122,11 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
     medians = [each.median for each in seconds]
     cycles = [median(samples) if samples else None for samples in map(cycles_of, rows)]
     known = [each for each in cycles if each is not None]
-    throttled = [row.clocks.throttled_share for row in rows if row.clocks]
+    throttled = [row.throttled_share for row in rows if row.clocks]
     shares = [share for share in throttled if share is not None]
     return {
         "kernel": first.kernel,
-        "parameters": dict(first.parameters),
+        "parameters": first.parameters,
         "precision": first.precision,
         "layout": first.layout,
         "m": first.m,

@@ -194,7 +194,7 @@ def test_both_runs_are_in_the_data(ladder: Record) -> None:
 
 def _shown(record: Record) -> list[Row]:
     rows = {(r.label, r.precision): r for r in record.rows if r.status == "timed" and r.m == 4096}
-    return [r for r in rows.values() if r.precision == "f32" and not (r.transfer or r.is_variant)]
+    return [r for r in rows.values() if r.precision == "f32" and not (r.transfer or r.variant)]
 
 
 def test_counted_bytes_have_marks_of_their_own(ladder: Record) -> None:

@@ -86,7 +86,7 @@ TEST(Conformance, TellsARunInALine) {
 TEST(Conformance, SaysInWhichPointsARowDeparts) {
   const auto departures = [](const Conditions& run, const Row& row) {
     std::string all;
-    for (const std::string& one : Results(run).departures(row)) all += one + "; ";
+    for (const Departure& one : Results(run).departures(row)) all += one.text + "; ";
     return all;
   };
   const auto has = [](const std::string& text, const char* part) {

@@ -149,8 +149,9 @@ void TableReporter::print(const Run& run, const Row& row) {
                        row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
                        row.versus->high);
     if (row.parts) out << indent << parts_text(row) << "\n";
-    for (const std::string& departure : results.departures(row))
-      if (departures_.insert(departure).second) out << indent << "* " << departure << "\n";
+    for (const Departure& departure : results.departures(row))
+      if (departures_.insert(departure.text).second)
+        out << indent << "* " << departure.text << "\n";
     return;
   }
   out << formatted("%-*s ", name_width_, run.benchmark_name().c_str())

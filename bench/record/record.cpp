@@ -60,6 +60,7 @@ void fields(Io& io, Like<CardState> auto& card) {
 template <typename Io>
 void fields(Io& io, Like<Verdict> auto& verdict) {
   io("wrong", verdict.wrong);
+  io("outside_bytes", verdict.outside_bytes);
   io("max_error", verdict.max_error);
   io("bound", verdict.bound_at_max);
   io("of_bound", verdict.max_of_bound);

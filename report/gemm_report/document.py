@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
 
-import msgspec
-from msgspec import Meta
-
 from gemm_report.terminal import printable
+
+try:
+    from msgspec import Meta
+except ModuleNotFoundError:  # who reads a file says so; --help needs nothing
+
+    def Meta(**limits: Any) -> Any:  # noqa: N802
+        """In its place."""
+        return limits
+
 
 # What is measured lies far inside, in any unit; and ratios and products of what lies inside are
 # finite, so that no sum, axis or file of ours ever holds an infinity.
@@ -75,6 +81,8 @@ class Kind:
 
 def decoded(path: Path, kind: Kind, values: Any, of: type[T]) -> T:
     """What JSON says, as the types say that it must be; RecordError where it is not so."""
+    import msgspec
+
     try:
         return msgspec.convert(values, of)
     except msgspec.ValidationError as error:
@@ -149,6 +157,8 @@ def parse_json(
             f"{path}: line {line} has {constant}, which is not JSON and never in a {kind.name}: "
             f"run {kind.maker} again"
         )
+
+    import msgspec
 
     # JSON has other control characters as escapes only.
     is_plain = text.isascii() and not re.search(r"[\\\x7f]", text) and not _TINY.search(text)

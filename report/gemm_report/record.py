@@ -14,12 +14,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from msgspec import Meta
-
 from gemm_report.document import (
     Count,
     Fraction,
     Kind,
+    Meta,
     Nonnegative,
     Number,
     Positive,
@@ -264,6 +263,7 @@ class Versus:
     ratio: Positive
     low: Positive
     high: Positive
+    library: bool = False  # whether it is one, on the same problem
     confidence: Fraction = 0.95
     seconds: Positive | None = None  # median of the other
     samples: Count | None = None
@@ -286,6 +286,8 @@ class Verification:
     passed: bool
     of_bound: Nonnegative | None = None  # largest error / bound of all elements
     reference: Text | None = None
+    wrong: Whole | None = None  # elements that do not pass
+    outside_bytes: int | None = None  # where it wrote outside C: > 0 behind it, < 0 before it
 
 
 @dataclass(frozen=True)
@@ -405,21 +407,21 @@ class Row:
     fingerprint: Hash | None = None  # of all of these; null if one is not ours
     device_code: tuple[DeviceCode, ...] = ()
     warmup: Warmup | None = None
-    samples_seconds: tuple[Positive, ...]
+    samples_seconds: tuple[Positive, ...] = ()
     samples_sm_hz: tuple[Positive, ...] = ()
     samples_throttled: tuple[bool, ...] = ()  # of each, by the nearest reading, or empty
-    seconds: Seconds | None
+    seconds: Seconds | None = None
     median_interval: Nonnegative | None = None
     converged: bool | None = None  # median_interval came within the target
-    flop_per_second: Positive | None  # flop / median seconds
+    flop_per_second: Positive | None = None  # flop / median seconds
     roof: Roof | None  # lower of the compute roof and flop_per_byte times the memory roof
-    of_roof_nominal: Positive | None
+    of_roof_nominal: Positive | None = None
     roof_at_clock: Roof | None = None  # the same at the median clock
-    of_roof_at_clock: Positive | None
-    of_library: Positive | None  # speed over that of the fastest library on the same problem
-    library: Text | None
+    of_roof_at_clock: Positive | None = None
+    of_library: Positive | None = None  # speed over that of the fastest library on the same problem
+    library: Text | None = None
     verification: Verification | None
-    clocks: Clocks | None
+    clocks: Clocks | None = None
     versus: Versus | None = None
     end_to_end: EndToEnd | None = None
     conformance: Text | None = None  # how it was measured, in one line

@@ -22,8 +22,12 @@ def _worded(departures: Sequence[Departure]) -> list[str]:
     merged = ""
     if len(known) > 1:
         low, high = 100 * min(known.values()), 100 * max(known.values())
-        merged = f"medians known to {low:.2g} to {high:.2g} % only"
+        merged = f"medians known to {_brief(low)} to {_brief(high)} % only"
     return list(dict.fromkeys((d.text in known and merged) or d.text for d in departures))
+
+
+def _brief(figure: float) -> str:
+    return f"{float(f'{figure:.2g}'):g}"
 
 
 def notes(rows: Iterable[Row]) -> list[str]:

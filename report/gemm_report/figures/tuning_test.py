@@ -17,7 +17,7 @@ def variants(record: Record, rates: dict[str, float]) -> list[Row]:
     return [
         dataclasses.replace(
             row,
-            parameters=tuple(tuple(part.split(":")) for part in each.split("/")),
+            parameters=dict(part.split(":") for part in each.split("/")),
             flop_per_second=rate * 1e12,
         )
         for each, rate in rates.items()

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 
+from gemm_report.conftest import clocks
 from gemm_report.figures.page import ROOF_COLOR
 from gemm_report.figures.palette import STYLE, looks
 from gemm_report.figures.write import FIGURES, Choice, drawings, write_figures
-from gemm_report.record import Ceiling, Clocks, Record
+from gemm_report.record import Ceiling, Record
 
 AS_IT_IS = Choice()
 
@@ -336,9 +337,10 @@ def test_names_that_are_formulas_paths_or_no_text_are_only_names(
 def test_the_largest_numbers_that_are_read_over_the_smallest_are_drawn(
     gpu: Record, tmp_path: Path
 ) -> None:
-    clocks = Clocks(None, 1e-60, None, ())
     rows = tuple(
-        dataclasses.replace(row, clocks=clocks, flop_per_second=1e60 * (row.m / 4096))
+        dataclasses.replace(
+            row, clocks=clocks(power_w=1e-60), flop_per_second=1e60 * (row.m / 4096)
+        )
         for row in gpu.rows
         if row.status == "timed"
     )

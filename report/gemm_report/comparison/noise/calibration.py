@@ -8,13 +8,12 @@ from pathlib import Path
 from statistics import NormalDist, variance
 from typing import Annotated
 
-from msgspec import Meta
-
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.modes import Scatter, scatter
 from gemm_report.document import (
     Count,
     Kind,
+    Meta,
     Nonnegative,
     Positive,
     RecordError,

@@ -20,7 +20,7 @@ except ModuleNotFoundError:  # who reads a file says so; --help needs nothing
 
     def Meta(**limits: Any) -> Any:  # noqa: N802
         """In its place."""
-        return limits
+        return str(limits)
 
 
 # What is measured lies far inside, in any unit; and ratios and products of what lies inside are

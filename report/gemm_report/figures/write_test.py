@@ -188,17 +188,6 @@ def test_measured_roofs_are_drawn_where_nothing_else_is_known(gpu: Record, cpu: 
     assert "DRAM_read: 4.59 TB/s (measured)" in said
 
 
-def test_without_a_reading_of_the_dram_the_best_of_the_rest_counts(gpu: Record) -> None:
-    *others, read = gpu.measured_ceilings
-    copy = dataclasses.replace(read, name="DRAM_copy", bytes_per_second=4.3e12)
-    for ceilings, name in (((copy, read), "DRAM_read"), ((copy,), "DRAM_copy")):
-        roof = dataclasses.replace(
-            gpu, measured_ceilings=(*others, *ceilings)
-        ).measured_memory_roof()
-        assert roof
-        assert roof.name == name
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_what_is_not_known_is_said(name: str, cpu: Record) -> None:
     said = " ".join(text for text, _ in texts(drawn(name, cpu)))

@@ -42,7 +42,10 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "not text": (lambda text: b"\x80\x81", "not UTF-8"),
     "NaN": (lambda text: text.replace('"k": 256', '"k": NaN', 1), "has NaN, which is not JSON"),
     "Infinity": (lambda text: text.replace('"k": 256', '"k": -Infinity', 1), "has -Infinity"),
-    "a size with a point": (lambda text: text.replace('"k": 256', '"k": 256.5', 1), "expected `int`, got `float` - at `$.benchmarks[0].gemm.k`"),
+    "a size with a point": (
+        lambda text: text.replace('"k": 256', '"k": 256.5', 1),
+        "expected `int`, got `float` - at `$.benchmarks[0].gemm.k`",
+    ),
     "overflow": (
         lambda text: text.replace('"flop_per_byte": ', '"flop_per_byte": 1e999, "was": ', 1),
         "expected `float` <= 1e+60",
@@ -69,7 +72,10 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
         lambda text: text.replace('"schema": 1', '"schema": 3'),
         "record has schema 3, this gemm_report knows up to 2: update gemm_report",
     ),
-    "older": (lambda text: text.replace('"schema": 1', '"schema": 0'), "expected `int` >= 1 - at `$.context.gemm.schema`"),
+    "older": (
+        lambda text: text.replace('"schema": 1', '"schema": 0'),
+        "expected `int` >= 1 - at `$.context.gemm.schema`",
+    ),
     "endless name": (
         lambda text: text.replace('"Tiled"', f'"{"x" * 1001}"'),
         "expected `str` of length <= 1000",

@@ -1,6 +1,7 @@
 """Prints the JSON Schema of a record: python -m gemm_report.schema > results/schema.json."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -21,4 +22,5 @@ def schema() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(schema(), indent=1))
+    text = json.dumps(schema(), indent=1)
+    print(re.sub(r"\{[^{}]*\}", lambda it: " ".join(it[0].split()), text))

@@ -157,7 +157,9 @@ def test_damage_is_refused_in_one_line(key: str, value: object, path: Path) -> N
     if value == "missing":
         del changed[key]
     path.write_text(json.dumps({**DOCUMENT, "rows": [changed]}), encoding="utf-8")
-    with pytest.raises(RecordError, match=rf"`{key}` - at `\$\.rows\[0\]|at `\$\.rows\[0\]\.{key}") as error:
+    with pytest.raises(
+        RecordError, match=rf"`{key}` - at `\$\.rows\[0\]|at `\$\.rows\[0\]\.{key}"
+    ) as error:
         read_calibration(path)
     assert "\n" not in str(error.value)
     assert "tools/calibrate" in str(error.value)

@@ -62,7 +62,9 @@ auto on_data_of(const NegativeControl& control, F&& f) {
   return f(control.large_integers ? static_cast<Backend&>(large) : *cuda());
 }
 
-bool fits(const Problem& p) { return 1.2 * ProblemData::bytes_needed(p, 2) < cuda()->free_bytes(); }
+bool fits(const Problem& p) {
+  return 1.2 * ProblemData::bytes_needed(p, 2, Reference::product) < cuda()->free_bytes();
+}
 
 TEST(NegativeControls, SayWhatIsWrongAndWhoCatchesIt) {
   std::set<std::string_view> names;

@@ -17,6 +17,7 @@
 #include "bench/device/transfer.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "bench/verification/fill.hpp"
+#include "bench/verification/freivalds.hpp"
 #include "bench/verification/verdict.hpp"
 #include "kernels/gemm.hpp"
 
@@ -87,6 +88,12 @@ class Backend {
                          double* magnitude) = 0;
   virtual Verdict judge(const Problem& p, const void* c, const double* expected,
                         const double* magnitude, const Bound& bound) = 0;
+
+  // Freivalds' check, where the FP64 product is too large or takes too long
+  // (verification/freivalds.hpp): what does not depend on C, for each of its m rows, and whether a
+  // C passes. Throws OutOfMemory.
+  virtual void project(const Problem& p, const void* a, const void* b, RowCheck* rows) = 0;
+  virtual Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) = 0;
 
   // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
   virtual void run(const Launch& launch) = 0;

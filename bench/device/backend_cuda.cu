@@ -24,6 +24,7 @@
 #include "bench/device/cuda_handles.hpp"
 #include "bench/device/element_types.cuh"
 #include "bench/device/end_to_end.hpp"
+#include "bench/device/verify_cuda.cuh"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/kernel_code/kernel_names.hpp"
 #include "kernels/layout.hpp"
@@ -38,67 +39,6 @@ __global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t 
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
     to[i] = fill_element<T>(fill, seed, i);
-}
-
-// 64 x 64 results a block, 4 x 4 a thread, in FP64; both sums in one pass over A and B.
-constexpr int kTile = 64, kDepth = 16, kThreads = 256;
-
-template <typename T>
-__global__ void reference_kernel(Problem p, const T* a, const T* b, double* expected,
-                                 double* magnitude) {
-  __shared__ double a_tile[kDepth][kTile + 1];
-  __shared__ double b_tile[kDepth][kTile];
-  const std::int64_t tile_columns = (p.n + kTile - 1) / kTile;
-  const std::int64_t row0 = blockIdx.x / tile_columns * kTile;
-  const std::int64_t column0 = blockIdx.x % tile_columns * kTile;
-  const int x = threadIdx.x % 16;
-  const int y = threadIdx.x / 16;
-  double sum[4][4] = {}, size[4][4] = {};
-  for (std::int64_t step = 0; step < p.k; step += kDepth) {
-    for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
-      const std::int64_t row = row0 + i / kDepth, a_k = step + i % kDepth;
-      a_tile[i % kDepth][i / kDepth] =
-          row < p.m && a_k < p.k ? as_double(a[index_in_a(p, row, a_k)]) : 0.0;
-      const std::int64_t column = column0 + i % kTile, b_k = step + i / kTile;
-      b_tile[i / kTile][i % kTile] =
-          column < p.n && b_k < p.k ? as_double(b[index_in_b(p, b_k, column)]) : 0.0;
-    }
-    __syncthreads();
-    for (int l = 0; l < kDepth; ++l)
-      for (int r = 0; r < 4; ++r)
-        for (int s = 0; s < 4; ++s) {
-          const double left = a_tile[l][y + 16 * r], right = b_tile[l][x + 16 * s];
-          sum[r][s] = fma(left, right, sum[r][s]);
-          size[r][s] = fma(fabs(left), fabs(right), size[r][s]);
-        }
-    __syncthreads();
-  }
-  for (int r = 0; r < 4; ++r)
-    for (int s = 0; s < 4; ++s) {
-      const std::int64_t row = row0 + y + 16 * r, column = column0 + x + 16 * s;
-      if (row >= p.m || column >= p.n) continue;
-      expected[row * p.n + column] = sum[r][s];
-      magnitude[row * p.n + column] = size[r][s];
-    }
-}
-
-constexpr int kJudges = 256;  // threads a block; one partial verdict each block
-
-template <typename T>
-__global__ void judge_kernel(std::int64_t count, const T* c, const double* expected,
-                             const double* magnitude, Bound bound, Verdict* verdicts) {
-  __shared__ Verdict shared[kJudges];
-  Verdict verdict;
-  const std::int64_t stride = std::int64_t{gridDim.x} * kJudges;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kJudges + threadIdx.x; i < count; i += stride)
-    verdict.add(i, as_double(c[i]), expected[i], magnitude[i], bound);
-  shared[threadIdx.x] = verdict;
-  __syncthreads();
-  for (int half = kJudges / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) shared[threadIdx.x].merge(shared[threadIdx.x + half]);
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) verdicts[blockIdx.x] = shared[0];
 }
 
 // Both clocks of one SM at the same moment: nanoseconds since some day, and cycles.
@@ -356,11 +296,40 @@ class CudaBackend : public Backend {
       judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p.m * p.n, static_cast<const T*>(c), expected,
                                                       magnitude, bound, partial);
     });
-    std::vector<Verdict> verdicts(blocks());
-    copy(verdicts.data(), partial, sizeof(Verdict) * verdicts.size());
-    Verdict all;
-    for (const Verdict& verdict : verdicts) all.merge(verdict);
-    return all;
+    return merged();
+  }
+
+  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
+    const Buffer b_rows = allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.k));
+    auto* of_b = reinterpret_cast<RowCheck*>(b_rows.get());
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      project_b_kernel<<<row_blocks(p.k), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(b),
+                                                                     of_b);
+      project_a_kernel<<<row_blocks(p.m), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(a),
+                                                                     of_b, share_of_size(p), rows);
+    });
+    finish();
+  }
+
+  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+    WrongRows wrong;
+    const Buffer found = allocate(sizeof wrong);
+    auto* on_device = reinterpret_cast<WrongRows*>(found.get());
+    copy(on_device, &wrong, sizeof wrong);
+    with_type(traits_of(p.precision).input, [&]<typename In>(In) {
+      const auto* c = static_cast<const Out<In>*>(operands.c);
+      judge_rows_kernel<<<row_blocks(p.m), kRowThreads, 0, stream_>>>(p, c, rows, on_device);
+      copy(&wrong, on_device, sizeof wrong);
+      const std::int64_t row = wrong.count > 0 ? static_cast<std::int64_t>(wrong.first) : -1;
+      judge_exactly_kernel<<<blocks(), kJudges, 0, stream_>>>(
+          p, static_cast<const In*>(operands.a), static_cast<const In*>(operands.b), c,
+          bound_for(p), row, reinterpret_cast<Verdict*>(verdicts_.get()));
+    });
+    Verdict verdict = merged();
+    verdict.by_rows = true;
+    verdict.wrong_rows = static_cast<std::int64_t>(wrong.count);
+    verdict.first_wrong_row = wrong.count > 0 ? static_cast<std::int64_t>(wrong.first) : -1;
+    return verdict;
   }
 
   void run(const Launch& launch) override {
@@ -386,6 +355,14 @@ class CudaBackend : public Backend {
  private:
   unsigned blocks() const { return 4 * static_cast<unsigned>(device_.sm_count); }
   void finish() { stream_.finish(); }
+  // The verdicts of all blocks.
+  Verdict merged() {
+    std::vector<Verdict> verdicts(blocks());
+    copy(verdicts.data(), verdicts_.get(), sizeof(Verdict) * verdicts.size());
+    Verdict all;
+    for (const Verdict& verdict : verdicts) all.merge(verdict);
+    return all;
+  }
   std::vector<unsigned char> fetch(const void* from, std::size_t bytes) {
     std::vector<unsigned char> host(bytes);
     copy(host.data(), from, bytes);

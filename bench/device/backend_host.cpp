@@ -25,6 +25,8 @@ namespace {
 // Below this many elements, waking threads that another load holds up costs more than they bring.
 constexpr std::int64_t kWorthThreads = 1 << 16;
 
+constexpr auto as_double = [](float value) { return double{value}; };
+
 class HostBatch : public Batch {
  public:
   HostBatch(std::span<const Launch> launches, std::int64_t count)
@@ -132,6 +134,53 @@ class HostBackend : public Backend {
 #pragma omp for nowait
       for (std::int64_t i = 0; i < p.m * p.n; ++i)
         part.add(i, c[i], expected[i], magnitude[i], bound);
+#pragma omp critical
+      verdict.merge(part);
+    }
+    return verdict;
+  }
+
+  void project(const Problem& p, const void* a_, const void* b_, RowCheck* rows) override {
+    require_f32(traits_of(p.precision).input);
+    const auto* a = static_cast<const float*>(a_);
+    const auto* b = static_cast<const float*>(b_);
+    const double share = share_of_size(p);
+    std::vector<RowCheck> b_rows(static_cast<std::size_t>(p.k));
+#pragma omp parallel for if (p.k * p.n > kWorthThreads)
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      b_rows[l] = project_b(p, b, l, 0, 1, as_double);
+      b_rows[l].size = std::sqrt(b_rows[l].size);
+    }
+#pragma omp parallel for if (p.m * p.k > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      rows[i] = project_a(p, a, b_rows.data(), i, 0, 1, as_double);
+      rows[i].size *= share;
+    }
+  }
+
+  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+    require_f32(traits_of(p.precision).output);
+    const auto* a = static_cast<const float*>(operands.a);
+    const auto* b = static_cast<const float*>(operands.b);
+    const auto* c = static_cast<const float*>(operands.c);
+    std::int64_t wrong = 0, first = p.m;
+#pragma omp parallel for reduction(+ : wrong) reduction(min : first) if (p.m * p.n > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i)
+      if (!row_is_right(project_c(p, c, i, 0, 1, as_double), rows[i])) {
+        ++wrong;
+        first = std::min(first, i);
+      }
+    Verdict verdict{
+        .by_rows = true, .wrong_rows = wrong, .first_wrong_row = wrong > 0 ? first : -1};
+    const Bound bound = bound_for(p);
+    const std::int64_t count = exact_count(p, verdict.first_wrong_row);
+#pragma omp parallel if (count * p.k > kWorthThreads)
+    {
+      Verdict part;
+#pragma omp for nowait
+      for (std::int64_t which = 0; which < count; ++which)
+        add_exactly(part, p, a, b, c, bound, exact_index(p, which, verdict.first_wrong_row),
+                    as_double);
 #pragma omp critical
       verdict.merge(part);
     }

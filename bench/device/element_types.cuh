@@ -35,6 +35,12 @@ void with_type(ElementType type, F&& f) {
   }
 }
 
+// What a kernel writes for operands of a type: bytes are multiplied to something wider.
+template <typename In>
+using Out = std::conditional_t<
+    sizeof(In) != 1, In,
+    std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, __nv_bfloat16>>;
+
 // Exact for every element type; the shorter floating-point ones convert to float without a doubt.
 template <typename T>
 __device__ double as_double(T value) {

@@ -90,14 +90,17 @@ std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
   return std::clamp(static_cast<std::int64_t>(enough) + 1, std::int64_t{2}, kMostSets);
 }
 
-double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets) {
+double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
+                                 Reference reference) {
   const double each = bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + last_guard_bytes(p);
-  return each * static_cast<double>(count_of_sets) + 2.0 * sizeof(double) * p.m * p.n;
+  const double checks = reference == Reference::product ? 2.0 * sizeof(double) * p.m * p.n
+                                                        : 1.0 * sizeof(RowCheck) * (p.m + p.k);
+  return each * static_cast<double>(count_of_sets) + checks;
 }
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
-                         std::int64_t count_of_sets)
-    : backend_(backend), problem_(p) {
+                         std::int64_t count_of_sets, Reference reference)
+    : backend_(backend), problem_(p), held_against_(reference) {
   const OperandLayout layout(p);
   const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = 0; set < count_of_sets; ++set) {
@@ -112,6 +115,11 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
       backend.copy(base + layout.a, sets_[0].a, static_cast<std::size_t>(layout.a_bytes));
       backend.copy(base + layout.b, sets_[0].b, static_cast<std::size_t>(layout.b_bytes));
     }
+  }
+  if (reference == Reference::rows) {
+    reference_ = backend.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m));
+    backend.project(p, sets_[0].a, sets_[0].b, reinterpret_cast<RowCheck*>(reference_.get()));
+    return;
   }
   const std::int64_t count = p.m * p.n;
   reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
@@ -147,7 +155,10 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   const Bound bound = bound_for(p);
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
-    verdict.merge(backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound));
+    verdict.merge(held_against_ == Reference::product
+                      ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound)
+                      : backend_.judge_rows(p, sets_[set],
+                                            reinterpret_cast<const RowCheck*>(reference_.get())));
     verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
     if (!verdict.passed()) break;  // the complaint speaks of one C
   }
@@ -157,7 +168,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   constexpr std::int64_t kMostElements = 1 << 25;
   const std::int64_t elements = p.m * p.n;
-  if (elements > kMostElements) return "";
+  if (elements > kMostElements || held_against_ == Reference::rows) return "";
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;
@@ -197,24 +208,26 @@ std::int64_t ProblemCache::set_count(const Problem& p) const {
   return rotate_ ? ProblemData::set_count(p, backend_.device()) : 1;
 }
 
-std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p) {
+std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference) {
   const auto found =
       std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
   if (found != recent_.end()) {
     recent_.splice(recent_.begin(), recent_, found);
     return recent_.front();
   }
-  make_room(p);
-  recent_.push_front(std::make_shared<ProblemData>(backend_, p, fill_, seed_, set_count(p)));
+  make_room(p, reference);
+  recent_.push_front(
+      std::make_shared<ProblemData>(backend_, p, fill_, seed_, set_count(p), reference));
   return recent_.front();
 }
 
-void ProblemCache::make_room(const Problem& p, double beside_bytes) {
+void ProblemCache::make_room(const Problem& p, Reference reference, double beside_bytes) {
   const bool held = holds(p);
   if (held && beside_bytes == 0) return;
   if (held) get(p);  // is then the last that must go
-  const double needed =
-      beside_bytes + (held ? 0 : ProblemData::bytes_needed(p, set_count(p))) + kReserveBytes;
+  const double needed = beside_bytes +
+                        (held ? 0 : ProblemData::bytes_needed(p, set_count(p), reference)) +
+                        kReserveBytes;
   const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
   while (recent_.size() > (held ? 1 : 0) && needed + half > backend_.free_bytes())
     recent_.pop_back();

@@ -25,16 +25,20 @@ struct OperandLayout {
   explicit OperandLayout(const Problem& p);
 };
 
+// What results are held against: the FP64 product, or, where that is too large or takes too long,
+// Freivalds' check.
+enum class Reference { product, rows };
+
 class ProblemData {
  public:
   // Throws OutOfMemory.
   ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
-              std::int64_t count_of_sets);
+              std::int64_t count_of_sets, Reference reference = Reference::product);
 
   // Sets that take turns: at least two, and enough that their inputs, or their outputs if those are
   // larger, exceed twice the last-level cache.
   static std::int64_t set_count(const Problem& p, const Device& device);
-  static double bytes_needed(const Problem& p, std::int64_t count_of_sets);
+  static double bytes_needed(const Problem& p, std::int64_t count_of_sets, Reference reference);
 
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
@@ -44,7 +48,7 @@ class ProblemData {
   // same type.
   Verdict judge(const Problem& p, std::int64_t count) const;
   // What the wrong elements of the first C that is wrong have in common (wrong_pattern.hpp); empty
-  // if there are none, or for a C that is too large to be looked at.
+  // if there are none, for a C that is too large to be looked at, and after Freivalds' check.
   std::string pattern(const Problem& p, std::int64_t count) const;
   // Same operands and the same product, whatever the arithmetic.
   bool serves(const Problem& p) const;
@@ -56,7 +60,8 @@ class ProblemData {
   Problem problem_;
   std::vector<Buffer> memory_;
   std::vector<Operands> sets_;
-  Buffer reference_;  // FP64: the product, then the magnitudes
+  Reference held_against_;
+  Buffer reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row
 };
 
 // Keeps the data of recent problems while half of the memory stays free.
@@ -70,10 +75,11 @@ class ProblemCache {
 
   // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
   // alone.
-  std::shared_ptr<ProblemData> get(const Problem& p);
+  std::shared_ptr<ProblemData> get(const Problem& p, Reference reference = Reference::product);
   // Forgets what must go for it, and for so many bytes beside it; throws like get if that is not
   // enough.
-  void make_room(const Problem& p, double beside_bytes = 0);
+  void make_room(const Problem& p, Reference reference = Reference::product,
+                 double beside_bytes = 0);
   bool holds(const Problem& p) const;
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.

@@ -53,6 +53,12 @@ class ForwardingBackend : public Backend {
                 const Bound& bound) override {
     return real_.judge(p, c, expected, magnitude, bound);
   }
+  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
+    real_.project(p, a, b, rows);
+  }
+  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+    return real_.judge_rows(p, operands, rows);
+  }
   void run(const Launch& launch) override { real_.run(launch); }
   LaunchedKernels kernels_of(const Launch& launch) override { return real_.kernels_of(launch); }
   std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,

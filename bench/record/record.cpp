@@ -61,6 +61,8 @@ template <typename Io>
 void fields(Io& io, Like<Verdict> auto& verdict) {
   io("wrong", verdict.wrong);
   io("outside_bytes", verdict.outside_bytes);
+  io("wrong_rows", verdict.wrong_rows);
+  io("by_rows", verdict.by_rows);
   io("max_error", verdict.max_error);
   io("bound", verdict.bound_at_max);
   io("of_bound", verdict.max_of_bound);
@@ -115,6 +117,10 @@ void fields(Io& io, Like<Row> auto& row) {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+constexpr char kProduct[] = "FP64 product of the stored operands";
+constexpr char kFreivalds[] =
+    "Freivalds: C x = A (B x) of every row for 4 vectors x, and 4096 elements, in FP64";
 
 json roof_json(const Roof& roof) {
   return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};
@@ -282,8 +288,8 @@ json Results::to_json(const Row& row) const {
               {"roof", roof ? roof_json(*roof) : json(nullptr)}};
   all.update(json_of(row));
   if (row.verdict)
-    all["verification"].update(
-        {{"passed", row.verdict->passed()}, {"reference", "FP64 product of the stored operands"}});
+    all["verification"].update({{"passed", row.verdict->passed()},
+                                {"reference", row.verdict->by_rows ? kFreivalds : kProduct}});
   if (!row.timed()) return all;
 
   const Timing& timing = row.timing;

@@ -73,7 +73,8 @@ class Measurement {
   double predict(double limit, const std::function<Prediction(const Problem&)>& measure) const;
   // Throws Skipped if that exceeds the row's budget, or what is left of the run's.
   void require_time(double seconds, double seconds_left) const;
-  Prediction time_data(const Problem& corner);
+  Reference make_room(const std::function<double()>& left);
+  Prediction time_data(const Problem& corner, Reference reference);
   Prediction time_launch(const Problem& corner);
   Transferred transferred(const Problem& p) const;
   void prepare_launches(std::int64_t sets);

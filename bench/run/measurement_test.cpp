@@ -228,7 +228,7 @@ TEST(ProblemData, RotatesPastTwiceTheCacheAndKeepsAtLeastTwoSets) {
   EXPECT_GT(static_cast<double>(ProblemData::set_count(small, device)) * inputs, 2.0 * (60 << 20));
   EXPECT_EQ(ProblemData::set_count(large, device), 2);
   EXPECT_EQ(ProblemData::set_count({46400, 46400, 8, Precision::f32}, device), 2);  // C flushes
-  EXPECT_GT(ProblemData::bytes_needed(large, 2), 2 * bytes_minimum(large));
+  EXPECT_GT(ProblemData::bytes_needed(large, 2, Reference::product), 2 * bytes_minimum(large));
 }
 
 TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFit) {

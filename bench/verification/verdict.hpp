@@ -84,7 +84,12 @@ struct Verdict {
   std::int64_t outside_bytes =
       0;  // where something was written outside C: > 0 past its end, < 0 before it
 
-  constexpr bool passed() const { return wrong == 0 && outside_bytes == 0; }
+  // By Freivalds' check (freivalds.hpp); then the above is of the elements that it computes
+  // exactly.
+  bool by_rows = false;
+  std::int64_t wrong_rows = 0, first_wrong_row = -1;
+
+  constexpr bool passed() const { return wrong == 0 && wrong_rows == 0 && outside_bytes == 0; }
 
   constexpr void add(std::int64_t index, double c, double reference, double magnitude,
                      const Bound& limit) {
@@ -113,6 +118,9 @@ struct Verdict {
       bound_at_max = other.bound_at_max;
     }
     if (outside_bytes == 0) outside_bytes = other.outside_bytes;
+    by_rows = by_rows || other.by_rows;
+    if (wrong_rows == 0) first_wrong_row = other.first_wrong_row;
+    wrong_rows += other.wrong_rows;
   }
 
  private:

@@ -286,6 +286,8 @@ class Verification:
     passed: bool
     of_bound: Nonnegative | None = None  # largest error / bound of all elements
     reference: Text | None = None
+    by_rows: bool = False  # whether it is by Freivalds' check
+    wrong_rows: Whole | None = None  # by that check
     wrong: Whole | None = None  # elements that do not pass
     outside_bytes: int | None = None  # where it wrote outside C: > 0 behind it, < 0 before it
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from gemm_report.document import Kind, decoded, read_json
 from gemm_report.writing.whole_file import whole_file
 
+from gemm_sass.kernels import Kernel
 from gemm_sass.loop import Figures
-from gemm_sass.objects import Named
 
 KIND = Kind("table of held figures", "tools/sass --write")
 
@@ -87,19 +87,17 @@ def write(path: Path, table: Table) -> None:
     for (source, function, architecture), held in sorted(table.items()):
         nested.setdefault(source, {}).setdefault(function, {})[architecture] = asdict(held)
     text = json.dumps(nested, indent=2)
-    text = re.sub(r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{_on_one_line(it[1])}}}", text)
+    text = re.sub(
+        r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{' '.join(it[1].split())}}}", text
+    )
     with whole_file(path) as part:
         part.write_text(text + "\n", encoding="utf-8")
 
 
-def _on_one_line(text: str) -> str:
-    return re.sub(r"\s*\n\s*", " ", text)
-
-
-def entries(built: Sequence[tuple[Named, Figures]]) -> Table:
+def entries(built: Sequence[tuple[Kernel, Figures]]) -> Table:
     """What the table would have of these kernels."""
     return {
-        (one.source, one.function, one.kernel.architecture): Held.of(one.kernel.compiler, has)
+        (one.source, one.function, one.architecture): Held.of(one.compiler, has)
         for one, has in built
     }
 

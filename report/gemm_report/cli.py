@@ -175,12 +175,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():
+        said, _, epilog = (module.__doc__ or name).partition("\n")
         command = commands.add_parser(
             name,
             prog=_called(name),
-            help=module.HELP,
-            description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
-            epilog=getattr(module, "EPILOG", None),
+            help=said[0].lower() + said[1:].removesuffix("."),
+            description=said,
+            epilog=getattr(module, "EPILOG", epilog.lstrip()),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add(command)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gemm_report.document import Kind, decoded, read_json
+from gemm_report.document import InputError, Kind, decoded, read_json
 from gemm_report.writing.whole_file import whole_file
 
 from gemm_sass.kernels import Kernel

@@ -248,7 +248,8 @@ def _case(
     sides = [[each for each in side if name in each.seconds] for side in (base, new)]
     seconds = [[each.seconds[name] for each in side] for side in sides]
     d = fmean(each.value for each in seconds[1]) - fmean(each.value for each in seconds[0])
-    offset = _nearest(d, betweens[0].offsets)
+    # The one that leaves the least to explain; mostly there is none.
+    offset = min((_NO_OFFSET, *betweens[0].offsets), key=lambda offset: abs(d - offset.value))
     time, parts, quantile = _interval(seconds, betweens[0].variance, error_rate, offset)
     cycles = None
     if all(name in each.cycles for side in sides for each in side):
@@ -402,11 +403,6 @@ def _suspect(
         suspects.append("not the machine code, which is the same")
         doubtful = True
     return "; ".join(suspects) or None, doubtful
-
-
-def _nearest(d: float, offsets: Sequence[Offset]) -> Offset:
-    """The one that leaves the least to explain; mostly there is none."""
-    return min((_NO_OFFSET, *offsets), key=lambda offset: abs(d - offset.value))
 
 
 def _clock(base: Row, new: Row) -> str:

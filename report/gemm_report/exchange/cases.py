@@ -7,7 +7,7 @@ from typing import Any
 
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
-from gemm_report.writing import csv_table
+from gemm_report.writing import tables
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def write_csv(records: Iterable[Record], path: Path) -> None:
     rows = (
         [column.of(record, row) for column in COLUMNS] for record in records for row in record.rows
     )
-    csv_table.write_csv(path, (column.name for column in COLUMNS), rows)
+    tables.write_csv(path, (column.name for column in COLUMNS), rows)
 
 
 def write_parquet(records: Iterable[Record], path: Path) -> None:

@@ -15,7 +15,7 @@ from matplotlib.transforms import Affine2D, Bbox
 from gemm_report.conftest import clocks
 from gemm_report.figures.page import ROOF_COLOR
 from gemm_report.figures.palette import STYLE, looks
-from gemm_report.figures.write import FIGURES, Choice, drawings, write_figures
+from gemm_report.figures.write import Choice, drawings, write_figures
 from gemm_report.record import Ceiling, Record
 
 AS_IT_IS = Choice()
@@ -84,6 +84,8 @@ def colors(figure: Figure, labels: set[str]) -> dict[str, set[str]]:
 
 
 # What each of the records has figures of.
+# Of every record; the others are of those that have something for them.
+FIGURES = ("throughput", "roofline")
 OF_LADDERS = (*FIGURES, "ladder", "ladder_roofline", "of_library")
 DRAWN = {
     "gpu": (*FIGURES, "ladder", "of_library", "energy", "distribution"),

@@ -39,7 +39,7 @@ _LEAST_NOISE = 1e-4
 
 
 @dataclass(frozen=True)
-class Level:
+class Segment:
     """From point `start` to before point `end`; in seconds."""
 
     start: int
@@ -73,8 +73,8 @@ def propose(logarithms: Floats) -> list[int]:
     return search.predict(pen=_PENALTY)[:-1]
 
 
-def find_changes(seconds: Floats) -> tuple[list[Level], list[Change]]:
-    """The levels of a series and the changes between them, in the order of time."""
+def find_changes(seconds: Floats) -> tuple[list[Segment], list[Change]]:
+    """The segments of a series and the changes between them, in the order of time."""
     logarithms = np.log(seconds)
     middle = np.median(logarithms)
     clean = without_spikes(logarithms) - middle
@@ -85,8 +85,8 @@ def find_changes(seconds: Floats) -> tuple[list[Level], list[Change]]:
         bounds = _significant(sums, _relocated(clean, sums, bounds))
     means = np.exp(sums.segments(bounds)[1] + middle)
     edges = pairwise(bounds.tolist())
-    levels = [Level(*edge, float(mean)) for edge, mean in zip(edges, means, strict=True)]
-    return levels, _described(clean, sums, bounds)
+    segments = [Segment(*edge, float(mean)) for edge, mean in zip(edges, means, strict=True)]
+    return segments, _described(clean, sums, bounds)
 
 
 def without_spikes(values: Floats) -> Floats:
@@ -101,7 +101,7 @@ def without_spikes(values: Floats) -> Floats:
 
 
 def _noise(values: Floats) -> float:
-    """Standard deviation, from differences, so that levels do not count."""
+    """Standard deviation, from differences, so that steps do not count."""
     differences = np.abs(np.diff(values))
     return max(1.4826 * np.median(differences) / np.sqrt(2), _LEAST_NOISE)
 
@@ -131,7 +131,7 @@ class _Sums:
 
 
 def _steps(sums: _Sums, bounds: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    """Of each inner bound: the difference of levels, its standard error, degrees of freedom."""
+    """Of each inner bound: the difference of means, its standard error, degrees of freedom."""
     count, mean, squares, lagged = sums.segments(bounds)
     freedom = max(float(sums.count - len(count)), 1.0)
     common = max(squares.sum() / freedom, _LEAST_NOISE**2)
@@ -171,7 +171,7 @@ def _significant(sums: _Sums, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _relocated(clean: Floats, sums: _Sums, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each inner bound where two levels fit best, not beyond the middle of its segments."""
+    """Each inner bound where two segments fit best, not beyond the middle of its segments."""
     _, mean, _, _ = sums.segments(bounds)
     moved = bounds.copy()
     for i in range(1, len(bounds) - 1):

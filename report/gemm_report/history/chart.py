@@ -82,7 +82,7 @@ def chart(
 
 def _range(trend: Trend) -> tuple[float, float]:
     """Of nearly all rates: a point outside is drawn at the edge, and must not flatten the rest."""
-    levels = [trend.series.flop / level.seconds for level in trend.levels]
+    levels = [trend.series.flop / level.seconds for level in trend.segments]
     low, high = np.quantile(trend.series.rates, [0.005, 0.995]).tolist()
     low, high = min(low, *levels), max(high, *levels)
     # Noise of a tenth of a percent should look like what it is.
@@ -98,11 +98,11 @@ def _heights(rates: Floats, low: float, high: float, top: float, floor: float) -
 def _levels(
     trend: Trend, x: Callable[[int], float], low: float, high: float, top: float, floor: float
 ) -> str:
-    rates = np.array([trend.series.flop / level.seconds for level in trend.levels])
+    rates = np.array([trend.series.flop / level.seconds for level in trend.segments])
     heights = _heights(rates, low, high, top, floor)
     return "".join(
         f"M{x(level.start):.1f} {y:.1f}H{x(level.end):.1f}"
-        for level, y in zip(trend.levels, heights, strict=True)
+        for level, y in zip(trend.segments, heights, strict=True)
     )
 
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.chart import chart, legend, sparkline
+from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, Turn
-from gemm_report.history.words import change_text, interval_text
 from gemm_report.record import variant
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.shell import document
-from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.site.table import Cell, Column, table
 from gemm_report.writing.quantity import quantity
 
 # In the overview; the pages of the series have all.
@@ -69,33 +69,18 @@ class _Pages:
             for turn in trend.turns:
                 where = trend.series.device, int(trend.series.record[turn.change.at])
                 groups.setdefault(where, []).append(turn)
-        columns = [
-            Column("record"),
-            Column("date"),
-            Column("device"),
-            Column("slower", True),
-            Column("faster", True),
-            Column("suspects", hint="the likeliest of each series, and of how many"),
-        ]
+        columns = ["record", "date", "device", Column("slower", True), Column("faster", True)]
+        columns += [Column("suspects", hint="the likeliest of each series, and of how many")]
         newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
-        lines = []
+        lines: list[list[Cell | str]] = []
         for device, record in newest:
             turns = groups[device, record]
             slower = sum(turn.change.ratio > 1 for turn in turns)
             told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
             entry = self.entries[record]
-            lines.append(
-                Line(
-                    [
-                        Cell(_link(entry, self.folder)),
-                        Cell(tag("time", entry.date[:16].replace("T", " "))),
-                        Cell(device),
-                        Cell(str(slower), slower),
-                        Cell(str(len(turns) - slower), len(turns) - slower),
-                        Cell(told),
-                    ]
-                )
-            )
+            date = tag("time", entry.date[:16].replace("T", " "))
+            counts = [Cell(str(count), count) for count in (slower, len(turns) - slower)]
+            lines.append([_link(entry, self.folder), date, device, *counts, told])
         if not lines:
             return tag("p", "No change was found.")
         title = "Newest changes" if len(groups) > len(lines) else "Changes"
@@ -153,36 +138,24 @@ class _Pages:
         if not trend.turns:
             return tag("p", "None was found.")
         columns = [
-            Column("#", True),
-            Column("last record before"),
-            Column("first record after"),
-            Column("rate before", True),
-            Column("rate after", True),
-            Column("change", True, hint="of the rate"),
-            Column("95 % interval"),
-            Column("suspect"),
-            Column("differs there as well"),
+            *(Column("#", True), "last record before", "first record after"),
+            *(Column("rate before", True), Column("rate after", True)),
+            *(Column("change", True, hint="of the rate"), "95 % interval"),
+            *("suspect", "differs there as well"),
         ]
         lines = []
         entries, record = self.entries, trend.series.record
         for number, turn in enumerate(trend.turns, 1):
             at, ratio = turn.change.at, turn.change.ratio
-            before, after = (trend.series.flop / trend.levels[number - i].seconds for i in (1, 0))
+            before, after = (trend.series.flop / trend.segments[number - i].seconds for i in (1, 0))
             old, new = entries[record[at - 1]], entries[record[at]]
             lines.append(
-                Line(
-                    [
-                        Cell(str(number), number),
-                        Cell(_dated(old, folder)),
-                        Cell(_dated(new, folder)),
-                        Cell(quantity(before, "FLOP/s"), before),
-                        Cell(quantity(after, "FLOP/s"), after),
-                        Cell(change_text(ratio), 1 / ratio),
-                        Cell(interval_text(turn.change)),
-                        Cell(turn.suspect),
-                        Cell("; ".join(map(str, turn.suspects[1:]))),
-                    ]
-                )
+                [
+                    *(Cell(str(number), number), _dated(old, folder), _dated(new, folder)),
+                    *(Cell(quantity(rate, "FLOP/s"), rate) for rate in (before, after)),
+                    *(Cell(change_text(ratio), 1 / ratio), interval_text(turn.change)),
+                    *(turn.suspect, "; ".join(map(str, turn.suspects[1:]))),
+                ]
             )
         return tag("div", table(columns, lines, "changes", tools=False), class_="card")
 
@@ -226,24 +199,24 @@ def _told(suspects: Sequence[Suspect | None]) -> str:
     return "; ".join(f"{text} ({count})" for text, count in said)
 
 
-def _series_table(lines: Sequence[Line]) -> Html:
+def _series_table(lines: Sequence[Sequence[Cell | str]]) -> Html:
     columns = [
         Column("kernel", filtered=True),
         Column("precision", filtered=True),
-        Column("shape"),
+        "shape",
         Column("device", filtered=True),
         Column("trend", hint="rate over time, higher is faster; the line is the level"),
         Column("newest", True, hint="FLOP/s"),
         Column("since first", True, hint="rate of the newest level over that of the first"),
         Column("changes", True),
         Column("newest change", True),
-        Column("since"),
+        "since",
         Column("suspect", filtered=True, hint="what differs at the newest change"),
     ]
     return table(columns, lines, "series")
 
 
-def _line(trend: Trend, entries: Sequence[Entry]) -> Line:
+def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
     series, case = trend.series, trend.series.case
     label = variant(case.kernel, case.parameters, case.layout)
     label = f"EndToEnd/{case.transfer}/{label}" if case.transfer else label
@@ -253,18 +226,16 @@ def _line(trend: Trend, entries: Sequence[Entry]) -> Line:
     what = "no change"
     if newest:
         what = newest.suspects[0].what if newest.suspects else NOTHING
-    return Line(
-        [
-            Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
-            Cell(case.precision),
-            Cell(f"{case.m}x{case.n}x{case.k}"),
-            Cell(series.device),
-            Cell(sparkline(trend)),
-            Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
-            Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
-            Cell(str(len(trend.turns)), len(trend.turns)),
-            Cell(change_text(newest.change.ratio), 1 / newest.change.ratio) if newest else Cell(""),
-            Cell(tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else ""),
-            Cell(newest.suspect if newest else "", choices=(what,)),
-        ]
-    )
+    return [
+        Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
+        case.precision,
+        f"{case.m}x{case.n}x{case.k}",
+        series.device,
+        sparkline(trend),
+        Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
+        Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
+        Cell(str(len(trend.turns)), len(trend.turns)),
+        Cell(change_text(newest.change.ratio), 1 / newest.change.ratio) if newest else "",
+        tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else "",
+        Cell(newest.suspect if newest else "", choices=(what,)),
+    ]

@@ -1,10 +1,10 @@
-"""Every series with its levels, its changes and their suspects."""
+"""Every series with its segments, its changes and their suspects."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from gemm_report.history.changes import Change, Floats, Level, find_changes
+from gemm_report.history.changes import Change, Floats, Segment, find_changes
 from gemm_report.history.series import History, Series
 from gemm_report.history.suspects import NOTHING, Suspect, suspects
 
@@ -30,7 +30,7 @@ class Trend:
     """A series and what was found in it. `strays` if its newest point is far off its level."""
 
     series: Series
-    levels: tuple[Level, ...]
+    segments: tuple[Segment, ...]
     turns: tuple[Turn, ...]
     strays: bool
 
@@ -42,7 +42,7 @@ class Trend:
     @property
     def since_first(self) -> float:
         """Seconds of the newest level over those of the first."""
-        return self.levels[-1].seconds / self.levels[0].seconds
+        return self.segments[-1].seconds / self.segments[0].seconds
 
 
 def find_trends(history: History) -> list[Trend]:
@@ -51,14 +51,14 @@ def find_trends(history: History) -> list[Trend]:
 
 
 def _trend(history: History, series: Series) -> Trend:
-    levels, changes = find_changes(series.seconds)
-    bounds = [0, *(level.end for level in levels)]
+    segments, changes = find_changes(series.seconds)
+    bounds = [0, *(segment.end for segment in segments)]
     turns = tuple(
         Turn(change, suspects(series, change, (bounds[i], bounds[i + 2]), history.entries))
         for i, change in enumerate(changes)
     )
     newest = series.seconds[bounds[-2] :][-_RECENT:]
-    return Trend(series, tuple(levels), turns, _strays(newest))
+    return Trend(series, tuple(segments), turns, _strays(newest))
 
 
 def _strays(seconds: Floats) -> bool:

@@ -80,10 +80,10 @@ def headlines(rows: Sequence[Row]) -> list[Row]:
     return list(best.values())
 
 
-def natural(label: str) -> list[str | int]:
+def natural(label: str) -> tuple[str | int, ...]:
     """A key that sorts tile:8 before tile:16."""
     parts = re.split(r"(\d{1,18})", label)
-    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
+    return tuple(int(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def precisions(rows: Iterable[Row]) -> list[str]:

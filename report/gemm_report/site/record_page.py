@@ -12,7 +12,7 @@ from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
 from gemm_report.site.row_table import anchors, held_down_by, row_table
 from gemm_report.site.shell import document
-from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.site.table import Cell, Column, table
 from gemm_report.writing.quantity import megahertz, percent, quantity
 
 
@@ -220,22 +220,15 @@ def _highlight(found: Highlight) -> Html:
 
 def _layouts(found: Sequence[Comparison]) -> Html:
     head, lines = layout_table(found)
-    columns = [Column(name, i >= len(lines[0].case)) for i, name in enumerate(head)]
-    cells = [[*map(Cell, line.case), *(Cell(*number) for number in line.numbers)] for line in lines]
-    grid = table(columns, [Line(each) for each in cells], "layouts", tools=False)
+    columns = [Column(name, i >= len(lines[0][0])) for i, name in enumerate(head)]
+    cells = [[*case, *(Cell(*number) for number in numbers)] for case, numbers in lines]
+    grid = table(columns, cells, "layouts", tools=False)
     return tag("div", tag("p", TITLE, class_="quiet"), grid, class_="card")
 
 
 def _roofs(record: Record) -> Html:
-    columns = [
-        Column("roof"),
-        Column("of"),
-        Column("value", True),
-        Column("clock", True),
-        Column("power", True),
-        Column("origin", hint="queried from the device, from a table, or measured"),
-        Column("source"),
-    ]
+    origin = Column("origin", hint="queried from the device, from a table, or measured")
+    numbers = [Column(each, True) for each in ("value", "clock", "power")]
     lines = [
         *(_roof_line(c, c.precision, c.clock_hz, None, c.source) for c in record.ceilings),
         *(
@@ -245,22 +238,18 @@ def _roofs(record: Record) -> Html:
             for c in record.measured_ceilings
         ),
     ]
-    return table(columns, lines, "roofs", tools=False)
+    return table(["roof", "of", *numbers, origin, "source"], lines, "roofs", tools=False)
 
 
 def _roof_line(
     roof: Ceiling, of: str | None, hertz: float | None, watts: float | None, source: str
-) -> Line:
+) -> list[Cell | str]:
     value = roof.flop_per_second or roof.bytes_per_second
     unit = "FLOP/s" if roof.flop_per_second else "B/s"
-    return Line(
-        [
-            Cell(roof.name),
-            Cell(of or "memory"),
-            Cell(quantity(value, unit), value) if value else Cell("not known"),
-            Cell(megahertz(hertz), hertz) if hertz else Cell("-"),
-            Cell(f"{watts:.0f} W", watts) if watts else Cell("-"),
-            Cell(roof.origin),
-            Cell(source),
-        ]
-    )
+    return [
+        *(roof.name, of or "memory"),
+        Cell(quantity(value, unit), value) if value else "not known",
+        Cell(megahertz(hertz), hertz) if hertz else "-",
+        Cell(f"{watts:.0f} W", watts) if watts else "-",
+        *(roof.origin, source),
+    ]

@@ -16,7 +16,7 @@ from gemm_report.writing.quantity import (
     significant,
 )
 
-_NOTHING = Cell("-")
+_NOTHING = "-"
 _TONES = {"timed": None, "untimed": "warn", "skipped": "warn", "failed": "bad"}
 
 
@@ -75,7 +75,7 @@ def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
     of_bound = row.verification.of_bound if row.verification else None
     return [
         Cell(row.label + row.ordinal, choices=(row.kernel,)),
-        Cell(row.precision),
+        row.precision,
         Cell(row.shape, choices=(row.size,)),
         _status(row),
         _number(seconds, quantity(seconds, "s") if seconds else None),

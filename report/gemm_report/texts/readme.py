@@ -12,8 +12,9 @@ from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
 from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows, precisions
 from gemm_report.record import Record, Row
-from gemm_report.texts.summary import markdown_table, without_html
+from gemm_report.texts.summary import without_html
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
+from gemm_report.writing.tables import markdown_table
 
 PICTURES = ("roofline", "throughput")
 

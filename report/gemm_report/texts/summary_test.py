@@ -1,7 +1,8 @@
 import dataclasses
 
 from gemm_report.record import Record
-from gemm_report.texts.summary import markdown_table, summary
+from gemm_report.texts.summary import summary
+from gemm_report.writing.tables import markdown_table
 
 
 def test_every_row_of_the_record_is_on_the_page(gpu: Record) -> None:

@@ -176,7 +176,11 @@ def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | No
 
 def read_calibration(path: Path) -> Calibration:
     """The calibration in `path`; RecordError where there is none that this version understands."""
-    values = read_json(path, CALIBRATION)
+    return calibration_of(path, read_json(path, CALIBRATION))
+
+
+def calibration_of(path: Path, values: object) -> Calibration:
+    """The same of JSON that is not there as a file; `path` is what errors name."""
     if not isinstance(values, dict) or not {"schema", "processes", "rows"} <= values.keys():
         raise RecordError(f"{path}: is not a calibration: give a file that tools/calibrate wrote")
     check_schema(path, CALIBRATION, values, SCHEMA)

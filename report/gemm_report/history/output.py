@@ -1,4 +1,4 @@
-"""History in words: a change is told as one of the rate, since higher is better there."""
+"""History as text and as JSON: a change is one of the rate, since higher is better there."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from gemm_report.history.changes import Change
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.series import History
 from gemm_report.history.trends import Trend, Turn
-from gemm_report.writing.columns import columns
+from gemm_report.writing.tables import columns
 
 
 def change_text(ratio: float) -> str:
@@ -22,7 +22,7 @@ def interval_text(change: Change) -> str:
     return f"{low:+.1f} to {high:+.1f} %"
 
 
-def told(history: History, trends: Sequence[Trend], limit: int | None) -> str:
+def as_text(history: History, trends: Sequence[Trend], limit: int | None) -> str:
     """The newest record of each device, and the changes, the newest first."""
     lines = [_state(history, device, trends) for device in _devices(history)]
     found = [(trend, turn) for trend in trends for turn in trend.turns]
@@ -67,7 +67,7 @@ def as_json(history: History, trends: Sequence[Trend]) -> str:
                     "last_record": int(trend.series.record[level.end - 1]),
                     "seconds": level.seconds,
                 }
-                for level in trend.levels
+                for level in trend.segments
             ],
             "changes": [
                 {

@@ -2,7 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.writing.csv_table import write_csv
+from gemm_report.writing.tables import columns, write_csv
+
+
+def test_names_are_flush_left_and_numbers_flush_right() -> None:
+    lines = [("kernel", "rate"), ("Naive", "6.08"), ("Tiled", "10.1")]
+    assert columns(lines, left=1).splitlines() == ["kernel  rate", "Naive   6.08", "Tiled   10.1"]
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,17 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from gemm_report.comparison.conditions import differences
 from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
-from gemm_report.texts.summary import markdown_table
-from gemm_report.writing.columns import columns
 from gemm_report.writing.quantity import change, quantity
+from gemm_report.writing.tables import columns, markdown_table
 
 SCHEMA = 1
 
@@ -110,9 +111,9 @@ def as_json(comparison: Comparison) -> str:
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
         "cases": [_case(case) for case in comparison.cases],
-        "failed": [_untimed(each) for each in comparison.failed],
-        "otherwise_failed": [_untimed(each) for each in comparison.otherwise_failed],
-        "no_longer_timed": [_untimed(each) for each in comparison.no_longer_timed],
+        "failed": [asdict(each) for each in comparison.failed],
+        "otherwise_failed": [asdict(each) for each in comparison.otherwise_failed],
+        "no_longer_timed": [asdict(each) for each in comparison.no_longer_timed],
         "newly_timed": comparison.newly_timed,
         "only_base": comparison.only_base,
         "only_new": comparison.only_new,
@@ -172,9 +173,7 @@ def _noise(comparison: Comparison) -> list[str]:
     calibration, cases = comparison.calibration, comparison.cases
     if not cases:
         return []
-    sources: dict[str, int] = {}
-    for case in cases:
-        sources[case.noise] = sources.get(case.noise, 0) + 1
+    sources = Counter(case.noise for case in cases)
     told = ", ".join(f"{source} ({count} cases)" for source, count in sources.items())
     lines = [f"noise between processes is from: {told}"]
     unknown = sum(case.noise in GUESSED for case in cases)
@@ -282,11 +281,7 @@ def _case(case: Case) -> dict[str, Any]:
         "needs": case.needs,
         "kernel": row and row.kernel,
         "parameters": row and row.parameters,
-        "precision": row and row.precision,
-        "layout": row and row.layout,
-        "m": row and row.m,
-        "n": row and row.n,
-        "k": row and row.k,
+        **{key: row and getattr(row, key) for key in ("precision", "layout", "m", "n", "k")},
         "throttled_share": row and row.throttled_share,
     }
 
@@ -297,7 +292,3 @@ def _interval(interval: Interval) -> dict[str, float | None]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _untimed(case: Untimed) -> dict[str, str]:
-    return {"name": case.name, "reason": case.reason}

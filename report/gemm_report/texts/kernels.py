@@ -19,8 +19,8 @@ from gemm_report.texts.readme import (
     picture,
     read_text,
 )
-from gemm_report.texts.summary import markdown_table
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
+from gemm_report.writing.tables import markdown_table
 
 _BEGIN = re.compile(r"<!-- gemm_report:begin (.*?) -->")
 _RUNG = re.compile(r"rung (\w+)")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gemm_report.comparison.noise.within import LogMedian
+from gemm_report.comparison.output import as_json, console, markdown, summary_line
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.told import as_json, console, markdown, summary_line
 from gemm_report.comparison.verdict import Comparison, Process, compare
 
 NASTY = (

@@ -8,7 +8,7 @@ from own_files import own_files
 from gemm_report.cli import BAD_INPUT, main
 from gemm_report.commands.readme import CHECK_FAILED
 from gemm_report.record import Record
-from gemm_report.texts.ladder_told import figures, overview
+from gemm_report.texts.kernels import figures, overview
 
 ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "kernels"

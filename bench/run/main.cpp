@@ -23,6 +23,7 @@
 #include "bench/run/fixture.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "kernels/user/python.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -319,5 +320,12 @@ int run(int argc, char** argv) {
 }  // namespace gemm::bench
 
 int main(int argc, char** argv) {
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+}
+
+// The same from a process that is Python (kernels/user/run_in_python.py); it ends that process.
+extern "C" [[gnu::visibility("default")]] void gemm_bench_in_python(
+    int argc, char** argv, const gemm::PythonFunctions* functions) {
+  gemm::set_python(functions);
   gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
 }

@@ -62,7 +62,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const auto is_baseline = [&](const Case& rival) { return is_library_for(which, rival); };
   if (needs_child(which, rivals)) {
     if (std::ranges::none_of(rivals, is_baseline)) baselines_->measure(which);
-    return measure_in_child(bench_, which, samples, row);
+    return measure_in_child(bench_, which, rivals, samples, row);
   }
   const std::optional<Case> rival = race_.rival_of(which);
   if (!bench_.options.is_child() && !(rival && is_baseline(*rival))) baselines_->measure(which);

@@ -26,6 +26,8 @@ struct TimingPlan {
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
+  // Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+  double graph_below_seconds = 50e-6;
   std::optional<std::int64_t> samples;  // so many, unless the budget ends them
 };
 

@@ -80,7 +80,7 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
     """By rung alone: a kernel looks the same in a record that holds others beside it."""
     cycle = colors()
     taken: set[tuple[int, int]] = set()
-    libraries = 0
+    libraries, peers = 0, set[int]()
     result: dict[str, tuple[str, Line]] = {}
     for kernel in sorted(kernels, key=lambda kernel: (kernel.rung, kernel.name)):
         if kernel.family == "library":
@@ -88,7 +88,11 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             libraries += 1
             continue
         if kernel.family == "peer":
-            result[kernel.name] = cycle[kernel.rung % len(cycle)], PEER_LINE
+            # In old records each has a rung of its own, today all have 0.
+            own = kernel.rung % len(cycle)
+            place = next((i for i in (own, *range(len(cycle))) if i not in peers), own)
+            peers.add(place)
+            result[kernel.name] = cycle[place], PEER_LINE
             continue
         lap = kernel.rung // len(cycle)
         slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)

@@ -28,7 +28,6 @@ RUNS = {
     "explain/-o": ["explain", "Naive", "4096", "--modelled", f"--record={LADDER}", "-o", "{}/x"],
     "export": ["export", GPU, "--format=csv", "-o", "{}/all.csv"],
     "export/parquet": ["export", GPU, "--format=parquet", "-o", "{}/all.parquet"],
-    "recover": ["recover", "{}"],
 }
 # Runs a command where only the modules given can be imported, and ends with those that were.
 PROGRAM = """

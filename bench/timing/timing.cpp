@@ -88,6 +88,11 @@ double Timing::quantile_seconds(double share) const {
   return sorted_quantile(sorted, share * static_cast<double>(sorted.size() - 1));
 }
 
+Quartiles Timing::quartiles_seconds() const {
+  return {quantile_seconds(0.5), quantile_seconds(0.25), quantile_seconds(0.75),
+          quantile_seconds(0)};
+}
+
 std::optional<double> Timing::highest_sm_hz() const {
   std::optional<double> highest;
   for (const std::optional<Range>& seen : {sm_hz_by_timer(), card.sm_hz})

@@ -50,6 +50,10 @@ struct Warmup {
   double kernel_seconds = 0;
 };
 
+struct Quartiles {
+  double median, q1, q3, min;
+};
+
 // What was timed, and the state of the card in exactly that time.
 struct Timing {
   Warmup warmup;
@@ -61,6 +65,7 @@ struct Timing {
   bool converged = false;     // the target was reached
 
   double quantile_seconds(double share) const;  // linear between the two nearest samples
+  Quartiles quartiles_seconds() const;
   std::optional<Range> sm_hz_by_timer() const { return range_of(samples_sm_hz); }
   // The highest that either watcher saw.
   std::optional<double> highest_sm_hz() const;

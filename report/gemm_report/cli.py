@@ -22,7 +22,6 @@ from gemm_report.commands import (
     history,
     kernels,
     readme,
-    recover,
     report,
     tune,
 )
@@ -43,7 +42,6 @@ COMMANDS = {
     "gate": gate,
     "explain": explain,
     "export": export,
-    "recover": recover,
 }
 
 DEFECT = 4
@@ -67,7 +65,6 @@ examples:
   gemm-report gate results --baseline main
   gemm-report explain WarpTile 4096
   gemm-report export results --format parquet -o all.parquet
-  gemm-report recover results
 
 exit codes:
   0  done

@@ -58,13 +58,6 @@ class Use:
     lines: int = 1
 
 
-def journal(at: Place, before: bytes = b"", after: bytes = b"") -> str:
-    """One in which the record is a line, as it well may be: a line has the keys of a record."""
-    path = Path(at.out, "record.json.journal")
-    path.write_bytes(before + Path(at.record).read_bytes() + b"\n" + after)
-    return str(path)
-
-
 # By command and, where it has several ways, a word for the way. A new command is a line here.
 USES: Mapping[str, Use] = {
     "figures": Use(lambda at: [at.record, "-o", f"{at.out}/figures"], 4),
@@ -106,13 +99,7 @@ USES: Mapping[str, Use] = {
     "export otava": Use(
         lambda at: [at.record, at.good, "--format", "otava", "-o", f"{at.out}/all.csv"], 30
     ),
-    "recover": Use(lambda at: [journal(at)], 30),
-    "recover a line": Use(lambda at: [journal(at, LINE, LINE)], 30),
 }
-
-
-# Of a journal.
-LINE = b'{"context": {"gemm": {"complete": false}}, "benchmarks": []}\n'
 
 
 def tiny() -> dict[str, Any]:

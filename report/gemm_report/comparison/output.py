@@ -280,9 +280,9 @@ def _case(case: Case) -> dict[str, Any]:
         "suspect": case.suspect,
         "needs": case.needs,
         "kernel": row and row.kernel,
-        "parameters": row and dict(row.parameters),
+        "parameters": row and row.parameters,
         **{key: row and getattr(row, key) for key in ("precision", "layout", "m", "n", "k")},
-        "throttled_share": row and row.clocks and row.clocks.throttled_share,
+        "throttled_share": row and row.throttled_share,
     }
 
 

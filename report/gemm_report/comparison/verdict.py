@@ -407,14 +407,13 @@ def _suspect(
 
 def _clock(base: Row, new: Row) -> str:
     """What happened to the clock."""
-    clocks = [row.clocks for row in (base, new)]
     told = "clock"
-    if all(each and each.sm_hz for each in clocks):
-        told += f" {' to '.join(megahertz(each.sm_hz) for each in clocks if each and each.sm_hz)}"
-    held = next((each for each in reversed(clocks) if each and each.reasons), None)
+    if base.sm_hz and new.sm_hz:
+        told += f" {megahertz(base.sm_hz)} to {megahertz(new.sm_hz)}"
+    held = next((row for row in (new, base) if row.held_by), None)
     if held:
         power = f" at {held.power_w:.0f} W" if held.power_w else ""
-        told += f" ({', '.join(held.reasons)}{power})"
+        told += f" ({', '.join(held.held_by)}{power})"
     return told
 
 

@@ -162,12 +162,12 @@ def leading_parameters(rows: Sequence[Row]) -> tuple[str, str]:
             best: dict[str, float] = {}
             for row in rows:
                 if (row.m, row.n, row.k) == problem:
-                    value = dict(row.parameters).get(parameter, "")
+                    value = row.parameters.get(parameter, "")
                     best[value] = max(best.get(value, 0), rate(row))
             total += math.log(max(best.values()) / min(best.values()))
         return total
 
-    names = list(dict.fromkeys(name for row in rows for name, _ in row.parameters))
+    names = list(dict.fromkeys(name for row in rows for name in row.parameters))
     leading = sorted(names, key=influence, reverse=True)[:2]
     first, *rest = sorted(leading, key=names.index) or [""]
     return first, rest[0] if rest else ""
@@ -180,7 +180,7 @@ def _values(sweeps: Sequence[Sweep], parameter: str) -> list[str]:
 
 
 def _value(row: Row, parameter: str) -> str:
-    return dict(row.parameters).get(parameter, "")
+    return row.parameters.get(parameter, "")
 
 
 def _title(sweep: Sweep) -> str:

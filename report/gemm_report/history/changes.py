@@ -8,9 +8,9 @@ explain; what is left is put where the split fits best.
 The first step alone is not to be believed: on series of 200 and 1,000 points with up to three steps
 of 5 % in correlated, heavy-tailed noise of 0.2 to 1.5 % it has 97 and 100 % of the steps within one
 record, and false ones in 53 to 100 % of the series. apache-otava 0.8 has 96 and 98 %, and false
-ones in 52 to 90 %, or in 7 to 37 % where that is asked for p < 1e-6 and 1 %, which costs it 5 % of the
-steps of the shorter series: its test takes neighbours in time for independent. With the test below
-98 and 99 % are found, and false ones in at most 1 % of the series.
+ones in 52 to 90 %, or in 7 to 37 % where that is asked for p < 1e-6 and 1 %, which costs it 5 % of
+the steps of the shorter series: its test takes neighbours in time for independent. With the test
+below 98 and 99 % are found, and false ones in at most 1 % of the series.
 """
 
 from dataclasses import dataclass

@@ -211,7 +211,7 @@ def _date(index: int) -> datetime:
 
 
 def _hash(text: str, number: int) -> str:
-    return hashlib.sha256(f"{text} {number}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{text} {number}".encode()).hexdigest()[:16]
 
 
 def main() -> None:

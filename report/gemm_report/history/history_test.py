@@ -181,9 +181,9 @@ def test_devices_are_kept_apart_and_names_stay_texts(
     document = json.loads(ladder_path.read_text(encoding="utf-8"))
     name = "<img src=x onerror=alert(1)>/../../up"
     document["context"]["gemm"]["device"]["name"] = name
-    for row in document["benchmarks"]:
-        if "gemm" in row:
-            row["gemm"]["kernel"] = f"../{name}"
+    rows = [row["gemm"] for row in document["benchmarks"] if "gemm" in row]
+    for i, row in enumerate(rows):
+        row["kernel"] = f"../{i}{name}"
     (few / "other.json").write_text(json.dumps(document), encoding="utf-8")
     output = tmp_path / "pages"
     found = tmp_path / "found.json"

@@ -70,7 +70,7 @@ def read_history(folder: Path, refusals: Refusals) -> History:
             refusals.add(error)
             continue
         entry = Entry(path, reading.date, reading.device, reading.complete, reading.setting)
-        found.setdefault(reading.digest, (entry, reading.timings))
+        found.setdefault((reading.date, reading.device, reading.timings), (entry, reading.timings))
     ordered = sorted(found.values(), key=lambda each: (each[0].date, each[0].path))
     points: dict[tuple[str, str], list[tuple[int, Timing]]] = {}
     for i, (entry, timings) in enumerate(ordered):

@@ -353,7 +353,7 @@ def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path)
             kernel=HOSTILE if row.kernel == "Tiled" else row.kernel,
             failed=row.failed and HOSTILE,
             skipped=row.skipped and HOSTILE,
-            departures=tuple(HOSTILE for _ in row.departures),
+            departures=tuple(dataclasses.replace(d, text=HOSTILE) for d in row.departures),
             device_kernels=(HOSTILE,),
         )
         for row in gpu.rows

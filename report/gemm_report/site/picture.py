@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from gemm_report.record import PRECISIONS
 from gemm_report.site.markup import Html, joined, tag, visible
 
 _XLINK = "{http://www.w3.org/1999/xlink}href"
@@ -37,7 +36,7 @@ class Picture:
     def title(self) -> str:
         """The name as people write it: ladder_roofline_bf16 is "Ladder roofline, bf16"."""
         *words, last = self.name.split("_")
-        words, suffix = (words, f", {last}") if last in PRECISIONS else ([*words, last], "")
+        words, suffix = (words, f", {last}") if re.search(r"\d", last) else ([*words, last], "")
         return " ".join(words).capitalize() + suffix
 
 

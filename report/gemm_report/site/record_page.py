@@ -1,6 +1,5 @@
 """One record as a page: its conditions, what went wrong, what is best, its figures, every row."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -8,7 +7,7 @@ from itertools import groupby
 from gemm_report.ladder.layouts import TITLE, Comparison, comparisons, layout_table
 from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows, precisions
 from gemm_report.ladder.rungs import libraries, rate, rungs
-from gemm_report.record import Ceiling, Record, Row
+from gemm_report.record import UNCERTAIN, Ceiling, Record, Row
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
 from gemm_report.site.row_table import anchors, held_down_by, row_table
@@ -108,7 +107,7 @@ def _facts(record: Record) -> list[tuple[str, str | None]]:
         ("Power limit", f"{device.power_limit_w:.0f} W" if device.power_limit_w else None),
         ("Clock", megahertz(device.clock_hz) if device.clock_hz else None),
         ("Commit", record.commit[:12]),
-        ("Build", record.build_type),
+        ("Build", record.build.type),
         ("Date", utc(record.date)),
         ("Complete", "yes" if record.complete else "no"),
         ("Timer", method.timer),
@@ -150,8 +149,8 @@ def _departs(row: Row) -> bool:
 
 def _departure(row: Row) -> str:
     """Without the figure, which differs from row to row and stands in its details."""
-    known = r"median known to [\d.]+ % only"
-    return re.sub(known, "median not known as well as was asked", "; ".join(row.departures))
+    known = {UNCERTAIN: "median not known as well as was asked"}
+    return "; ".join(known.get(each.code, each.text) for each in row.departures)
 
 
 def _told(

@@ -80,7 +80,7 @@ def summary(record: Record) -> str:
     parts += _list(
         "Departures from the measurement guideline",
         departing,
-        lambda row: "; ".join(row.departures),
+        lambda row: "; ".join(map(str, row.departures)),
     )
     for status in ("skipped", "failed", "untimed"):
         its_rows = [row for row in rows if row.status == status]
@@ -181,7 +181,7 @@ def _results(rows: Sequence[Row]) -> str:
 
 
 def _result(row: Row, prefix: str) -> list[str]:
-    seconds, clocks = row.seconds, row.clocks
+    seconds = row.seconds
     return [
         row.shape,
         row.label + row.ordinal,
@@ -194,9 +194,9 @@ def _result(row: Row, prefix: str) -> list[str]:
         _error(row),
         str(len(row.samples_seconds)),
         percent((seconds.q3 - seconds.q1) / seconds.median) if seconds else "-",
-        megahertz(clocks.sm_hz) if clocks and clocks.sm_hz else "-",
-        f"{clocks.power_w:.0f} W" if clocks and clocks.power_w else "-",
-        percent(clocks and clocks.throttled_share),
+        megahertz(row.sm_hz) if row.sm_hz else "-",
+        f"{row.power_w:.0f} W" if row.power_w else "-",
+        percent(row.throttled_share),
         _versus(row.versus),
     ]
 

@@ -55,14 +55,14 @@ def test_what_replaces_fp32_stands_beside_its_fastest_library(gpu: Record) -> No
     assert library.flop_per_second and library.verification and library.verification.max_error
     slower = dataclasses.replace(
         library,
-        parameters=(("math", "pedantic"),),
+        parameters={"math": "pedantic"},
         flop_per_second=library.flop_per_second / 2,
     )
     ours = dataclasses.replace(
         library,
         kernel="3xTF32",
         family="tensor",
-        parameters=(),
+        parameters={},
         precision="tf32x3",
         flop_per_second=2.25 * library.flop_per_second,
         verification=dataclasses.replace(

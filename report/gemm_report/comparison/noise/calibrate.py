@@ -33,7 +33,7 @@ def calibration(records: Sequence[Record]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "commit": first.commit,
-        "build_type": first.build_type,
+        "build_type": first.build.type,
         "command": options_of(first),
         "device": {key: getattr(first.device, key) for key in _DEVICE},
         "utc": {"first": utc[0], "last": utc[-1]},
@@ -111,11 +111,11 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
     medians = [each.median for each in seconds]
     cycles = [median(samples) if samples else None for samples in map(cycles_of, rows)]
     known = [each for each in cycles if each is not None]
-    throttled = [row.clocks.throttled_share for row in rows if row.clocks]
+    throttled = [row.throttled_share for row in rows if row.clocks]
     shares = [share for share in throttled if share is not None]
     return {
         "kernel": first.kernel,
-        "parameters": dict(first.parameters),
+        "parameters": first.parameters,
         **{key: getattr(first, key) for key in ("precision", "layout", "m", "n", "k")},
         "processes": len(rows),
         "medians_seconds": medians,

@@ -57,8 +57,8 @@ def table(record: Record, versus: Record) -> list[dict[str, object]]:
                 for key, value in (
                     ("flop_per_second", row.flop_per_second),
                     ("of_roof", row.of_roof_nominal),
-                    ("sm_hz", row.clocks and row.clocks.sm_hz),
-                    ("power_w", row.clocks and row.clocks.power_w),
+                    ("sm_hz", row.sm_hz),
+                    ("power_w", row.power_w),
                 )
             },
             "kept": case.kept,
@@ -106,7 +106,7 @@ def _ends(case: Case, has_roofs: bool) -> tuple[float, float]:
 
 def _line(case: Case, prefix: str) -> Line:
     def clock(row: Row) -> str:
-        return f"{row.clocks.sm_hz / 1e6:.0f}" if row.clocks and row.clocks.sm_hz else "-"
+        return f"{row.sm_hz / 1e6:.0f}" if row.sm_hz else "-"
 
     row = case.settled
     cells = (

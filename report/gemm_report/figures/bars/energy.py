@@ -29,7 +29,7 @@ def groups(record: Record) -> list[list[Row]]:
 
 def power(row: Row) -> float:
     """W, the median while it was timed; 0 where the record does not say."""
-    return (row.clocks.power_w or 0) if row.clocks else 0
+    return row.power_w or 0
 
 
 def flop_per_joule(row: Row) -> float:

@@ -3,13 +3,11 @@
 GEMM_BENCH_KILLS says how often a run is killed, GEMM_BENCH_SEED when.
 """
 
-import fcntl
 import json
 import os
 import random
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +18,7 @@ from typing import Any
 import pytest
 
 jsonschema = pytest.importorskip("jsonschema")
+pytest.importorskip("msgspec")
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
@@ -48,11 +47,6 @@ def run(command: list[Any], **kwargs: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, check=False, **kwargs
     )
-
-
-def recover(*paths: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
-    return run([sys.executable, "-m", "gemm_report", "recover", *paths], env=environment)
 
 
 def record(path: Path) -> dict[str, Any]:
@@ -90,22 +84,21 @@ def with_a_row(out: Path) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [*LONG, f"--benchmark_out={out}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    journal = Path(f"{out}.journal")
     deadline = time.monotonic() + 60
-    # A line without an end is not written yet.
-    while not (journal.exists() and '"run_name"' in journal.read_text().rpartition("\n")[0]):
+    while not out.exists():
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.01)
     return process
 
 
-def left_behind(out: Path) -> Path:
-    """The journal of a run that was killed."""
+LOCK = ".gemm_bench_lock"
+
+
+def left_behind(out: Path) -> None:
+    """A run that was killed."""
     with with_a_row(out) as process:
         process.kill()
-    assert not out.exists()
-    return Path(f"{out}.journal")
 
 
 @pytest.fixture(scope="module")
@@ -128,13 +121,6 @@ def test_every_row_that_was_shown_outlives_a_kill(
     moment = random.Random(f"{SEED} {kill}").uniform(0, 1.02) * whole_run
     out = tmp_path / "record.json"
     rows = shown(killed([*MANY, f"--benchmark_out={out}"], moment, tmp_path))
-    if kill % 2:  # the next start
-        assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
-    else:
-        done = recover(tmp_path)
-        assert done.returncode == 0, done.stderr
-    assert list(tmp_path.glob("*.journal")) == []
-    assert list(tmp_path.glob("*.part*")) == []
     print(f"killed after {moment:.2f} s: {len(rows)} rows shown")
     if rows or out.exists():
         document = record(out)
@@ -142,43 +128,13 @@ def test_every_row_that_was_shown_outlives_a_kill(
         assert len(names(document)) <= len(rows) + 1, "the row that was about to be shown"
         whole = len(rows) >= 64 and document["context"]["gemm"]["complete"]
         assert whole or not document["context"]["gemm"]["complete"]
+    # The next start clears away what else is left.
+    assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} <= {"record.json", "next.json", "console.txt"}
 
 
-@pytest.mark.parametrize("kept", [0, 1, 20])
-@pytest.mark.parametrize("by_next_start", [True, False])
-def test_a_journal_that_was_just_begun_is_removed(
-    kept: int, by_next_start: bool, tmp_path: Path
-) -> None:
-    journal = left_behind(tmp_path / "record.json")
-    journal.write_bytes(journal.read_bytes()[:kept])
-    if by_next_start:
-        assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
-    else:
-        assert recover(tmp_path).returncode == 0
-    assert list(tmp_path.glob("record*")) == []
-
-
-def test_both_recoveries_make_the_same_record(tmp_path: Path) -> None:
-    journal = left_behind(tmp_path / "record.json")
-    other = tmp_path / "other" / "record.json.journal"
-    other.parent.mkdir()
-    shutil.copy(journal, other)
-    done = recover(tmp_path)
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [str(other.with_suffix("")), str(journal.with_suffix(""))]
-    by_python = [record(path) for path in (tmp_path / "record.json", other.with_suffix(""))]
-    shutil.move(other.with_suffix(""), tmp_path / "elsewhere.json")
-    lines = [{"context": by_python[0]["context"], "benchmarks": by_python[0]["benchmarks"]}]
-    other.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = run([*ONE, f"--benchmark_out={other.parent / 'next.json'}"])
-    assert done.returncode == 0
-    assert f"Recovered {other.with_suffix('')} from" in done.stderr
-    assert record(other.with_suffix("")) == by_python[0] == by_python[1]
-
-
-def test_a_recovered_record_is_one_for_googles_tools(tmp_path: Path) -> None:
+def test_the_record_of_a_killed_run_is_one_for_googles_tools(tmp_path: Path) -> None:
     left_behind(tmp_path / "record.json")
-    recover(tmp_path)
     document = record(tmp_path / "record.json")
     run_keys = document["context"]["gemm"]
     assert not run_keys["complete"]
@@ -194,34 +150,16 @@ def test_a_recovered_record_is_one_for_googles_tools(tmp_path: Path) -> None:
     assert names(document)[0] in compared.stdout
 
 
-@pytest.mark.parametrize("torn", [1, 100, -1])
-def test_a_torn_last_line_is_left_out(torn: int, tmp_path: Path) -> None:
-    journal = left_behind(tmp_path / "record.json")
-    content = journal.read_bytes()
-    last = content.rstrip(b"\n").rsplit(b"\n", 1)[1]
-    rows = content.count(b'"run_name"')
-    journal.write_bytes(content + last[:torn])
-    assert recover(journal).returncode == 0
-    assert len(names(record(tmp_path / "record.json"))) == rows
-
-
-def test_a_journal_of_a_run_that_lives_is_not_touched(tmp_path: Path) -> None:
+def test_the_next_start_leaves_a_run_that_lives_alone(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     with with_a_row(out) as process:
-        done = recover(tmp_path)
-        assert done.returncode == 0
-        assert "still alive" in done.stdout
-        done = run([*ONE, f"--benchmark_out={tmp_path / 'other.json'}"])
-        assert done.returncode == 0
-        assert "Recovered" not in done.stderr
-        assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "other.json",
-            "record.json.journal",
-        ]
+        assert run([*ONE, f"--benchmark_out={tmp_path / 'other.json'}"]).returncode == 0
+        assert {path.name for path in tmp_path.iterdir()} >= {"other.json", out.name + LOCK}
+        assert not record(out)["context"]["gemm"]["complete"]
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
     assert names(record(out))
-    assert not Path(f"{out}.journal").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.json", "record.json"]
 
 
 def test_a_second_run_into_the_same_file_is_refused(tmp_path: Path) -> None:
@@ -236,72 +174,6 @@ def test_a_second_run_into_the_same_file_is_refused(tmp_path: Path) -> None:
             assert line.startswith("gemm_bench: ")
             assert "is being written by another gemm_bench" in line
         process.kill()
-
-
-def test_what_a_killed_run_left_under_the_same_name_is_kept(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    left_behind(out)
-    done = run([*ONE, f"--benchmark_out={out}"])
-    assert done.returncode == 0
-    assert "Recovered" in done.stderr
-    assert names(record(out)) == ["CpuNaive/f32/16x16x16/manual_time"]
-    assert record(out)["context"]["gemm"]["complete"]
-    assert not record(tmp_path / "record-recovered.json")["context"]["gemm"]["complete"]
-
-
-def test_a_recovered_record_replaces_none(tmp_path: Path) -> None:
-    out = tmp_path / "record.json"
-    for _ in range(2):
-        journal = left_behind(out)
-        out.write_text("old")
-        done = recover(journal)
-        assert done.returncode == 0, done.stderr
-        assert out.read_text() == "old"
-        out.unlink()
-    assert record(tmp_path / "record-recovered.json")
-    assert record(tmp_path / "record-recovered-2.json")
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_a_journal_whose_record_was_written_makes_no_second_one(
-    by_hand: bool, tmp_path: Path
-) -> None:
-    """As after a power cut, which can undo that it was removed."""
-    out = tmp_path / "record.json"
-    with with_a_row(out) as process:
-        lines = Path(f"{out}.journal").read_bytes()
-        process.send_signal(signal.SIGINT)
-    written = out.read_bytes()
-    journal = Path(f"{out}.journal")
-    journal.write_bytes(lines)
-    if by_hand:
-        assert recover(journal).returncode == 0
-    else:
-        assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
-        (tmp_path / "next.json").unlink()
-    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
-    assert out.read_bytes() == written
-
-
-@pytest.mark.parametrize("content", ["", "x\n", "{}\n", '{"context": {}, "benchmarks": []}\n'])
-def test_a_foreign_journal_stays_as_it_is(content: str, tmp_path: Path) -> None:
-    foreign = tmp_path / "sqlite.journal"
-    foreign.write_text(content)
-    done = run([*ONE, f"--benchmark_out={tmp_path / 'record.json'}"])
-    assert done.returncode == 0, done.stderr
-    done = recover(tmp_path)
-    assert done.returncode == 3
-    (line,) = done.stderr.splitlines()
-    assert "sqlite.journal: is no journal of gemm_bench" in line
-    assert foreign.read_text() == content
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.json", "sqlite.journal"]
-
-
-def test_recover_says_what_it_cannot_find(tmp_path: Path) -> None:
-    assert "nothing to recover" in recover(tmp_path).stdout
-    done = recover(tmp_path / "absent.journal")
-    assert done.returncode == 3
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
@@ -339,7 +211,7 @@ def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["/dev/stdout", "/dev/fd/1"])
-def test_a_stream_gets_the_record_and_no_journal(out: str, tmp_path: Path) -> None:
+def test_a_stream_gets_the_record_and_no_file_beside_it(out: str, tmp_path: Path) -> None:
     piped = run([*ONE, "--benchmark_format=csv", f"--benchmark_out={out}"]).stdout
     assert json.loads(piped[piped.index("{") :])["benchmarks"]
     with (tmp_path / "console.txt").open("w") as console:
@@ -350,7 +222,7 @@ def test_a_stream_gets_the_record_and_no_journal(out: str, tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["console.txt"]
 
 
-def test_what_a_full_disk_keeps_is_recovered(tmp_path: Path) -> None:
+def test_what_a_full_disk_takes_is_kept(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
 
     def small_files() -> None:
@@ -361,11 +233,10 @@ def test_what_a_full_disk_keeps_is_recovered(tmp_path: Path) -> None:
     assert done.returncode == 2
     rows = shown(done.stdout)
     assert len(rows) >= 64, "the run goes on"
-    journaling, writing = done.stderr.splitlines()
-    assert "the run goes on" in journaling
+    keeping, writing = done.stderr.splitlines()
+    assert "the run goes on" in keeping
     assert "cannot write" in writing
-    assert "record.json.journal'" in writing
-    assert recover(tmp_path).returncode == 0
+    assert f"are in '{out}'" in writing
     kept = names(record(out))
     assert 5 < len(kept) < len(rows)
     assert kept == rows[: len(kept)]
@@ -394,13 +265,3 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path) -> None:
         assert [path.name for path in disk.iterdir()] == ["record.json"]
     finally:
         run(["umount", disk])
-
-
-def test_a_lock_is_what_says_that_a_run_lives(tmp_path: Path) -> None:
-    journal = left_behind(tmp_path / "record.json")
-    with journal.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        assert "still alive" in recover(journal).stdout
-        assert journal.exists()
-    assert recover(journal).returncode == 0
-    assert not journal.exists()

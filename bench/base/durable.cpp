@@ -120,26 +120,16 @@ void write_atomically(const std::filesystem::path& path, const std::string& text
   sync_folder(target.parent_path());
 }
 
-std::filesystem::path write_beside(const std::filesystem::path& path, bool taken,
-                                   const std::string& text) {
-  const std::filesystem::path part = write_part(path, text);
-  std::filesystem::path free = path;
-  for (int count = taken ? 1 : 0;; ++count) {
-    if (count > 0)
-      free.replace_filename(path.stem().string() + "-recovered" +
-                            (count > 1 ? "-" + std::to_string(count) : "") +
-                            path.extension().string());
-    // Unlike rename, it replaces nothing.
-    if (link(part.c_str(), free.c_str()) == 0) break;
-    if (errno == EEXIST || access(free.c_str(), F_OK) == 0) continue;
-    if (std::rename(part.c_str(), free.c_str()) == 0) break;  // a file system without links
-    const int error = errno;
-    unlink(part.c_str());
-    throw cannot_write(free, error);
+void remove_parts(const std::filesystem::path& path) {
+  const std::string part = path.filename().string() + ".part";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           path.has_parent_path() ? path.parent_path() : ".", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(part) && name.size() > part.size() &&
+        name.find_first_not_of("0123456789", part.size()) == std::string::npos)
+      std::filesystem::remove(entry.path(), ignored);
   }
-  unlink(part.c_str());
-  sync_folder(path.parent_path());
-  return free;
 }
 
 }  // namespace gemm::bench

@@ -38,12 +38,10 @@ void make_folder(const std::filesystem::path& folder);
 bool is_stream(const std::filesystem::path& path);
 
 // Replaces the file in one step, or the file that a link leads to, and makes missing folders; a
-// stream is written to. Throws std::runtime_error naming the path, as the next.
+// stream is written to. Throws std::runtime_error naming the path.
 void write_atomically(const std::filesystem::path& path, const std::string& text);
 
-// Writes a file that is new: `path`, or if there is one, or if the name is `taken`,
-// <stem>-recovered.json, <stem>-recovered-2.json, ... Returns its path.
-std::filesystem::path write_beside(const std::filesystem::path& path, bool taken,
-                                   const std::string& text);
+// What processes that were killed in write_atomically(path) have left beside it.
+void remove_parts(const std::filesystem::path& path);
 
 }  // namespace gemm::bench

@@ -215,7 +215,8 @@ const std::vector<Option>& table() {
          o.versus = v;
        }},
       {"kernel", "LIST",
-       "kernels of yours: FILE.cu or FILE.so, or FILE:ENTRY (kernels/user/gemm_kernel.h says how); "
+       "kernels of yours: FILE.cu or FILE.so (kernels/user/gemm_kernel.h says how), or FILE.py "
+       "(kernels/user/run_in_python.py), or FILE:ENTRY; "
        "alone if there is no filter, at 4096 (CPU: 512) if there are no shapes",
        [](Options& o, const std::string& v) {
          const std::vector<std::string> files = items_of(v);

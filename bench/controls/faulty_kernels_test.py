@@ -81,7 +81,7 @@ def explained(kernel: str, *arguments: str) -> list[dict[str, Any]]:
     return json.loads(done.stdout)["explained"]["findings"]
 
 
-KEPT = ROOT / "bench" / "faulty_kernels"
+KEPT = ROOT / "bench" / "controls" / "faulty_kernels"
 
 
 @pytest.mark.parametrize("kernel", FAULTS)

@@ -224,6 +224,7 @@ class GraphBatch : public StreamBatch {
       StreamBatch::enqueue();
     } catch (...) {
       cudaStreamEndCapture(stream_, &graph);
+      cudaGetLastError();  // what was wrong is being thrown
       if (graph != nullptr) cudaGraphDestroy(graph);
       throw;
     }

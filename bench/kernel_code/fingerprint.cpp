@@ -1,5 +1,6 @@
 #include "bench/kernel_code/fingerprint.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
 
 #include <algorithm>
@@ -217,7 +218,11 @@ Fingerprints fingerprints_in(const std::filesystem::path& file) {
 std::optional<std::string> own_fingerprint(const std::string& function, int architecture) {
   static const Fingerprints all = [] {
     try {
-      return fingerprints_in("/proc/self/exe");
+      // The program, or its library where Python has loaded that.
+      Dl_info own{};
+      const bool found = dladdr(reinterpret_cast<const void*>(&own_fingerprint), &own) != 0;
+      const bool is_library = found && std::string_view(own.dli_fname).ends_with(".so");
+      return fingerprints_in(is_library ? own.dli_fname : "/proc/self/exe");
     } catch (const std::exception&) {
       return Fingerprints();
     }

@@ -69,16 +69,13 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
                       .fill = probe.fill,
                       .what = probe.what,
                       .utc = utc_now(),
-                      .unit = probe.unit};
-  one.median = timing.quantile_seconds(0.5);
-  one.q1 = timing.quantile_seconds(0.25);
-  one.q3 = timing.quantile_seconds(0.75);
-  one.min = timing.quantile_seconds(0);
+                      .seconds = timing.quartiles_seconds()};
   one.samples = static_cast<std::int64_t>(timing.samples_seconds.size());
   one.settled = timing.warmup.settled;
   // Whatever else runs on a CPU can only slow it down: the best is the ceiling, as in STREAM.
   const bool cpu = backend.device().kind == Device::Kind::cpu;
-  one.per_second = probe.work / (cpu ? one.min : one.median);
+  (probe.unit == Probe::Unit::flop ? one.flop_per_second : one.bytes_per_second) =
+      probe.work / (cpu ? one.seconds.min : one.seconds.median);
   one.sm_hz = timing.median_sm_hz();
   one.memory_hz = middle(timing.card.memory_hz);
   one.power_w = middle(timing.card.power_w);
@@ -86,9 +83,9 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
   one.throttled_share = timing.card.throttled_share;
   const DeviceInfo& device = backend.device();
   if (probe.clock == Probe::Clock::sm && one.sm_hz && device.sm_count > 0)
-    one.per_clock_per_sm = one.per_second / *one.sm_hz / device.sm_count;
+    one.per_clock_per_sm = one.per_second() / *one.sm_hz / device.sm_count;
   if (const auto known = nominal(device, probe, {one.sm_hz, one.memory_hz}))
-    one.of_nominal = one.per_second / *known;
+    one.of_nominal = one.per_second() / *known;
   if (one.of_nominal && !(*one.of_nominal <= kMostOfNominal))
     throw std::runtime_error("measured " + std::to_string(*one.of_nominal) +
                              " times what the device can do");
@@ -117,28 +114,28 @@ void measure_others(Backend& backend, const CardWatch* watch,
 void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured) {
   for (Ceiling& roof : roofs) {
     if (roof.per_second) continue;
-    const MeasuredCeiling* best = nullptr;
-    for (const MeasuredCeiling& one : measured) {
-      const bool same = roof.precision ? one.unit == Probe::Unit::flop &&
-                                             one.arithmetic == arithmetic_of(*roof.precision)
-                                       : one.name.starts_with("DRAM_");
-      if (same && one.fill != "zeros" && (best == nullptr || one.per_second > best->per_second))
+    const MeasuredCeiling* best = roof.precision ? nullptr : memory_roof(measured, roof.name);
+    for (const MeasuredCeiling& one : measured)
+      if (roof.precision && one.computes() && one.arithmetic == arithmetic_of(*roof.precision) &&
+          one.fill != "zeros" && (best == nullptr || one.per_second() > best->per_second()))
         best = &one;
-    }
     if (best == nullptr) continue;
     roof.per_second =
-        best->per_second / (roof.precision ? traits_of(*roof.precision).unit_products : 1);
+        best->per_second() / (roof.precision ? traits_of(*roof.precision).unit_products : 1);
     roof.origin = Ceiling::Origin::measured;
     roof.source = best->label() + ": " + best->what;
     roof.clock_hz = roof.precision ? best->sm_hz : best->memory_hz;
   }
 }
 
-std::optional<double> dram_bytes_per_second(const std::vector<MeasuredCeiling>& measured) {
-  std::optional<double> best;
+const MeasuredCeiling* memory_roof(const std::vector<MeasuredCeiling>& measured,
+                                   std::string_view memory) {
+  const MeasuredCeiling* best = nullptr;
   for (const MeasuredCeiling& one : measured)
-    if (one.name.starts_with("DRAM_") && one.of_nominal.value_or(1) >= kLeastOfNominal)
-      best = std::max(best.value_or(0), one.per_second);
+    if (!one.computes() && one.name.starts_with(std::string(memory) + "_") &&
+        one.of_nominal.value_or(1) >= kLeastOfNominal &&
+        (best == nullptr || one.per_second() > best->per_second()))
+      best = &one;
   return best;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "bench/peaks/ceilings.hpp"
@@ -24,7 +23,5 @@ bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
 // DeviceLost.
 std::vector<MeasuredCeiling> kept_and_measured(Backend& backend, const CardWatch* watch,
                                                const DeviceInfo& device, bool anew);
-
-nlohmann::ordered_json to_json(const MeasuredCeiling& ceiling);
 
 }  // namespace gemm::bench

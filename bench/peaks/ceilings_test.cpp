@@ -22,8 +22,8 @@ class KeptCeilings : public ::testing::Test {
                         .arithmetic = "f32",
                         .what = "a test",
                         .utc = "20261121T020000Z",
-                        .per_second = per_second};
-    one.median = one.q1 = one.q3 = one.min = 1e-3;
+                        .flop_per_second = per_second,
+                        .seconds = {1e-3, 1e-3, 1e-3, 1e-3}};
     one.samples = 7;
     return one;
   }
@@ -59,7 +59,7 @@ TEST_F(KeptCeilings, AreReplacedOneByOne) {
   ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12), measured("other", 1)}));
   ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 2e12), measured("third", 3)}));
   EXPECT_EQ(found(device_), (Labels{"FP32_FMA", "other", "third"}));
-  EXPECT_EQ(load_ceilings(file_, device_)[0].per_second, 2e12);
+  EXPECT_EQ(load_ceilings(file_, device_)[0].flop_per_second, 2e12);
   EXPECT_EQ(load_ceilings(file_, device_)[0].samples, 7);
 }
 

@@ -150,10 +150,10 @@ TEST(Peaks, WhatWasMeasuredOfAUnitServesEveryPrecisionThatItComputes) {
   MeasuredCeiling wgmma;
   wgmma.name = "TF32_wgmma";
   wgmma.arithmetic = "tf32";
-  wgmma.per_second = 450e12;
+  wgmma.flop_per_second = 450e12;
   MeasuredCeiling bytes = wgmma;
   bytes.arithmetic = "e4m3";
-  bytes.per_second = 1400e12;
+  bytes.flop_per_second = 1400e12;
   fill_in(ceilings, {wgmma, bytes});
   for (const PrecisionTraits& traits : kPrecisions)
     EXPECT_EQ(compute_ceiling(ceilings, traits.precision)->per_second == 1400e12,

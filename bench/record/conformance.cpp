@@ -88,33 +88,40 @@ std::optional<std::string> Results::test() const {
   return set || (still && below && !capped) ? "fixed frequency" : "fixed power";
 }
 
-std::vector<std::string> Results::departures(const Row& row) const {
+std::vector<Departure> Results::departures(const Row& row) const {
   const Options& options = run_.options;
   const Timing& timing = row.timing;
-  std::vector<std::string> found;
+  std::vector<Departure> found;
+  const auto add = [&](const char* code, std::optional<double> value, std::string text) {
+    found.push_back({code, value, std::move(text)});
+  };
   if (options.fill == Fill::zeros || options.fill == Fill::integers)
-    found.push_back(std::string(name_of(options.fill)) + " draw less power than real data");
+    add("low-power-operands", {},
+        std::string(name_of(options.fill)) + " draw less power than real data");
   const double cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
   if (row.rotation_sets < 2)
-    found.emplace_back("one operand set, which the cache may hold");
+    add("one-operand-set", {}, "one operand set, which the cache may hold");
   else if (1e6 * megabytes(row) <= cache)
-    found.push_back(formatted("operand sets of %.0f MB do not exceed twice the cache (%.0f MB)",
-                              megabytes(row), cache * 1e-6));
+    add("cached-operands", 1e6 * megabytes(row),
+        formatted("operand sets of %.0f MB do not exceed twice the cache (%.0f MB)", megabytes(row),
+                  cache * 1e-6));
   if (options.timing.state == State::burst)
-    found.emplace_back("burst: the card was not settled");
+    add("burst", {}, "burst: the card was not settled");
   else if (timing.warmup.watched.empty())
-    found.emplace_back("clock and power not watched");
+    add("not-watched", {}, "clock and power not watched");
   else if (!timing.warmup.settled)
-    found.push_back(formatted("clock and power not flat after %.2g s", timing.warmup.seconds));
+    add("not-settled", timing.warmup.seconds,
+        formatted("clock and power not flat after %.2g s", timing.warmup.seconds));
   else if (timing.card.readings == 0)
-    found.emplace_back("power not watched");
-  if (!timing.converged)
-    found.push_back(std::isfinite(timing.median_interval())
-                        ? formatted("median known to %.2g %% only", 100 * timing.median_interval())
-                        : "too few samples to know the median");
+    add("power-not-watched", {}, "power not watched");
+  const double interval = timing.median_interval();
+  if (!timing.converged && std::isfinite(interval))
+    add("median-uncertain", interval, formatted("median known to %.2g %% only", 100 * interval));
+  else if (!timing.converged)
+    add("too-few-samples", {}, "too few samples to know the median");
   for (const auto& [name, share] : timing.card.reasons)
     if (name.find("slowdown") != std::string::npos || name.find("brake") != std::string::npos)
-      found.push_back(name + formatted(" in %.0f %% of the readings", 100 * share));
+      add("hardware-slowdown", share, name + formatted(" in %.0f %% of the readings", 100 * share));
   return found;
 }
 

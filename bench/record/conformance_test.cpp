@@ -86,7 +86,8 @@ TEST(Conformance, TellsARunInALine) {
 TEST(Conformance, SaysInWhichPointsARowDeparts) {
   const auto departures = [](const Conditions& run, const Row& row) {
     std::string all;
-    for (const std::string& one : Results(run).departures(row)) all += one + "; ";
+    for (const Departure& one : Results(run).departures(row))
+      all += one.code + ": " + one.text + "; ";
     return all;
   };
   const auto has = [](const std::string& text, const char* part) {
@@ -94,7 +95,7 @@ TEST(Conformance, SaysInWhichPointsARowDeparts) {
   };
   Conditions run = run_on_a_card();
   run.options.fill = Fill::integers;
-  has(departures(run, settled_row()), "integers draw less power");
+  has(departures(run, settled_row()), "low-power-operands: integers draw less power");
   run = run_on_a_card();
   run.options.fill = Fill::normal;
   EXPECT_EQ(departures(run, settled_row()), "");
@@ -111,7 +112,8 @@ TEST(Conformance, SaysInWhichPointsARowDeparts) {
 
   row = settled_row();
   row.timing.warmup.settled = false;
-  has(departures(run, row), "not flat after 2.8 s");
+  has(departures(run, row), "not-settled: clock and power not flat after 2.8 s");
+  EXPECT_EQ(Results(run).departures(row)[0].value, 2.8);
   row.timing.warmup.watched.clear();
   has(departures(run, row), "clock and power not watched");
   row = settled_row();
@@ -120,7 +122,10 @@ TEST(Conformance, SaysInWhichPointsARowDeparts) {
   row = settled_row();
   row.timing.converged = false;
   row.timing.samples_seconds = {1, 2};
-  has(departures(run, row), "too few samples");
+  has(departures(run, row), "too-few-samples: too few samples");
+  row.timing.samples_seconds = {1, 1, 1, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2};
+  EXPECT_EQ(Results(run).departures(row)[0].code, "median-uncertain");
+  EXPECT_EQ(Results(run).departures(row)[0].value, row.timing.median_interval());
   has(departures(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
       "thermal slowdown");
 }

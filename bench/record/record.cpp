@@ -18,82 +18,143 @@
 #include "build_info.hpp"
 
 namespace gemm::bench {
+
+// What a row has of its own, by name; what follows from that, Results::to_json adds.
+template <typename Io>
+void fields(Io& io, Like<Range> auto& range) {
+  io("min", range.min);
+  io("median", range.median);
+  io("max", range.max);
+}
+
+template <typename Io>
+void fields(Io& io, Like<KernelCode> auto& code) {
+  io("name", code.name);
+  io("fingerprint", code.fingerprint);
+  io("registers", code.registers);
+  io("shared_bytes", code.shared_bytes);
+  io("local_bytes", code.local_bytes);
+  io("threads", Counted(code.threads));
+  io("blocks", Counted(code.blocks));
+  io("occupancy", code.occupancy);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Warmup> auto& warmup) {
+  io("seconds", warmup.seconds);
+  io("settled", warmup.settled);
+  io("watched", warmup.watched);
+}
+
+template <typename Io>
+void fields(Io& io, Like<CardState> auto& card) {
+  io("readings", card.readings);
+  io("sm_hz", card.sm_hz);
+  io("memory_hz", card.memory_hz);
+  io("power_w", card.power_w);
+  io("temperature_c", card.temperature_c);
+  io("throttled_share", card.throttled_share);
+  io("reasons", card.reasons);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Verdict> auto& verdict) {
+  io("wrong", verdict.wrong);
+  io("outside_bytes", verdict.outside_bytes);
+  io("wrong_rows", verdict.wrong_rows);
+  io("by_rows", verdict.by_rows);
+  io("max_error", verdict.max_error);
+  io("bound", verdict.bound_at_max);
+  io("of_bound", verdict.max_of_bound);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Versus> auto& versus) {
+  io("kernel", versus.kernel);
+  io("library", versus.library);
+  io("ratio", versus.ratio);
+  io("low", versus.low);
+  io("high", versus.high);
+  io("seconds", versus.seconds);
+  io("samples", versus.samples);
+}
+
+template <typename Io>
+void fields(Io& io, Like<PartTimes> auto& parts) {
+  io("to_device_seconds", parts.to_device_seconds);
+  io("kernel_seconds", parts.kernel_seconds);
+  io("from_device_seconds", parts.from_device_seconds);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Departure> auto& departure) {
+  io("code", departure.code);
+  io("value", departure.value);
+  io("text", departure.text);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Row> auto& row) {
+  io("rotation_sets", Counted(row.rotation_sets));
+  io("batch", Counted(row.batch));
+  io("launch", row.launch);
+  io("device_kernels", row.launched.names);
+  io("device_code", row.launched.code);
+  io("verification", row.verdict);
+  io("skipped", row.skipped);
+  io("failed", row.failed);
+  if (!row.skipped.empty() || !row.failed.empty()) return;
+  io("warmup", row.timing.warmup);
+  io("samples_seconds", row.timing.samples_seconds);
+  io("samples_sm_hz", row.timing.samples_sm_hz);
+  io("samples_throttled", row.timing.samples_throttled);
+  io("converged", row.timing.converged);
+  io("clocks", row.timing.card);
+  io("versus", row.versus);
+  io("end_to_end", row.parts);
+}
+
 namespace {
 
 using json = nlohmann::ordered_json;
 
-// JSON knows neither NaN nor infinity.
-json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
-
 constexpr char kProduct[] = "FP64 product of the stored operands";
 constexpr char kFreivalds[] =
     "Freivalds: C x = A (B x) of every row for 4 vectors x, and 4096 elements, in FP64";
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-template <typename T>
-std::optional<T> maybe(const json& value) {
-  return value.is_null() ? std::nullopt : std::optional(value.get<T>());
-}
-
-template <typename T>
-T value_or(const json& value, T other) {
-  return value.is_null() ? other : value.get<T>();
-}
-
-std::optional<Range> range_from(const json& value) {
-  if (value.is_null()) return std::nullopt;
-  return Range{value.at("min"), value.at("median"), value.at("max")};
-}
-
-template <typename T>
-json count_or_null(T count) {
-  return count > 0 ? json(count) : json(nullptr);
-}
-
-json json_of(const std::optional<Range>& range) {
-  if (!range) return nullptr;
-  return {{"min", range->min}, {"median", range->median}, {"max", range->max}};
-}
-
-json json_of(const Roof& roof) {
+json roof_json(const Roof& roof) {
   return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};
 }
 
-json json_of(const Ceiling& ceiling) {
-  const json figure = or_null(ceiling.per_second);
+json ceiling_json(const Ceiling& ceiling) {
+  const json figure = json_of(ceiling.per_second);
   return {
       {"name", ceiling.name},
       {"precision", ceiling.precision ? json(traits_of(*ceiling.precision).name) : json(nullptr)},
       {"flop_per_second", ceiling.precision ? figure : json(nullptr)},
       {"bytes_per_second", ceiling.precision ? json(nullptr) : figure},
-      {"clock_hz", or_null(ceiling.clock_hz)},
+      {"clock_hz", json_of(ceiling.clock_hz)},
       {"origin", name_of(ceiling.origin)},
       {"source", ceiling.source}};
 }
 
-json json_of(const DeviceInfo& device, const std::optional<CardFacts>& card) {
+json device_json(const DeviceInfo& device, const std::optional<CardFacts>& card) {
   const int cc = device.compute_capability;
   return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
           {"name", device.name},
-          {"uuid_hash", or_null(device.uuid_hash)},
+          {"uuid_hash", json_of(device.uuid_hash)},
           {"compute_capability",
            cc > 0 ? json(std::to_string(cc / 10) + "." + std::to_string(cc % 10)) : json(nullptr)},
-          {"sm_count", count_or_null(device.sm_count)},
-          {"cores", count_or_null(device.cores)},
-          {"clock_hz", or_null(device.clock_hz)},
-          {"memory_clock_hz", or_null(device.memory_clock_hz)},
-          {"bus_width_bits", or_null(device.bus_width_bits)},
-          {"last_level_cache_bytes", count_or_null(device.last_level_cache_bytes)},
-          {"memory_bytes", or_null(device.memory_bytes)},
-          {"driver", or_null(device.driver)},
-          {"runtime", or_null(device.runtime)},
-          {"power_limit_w", card ? or_null(card->power_limit_w) : json(nullptr)}};
-}
-
-json json_of(const Versus& versus) {
-  return {{"kernel", versus.kernel},  {"ratio", versus.ratio},     {"low", versus.low},
-          {"high", versus.high},      {"confidence", kConfidence}, {"seconds", versus.seconds},
-          {"samples", versus.samples}};
+          {"sm_count", json_of(Counted(device.sm_count))},
+          {"cores", json_of(Counted(device.cores))},
+          {"clock_hz", json_of(device.clock_hz)},
+          {"memory_clock_hz", json_of(device.memory_clock_hz)},
+          {"bus_width_bits", json_of(device.bus_width_bits)},
+          {"last_level_cache_bytes", json_of(Counted(device.last_level_cache_bytes))},
+          {"memory_bytes", json_of(device.memory_bytes)},
+          {"driver", json_of(device.driver)},
+          {"runtime", json_of(device.runtime)},
+          {"power_limit_w", card ? json_of(card->power_limit_w) : json(nullptr)}};
 }
 
 std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
@@ -102,22 +163,8 @@ std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
   return combined(each);
 }
 
-json json_of(const std::vector<KernelCode>& kernels) {
-  json all = json::array();
-  for (const KernelCode& code : kernels)
-    all.push_back({{"name", code.name},
-                   {"fingerprint", or_null(code.fingerprint)},
-                   {"registers", or_null(code.registers)},
-                   {"shared_bytes", or_null(code.shared_bytes)},
-                   {"local_bytes", or_null(code.local_bytes)},
-                   {"threads", count_or_null(code.threads)},
-                   {"blocks", count_or_null(code.blocks)},
-                   {"occupancy", or_null(code.occupancy)}});
-  return all;
-}
-
 // What the kernel is said to move, on the problem of the row.
-json traffic_to_json(const Case& which, const Device& device) {
+json traffic_json(const Case& which, const Device& device) {
   const Kernel& kernel = *which.kernel;
   if (!kernel.traffic || (kernel.unsupported && kernel.unsupported(which.problem, device)))
     return nullptr;
@@ -125,32 +172,20 @@ json traffic_to_json(const Case& which, const Device& device) {
   return {{"dram_bytes", traffic.dram}, {"l2_bytes", traffic.l2}, {"shared_bytes", traffic.shared}};
 }
 
-json end_to_end_to_json(const Row& row) {
+// What follows from the parts of a row with copies.
+json end_to_end_json(const Row& row) {
   const auto hidden = row.hidden_share();
   if (!hidden) return nullptr;
   const PartTimes& parts = *row.parts;
-  const Problem& p = row.which.problem;
-  return {{"to_device_bytes", to_device_bytes(p)},
-          {"from_device_bytes", from_device_bytes(p)},
-          {"to_device_seconds", parts.to_device_seconds},
-          {"kernel_seconds", parts.kernel_seconds},
-          {"from_device_seconds", parts.from_device_seconds},
-          {"to_device_bytes_per_second", to_device_bytes(p) / parts.to_device_seconds},
-          {"from_device_bytes_per_second", from_device_bytes(p) / parts.from_device_seconds},
-          {"hidden_share", *hidden}};
-}
-
-json clocks_to_json(const Timing& timing) {
-  json reasons = json::object();
-  for (const auto& [name, share] : timing.card.reasons) reasons[name] = share;
-  return {{"readings", timing.card.readings},
-          {"sm_hz", json_of(timing.card.sm_hz)},
-          {"sm_hz_by_timer", json_of(timing.sm_hz_by_timer())},
-          {"memory_hz", json_of(timing.card.memory_hz)},
-          {"power_w", json_of(timing.card.power_w)},
-          {"temperature_c", json_of(timing.card.temperature_c)},
-          {"throttled_share", or_null(timing.card.throttled_share)},
-          {"reasons", reasons}};
+  const double there = to_device_bytes(row.which.problem);
+  const double back = from_device_bytes(row.which.problem);
+  json all = json_of(parts);
+  all.update({{"to_device_bytes", there},
+              {"from_device_bytes", back},
+              {"to_device_bytes_per_second", there / parts.to_device_seconds},
+              {"from_device_bytes_per_second", back / parts.from_device_seconds},
+              {"hidden_share", *hidden}});
+  return all;
 }
 
 }  // namespace
@@ -230,86 +265,71 @@ bool Results::any_failed() const {
 json Results::to_json(const Row& row) const {
   const Problem& p = row.which.problem;
   const RegisteredKernel& kernel = *row.which.kernel;
-  const Timing& timing = row.timing;
-  const bool timed = row.timed();
   json parameters = json::object();
   for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = parameter.value;
   const auto roof = roof_of(row);
+  json all = {{"kernel", kernel.name},
+              {"family", kernel.family},
+              {"parameters", parameters},
+              {"transfer", row.which.transfer ? json(name_of(*row.which.transfer)) : json(nullptr)},
+              {"precision", traits_of(p.precision).name},
+              {"layout", name_of(p.layout)},
+              {"m", p.m},
+              {"n", p.n},
+              {"k", p.k},
+              {"flop", flop(p)},
+              {"bytes_minimum", bytes_minimum(p)},
+              {"flop_per_byte", flop(p) / bytes_minimum(p)},
+              {"traffic", traffic_json(row.which, run_.device)},
+              {"variant", kernel.variant},
+              {"file", kernel.file ? json{{"name", kernel.file->name}, {"hash", kernel.file->hash}}
+                                   : json(nullptr)},
+              {"fingerprint", json_of(fingerprint_of(row.launched))},
+              {"roof", roof ? roof_json(*roof) : json(nullptr)}};
+  all.update(json_of(row));
+  if (row.verdict)
+    all["verification"].update({{"passed", row.verdict->passed()},
+                                {"reference", row.verdict->by_rows ? kFreivalds : kProduct}});
+  if (!row.timed()) return all;
+
+  const Timing& timing = row.timing;
   const auto clocks = clocks_of(row);
   const auto at_clock = clocks ? roof_of(row, *clocks) : std::nullopt;
-  const auto best = timed && !row.which.transfer ? baseline(p) : std::nullopt;
-  const bool paired = timed && row.versus && row.versus->library;
-
-  json seconds, verification, warmup;
-  if (timed) {
-    seconds = {{"median", timing.quantile_seconds(0.5)},
-               {"q1", timing.quantile_seconds(0.25)},
-               {"q3", timing.quantile_seconds(0.75)},
-               {"min", timing.quantile_seconds(0)}};
-    warmup = {{"seconds", timing.warmup.seconds},
-              {"settled", timing.warmup.settled},
-              {"watched", text_or_null(timing.warmup.watched)}};
-  }
-  if (row.verdict)
-    verification = {{"max_error", finite(row.verdict->max_error)},
-                    {"bound", finite(row.verdict->bound_at_max)},
-                    {"of_bound", finite(row.verdict->max_of_bound)},
-                    {"reference", row.verdict->by_rows ? kFreivalds : kProduct},
-                    {"passed", row.verdict->passed()}};
-  return {{"kernel", kernel.name},
-          {"family", kernel.family},
-          {"parameters", parameters},
-          {"transfer", row.which.transfer ? json(name_of(*row.which.transfer)) : json(nullptr)},
-          {"precision", traits_of(p.precision).name},
-          {"layout", name_of(p.layout)},
-          {"m", p.m},
-          {"n", p.n},
-          {"k", p.k},
-          {"flop", flop(p)},
-          {"bytes_minimum", bytes_minimum(p)},
-          {"flop_per_byte", flop(p) / bytes_minimum(p)},
-          {"traffic", traffic_to_json(row.which, run_.device)},
-          {"variant", kernel.variant},
-          {"file", kernel.file ? json{{"name", kernel.file->name}, {"hash", kernel.file->hash}}
-                               : json(nullptr)},
-          {"rotation_sets", count_or_null(row.rotation_sets)},
-          {"batch", count_or_null(row.batch)},
-          {"launch", text_or_null(row.launch)},
-          {"device_kernels", row.launched.names},
-          {"fingerprint", or_null(fingerprint_of(row.launched))},
-          {"device_code", json_of(row.launched.code)},
-          {"warmup", warmup},
-          {"samples_seconds", timed ? json(timing.samples_seconds) : json::array()},
-          {"samples_sm_hz", timed ? json(timing.samples_sm_hz) : json::array()},
-          {"samples_throttled", timed ? json(timing.samples_throttled) : json::array()},
-          {"seconds", seconds},
-          {"median_interval", timed ? finite(timing.median_interval()) : json(nullptr)},
-          {"converged", timed ? json(timing.converged) : json(nullptr)},
-          {"flop_per_second", timed ? json(row.flop_per_second()) : json(nullptr)},
-          {"roof", roof ? json_of(*roof) : json(nullptr)},
-          {"of_roof_nominal", or_null(of_roof(row))},
-          {"roof_at_clock", at_clock ? json_of(*at_clock) : json(nullptr)},
-          {"of_roof_at_clock", or_null(of_roof_at_clock(row))},
-          {"of_library", or_null(of_library(row))},
-          {"library", paired ? json(row.versus->kernel)
-                      : best ? json(best->label)
-                             : json(nullptr)},
-          {"versus", timed && row.versus ? json_of(*row.versus) : json(nullptr)},
-          {"end_to_end", end_to_end_to_json(row)},
-          {"verification", verification},
-          {"clocks", timed ? clocks_to_json(timing) : json(nullptr)},
-          {"conformance", timed ? json(conformance(row)) : json(nullptr)},
-          {"departures", timed ? json(departures(row)) : json::array()},
-          {"skipped", text_or_null(row.skipped)},
-          {"failed", text_or_null(row.failed)}};
+  const auto best = row.which.transfer ? std::nullopt : baseline(p);
+  const bool paired = row.versus && row.versus->library;
+  all.update({{"seconds", json_of(timing.quartiles_seconds())},
+              {"median_interval", json_of(timing.median_interval())},
+              {"flop_per_second", row.flop_per_second()},
+              {"of_roof_nominal", json_of(of_roof(row))},
+              {"roof_at_clock", at_clock ? roof_json(*at_clock) : json(nullptr)},
+              {"of_roof_at_clock", json_of(of_roof_at_clock(row))},
+              {"of_library", json_of(of_library(row))},
+              {"library", paired ? json(row.versus->kernel)
+                          : best ? json(best->label)
+                                 : json(nullptr)},
+              {"end_to_end", end_to_end_json(row)},
+              {"conformance", conformance(row)},
+              {"departures", json_of(departures(row))}});
+  all["clocks"]["sm_hz_by_timer"] = json_of(timing.sm_hz_by_timer());
+  if (row.versus) all["versus"]["confidence"] = kConfidence;
+  return all;
 }
 
 json Results::run_to_json() const {
   const Options& options = run_.options;
   const TimingPlan& plan = options.timing;
-  json roofs = json::array(), measured = json::array();
-  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(json_of(ceiling));
-  for (const MeasuredCeiling& ceiling : run_.measured) measured.push_back(bench::to_json(ceiling));
+  json precisions = json::array(), roofs = json::array(), measured = json::array();
+  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(ceiling_json(ceiling));
+  for (const MeasuredCeiling& ceiling : run_.measured) {
+    const std::string memory = ceiling.name.substr(0, ceiling.name.find('_'));
+    measured.push_back(json_of(ceiling));
+    measured.back()["roof_of"] =
+        &ceiling == memory_roof(run_.measured, memory) ? json(memory) : json(nullptr);
+  }
+  for (const PrecisionTraits& traits : kPrecisions)
+    precisions.push_back({{"name", traits.name},
+                          {"arithmetic", arithmetic_of(traits.precision)},
+                          {"products", traits.unit_products}});
   json overheads;
   if (run_.overheads)
     overheads = {{"event_pair_seconds", run_.overheads->event_pair},
@@ -320,20 +340,21 @@ json Results::run_to_json() const {
   const bool burst = plan.state == State::burst;
   const auto test_name = test();
   const std::string line = conformance();
-  return {{"schema", 1},
+  return {{"schema", 2},
           {"complete", false},
           {"commit", build_info::kCommit},
           {"build",
            {{"type", build_info::kType},
             {"compiler", build_info::kCompiler},
-            {"cuda_compiler", text_or_null(build_info::kCudaCompiler)},
-            {"cuda_architectures", text_or_null(build_info::kCudaArchitectures)}}},
+            {"cuda_compiler", json_of(std::string(build_info::kCudaCompiler))},
+            {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))}}},
           {"command", run_.command},
-          {"device", json_of(run_.device, run_.card)},
+          {"device", device_json(run_.device, run_.card)},
+          {"precisions", precisions},
           {"ceilings", roofs},
           {"measured_ceilings", measured},
           {"kernels", json::array()},
-          {"conformance", text_or_null(line)},
+          {"conformance", json_of(line)},
           {"method",
            {{"timer", run_.timer},
             {"variants", options.variants ? "all" : "default"},
@@ -353,12 +374,12 @@ json Results::run_to_json() const {
             {"cooldown_seconds", plan.cooldown_seconds},
             {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
             {"row_budget_seconds", plan.budget_seconds},
-            {"run_budget_seconds", or_null(options.run_budget_seconds)},
-            {"versus", or_null(options.versus)},
+            {"run_budget_seconds", json_of(options.run_budget_seconds)},
+            {"versus", json_of(options.versus)},
             {"ceilings", name_of(options.ceilings)},
             {"watch",
              {{"source", watched ? json("NVML") : json(nullptr)},
-              {"why_not", text_or_null(run_.why_not_watched)},
+              {"why_not", json_of(run_.why_not_watched)},
               {"interval_seconds", watched ? json(options.watch_seconds) : json(nullptr)},
               {"read_seconds", nullptr}}},
             {"overheads", overheads}}}};
@@ -366,58 +387,8 @@ json Results::run_to_json() const {
 
 Row row_from(const json& written, const Case& which) {
   Row row{.which = which};
-  row.rotation_sets = value_or(written.at("rotation_sets"), std::int64_t{0});
-  row.batch = value_or(written.at("batch"), std::int64_t{0});
-  row.launch = value_or(written.at("launch"), std::string());
-  row.skipped = value_or(written.at("skipped"), std::string());
-  row.failed = value_or(written.at("failed"), std::string());
-  written.at("device_kernels").get_to(row.launched.names);
-  for (const json& code : written.at("device_code"))
-    row.launched.code.push_back({.name = code.at("name"),
-                                 .fingerprint = maybe<std::string>(code.at("fingerprint")),
-                                 .registers = maybe<std::int64_t>(code.at("registers")),
-                                 .shared_bytes = maybe<std::int64_t>(code.at("shared_bytes")),
-                                 .local_bytes = maybe<std::int64_t>(code.at("local_bytes")),
-                                 .threads = value_or(code.at("threads"), std::int64_t{0}),
-                                 .blocks = value_or(code.at("blocks"), std::int64_t{0}),
-                                 .occupancy = maybe<double>(code.at("occupancy"))});
-  if (const json& verdict = written.at("verification"); !verdict.is_null())
-    row.verdict = Verdict{.wrong = verdict.at("passed") ? 0 : 1,
-                          .max_error = value_or(verdict.at("max_error"), kNaN),
-                          .max_of_bound = value_or(verdict.at("of_bound"), kNaN),
-                          .bound_at_max = value_or(verdict.at("bound"), kNaN),
-                          .by_rows = verdict.at("reference") == kFreivalds};
-  if (!row.skipped.empty() || !row.failed.empty()) return row;
-
-  Timing& timing = row.timing;
-  written.at("samples_seconds").get_to(timing.samples_seconds);
-  written.at("samples_sm_hz").get_to(timing.samples_sm_hz);
-  written.at("samples_throttled").get_to(timing.samples_throttled);
-  timing.converged = written.at("converged");
-  const json& warmup = written.at("warmup");
-  timing.warmup = {.seconds = warmup.at("seconds"),
-                   .settled = warmup.at("settled"),
-                   .watched = value_or(warmup.at("watched"), std::string())};
-  const json& clocks = written.at("clocks");
-  timing.card = {.readings = clocks.at("readings"),
-                 .sm_hz = range_from(clocks.at("sm_hz")),
-                 .memory_hz = range_from(clocks.at("memory_hz")),
-                 .power_w = range_from(clocks.at("power_w")),
-                 .temperature_c = range_from(clocks.at("temperature_c")),
-                 .throttled_share = maybe<double>(clocks.at("throttled_share"))};
-  for (const auto& [name, share] : clocks.at("reasons").items())
-    timing.card.reasons.emplace_back(name, share);
-  if (const json& versus = written.at("versus"); !versus.is_null())
-    row.versus = Versus{.kernel = versus.at("kernel"),
-                        .library = written.at("library") == versus.at("kernel"),
-                        .ratio = versus.at("ratio"),
-                        .low = versus.at("low"),
-                        .high = versus.at("high"),
-                        .seconds = versus.at("seconds"),
-                        .samples = versus.at("samples")};
-  if (const json& parts = written.at("end_to_end"); !parts.is_null())
-    row.parts = PartTimes{parts.at("to_device_seconds"), parts.at("kernel_seconds"),
-                          parts.at("from_device_seconds")};
+  const Reader reader{written};
+  fields(reader, row);
   return row;
 }
 

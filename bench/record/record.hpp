@@ -58,6 +58,14 @@ struct Conditions {
   std::string why_not_watched;    // for this reason
 };
 
+// A point in which a row departs from NVIDIA's guideline for measurements: a code that stays, its
+// figure (bytes, seconds or a fraction) if it has one, and both in words.
+struct Departure {
+  std::string code;
+  std::optional<double> value;
+  std::string text;
+};
+
 // Rate of a library on a problem.
 struct Baseline {
   std::string label;
@@ -94,8 +102,7 @@ class Results {
   // "fixed power": clocks float under the power cap. "fixed frequency": somebody set them, which
   // the card says or which shows in all rows. Empty where the card is not watched.
   std::optional<std::string> test() const;
-  // In which points a row departs from the guideline that this program carries out.
-  std::vector<std::string> departures(const Row& row) const;
+  std::vector<Departure> departures(const Row& row) const;
   // How a row, or the run so far, was measured, in a line.
   std::string conformance(const Row& row) const;
   std::string conformance() const;

@@ -72,7 +72,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& printed, const 
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &files, &attributes, argv.data(), environ);
+  const int error = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0)

@@ -13,16 +13,19 @@
 
 #include "bench/base/text.hpp"
 #include "bench/run/child.hpp"
+#include "bench/run/user_kernels.hpp"
 
 namespace gemm::bench {
 
-void measure_in_child(Workbench& bench, const Case& which, std::optional<std::int64_t> samples,
-                      Row& row) {
+void measure_in_child(Workbench& bench, const Case& which, const std::vector<Case>& rivals,
+                      std::optional<std::int64_t> samples, Row& row) {
   const double left = bench.seconds_left(),
                limit = std::min(bench.options.kernel_limit_seconds(), left);
   if (left <= 0) throw run_budget_is_spent(bench.options);
   bench.clear();
-  std::vector<std::string> command{"/proc/self/exe"};
+  std::vector<Case> cases = rivals;
+  cases.push_back(which);
+  std::vector<std::string> command = child_program(cases);
   std::ranges::copy(bench.options.arguments | std::views::drop(1), std::back_inserter(command));
   if (bench.options.ceilings == CeilingsFrom::measure)
     command.emplace_back("--gemm_ceilings=cached");

@@ -3,15 +3,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "bench/record/record.hpp"
 #include "bench/run/workbench.hpp"
 
 namespace gemm::bench {
 
-// Runs the same program with the same options and --gemm_child, which answers with one row. Throws
+// Runs the same program, if need be in Python, with the same options and --gemm_child, which
+// answers with one row. Throws
 // Skipped, Interrupted, and std::runtime_error with how the child failed or ended.
-void measure_in_child(Workbench& bench, const Case& which, std::optional<std::int64_t> samples,
-                      Row& row);
+void measure_in_child(Workbench& bench, const Case& which, const std::vector<Case>& rivals,
+                      std::optional<std::int64_t> samples, Row& row);
 
 }  // namespace gemm::bench

@@ -23,6 +23,7 @@
 #include "bench/run/fixture.hpp"
 #include "bench/run/reporters.hpp"
 #include "bench/run/user_kernels.hpp"
+#include "kernels/user/python.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -69,17 +70,15 @@ void name_record(std::vector<std::string>& command, const std::filesystem::path&
 
 // Null where the record goes to a pipe or the like. Throws std::runtime_error, before anything is
 // measured, if the record could not be written.
-std::unique_ptr<Journal> open_journal(const std::string& out, const DeviceInfo& device,
-                                      const Options& options) {
+std::unique_ptr<RecordFile> open_record(const std::string& out, const DeviceInfo& device,
+                                        const Options& options) {
   if (is_stream(out)) return nullptr;
   const bool folder = out.ends_with('/') || std::filesystem::is_directory(out);
-  auto journal = folder ? std::make_unique<Journal>(out, [&] { return record_name(device); })
-                        : std::make_unique<Journal>(out);
-  recover_journals(journal->record().parent_path(), std::cerr);
-  if (folder) std::cerr << "Record: " << journal->record().string() << "\n";
-  if (options.tell_record)
-    write_atomically(*options.tell_record, journal->record().string() + "\n");
-  return journal;
+  auto file = folder ? std::make_unique<RecordFile>(out, [&] { return record_name(device); })
+                     : std::make_unique<RecordFile>(out);
+  if (folder) std::cerr << "Record: " << file->path().string() << "\n";
+  if (options.tell_record) write_atomically(*options.tell_record, file->path().string() + "\n");
+  return file;
 }
 
 // --benchmark_context=key=value,key=value, which Google Benchmark hands to its own reporters only.
@@ -278,9 +277,9 @@ int run(int argc, char** argv) {
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
 
-  std::unique_ptr<Journal> journal;
-  if (writes_record && !list_only) journal = open_journal(out, device, options);
-  if (journal) name_record(command, journal->record());
+  std::unique_ptr<RecordFile> file;
+  if (writes_record && !list_only) file = open_record(out, device, options);
+  if (file) name_record(command, file->path());
   Suite suite(std::move(backend), options, command);
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
@@ -292,11 +291,11 @@ int run(int argc, char** argv) {
   }
 
   const auto write = [&](const std::string& document) {
-    journal ? journal->finish(document) : write_atomically(out, document);
+    file ? file->finish(document) : write_atomically(out, document);
   };
   const auto print = [](const std::string& document) { std::cout << document; };
   const auto extra = custom_context(google_flag(google_arguments, "context"));
-  RecordReporter record(suite, extra, journal.get(), write);
+  RecordReporter record(suite, extra, file.get(), write);
   RecordReporter printed_record(suite, extra, nullptr, print);
   TableReporter table(suite, matches);
   // Google Benchmark's own CSV cannot have a row without counters.
@@ -321,5 +320,12 @@ int run(int argc, char** argv) {
 }  // namespace gemm::bench
 
 int main(int argc, char** argv) {
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+}
+
+// The same from a process that is Python (kernels/user/run_in_python.py); it ends that process.
+extern "C" [[gnu::visibility("default")]] void gemm_bench_in_python(
+    int argc, char** argv, const gemm::PythonFunctions* functions) {
+  gemm::set_python(functions);
   gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
 }

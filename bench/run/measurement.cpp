@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -19,6 +20,9 @@
 
 namespace gemm::bench {
 namespace {
+
+// Python needs up to 100 us for a launch.
+constexpr double kPythonGraphBelowSeconds = 1e-3;
 
 constexpr int kFewestTries = 3, kMostTries = 9;  // of each part of a launch
 
@@ -136,7 +140,9 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
     const double start = now_seconds();
     backend_.run(launches[0]);  // loads the code
     double once = now_seconds() - start;
-    for (int tries = 0; tries < 5 && now_seconds() - start < kEnoughSeconds; ++tries)
+    const int fewest = case_.kernel->python.empty() ? 0 : 1;  // it may have compiled just now
+    for (int tries = 0; tries < fewest || (tries < 5 && now_seconds() - start < kEnoughSeconds);
+         ++tries)
       once = std::min(once, backend_.batch(launches, 1, false)->time().seconds);
     return once;
   };
@@ -202,9 +208,17 @@ void Measurement::prepare_launches(std::int64_t sets) {
 }
 
 void Measurement::make_batch() {
-  if (!plan_) plan_ = try_out(backend_, options_.timing, launches_);
+  TimingPlan timing = options_.timing;
+  if (!case_.kernel->python.empty()) timing.graph_below_seconds = kPythonGraphBelowSeconds;
+  if (!plan_) plan_ = try_out(backend_, timing, launches_);
   if (case_.transfer) plan_->graph = false;  // a program copies and launches each time anew
-  batch_ = backend_.batch(launches_, plan_->size, plan_->graph);  // from the first set on
+  try {
+    batch_ = backend_.batch(launches_, plan_->size, plan_->graph);  // from the first set on
+  } catch (const std::exception&) {
+    if (case_.kernel->python.empty() || !plan_->graph) throw;
+    plan_->graph = false;  // it does what a graph cannot hold: waits for the device, for example
+    batch_ = backend_.batch(launches_, plan_->size, false);
+  }
 }
 
 void Measurement::poison() {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -335,6 +336,61 @@ TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
   const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
   EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget is 1 s"),
             std::string::npos);
+}
+
+// Its first launch may compile it.
+TEST(Measurement, APythonKernelIsNotJudgedByItsFirstLaunch) {
+  static bool compiled;
+  auto kernel = sleeper(
+      right_after<[](const Problem&) { return std::exchange(compiled, true) ? 0 : 60'000; }>);
+  const Problem tall{65536, 8, 4, Precision::f32};
+  for (const bool python : {false, true}) {
+    compiled = false;
+    kernel.python = python ? "kernel.py" : "";
+    EXPECT_EQ(skipped_because(kernel, tall, 1).empty(), python);
+  }
+}
+
+// A GPU, as far as plans go, whose graphs can be made or not.
+class Capturing : public ForwardingBackend {
+ public:
+  Capturing(Backend& real, bool can) : ForwardingBackend(real), device_(real.device()), can_(can) {
+    device_.kind = Device::Kind::gpu;
+  }
+  const DeviceInfo& device() const override { return device_; }
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
+    if (graph && !can_) throw std::runtime_error("operation not permitted");
+    ++(graph ? graphs : streams);
+    return ForwardingBackend::batch(launches, count, false);
+  }
+
+  int graphs = 0, streams = 0;
+
+ private:
+  DeviceInfo device_;
+  bool can_;
+};
+
+TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
+  auto kernel = sleeper(right_after<[](const Problem&) { return 300; }>);
+  const auto host = make_host_backend();
+  Options options;
+  options.timing.warmup_seconds = options.timing.sampling_seconds = 0.01;
+  for (const bool python : {false, true})
+    for (const bool can : {false, true}) {
+      kernel.python = python ? "kernel.py" : "";
+      Capturing backend(*host, can);
+      ProblemCache cache(backend, Fill::uniform, 1);
+      const Case which{&kernel, {4, 4, 4, Precision::f32}};
+      Measurement measurement(backend, nullptr, cache, options, which);
+      measurement.prepare(1e9);
+      const int tries = backend.streams;
+      EXPECT_GT(measurement.time(options.timing, 1e9).quantile_seconds(0), 0.2e-3);
+      EXPECT_EQ(backend.graphs, python && can ? 1 : 0);
+      EXPECT_GT(backend.streams, tries);
+      EXPECT_EQ(measurement.plan().graph, python && can);
+    }
 }
 
 // As large as the first corner, so that nothing was predicted.

@@ -28,13 +28,13 @@ namespace {
 
 std::string figure_text(const MeasuredCeiling& one) {
   const auto [scale, unit] =
-      one.unit == Probe::Unit::flop ? std::pair(1e-12, " TFLOP/s") : std::pair(1e-9, " GB/s");
-  std::string line = formatted("%-18s %10.4g%s", one.label().c_str(), one.per_second * scale, unit);
+      one.computes() ? std::pair(1e-12, " TFLOP/s") : std::pair(1e-9, " GB/s");
+  std::string line =
+      formatted("%-18s %10.4g%s", one.label().c_str(), one.per_second() * scale, unit);
   const auto add = [&](const char* format, std::optional<double> value, double times) {
     if (value) line += formatted(format, times * *value);
   };
-  add(one.unit == Probe::Unit::flop ? ", %.5g FLOP/clock/SM" : ", %.5g B/clock/SM",
-      one.per_clock_per_sm, 1);
+  add(one.computes() ? ", %.5g FLOP/clock/SM" : ", %.5g B/clock/SM", one.per_clock_per_sm, 1);
   add(", %.1f %% of nominal at its clock", one.of_nominal, 100);
   add(", %.0f MHz", one.sm_hz, 1e-6);
   add(", %.0f W", one.power_w, 1);
@@ -63,8 +63,8 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
     if (interrupted()) throw Interrupted();
     if (!probing.lost.empty()) throw std::runtime_error(probing.lost);
     const MeasuredCeiling one = measure(*probing.backend, probing.watch.get(), probing.plan, probe);
-    seconds = one.median;
-    state.counters[one.unit == Probe::Unit::flop ? "FLOP/s" : "B/s"] = one.per_second;
+    seconds = one.seconds.median;
+    state.counters[one.computes() ? "FLOP/s" : "B/s"] = one.per_second();
     const auto count = [&](const char* name, std::optional<double> value) {
       if (value) state.counters[name] = *value;
     };

@@ -86,6 +86,10 @@ std::string ceiling_text(const Ceiling& ceiling) {
          " (" + std::string(name_of(ceiling.origin)) + ")";
 }
 
+std::string text_of(const json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace
 
 bool TableReporter::ReportContext(const Context& context) {
@@ -149,8 +153,9 @@ void TableReporter::print(const Run& run, const Row& row) {
                        row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
                        row.versus->high);
     if (row.parts) out << indent << parts_text(row) << "\n";
-    for (const std::string& departure : results.departures(row))
-      if (departures_.insert(departure).second) out << indent << "* " << departure << "\n";
+    for (const Departure& departure : results.departures(row))
+      if (departures_.insert(departure.text).second)
+        out << indent << "* " << departure.text << "\n";
     return;
   }
   out << formatted("%-*s ", name_width_, run.benchmark_name().c_str())
@@ -225,12 +230,10 @@ bool RecordReporter::ReportContext(const Context& context) {
                    {"num_cpus", context.cpu_info.num_cpus},
                    {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},
                    {"caches", caches}});
-  if (journal_ != nullptr) journal_->add(this->context(false), {});
   return true;
 }
 
 void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
-  const std::size_t before = entries_.size();
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
     const bool timed = row == nullptr || row->timed();
     const auto number = [](double value) {
@@ -266,20 +269,21 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
     for (const auto& [name, counter] : run.counters)
       if (std::isfinite(counter.value)) entry[name] = counter.value;
     entries_.push_back({std::move(entry), row != nullptr ? std::optional(*row) : std::nullopt});
+    if (file_ != nullptr)
+      kept_ += (kept_.empty() ? "" : ",\n") + text_of(benchmark(entries_.back()));
   });
-  if (journal_ == nullptr || entries_.size() == before) return;
-  std::vector<json> finished;
-  for (std::size_t i = before; i < entries_.size(); ++i) finished.push_back(benchmark(entries_[i]));
-  journal_->add(context(false), finished);
+  if (file_ != nullptr && !entries_.empty())
+    file_->keep("{\"context\": " + text_of(context(false)) + ",\n\"benchmarks\": [\n" + kept_ +
+                "\n]}\n");
 }
 
 void RecordReporter::Finalize() {
   json rows = json::array();
   for (const Entry& entry : entries_) rows.push_back(benchmark(entry));
-  last_(
-      json{{"context", context(!interrupted() && !suite_.lost())}, {"benchmarks", std::move(rows)}}
-          .dump(1, ' ', false, json::error_handler_t::replace) +
-      "\n");
+  last_(text_of({{"context", context(!interrupted() && !suite_.lost())},
+                 {"benchmarks", std::move(rows)}},
+                1) +
+        "\n");
 }
 
 json RecordReporter::benchmark(const Entry& entry) const {

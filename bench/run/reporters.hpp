@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/record/journal.hpp"
+#include "bench/record/record_file.hpp"
 #include "bench/run/suite.hpp"
 
 namespace gemm::bench {
@@ -50,15 +50,14 @@ class TimedRowsReporter : public benchmark::BenchmarkReporter {
   benchmark::BenchmarkReporter* inner_ = benchmark::CreateDefaultDisplayReporter();  // not ours
 };
 
-// The record, handed on whole at the end; until then every row is in the journal as soon as it is
-// there.
+// The record, handed on whole at the end; until then it is in the file after every row.
 class RecordReporter : public benchmark::BenchmarkReporter {
  public:
   using Sink = std::function<void(const std::string& document)>;
 
-  // The keys of `extra` join the context. `journal` may be null.
-  RecordReporter(Suite& suite, nlohmann::ordered_json extra, Journal* journal, Sink last)
-      : suite_(suite), context_(std::move(extra)), journal_(journal), last_(std::move(last)) {}
+  // The keys of `extra` join the context. `file` may be null.
+  RecordReporter(Suite& suite, nlohmann::ordered_json extra, RecordFile* file, Sink last)
+      : suite_(suite), context_(std::move(extra)), file_(file), last_(std::move(last)) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   void Finalize() override;
@@ -75,11 +74,12 @@ class RecordReporter : public benchmark::BenchmarkReporter {
   Suite& suite_;
   nlohmann::ordered_json context_;
   std::vector<Entry> entries_;
-  Journal* journal_;
+  std::string kept_;  // the entries, each as of its end
+  RecordFile* file_;
   Sink last_;
 };
 
-// The record before the console, so that what is shown as finished is in the journal. Google
+// The record before the console, so that what is shown as finished is on the disk. Google
 // Benchmark would have it the other way round; to it the two are one console.
 class RecordFirst : public benchmark::BenchmarkReporter {
  public:

@@ -42,11 +42,12 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
   }
   fill_in(run.ceilings, run.measured);
 
+  const MeasuredCeiling* dram = memory_roof(run.measured, "DRAM");
   bench_.limits = {.ceilings = run.ceilings,
                    .last_level_cache_bytes = run.device.last_level_cache_bytes,
                    // On a CPU others take their share of it: no limit.
-                   .dram_bytes_per_second = run.device.kind == Device::Kind::gpu
-                                                ? dram_bytes_per_second(run.measured)
+                   .dram_bytes_per_second = dram != nullptr && run.device.kind == Device::Kind::gpu
+                                                ? dram->bytes_per_second
                                                 : std::nullopt,
                    .overheads = run.overheads};
   results_ = std::make_unique<Results>(std::move(run));
@@ -61,7 +62,7 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const auto is_baseline = [&](const Case& rival) { return is_library_for(which, rival); };
   if (needs_child(which, rivals)) {
     if (std::ranges::none_of(rivals, is_baseline)) baselines_->measure(which);
-    return measure_in_child(bench_, which, samples, row);
+    return measure_in_child(bench_, which, rivals, samples, row);
   }
   const std::optional<Case> rival = race_.rival_of(which);
   if (!bench_.options.is_child() && !(rival && is_baseline(*rival))) baselines_->measure(which);

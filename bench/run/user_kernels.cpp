@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -24,13 +26,16 @@
 namespace gemm::bench {
 namespace {
 
+constexpr char kProgram[] = "gemm_bench", kLibrary[] = "libgemm_bench.so",
+               kRunner[] = "run_in_python.py";
+
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
   throw std::invalid_argument("--gemm_kernel=" + item + ": " + why);
 }
 
-// FILE or FILE:ENTRY
+// FILE or FILE:ENTRY.
 UserKernel parse(const std::string& item) {
-  for (const std::string ending : {".cu", ".so"}) {
+  for (const std::string ending : {".cu", ".so", ".py"}) {
     if (item.ends_with(ending)) return {.file = item};
     const auto colon = item.find(ending + ":");
     if (colon == std::string::npos) continue;
@@ -38,7 +43,7 @@ UserKernel parse(const std::string& item) {
     if (entry.empty()) refuse(item, "there is nothing behind the colon; name the entry");
     return {.file = item.substr(0, colon + ending.size()), .entry = entry};
   }
-  refuse(item, "is no FILE.cu, FILE.so, FILE.cu:ENTRY or FILE.so:ENTRY");
+  refuse(item, "is no FILE.cu, FILE.so or FILE.py, nor one of them with :ENTRY behind it");
 }
 
 std::string contents(const UserKernel& kernel, const std::string& item) {
@@ -68,7 +73,45 @@ std::vector<std::vector<Parameter>> combinations(const std::vector<Define>& defi
   return all;
 }
 
+const std::filesystem::path& own_folder() {
+  static const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return folder;
+}
+
+std::string interpreter() {
+  const char* given = std::getenv("GEMM_BENCH_PYTHON");
+  return given == nullptr || *given == '\0' ? "python3" : given;
+}
+
+// As posix_spawnp looks for it.
+bool is_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+void require_python(const std::string& item) {
+  if (!is_program(interpreter()))
+    refuse(item, "needs Python, and there is no program '" + interpreter() +
+                     "': install python3, or set GEMM_BENCH_PYTHON to one");
+  for (const char* part : {kLibrary, kRunner})
+    if (!std::filesystem::exists(own_folder() / part))
+      refuse(item, std::string("needs ") + part + " beside " + kProgram);
+}
+
 }  // namespace
+
+std::vector<std::string> child_program(const std::vector<Case>& cases) {
+  std::string files;
+  for (const Case& one : cases)
+    if (const std::string& file = one.kernel->python; !file.empty())
+      files += (files.empty() ? "" : ",") + file;
+  if (files.empty()) return {"/proc/self/exe"};
+  return {interpreter(), "-u", own_folder() / kRunner, own_folder() / kLibrary, files, kProgram};
+}
 
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu) {
@@ -80,6 +123,7 @@ void register_user_kernels(const Options& options, Device::Kind kind,
     if (kernel.precisions.empty()) kernel.precisions.push_back(Precision::f32);
     kernel.layouts = options.layouts;
     if (kernel.is_source() && kind == Device::Kind::cpu) refuse(item, "needs a GPU: " + why_no_gpu);
+    if (kernel.is_python() && !options.is_child()) require_python(item);
     sources = sources || kernel.is_source();
     for (std::vector<Parameter>& defines :
          combinations(kernel.is_source() ? options.defines : std::vector<Define>())) {

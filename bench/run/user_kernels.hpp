@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "kernels/gemm.hpp"
 
@@ -12,6 +14,10 @@ namespace gemm::bench {
 // what is no such file or cannot run on this kind of device (`why_no_gpu`).
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu);
+
+// What a child that runs these cases is started as, without its options: this program, or, where
+// some of them are in Python, that with this program's library in it.
+std::vector<std::string> child_program(const std::vector<Case>& cases);
 
 // Runs the program anew, without --gemm_watch, at once and whenever one of the files is saved;
 // until Ctrl-C, when it throws Interrupted.

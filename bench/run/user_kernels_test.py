@@ -265,7 +265,7 @@ def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:
     [
         (["--gemm_kernel=/nowhere/kernel.so"], "cannot be read"),
         (["--gemm_kernel=kernel.c"], "is no FILE.cu"),
-        ([f"--gemm_kernel={__file__}"], "is no FILE.cu"),
+        ([f"--gemm_kernel={Path(__file__).with_suffix('.txt')}"], "is no FILE.cu"),
         (["--gemm_kernel="], "is not a list of files"),
         (["--gemm_define=TILE"], "is not NAME:VALUE"),
         (["--gemm_define=TILE:1,,2"], "is not NAME:VALUE"),

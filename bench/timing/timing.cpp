@@ -21,8 +21,6 @@
 namespace gemm::bench {
 namespace {
 
-// Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
-constexpr double kGraphBelowSeconds = 50e-6;
 constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues about as many
 
 constexpr double kChunkSeconds = 0.02;  // of a warm-up
@@ -64,7 +62,7 @@ double sorted_quantile(const std::vector<double>& sorted, double place) {
 
 BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
                      Device::Kind where) {
-  const bool graph = where == Device::Kind::gpu && seconds_per_launch < kGraphBelowSeconds;
+  const bool graph = where == Device::Kind::gpu && seconds_per_launch < plan.graph_below_seconds;
   if (plan.state == State::burst) return {plan.burst_launches, graph};
   const double enough = std::ceil(plan.sample_seconds / std::max(seconds_per_launch, 1e-7));
   const auto size =
@@ -88,6 +86,11 @@ double Timing::quantile_seconds(double share) const {
   std::vector<double> sorted = samples_seconds;
   std::ranges::sort(sorted);
   return sorted_quantile(sorted, share * static_cast<double>(sorted.size() - 1));
+}
+
+Quartiles Timing::quartiles_seconds() const {
+  return {quantile_seconds(0.5), quantile_seconds(0.25), quantile_seconds(0.75),
+          quantile_seconds(0)};
 }
 
 std::optional<double> Timing::highest_sm_hz() const {

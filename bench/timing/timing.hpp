@@ -26,6 +26,8 @@ struct TimingPlan {
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
+  // Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+  double graph_below_seconds = 50e-6;
   std::optional<std::int64_t> samples;  // so many, unless the budget ends them
 };
 
@@ -48,6 +50,10 @@ struct Warmup {
   double kernel_seconds = 0;
 };
 
+struct Quartiles {
+  double median, q1, q3, min;
+};
+
 // What was timed, and the state of the card in exactly that time.
 struct Timing {
   Warmup warmup;
@@ -59,6 +65,7 @@ struct Timing {
   bool converged = false;     // the target was reached
 
   double quantile_seconds(double share) const;  // linear between the two nearest samples
+  Quartiles quartiles_seconds() const;
   std::optional<Range> sm_hz_by_timer() const { return range_of(samples_sm_hz); }
   // The highest that either watcher saw.
   std::optional<double> highest_sm_hz() const;

@@ -7,10 +7,10 @@ instructions and allocates registers differently: then it is for a person to loo
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gemm_report.document import InputError, Kind, Object, read_json
+from gemm_report.document import InputError, Kind, decoded, read_json
 from gemm_report.writing.whole_file import whole_file
 
 from gemm_sass.kernels import Kernel
@@ -71,24 +71,14 @@ Table = dict[tuple[str, str, str], Held]  # by source, function and architecture
 
 
 def read(path: Path) -> Table:
-    """The table in a file; InputError where it is none."""
-    whole = read_json(path, KIND)
-    if not isinstance(whole, dict):
-        raise InputError(f"{path}: is no {KIND.name}: {KIND.advice}")
-    found: Table = {}
-    root = Object(path, KIND, "$", whole)
-    for source in whole:
-        for function in (functions := root.child(source)).values:
-            for architecture in (architectures := functions.child(function)).values:
-                entry = architectures.child(architecture)
-                numbers = {
-                    each.name: each.type(entry.nonnegative(each.name))
-                    for each in fields(Held)
-                    if each.type in (int, float)
-                }
-                compiler = entry.take("compiler", str)
-                found[source, function, architecture] = Held(compiler, **numbers)
-    return found
+    """The table in a file; RecordError where it is none."""
+    whole = decoded(path, KIND, read_json(path, KIND), dict[str, dict[str, dict[str, Held]]])
+    return {
+        (source, function, architecture): held
+        for source, functions in whole.items()
+        for function, architectures in functions.items()
+        for architecture, held in architectures.items()
+    }
 
 
 def write(path: Path, table: Table) -> None:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gemm_report.writing.columns import columns
+from gemm_report.writing.tables import columns
 
 from gemm_sass.instruction import BYTES
 from gemm_sass.kernels import Kernel

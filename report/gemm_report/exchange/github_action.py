@@ -25,7 +25,7 @@ def _entry(record: Record, row: Row) -> dict[str, Any]:
         f"median of {len(row.samples_seconds)} samples, {quantity(row.seconds.median, 's')}",
         record.device.name,
         *([f"driver {record.device.driver}"] if record.device.driver else []),
-        *row.departures,
+        *map(str, row.departures),
     ]
     return {
         "name": f"{row.identity}{row.ordinal}",

@@ -35,12 +35,8 @@ class Comparison:
         return min(rates) / max(rates)
 
 
-@dataclass(frozen=True)
-class Line:
-    """Of the table: what it is about, and each number as it is written and as it is."""
-
-    case: tuple[str, ...]
-    numbers: tuple[tuple[str, float | None], ...]
+# What a line of the table is about, and each number as it is written and as it is.
+Line = tuple[tuple[str, ...], list[tuple[str, float | None]]]
 
 
 def comparisons(record: Record) -> list[Comparison]:
@@ -55,15 +51,11 @@ def layout_table(found: Sequence[Comparison]) -> tuple[list[str], list[Line]]:
     """Its head, and lines of texts and of numbers, each with its text."""
     prefix = prefix_for(rate(row) for each in found for row in each.rows.values())
     head = ["kernel", "precision", "shape", f"nn, {prefix}FLOP/s", *_OTHERS, "slowest / fastest"]
-    lines = [
-        Line(
-            (each.plain.label, each.plain.precision, each.plain.shape),
-            (
-                (significant(scaled(rate(each.plain), prefix)), rate(each.plain)),
-                *((percent(share), share) for share in map(each.over_plain, _OTHERS)),
-                (percent(each.evenness), each.evenness),
-            ),
-        )
-        for each in found
-    ]
+    lines: list[Line] = []
+    for each in found:
+        row = each.plain
+        shares = [each.over_plain(layout) for layout in _OTHERS] + [each.evenness]
+        numbers = [(significant(scaled(rate(row), prefix)), rate(row))]
+        numbers += [(percent(share), share) for share in shares]
+        lines.append(((row.label, row.precision, row.shape), numbers))
     return head, lines

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from gemm_report.record import PRECISIONS, TRANSFERS, Kernel, Part, Record, Row
+from gemm_report.record import TRANSFERS, Kernel, Part, Record, Row
 
 _BEHIND = {"library": 1, "peer": 2}
 
@@ -15,7 +15,7 @@ def ordered_rows(record: Record) -> list[Row]:
     return sorted(
         record.rows,
         key=lambda row: (
-            PRECISIONS.index(row.precision),
+            record.precision_names.index(row.precision),
             rungs.get(row.kernel, (1, 0)),
             natural(row.kernel_label),
             TRANSFERS.index(row.transfer) if row.transfer else -1,
@@ -80,15 +80,15 @@ def headlines(rows: Sequence[Row]) -> list[Row]:
     return list(best.values())
 
 
-def natural(label: str) -> list[str | int]:
+def natural(label: str) -> tuple[str | int, ...]:
     """A key that sorts tile:8 before tile:16."""
     parts = re.split(r"(\d{1,18})", label)
-    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
+    return tuple(int(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def precisions(rows: Iterable[Row]) -> list[str]:
-    """Those that occur, in the order of the ladder."""
-    return sorted({row.precision for row in rows}, key=PRECISIONS.index)
+    """Those that occur, in the order of the rows."""
+    return list(dict.fromkeys(row.precision for row in rows))
 
 
 def _place(kernel: Kernel) -> tuple[int, int]:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from gemm_report.comparison.noise.calibration import Calibration, Noise, nearest
 from gemm_report.comparison.noise.moderation import Variance, moderated, pooled, prior
-from gemm_report.comparison.noise.modes import Level
 from gemm_report.comparison.run import Timed
 
 # Up to these products of a problem a launch takes microseconds, or leaves multiprocessors idle.
@@ -119,7 +118,10 @@ class Model:
         row = self._rows.get(name)
         if row is None or name in self._repeated:
             return ()
-        return tuple(_offset(a, b) for a, b in permutations(row.scatter.levels, 2))
+        return tuple(
+            Offset(new.value - base.value, 1 / new.processes + 1 / base.processes)
+            for new, base in permutations(row.scatter.modes, 2)
+        )
 
     def _of(self, row: Noise) -> Variance | None:
         return row.variance_at_clock if self._at_clock else row.variance
@@ -142,7 +144,3 @@ def _groups(throttled: bool, precision: str, volume: int) -> Groups:
         return ("held down",)
     size = "short" if volume <= _SHORT else "medium" if volume <= _MEDIUM else "large"
     return (f"{precision} {size}", size)
-
-
-def _offset(of_new: Level, of_base: Level) -> Offset:
-    return Offset(of_new.value - of_base.value, 1 / of_new.processes + 1 / of_base.processes)

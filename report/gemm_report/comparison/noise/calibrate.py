@@ -15,8 +15,11 @@ from gemm_report.comparison.run import cycles_of
 from gemm_report.document import RecordError
 from gemm_report.ladder.rows import timed_rows
 from gemm_report.record import Part, Record, Row, variant
-from gemm_report.writing.columns import columns
+from gemm_report.writing.tables import columns
 from gemm_report.writing.whole_file import whole_file
+
+_DEVICE = ("kind", "name", "uuid_hash", "driver", "runtime", "power_limit_w")
+_METHOD = ("timer", "fill", "test", "state", "cache", "target")
 
 
 def calibration(records: Sequence[Record]) -> dict[str, Any]:
@@ -30,26 +33,12 @@ def calibration(records: Sequence[Record]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "commit": first.commit,
-        "build_type": first.build_type,
+        "build_type": first.build.type,
         "command": options_of(first),
-        "device": {
-            "kind": first.device.kind,
-            "name": first.device.name,
-            "uuid_hash": first.device.uuid_hash,
-            "driver": first.device.driver,
-            "runtime": first.device.runtime,
-            "power_limit_w": first.device.power_limit_w,
-        },
+        "device": {key: getattr(first.device, key) for key in _DEVICE},
         "utc": {"first": utc[0], "last": utc[-1]},
         "processes": len(records),
-        "method": {
-            "timer": first.method.timer,
-            "fill": first.method.fill,
-            "test": first.method.test,
-            "state": first.method.state,
-            "cache": first.method.cache,
-            "target": first.method.target,
-        },
+        "method": {key: getattr(first.method, key) for key in _METHOD},
         "rows": [_row(its_rows) for its_rows in rows],
     }
 
@@ -122,16 +111,12 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
     medians = [each.median for each in seconds]
     cycles = [median(samples) if samples else None for samples in map(cycles_of, rows)]
     known = [each for each in cycles if each is not None]
-    throttled = [row.clocks.throttled_share for row in rows if row.clocks]
+    throttled = [row.throttled_share for row in rows if row.clocks]
     shares = [share for share in throttled if share is not None]
     return {
         "kernel": first.kernel,
-        "parameters": dict(first.parameters),
-        "precision": first.precision,
-        "layout": first.layout,
-        "m": first.m,
-        "n": first.n,
-        "k": first.k,
+        "parameters": first.parameters,
+        **{key: getattr(first, key) for key in ("precision", "layout", "m", "n", "k")},
         "processes": len(rows),
         "medians_seconds": medians,
         "spread": _spread(medians),

@@ -6,11 +6,23 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist, variance
+from typing import Annotated
 
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.modes import Scatter, scatter
-from gemm_report.document import Kind, Object, RecordError, read_json
-from gemm_report.record import PRECISIONS, variant
+from gemm_report.document import (
+    Count,
+    Kind,
+    Meta,
+    Nonnegative,
+    Positive,
+    RecordError,
+    Text,
+    check_schema,
+    decoded,
+    read_json,
+)
+from gemm_report.record import variant
 
 CALIBRATION = Kind("calibration", "tools/calibrate")
 SCHEMA = 1
@@ -84,6 +96,43 @@ class Calibration:
     rows: tuple[Noise, ...]
 
 
+@dataclass(frozen=True)
+class _Device:
+    name: Text
+    driver: Text | None
+    power_limit_w: Positive | None
+
+
+@dataclass(frozen=True)
+class _Method:
+    state: Text | None
+
+
+@dataclass(frozen=True)
+class _Row:
+    kernel: Text
+    parameters: dict[Text, str]
+    precision: Text
+    layout: Text
+    m: Count
+    n: Count
+    k: Count
+    medians_seconds: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of each process
+    spread_at_clock: Nonnegative | None
+    throttled_share: Nonnegative | None
+    medians_cycles: tuple[Positive | None, ...] = ()  # earlier calibrations lack them
+
+
+@dataclass(frozen=True)
+class _Document:
+    schema: Count
+    commit: Text
+    processes: Count
+    device: _Device
+    method: _Method
+    rows: tuple[_Row, ...]
+
+
 def log_variance(values: Sequence[float]) -> Variance:
     """Of the logarithms of two values or more."""
     return Variance(variance(map(math.log, values)), len(values) - 1)
@@ -127,43 +176,38 @@ def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | No
 
 def read_calibration(path: Path) -> Calibration:
     """The calibration in `path`; RecordError where there is none that this version understands."""
-    values = read_json(path, CALIBRATION)
+    return calibration_of(path, read_json(path, CALIBRATION))
+
+
+def calibration_of(path: Path, values: object) -> Calibration:
+    """The same of JSON that is not there as a file; `path` is what errors name."""
     if not isinstance(values, dict) or not {"schema", "processes", "rows"} <= values.keys():
         raise RecordError(f"{path}: is not a calibration: give a file that tools/calibrate wrote")
-    document = Object(path, CALIBRATION, "calibration", values)
-    document.check_schema(SCHEMA)
-    device = document.child("device")
+    check_schema(path, CALIBRATION, values, SCHEMA)
+    found = decoded(path, CALIBRATION, values, _Document)
     return Calibration(
         path=path,
-        device=device.take("name", str),
-        driver=device.take("driver", str, type(None)),
-        power_limit_w=device.positive_or_none("power_limit_w"),
-        state=document.child("method").take("state", str, type(None)),
-        commit=document.take("commit", str),
-        processes=document.count("processes"),
-        rows=tuple(_noise(row) for row in document.children("rows")),
+        device=found.device.name,
+        driver=found.device.driver,
+        power_limit_w=found.device.power_limit_w,
+        state=found.method.state,
+        commit=found.commit,
+        processes=found.processes,
+        rows=tuple(_noise(row) for row in found.rows),
     )
 
 
-def _noise(row: Object) -> Noise:
-    parameters = row.child("parameters")
-    medians = row.positives("medians_seconds")
-    if len(medians) < 2:
-        row.complain("medians_seconds", "has fewer than two processes")
+def _noise(row: _Row) -> Noise:
     return Noise(
-        label=variant(
-            row.take("kernel", str),
-            [(name, parameters.take(name, str)) for name in parameters.values],
-            row.take("layout", str),
-        ),
-        precision=row.one_of("precision", PRECISIONS),
-        m=row.count("m"),
-        n=row.count("n"),
-        k=row.count("k"),
-        medians_seconds=medians,
-        medians_cycles=row.or_else(medians_cycles=[]).positives_where_known("medians_cycles"),
-        spread_at_clock=row.nonnegative_or_none("spread_at_clock"),
-        throttled_share=row.nonnegative_or_none("throttled_share"),
+        label=variant(row.kernel, row.parameters.items(), row.layout),
+        precision=row.precision,
+        m=row.m,
+        n=row.n,
+        k=row.k,
+        medians_seconds=row.medians_seconds,
+        medians_cycles=tuple(cycles for cycles in row.medians_cycles if cycles is not None),
+        spread_at_clock=row.spread_at_clock,
+        throttled_share=row.throttled_share,
     )
 
 

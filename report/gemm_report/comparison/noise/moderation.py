@@ -25,16 +25,11 @@ class Variance:
     value: float
     degrees: float
 
-    @property
-    def sum_of_squares(self) -> float:
-        """What it was divided from."""
-        return self.value * self.degrees
-
 
 def pooled(variances: Sequence[Variance]) -> Variance:
     """One estimate from several independent ones of the same."""
     degrees = sum(each.degrees for each in variances)
-    return Variance(sum(each.sum_of_squares for each in variances) / degrees, degrees)
+    return Variance(sum(each.value * each.degrees for each in variances) / degrees, degrees)
 
 
 def moderated(own: Variance, prior: Variance) -> Variance:

@@ -18,7 +18,7 @@ _WIDE = 0.015
 _MANY_TIMES = 8.0
 
 
-class Level(NamedTuple):
+class Mode(NamedTuple):
     """Around which some processes are."""
 
     value: float
@@ -26,10 +26,10 @@ class Level(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """Of log medians: the levels, and the variance around them."""
+    """Of log medians: the modes, and the variance around them."""
 
     variance: Variance
-    levels: tuple[Level, ...]
+    modes: tuple[Mode, ...]
 
 
 def scatter(values: Sequence[float]) -> Scatter:
@@ -45,8 +45,8 @@ def scatter(values: Sequence[float]) -> Scatter:
         around = _variance(groups)
         gap = min(after[0] - before[-1] for before, after in pairwise(groups))
         if gap**2 > _MANY_TIMES**2 * around.value:
-            return Scatter(around, tuple(Level(fmean(group), len(group)) for group in groups))
-    return Scatter(_variance([ordered]), (Level(fmean(values), len(values)),))
+            return Scatter(around, tuple(Mode(fmean(group), len(group)) for group in groups))
+    return Scatter(_variance([ordered]), (Mode(fmean(values), len(values)),))
 
 
 def _variance(groups: Sequence[Sequence[float]]) -> Variance:

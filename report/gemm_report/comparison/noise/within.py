@@ -2,9 +2,9 @@
 
 Samples of a power-capped card hang together for a fifth of a second, so that neighbours are drawn
 together: a bootstrap of circular blocks. A block is almost twice as long as what is worth one
-independent sample (their number over the effective count of bench/timing/timing.hpp): one of that length
-would cut half of what hangs together. Only the variance is taken from the draws: the tails that a
-correction for hundreds of cases asks for lie far beyond what a thousand draws can show.
+independent sample (their number over the effective count of bench/timing/timing.hpp): one of that
+length would cut half of what hangs together. Only the variance is taken from the draws: the tails
+that a correction for hundreds of cases asks for lie far beyond what a thousand draws can show.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def log_median(samples: Sequence[float]) -> LogMedian:
 
 
 def effective_count(samples: NDArray[np.float64]) -> float:
-    """How many independent samples are worth as much as these, as bench/timing/timing.hpp has it."""
+    """How many independent samples are worth as much as these, as bench/timing/timing.hpp has."""
     n = len(samples)
     centred = samples - samples.mean()
     covariance = np.correlate(centred, centred, "full")[n - 1 :]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, size_in_points, text_width
+from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, size_in_points, text_width
+from gemm_report.record import Part, Record
 
 _GAP = 10.0  # points between two columns
 
@@ -24,24 +25,52 @@ class Line:
         return "bold" if self.bold else "normal"
 
 
-def names_width(lines: Sequence[Line]) -> float:
-    """Inches that the names need on the left."""
-    widths = [text_width(line.name, LABEL_SIZE, line.weight) for line in lines]
-    return (max(widths, default=0) + 8) / POINTS
+def bars(
+    record: Record,
+    subject: str,
+    notes: Sequence[str],
+    head: Sequence[str],
+    panels: Sequence[Sequence[Line]],
+    *,
+    width: float = 4.4,
+    pitch: float = 0.2,
+    above: float = 0.55,
+    below: float = 0.5,
+    top: float = 0.0,
+    part: Part = Part.LADDER,
+) -> tuple[Page, list[Axes]]:
+    """A page with a plot for each panel, whose bars stand at 0, 1, ... from the top.
+
+    In inches: the width of a plot, what its bars are apart, the room above and below each, and at
+    the `top` of the page.
+    """
+    left = max(text_width(line.name, LABEL_SIZE, line.weight) for each in panels for line in each)
+    left = (left + 8) / POINTS
+    heights = [pitch * len(lines) for lines in panels]
+    page = Page(
+        record,
+        subject,
+        notes,
+        width=left + width + max(_cells_width(head, lines) for lines in panels),
+        height=top + sum(heights) + len(panels) * (above + below),
+        part=part,
+    )
+    plots = []
+    for lines, height in zip(panels, heights, strict=True):
+        axes = page.axes(left, top + above, width, height)
+        axes.grid(axis="y", visible=False)
+        axes.spines["left"].set_visible(False)
+        _write_lines(axes, head, lines)
+        plots.append(axes)
+        top += above + height + below
+    return page, plots
 
 
-def cells_width(head: Sequence[str], lines: Sequence[Line]) -> float:
-    """Inches that the columns need on the right."""
+def _cells_width(head: Sequence[str], lines: Sequence[Line]) -> float:
     return sum(_GAP + width for width in _widths(head, lines)) / POINTS
 
 
-def height(lines: Sequence[Line], pitch: float = 0.2) -> float:
-    """Inches that a plot must have for its bars, which are `pitch` apart."""
-    return pitch * len(lines)
-
-
-def write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None:
-    """Names and columns of the bars, which stand at 0, 1, ... from the top."""
+def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None:
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_yticks([])
     width, tall = size_in_points(axes)

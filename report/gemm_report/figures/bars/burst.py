@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gemm_report.figures.bars.bars import Line, cells_width, height, names_width, write_lines
-from gemm_report.figures.page import ROOF_COLOR, Page
+from gemm_report.figures.bars.bars import Line, bars
+from gemm_report.figures.page import ROOF_COLOR
 from gemm_report.figures.palette import Look
 from gemm_report.figures.roofline.versus import all_pairs, headline_pairs, run_name, versus_notes
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
 
-_PLOT_WIDTH = 4.4
-_ABOVE = 0.55
-_BELOW = 0.5
 _MOST = 30
 _STATES = ("burst", "settled")
 
@@ -60,8 +57,8 @@ def table(record: Record, versus: Record) -> list[dict[str, object]]:
                 for key, value in (
                     ("flop_per_second", row.flop_per_second),
                     ("of_roof", row.of_roof_nominal),
-                    ("sm_hz", row.clocks and row.clocks.sm_hz),
-                    ("power_w", row.clocks and row.clocks.power_w),
+                    ("sm_hz", row.sm_hz),
+                    ("power_w", row.power_w),
                 )
             },
             "kept": case.kept,
@@ -76,17 +73,11 @@ def draw(record: Record, looks: Mapping[str, Look], versus: Record) -> Figure:
     prefix = prefix_for(rate(case.burst) for case in cases)
     unit = f"{prefix}FLOP/s"
     head = [f"burst {unit}", f"settled {unit}", "kept", "burst MHz", "settled MHz"]
-    lines = [_line(case, prefix) for case in cases]
     has_roofs = all(case.burst.of_roof_nominal and case.settled.of_roof_nominal for case in cases)
     runs = {each.method.state: each for each in (record, versus)}
-    left = names_width(lines)
-    page = Page(
-        record,
-        "GEMM, burst against settled",
-        versus_notes(record, versus),
-        width=left + _PLOT_WIDTH + cells_width(head, lines),
-        height=_ABOVE + height(lines, 0.26) + _BELOW,
-    )
+    lines = [_line(case, prefix) for case in cases]
+    title, remarks = "GEMM, burst against settled", versus_notes(record, versus)
+    page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26)
     grey = {"linestyle": "none", "marker": "o", "color": ROOF_COLOR}
     page.legend(
         0,
@@ -95,19 +86,15 @@ def draw(record: Record, looks: Mapping[str, Look], versus: Record) -> Figure:
             Line2D([], [], label=run_name(runs["settled"]), **grey),
         ],
     )
-    axes = page.axes(left, _ABOVE, _PLOT_WIDTH, height(lines, 0.26))
     ends = [_ends(case, has_roofs) for case in cases]
     axes.set_xlim(0, max(100, 1.03 * max(max(pair) for pair in ends)))
     axes.set_xlabel("% of the nominal roof" if has_roofs else "% of the rate in the burst")
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
     for y, (case, (burst, settled)) in enumerate(zip(cases, ends, strict=True)):
         color = looks[case.settled.label].color
         axes.plot([settled, burst], [y, y], color=color, linewidth=2, alpha=0.5, zorder=2)
         looks_of_mark = {"marker": "o", "markersize": 6, "color": color, "clip_on": False}
         axes.plot(burst, y, markerfacecolor="white", zorder=3, **looks_of_mark)
         axes.plot(settled, y, zorder=4, **looks_of_mark)
-    write_lines(axes, head, lines)
     return page.figure
 
 
@@ -119,7 +106,7 @@ def _ends(case: Case, has_roofs: bool) -> tuple[float, float]:
 
 def _line(case: Case, prefix: str) -> Line:
     def clock(row: Row) -> str:
-        return f"{row.clocks.sm_hz / 1e6:.0f}" if row.clocks and row.clocks.sm_hz else "-"
+        return f"{row.sm_hz / 1e6:.0f}" if row.sm_hz else "-"
 
     row = case.settled
     cells = (

@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,17 +12,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from gemm_report.document import InputError
-from gemm_report.figures.bars.bars import Line, cells_width, height, names_width, write_lines
-from gemm_report.figures.page import INK, Page
+from gemm_report.figures.bars.bars import Line, bars
+from gemm_report.figures.page import INK
 from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows
 from gemm_report.record import Record, Row
 from gemm_report.writing.quantity import quantity
 
-_PLOT_WIDTH = 5.0
-_ABOVE = 0.55
-_BELOW = 0.5
-_PITCH = 0.3
 _BY_ITSELF = 12  # rows, if nobody chose any
 _MOST = 40
 _FEWEST_SAMPLES = 5
@@ -99,41 +95,23 @@ def draw(record: Record, looks: Mapping[str, Look], pattern: str | None) -> Figu
     found = chosen(record, pattern)
     reach = _reach(found)
     lines = [_line(samples, reach) for samples in found]
-    left = names_width(lines)
-    tall = height(lines, _PITCH)
-    page = Page(
-        record,
-        "GEMM samples",
-        _notes(pattern, found),
-        width=left + _PLOT_WIDTH + cells_width(_HEAD, lines),
-        height=_ABOVE + tall + _BELOW,
-    )
+    remarks = _notes(pattern, found)
+    page, (axes,) = bars(record, "GEMM samples", remarks, _HEAD, [lines], width=5.0, pitch=0.3)
     page.legend(0, _legend())
-    axes = page.axes(left, _ABOVE, _PLOT_WIDTH, tall)
     axes.set_xlim(-100 * reach[0], 100 * reach[1])
     axes.set_xlabel("time of a launch, % above the median of its row")
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
     axes.axvline(0, color="#9a9a9a", linewidth=0.8, zorder=1)
     for y, samples in enumerate(found):
         color = looks[samples.row.label].color if samples.row.label in looks else INK
         _draw_samples(axes, y, samples, color, reach)
-    write_lines(axes, _HEAD, lines)
     return page.figure
 
 
 def _samples(row: Row) -> Samples:
     middle = median(row.samples_seconds)
     away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
-    ranked = sorted(away)
-
-    def quantile(share: float) -> float:
-        place = share * (len(ranked) - 1)
-        low = int(place)
-        high = min(low + 1, len(ranked) - 1)
-        return ranked[low] + (place - low) * (ranked[high] - ranked[low])
-
-    return Samples(row, away, quantile(0.25), quantile(0.75))
+    low, _, high = quantiles(away, n=4, method="inclusive")
+    return Samples(row, away, low, high)
 
 
 def _has_enough(row: Row) -> bool:
@@ -168,15 +146,12 @@ def _draw_samples(
         look = {"color": color, "marker": "o", "markersize": 2.6, "markeredgewidth": 0}
         if held_down:
             look |= {"marker": "x", "markersize": 3.2, "markeredgewidth": 0.7}
-        axes.plot(*_columns(dots), linestyle="none", alpha=0.55, zorder=3, **look)
+        xs, ys = zip(*dots, strict=True) if dots else ((), ())
+        axes.plot(xs, ys, linestyle="none", alpha=0.55, zorder=3, **look)
     for x, _, _, inside in marks:
         if not inside:
             marker = "<" if x < 0 else ">"
             axes.plot(x, y, marker=marker, color=color, markersize=5, clip_on=False, zorder=5)
-
-
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
 
 
 def _line(samples: Samples, reach: tuple[float, float]) -> Line:

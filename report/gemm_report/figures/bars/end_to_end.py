@@ -7,22 +7,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from gemm_report.figures.bars.bars import Line, cells_width, height, names_width, write_lines
+from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import Page
 from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import drawn_rows
-from gemm_report.record import EndToEnd, Part, Record, Row
+from gemm_report.record import Part, Record, Row
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
 _PARTS = {"to device": "#56B4E9", "kernel": "#E69F00", "from device": "#0072B2"}
 _TOGETHER = "#555555"
 _HEAD = ("together", "to device, of PCIe", "from device, of PCIe", "hidden")
-_PITCH = 0.33
-_PLOT_WIDTH = 4.0
-_ABOVE = 0.62  # for the title of a panel and the head of its columns
-_BELOW = 0.55
-_LEGEND = 0.3
 
 
 def transfer_rows(record: Record) -> list[Row]:
@@ -73,24 +67,14 @@ def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
     """For each problem, kernel and kind of transfer: the parts end to end, and all together."""
     panels = [list(rows) for _, rows in groupby(transfer_rows(record), key=_problem)]
     lines = [[_line(record, row) for row in panel] for panel in panels]
-    all_lines = [line for its_lines in lines for line in its_lines]
-    left = names_width(all_lines)
-    page = Page(
-        record,
-        "GEMM end to end",
-        _notes(record, [row for panel in panels for row in panel]),
-        width=left + _PLOT_WIDTH + cells_width(_HEAD, all_lines),
-        height=_LEGEND + sum(_ABOVE + height(each, _PITCH) + _BELOW for each in lines),
-        part=Part.END_TO_END,
+    remarks = _notes(record, [row for panel in panels for row in panel])
+    sizes = {"width": 4.0, "pitch": 0.33, "above": 0.62, "below": 0.55, "top": 0.3}
+    page, plots = bars(
+        record, "GEMM end to end", remarks, _HEAD, lines, part=Part.END_TO_END, **sizes
     )
-    top = _LEGEND
-    for panel, its_lines in zip(panels, lines, strict=True):
-        axes = page.axes(left, top + _ABOVE, _PLOT_WIDTH, height(its_lines, _PITCH))
+    for panel, axes in zip(panels, plots, strict=True):
         _draw_panel(axes, panel)
-        write_lines(axes, _HEAD, its_lines)
-        if top == _LEGEND:
-            _draw_legend(axes)
-        top += _ABOVE + height(its_lines, _PITCH) + _BELOW
+    _draw_legend(plots[0])
     return page.figure
 
 
@@ -108,19 +92,14 @@ def _seconds(row: Row) -> float:
     return row.seconds.median if row.seconds else 0
 
 
-def _alone(parts: EndToEnd) -> tuple[float, float, float]:
-    return parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds
-
-
 def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
-    alone = [_alone(row.end_to_end) for row in rows if row.end_to_end]
+    parts = [row.end_to_end for row in rows if row.end_to_end]
+    alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
     longest = max(max(map(_seconds, rows)), max(map(sum, alone)))
     prefix = prefix_for([longest])
     axes.set_title(f"{rows[0].precision}, {rows[0].size}", pad=16)
     axes.set_xlim(0, scaled(longest, prefix) * 1.02)
     axes.set_xlabel(f"{prefix}s")
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
     for y, (row, seconds) in enumerate(zip(rows, alone, strict=True)):
         start = 0.0
         for part, color in zip(seconds, _PARTS.values(), strict=True):

@@ -4,18 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from gemm_report.figures.bars.bars import Line, cells_width, height, names_width, write_lines
+from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import Page
 from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import drawn_rows, precisions
 from gemm_report.ladder.rungs import ladder_size, rate
 from gemm_report.record import Record, Row
 from gemm_report.writing.quantity import significant
 
-_PLOT_WIDTH = 4.4
-_ABOVE = 0.5
-_BELOW = 0.55
 _HEAD = ["GFLOP/s per W", "J per product", "W", "ms"]
 
 
@@ -33,7 +29,7 @@ def groups(record: Record) -> list[list[Row]]:
 
 def power(row: Row) -> float:
     """W, the median while it was timed; 0 where the record does not say."""
-    return (row.clocks.power_w or 0) if row.clocks else 0
+    return row.power_w or 0
 
 
 def flop_per_joule(row: Row) -> float:
@@ -61,29 +57,16 @@ def table(record: Record) -> list[dict[str, object]]:
 def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
     """A panel for each precision: they differ too much for one axis."""
     found = groups(record)
+    remarks = _notes([row for rows in found for row in rows])
     lines = [[_line(row) for row in rows] for rows in found]
-    left = max(map(names_width, lines))
-    heights = [height(each) for each in lines]
-    page = Page(
-        record,
-        "GEMM energy",
-        _notes([row for rows in found for row in rows]),
-        width=left + _PLOT_WIDTH + max(cells_width(_HEAD, each) for each in lines),
-        height=sum(heights) + len(found) * (_ABOVE + _BELOW),
-    )
-    top = _ABOVE
-    for rows, its_lines, tall in zip(found, lines, heights, strict=True):
-        axes = page.axes(left, top, _PLOT_WIDTH, tall)
+    page, plots = bars(record, "GEMM energy", remarks, _HEAD, lines, above=0.5, below=0.55)
+    for rows, axes in zip(found, plots, strict=True):
         values = [flop_per_joule(row) / 1e9 for row in rows]
         axes.set_xlim(0, 1.03 * max(values))
         axes.set_xlabel("GFLOP/s per W")
         axes.set_title(f"{rows[0].precision} at {rows[0].size}")
-        axes.grid(axis="y", visible=False)
-        axes.spines["left"].set_visible(False)
         for y, (row, value) in enumerate(zip(rows, values, strict=True)):
             axes.barh(y, value, height=0.72, zorder=2, **looks[row.label].bar)
-        write_lines(axes, _HEAD, its_lines)
-        top += tall + _ABOVE + _BELOW
     return page.figure
 
 

@@ -2,10 +2,11 @@ import dataclasses
 
 import pytest
 
+from gemm_report.conftest import clocks
 from gemm_report.figures.bars.energy import flop_per_joule, groups, table
 from gemm_report.figures.write import drawings
 from gemm_report.figures.write_test import drawn, texts
-from gemm_report.record import Clocks, Record, Seconds
+from gemm_report.record import Record, Seconds
 
 
 def test_a_product_costs_power_times_time(gpu: Record) -> None:
@@ -13,7 +14,7 @@ def test_a_product_costs_power_times_time(gpu: Record) -> None:
         gpu.rows[0],
         flop_per_second=70e12,
         seconds=Seconds(2e-3, 2e-3, 2e-3, 2e-3),
-        clocks=Clocks(None, 700.0, None, ()),
+        clocks=clocks(power_w=700.0),
     )
     assert row.joules == pytest.approx(1.4)
     assert flop_per_joule(row) == pytest.approx(1e11)

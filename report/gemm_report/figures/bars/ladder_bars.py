@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gemm_report.figures.bars.bars import Line, cells_width, height, names_width, write_lines
+from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
     LABEL_SIZE,
     ROOF_COLOR,
-    Page,
     is_measured,
     roof_text,
     write_above,
@@ -28,9 +27,6 @@ from gemm_report.ladder.rungs import (
 from gemm_report.record import Ceiling, Record, Row
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant, times
 
-_PLOT_WIDTH = 4.4
-_ABOVE = 0.55  # for the names of the roofs and the head of the columns
-_BELOW = 0.5
 _ARROW = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "zorder": 3}
 
 
@@ -57,29 +53,23 @@ def draw(record: Record, looks: Mapping[str, Look], precision: str) -> Figure:
     found = _all(record, precision)
     prefix = prefix_for(rate(rung.row) for rung in found)
     head = [f"{prefix}FLOP/s", "step", "of roof", "of library"]
-    lines = [_line(rung, prefix) for rung in found]
-    left = names_width(lines)
-    page = Page(
+    page, (axes,) = bars(
         record,
         f"GEMM ladder, {precision} at {found[0].row.size}",
         _notes(record, precision, [rung.row for rung in found]),
-        width=left + _PLOT_WIDTH + cells_width(head, lines),
-        height=_ABOVE + height(lines) + _BELOW,
+        head,
+        [[_line(rung, prefix) for rung in found]],
     )
-    axes = page.axes(left, _ABOVE, _PLOT_WIDTH, height(lines))
     roofs = _roofs(record, found[0].row)
     edge = _edge(record, found)
     axes.set_xlim(0, scaled(edge, prefix))
     axes.set_xlabel(f"{prefix}FLOP/s")
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
     for y, rung in enumerate(found):
         look = looks[rung.row.label].bar
         axes.barh(y, scaled(min(rate(rung.row), edge), prefix), height=0.72, zorder=2, **look)
         if rate(rung.row) > edge:
             axes.text(scaled(edge, prefix), y, "→ ", color="white", **_ARROW)
     _draw_roofs(axes, roofs, edge, prefix)
-    write_lines(axes, head, lines)
     return page.figure
 
 

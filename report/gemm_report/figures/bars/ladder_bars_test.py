@@ -73,7 +73,7 @@ def test_a_library_beyond_the_roof_of_the_rungs_has_an_arrow(ladder: Record, gpu
 
 def test_peers_come_last_and_are_hatched(ladder: Record) -> None:
     rows = [
-        dataclasses.replace(row, kernel="Numba", family="peer", parameters=(("kernel", "matmul"),))
+        dataclasses.replace(row, kernel="Numba", family="peer", parameters={"kernel": "matmul"})
         for row in ladder.rows
         if row.kernel == "Naive"
     ]

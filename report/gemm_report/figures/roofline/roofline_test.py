@@ -5,6 +5,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from gemm_report.conftest import clocks
 from gemm_report.figures.page import ROOF_COLOR
 from gemm_report.figures.roofline.roofline import IDEAL, marks, table
 from gemm_report.figures.roofline.roofs import (
@@ -17,7 +18,7 @@ from gemm_report.figures.roofline.roofs import (
 )
 from gemm_report.figures.write import Choice
 from gemm_report.figures.write_test import check_text, drawn, texts
-from gemm_report.record import Clocks, Record, Row, Traffic
+from gemm_report.record import Record, Row, Traffic
 
 
 def panel(figure: Figure, precision: str) -> Axes:
@@ -52,8 +53,7 @@ def slower(record: Record, factor: float) -> Record:
 
 
 def at_clock(record: Record, hertz: float) -> Record:
-    clocks = Clocks(hertz, None, None, ())
-    rows = tuple(dataclasses.replace(row, clocks=clocks) for row in record.rows)
+    rows = tuple(dataclasses.replace(row, clocks=clocks(hertz)) for row in record.rows)
     return dataclasses.replace(record, rows=rows)
 
 
@@ -194,7 +194,7 @@ def test_both_runs_are_in_the_data(ladder: Record) -> None:
 
 def _shown(record: Record) -> list[Row]:
     rows = {(r.label, r.precision): r for r in record.rows if r.status == "timed" and r.m == 4096}
-    return [r for r in rows.values() if r.precision == "f32" and not (r.transfer or r.is_variant)]
+    return [r for r in rows.values() if r.precision == "f32" and not (r.transfer or r.variant)]
 
 
 def test_counted_bytes_have_marks_of_their_own(ladder: Record) -> None:

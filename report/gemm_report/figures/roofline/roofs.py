@@ -7,7 +7,7 @@ from statistics import median
 
 from gemm_report.figures.page import Label, is_measured, roof_text
 from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import PRECISIONS, Ceiling, Record, Row
+from gemm_report.record import Ceiling, Record, Row
 from gemm_report.writing.quantity import megahertz, quantity
 
 # Below this the dashed roof would lie on the solid one.
@@ -51,7 +51,7 @@ class Roof:
 
 def compute_roofs(record: Record, rows: Sequence[Row]) -> list[Roof]:
     """Of the precision of `rows`, and of the units that they compute with; of all without rows."""
-    shown = dict.fromkeys(row.precision for row in rows) or PRECISIONS
+    shown = dict.fromkeys(row.precision for row in rows) or record.precision_names
     nominal = [roof for precision in shown for roof in record.compute_roofs(precision)]
     used = dict.fromkeys(filter(None, (arithmetic_roof(record, row) for row in rows)))
     units = [roof for roof in used if roof not in nominal]
@@ -108,11 +108,7 @@ def _of(roofs: Iterable[Ceiling], precision: str) -> list[Ceiling]:
 
 def _seen(record: Record, roof: Ceiling, rows: Iterable[Row]) -> Ceiling | None:
     """At the median clock of the rows that compute with this unit, if that makes a difference."""
-    clocks = [
-        row.clocks.sm_hz
-        for row in rows
-        if row.clocks and row.clocks.sm_hz and arithmetic_roof(record, row) == roof
-    ]
+    clocks = [row.sm_hz for row in rows if row.sm_hz and arithmetic_roof(record, row) == roof]
     if not clocks or not roof.clock_hz or is_measured(roof):
         return None
     ratio = median(clocks) / roof.clock_hz

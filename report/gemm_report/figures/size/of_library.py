@@ -5,16 +5,14 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.marks import notes
 from gemm_report.figures.page import INK, Label, label_column
 from gemm_report.figures.palette import Look
-from gemm_report.figures.panels import Plot, panels
-from gemm_report.figures.size.over_size import draw_lines, hollow_note, place
+from gemm_report.figures.panels import panels
+from gemm_report.figures.size.over_size import PLOT, draw_lines, hollow_note, kernel_labels, place
 from gemm_report.ladder.rows import drawn_rows, headlines, ladder_sizes, precisions
 from gemm_report.record import Record, Row
 from gemm_report.writing.quantity import percent
-
-_PLOT = Plot(width=3.5, height=2.9, left=0.55, above=0.42, below=0.55)
 
 
 def rows_of(record: Record) -> list[Row]:
@@ -47,7 +45,7 @@ def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
         *hollow_note(rows),
         "100 % is the fastest library on each problem.",
     ]
-    page, plots = panels(record, "GEMM, percent of library", remarks, labels, _PLOT)
+    page, plots = panels(record, "GEMM, percent of library", remarks, labels, PLOT)
     for axes, group, its_labels in zip(plots, groups, labels, strict=True):
         _draw_panel(axes, group, looks)
         label_column(axes, its_labels)
@@ -64,20 +62,8 @@ def _draw_panel(axes: Axes, rows: list[Row], looks: Mapping[str, Look]) -> None:
 
 def _labels(rows: list[Row], looks: Mapping[str, Look]) -> list[Label]:
     named = headlines(rows)
-    largest = max(row.volume for row in named)
     libraries = ", ".join(dict.fromkeys(filter(None, (row.library for row in named))))
-    kernels = [
-        Label(
-            f"{row.label}  {percent(row.of_library)}"
-            + ("" if row.volume == largest else f" at {row.size}")
-            + mark(row),
-            place(row),
-            _height(row),
-            looks[row.label].color,
-            looks[row.label].marker,
-        )
-        for row in named
-    ]
+    kernels = kernel_labels(named, looks, lambda row: percent(row.of_library), _height)
     return [*kernels, Label(libraries, None, 100, INK)]
 
 

@@ -5,9 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from gemm_report.figures.marks import mark
+from gemm_report.figures.page import Label
 from gemm_report.figures.palette import Look
+from gemm_report.figures.panels import Plot
 from gemm_report.ladder.rows import ladder_sizes, natural
 from gemm_report.record import Row
+
+PLOT = Plot(width=3.5, height=2.9, left=0.55, above=0.42, below=0.55)
 
 
 def place(row: Row) -> float:
@@ -39,6 +44,28 @@ def draw_lines(
         axes.plot([*map(place, line)], [*map(height, line)], linestyle=look.line, **marks)
         looks_of_rest = {"linestyle": "none", "markerfacecolor": "white", **marks}
         axes.plot([*map(place, rest)], [*map(height, rest)], **looks_of_rest)
+
+
+def kernel_labels(
+    rows: Sequence[Row],
+    looks: Mapping[str, Look],
+    said: Callable[[Row], str],
+    height: Callable[[Row], float],
+) -> list[Label]:
+    """One for each row: its kernel, what is `said` of it, and its size if not the largest."""
+    largest = max(row.volume for row in rows)
+    return [
+        Label(
+            f"{row.label}  {said(row)}"
+            + ("" if row.volume == largest else f" at {row.size}")
+            + mark(row),
+            place(row),
+            height(row),
+            looks[row.label].color,
+            looks[row.label].marker,
+        )
+        for row in rows
+    ]
 
 
 def hollow_note(rows: Sequence[Row]) -> list[str]:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from gemm_report.document import InputError
 from gemm_report.figures.bars.distribution import expression
+from gemm_report.figures.heat_map import heat_map
 from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, text_width
 from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import drawn_rows, precisions
@@ -150,7 +151,7 @@ def _draw_map(axes: Axes, each: Map, prefix: str, has_roofs: bool) -> None:
         for m in each.ms
     ]
     high = max(map(value, each.cells.values())) * 1.1
-    axes.imshow(shades, cmap="Blues", vmin=-0.05 * high, vmax=high, aspect="auto", zorder=1)
+    heat_map(axes, shades, (-0.05 * high, high), ("n", each.ns), ("m", each.ms))
     for (m, n), row in each.cells.items():
         color = "white" if value(row) / high > 0.6 else INK
         place = {"ha": "center", "va": "center_baseline", "color": color}
@@ -159,11 +160,3 @@ def _draw_map(axes: Axes, each: Map, prefix: str, has_roofs: bool) -> None:
         axes.text(x, y - 0.18, number, size=LABEL_SIZE, **place)
         axes.text(x, y + 0.22, name, size=_SMALL, **place)
     axes.set_title(_title(each))
-    axes.set_xlabel("n")
-    axes.set_ylabel("m")
-    axes.set_xticks(range(len(each.ns)), [str(n) for n in each.ns])
-    axes.set_yticks(range(len(each.ms)), [str(m) for m in each.ms])
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.marks import notes
 from gemm_report.figures.page import (
     ROOF_COLOR,
     Label,
@@ -14,13 +14,11 @@ from gemm_report.figures.page import (
     unknown_roof_text,
 )
 from gemm_report.figures.palette import Look
-from gemm_report.figures.panels import Plot, panels
-from gemm_report.figures.size.over_size import draw_lines, hollow_note, place
+from gemm_report.figures.panels import panels
+from gemm_report.figures.size.over_size import PLOT, draw_lines, hollow_note, kernel_labels, place
 from gemm_report.ladder.rows import drawn_rows, headlines, ladder_sizes, precisions
 from gemm_report.record import Record, Row
 from gemm_report.writing.quantity import prefix_for, scaled, significant
-
-_PLOT = Plot(width=3.5, height=2.9, left=0.55, above=0.42, below=0.55)
 
 
 def table(record: Record) -> list[dict[str, object]]:
@@ -49,7 +47,7 @@ def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
     groups = [[row for row in rows if row.precision == p] for p in precisions(rows)]
     prefix = prefix_for(_rates(record, rows))
     labels = [_labels(record, group, looks, prefix) for group in groups]
-    page, plots = panels(record, "GEMM throughput", _notes(record, rows), labels, _PLOT)
+    page, plots = panels(record, "GEMM throughput", _notes(record, rows), labels, PLOT)
     for axes, group, its_labels in zip(plots, groups, labels, strict=True):
         _draw_panel(axes, record, group, looks, prefix)
         label_column(axes, its_labels)
@@ -79,19 +77,10 @@ def _draw_panel(
 def _labels(
     record: Record, rows: Sequence[Row], looks: Mapping[str, Look], prefix: str
 ) -> list[Label]:
-    largest = max(row.volume for row in headlines(rows))
-    kernels = [
-        Label(
-            f"{row.label}  {significant(scaled(row.flop_per_second or 0, prefix))}"
-            + ("" if row.volume == largest else f" at {row.size}")
-            + mark(row),
-            place(row),
-            scaled(row.flop_per_second or 0, prefix),
-            looks[row.label].color,
-            looks[row.label].marker,
-        )
-        for row in headlines(rows)
-    ]
+    def height(row: Row) -> float:
+        return scaled(row.flop_per_second or 0, prefix)
+
+    kernels = kernel_labels(headlines(rows), looks, lambda row: significant(height(row)), height)
     roofs = [
         Label(roof_text([c]), None, scaled(c.flop_per_second or 0, prefix))
         for c in record.compute_roofs(rows[0].precision)

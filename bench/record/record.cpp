@@ -63,6 +63,7 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
   io("outside_bytes", verdict.outside_bytes);
   io("wrong_rows", verdict.wrong_rows);
   io("by_rows", verdict.by_rows);
+  io("inputs_changed", verdict.inputs_changed);
   io("max_error", verdict.max_error);
   io("bound", verdict.bound_at_max);
   io("of_bound", verdict.max_of_bound);
@@ -77,6 +78,14 @@ void fields(Io& io, Like<Versus> auto& versus) {
   io("high", versus.high);
   io("seconds", versus.seconds);
   io("samples", versus.samples);
+}
+
+template <typename Io>
+void fields(Io& io, Like<AuditResult> auto& audit) {
+  io("batches", audit.batches);
+  io("ratio", audit.ratio);
+  io("low", audit.low);
+  io("high", audit.high);
 }
 
 template <typename Io>
@@ -111,6 +120,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("converged", row.timing.converged);
   io("clocks", row.timing.card);
   io("versus", row.versus);
+  io("audit", row.audit);
   io("end_to_end", row.parts);
 }
 

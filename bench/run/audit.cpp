@@ -155,7 +155,7 @@ AuditResult Audit::finish(double deadline) {
   }
   if (suspicious(found))
     throw Suspect(
-        formatted("right, but %.3g times as fast on values that it has seen before "
+        formatted("suspect: right, but %.3g times as fast on values that it has seen before "
                   "(%.3g to %.3g): the time is not that of the work",
                   found.ratio, found.low, found.high));
   return found;

@@ -270,6 +270,16 @@ class Versus:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """Batches on values that nobody had seen, among the samples, and as many on the old ones."""
+
+    batches: Count  # of each kind
+    ratio: Positive  # time on new values over that on old ones
+    low: Positive  # of its 95 % interval
+    high: Positive
+
+
+@dataclass(frozen=True)
 class Roof:
     """The roof that counts for one row."""
 
@@ -286,6 +296,7 @@ class Verification:
     passed: bool
     of_bound: Nonnegative | None = None  # largest error / bound of all elements
     reference: Text | None = None
+    inputs_changed: bool = False  # whether A or B was no longer what the kernel was given
     by_rows: bool = False  # whether it is by Freivalds' check
     wrong_rows: Whole | None = None  # by that check
     wrong: Whole | None = None  # elements that do not pass
@@ -425,6 +436,7 @@ class Row:
     verification: Verification | None
     clocks: Clocks | None = None
     versus: Versus | None = None
+    audit: Audit | None = None
     end_to_end: EndToEnd | None = None
     conformance: Text | None = None  # how it was measured, in one line
     departures: tuple[Departure, ...] = ()

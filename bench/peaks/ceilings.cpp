@@ -1,12 +1,12 @@
 #include "bench/peaks/ceilings.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/base/clock.hpp"

@@ -1,6 +1,7 @@
 #include "bench/peaks/ceilings.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>

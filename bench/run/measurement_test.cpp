@@ -351,6 +351,23 @@ TEST(Measurement, APythonKernelIsNotJudgedByItsFirstLaunch) {
   }
 }
 
+// So many launches, which take 300 us each by its clock, however busy the machine is.
+class Metronome : public Batch {
+ public:
+  Metronome(std::unique_ptr<Batch> real, std::int64_t count)
+      : real_(std::move(real)), count_(count) {}
+  BatchTime time(const std::function<void()>& afterwards) override {
+    real_->time(afterwards);
+    return {300e-6 * static_cast<double>(count_), {}};
+  }
+  void rewind() override { real_->rewind(); }
+  std::string_view launch() const override { return real_->launch(); }
+
+ private:
+  std::unique_ptr<Batch> real_;
+  std::int64_t count_;
+};
+
 // A GPU, as far as plans go, whose graphs can be made or not.
 class Capturing : public ForwardingBackend {
  public:
@@ -362,7 +379,7 @@ class Capturing : public ForwardingBackend {
                                bool graph) override {
     if (graph && !can_) throw std::runtime_error("operation not permitted");
     ++(graph ? graphs : streams);
-    return ForwardingBackend::batch(launches, count, false);
+    return std::make_unique<Metronome>(ForwardingBackend::batch(launches, count, false), count);
   }
 
   int graphs = 0, streams = 0;
@@ -373,7 +390,7 @@ class Capturing : public ForwardingBackend {
 };
 
 TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
-  auto kernel = sleeper(right_after<[](const Problem&) { return 300; }>);
+  auto kernel = sleeper(right_after<[](const Problem&) { return 0; }>);
   const auto host = make_host_backend();
   Options options;
   options.timing.warmup_seconds = options.timing.sampling_seconds = 0.01;
@@ -386,7 +403,7 @@ TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
       Measurement measurement(backend, nullptr, cache, options, which);
       measurement.prepare(1e9);
       const int tries = backend.streams;
-      EXPECT_GT(measurement.time(options.timing, 1e9).quantile_seconds(0), 0.2e-3);
+      measurement.time(options.timing, 1e9);
       EXPECT_EQ(backend.graphs, python && can ? 1 : 0);
       EXPECT_GT(backend.streams, tries);
       EXPECT_EQ(measurement.plan().graph, python && can);
@@ -618,11 +635,12 @@ TEST(CudaBackend, FillsBytesWithWhatIsNearestOnTheGpu) {
     }
 }
 
-TEST(Fill, OfBytesTakesAllThatThereAre) {
+TEST(Fill, OfBytesTakesAllWhoseSignCanChange) {
   std::set<int> found;
   for (std::uint64_t i = 0; i < 10000; ++i)
     found.insert(fill_element<std::int8_t>(Fill::uniform, 1, i));
-  EXPECT_EQ(found.size(), 256U);
+  EXPECT_EQ(found.size(), 255U);
+  EXPECT_EQ(*found.begin(), -127);
   // The largest sum of the longest product that is not refused.
   const std::int64_t longest = traits_of(Precision::s8).longest_sum;
   EXPECT_LT(longest * 128 * 128, std::int64_t{1} << 31);

@@ -2,6 +2,9 @@
 // that are laid along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
 // and copies are no longer among the instructions of those who multiply, and with 232 registers
 // each of these has 16 x 8 results and its factors loaded ahead.
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
@@ -11,13 +14,28 @@ namespace {
 using Tile = SpecializedTile<128, 256, 8>;
 
 __global__ void __launch_bounds__(Tile::kThreads, 1)
-    warp_specialized(const __grid_constant__ SpecializedWork work,
-                     const __grid_constant__ CUtensorMap a_map,
-                     const __grid_constant__ CUtensorMap b_map) {
-  specialized_block<Tile>(work, a_map, b_map, StoreOrLeave<Tile>{});
-}
+    warp_specialized([[maybe_unused]] const __grid_constant__ SpecializedWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) std::byte shared[];
+  const std::uint32_t ring = shared_address(shared);
+  if (threadIdx.x == 0) init_ring<Tile>(ring);
+  __syncthreads();
+  const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
 
-constexpr int kGroup = 8;
+  if (threadIdx.x >= Tile::kMultipliers) {
+    give_up_registers<Tile::kFeederRegisters>();
+    if (threadIdx.x > Tile::kMultipliers) return;
+    RingPlace<Tile> place(ring);
+    for (int slice = 0; slice < work.slices; ++slice) feed<Tile>(work, ring, place, tile, slice);
+    return;
+  }
+
+  take_registers<Tile::kMultiplierRegisters>();
+  Multiplier<Tile> sums(shared, work.slices);
+  sums.multiply(work.slices);
+  sums.store(work.c, tile, work.m, work.n, work.one);
+#endif
+}
 
 const Registration registration({
     .name = "WarpSpecialized",
@@ -32,8 +50,8 @@ const Registration registration({
         },
     .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-      return specialized_launch<Tile>(warp_specialized, p, o, schedule, kGroup);
+      const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
+      return specialized_launch<Tile, SpecializedWork>(warp_specialized, p, o, {}, tiles);
     },
 });
 

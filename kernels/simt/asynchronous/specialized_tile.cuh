@@ -6,8 +6,8 @@
 // In shared memory a row of a slice holds one step's factors of all rows of A, or of all columns of
 // B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
 // rows of a multiple of 16 bytes) the copy engine brings a whole slice with one instruction, and
-// one thread asks for it. Where it does not, it is laid so beforehand (along_x.cuh). So the loop is
-// the same for every layout.
+// one thread asks for it. Where it does not, it is packed so beforehand, in every launch. So the
+// loop is the same for every layout.
 //
 // A multiplier has 16 x 8 results: 128 multiply-adds for 24 factors, six loads of 16 bytes. How its
 // instructions lie decides the rate; NOTES.md tells what was learned:
@@ -30,6 +30,7 @@
 
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_order.cuh"
@@ -38,7 +39,6 @@
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/layout.hpp"
-#include "kernels/simt/asynchronous/along_x.cuh"
 
 namespace gemm::simt {
 
@@ -294,16 +294,27 @@ std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kerne
   return std::nullopt;
 }
 
-// What is laid along x goes through all levels once more; sums of so many pieces of tiles are
+// What packing both operands reads and writes, and the time that this takes on an H200 (NOTES.md).
+inline double packing_bytes(const Problem& p) {
+  return packing_bytes(operand_a<float>(p, nullptr), false) +
+         packing_bytes(operand_b<float>(p, nullptr), false);
+}
+inline double packing_seconds(const Problem& p) {
+  constexpr double kLaunchSeconds = 3e-6, kBytesPerSecond = 4.1e12;
+  const double bytes = packing_bytes(p);
+  return bytes > 0 ? kLaunchSeconds + bytes / kBytesPerSecond : 0;
+}
+
+// What is packed goes through all levels once more; sums of so many pieces of tiles are
 // stored and loaded again.
 template <typename Tile>
 Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
-  const double laid = laid_bytes(p);
+  const double packed = packing_bytes(p);
   const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
-  traffic.dram += laid + partials;
-  traffic.l2 += laid + partials;
-  traffic.shared += laid;
+  traffic.dram += packed + partials;
+  traffic.l2 += packed + partials;
+  traffic.shared += packed;
   return traffic;
 }
 
@@ -314,8 +325,8 @@ Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, cons
                           Work work, int blocks, int cluster = 1,
                           std::shared_ptr<const void> memory = nullptr) {
   allow_shared_bytes(kernel, Tile::kSharedBytes);
-  const LaidOperand<float> a = laid_along_x(operand_a<float>(p, o.a)),
-                           b = laid_along_x(operand_b<float>(p, o.b));
+  const PackedOperand<float> a = packed(operand_a<float>(p, o.a), false),
+                             b = packed(operand_b<float>(p, o.b), false);
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
   static_cast<SpecializedWork&>(work) = {
       .tiles = {.rows = whole.tile_rows, .columns = whole.tile_columns, .group = 8},
@@ -327,7 +338,7 @@ Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, cons
       .a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM),
       .b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN)};
   const LaunchShape shape{blocks, Tile::kThreads, Tile::kSharedBytes, cluster};
-  return [=, packing = lay(a, b), memory = std::move(memory)](Stream stream) {
+  return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);
   };

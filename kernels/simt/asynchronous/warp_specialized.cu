@@ -1,5 +1,5 @@
 // Warps with two jobs: one warpgroup has the copy engine (TMA) fill a ring of stages, from operands
-// that are laid along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
+// packed along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
 // and copies are no longer among the instructions of those who multiply, and with 232 registers
 // each of these has 16 x 8 results and its factors loaded ahead.
 #include <cstddef>

@@ -101,7 +101,7 @@ const Registration registration({
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          return kLaunchSeconds + laid_seconds(p) + seconds(schedule_of(p, device), kCost);
+          return kLaunchSeconds + packing_seconds(p) + seconds(schedule_of(p, device), kCost);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       StreamKWork work{{}, schedule_of(p, device), {}};

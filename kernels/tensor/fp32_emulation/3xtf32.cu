@@ -25,13 +25,13 @@
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/device_array.cuh"
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/ring.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_order.cuh"
 #include "kernels/common/tile_schedule.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/tensor/along_k.cuh"
 #include "kernels/tensor/fp32_emulation/split.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
@@ -243,7 +243,7 @@ Traffic traffic(const Problem& p, const Device&) {
   const TileOrder tiles = tile_order(p);
   const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
   const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
-  const double copied = laying_bytes(operand_a<float>(p, nullptr));
+  const double copied = packing_bytes(operand_a<float>(p, nullptr), true);
   const double split = 1.0 * tiles.columns * stages * kSlices * kSliceBytes;
   // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
   // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
@@ -274,14 +274,13 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
 
-  const LaidOperand<float> a = laid_along_k(operand_a<float>(p, o.a));
-  const Launch laying = lay(a);
+  const PackedOperand<float> a = packed(operand_a<float>(p, o.a), true);
   const TileOrder tiles = tile_order(p);
   const auto blocks = static_cast<unsigned>(std::min(device.sm_count, tiles.count()));
   const Factors factors{tiles, tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK),
                         reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
-  return [=](Stream stream) {
-    if (laying) laying(stream);
+  return [=, packing = pack(a)](Stream stream) {
+    if (packing) packing(stream);
     splitting(stream);
     multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, factors,
                                                                static_cast<float*>(o.c));

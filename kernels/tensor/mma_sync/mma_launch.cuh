@@ -58,13 +58,13 @@ inline Stored stored_b(const Problem& p) {
 }
 
 // An operand as the tile takes it, and what has to be enqueued before.
-struct Laid {
+struct PackedRows {
   Rows rows;
   bool along_k;
   Launch copying;
 };
 template <typename Element>
-Laid laid(const Stored& stored, const void* operand) {
+PackedRows packed(const Stored& stored, const void* operand) {
   const auto* from = static_cast<const Element*>(operand);
   if (!stored.is_copied())
     return {{reinterpret_cast<const std::byte*>(from),
@@ -89,7 +89,7 @@ Launch mma_launch(const Problem& p, const Operands& o) {
   using Shape = typename Rung::template Shape<Arithmetic>;
   using Grid = simt::GroupedGrid<Shape::kBM, Shape::kBN>;
   using Kernel = void (*)(Problem, Grid, Rows, Rows, Output*);
-  const Laid a = laid<Element>(stored_a(p), o.a), b = laid<Element>(stored_b(p), o.b);
+  const PackedRows a = packed<Element>(stored_a(p), o.a), b = packed<Element>(stored_b(p), o.b);
   const Kernel kernel = [&]() -> Kernel {
     if constexpr (sizeof(Element) == 2) {
       if (a.along_k && !b.along_k)

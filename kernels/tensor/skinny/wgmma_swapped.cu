@@ -18,8 +18,8 @@
 // - Weights that the L2 cannot hold are the first to leave it.
 //
 // Weights of 16 bits may lie along k or along their long side. All others, and the tokens, lie
-// along k, or are laid so first, in every launch; so are those whose rows do not begin at multiples
-// of 16 bytes. What lies beyond the edges arrives as zeros.
+// along k, or are packed so first, in every launch; so are those whose rows do not begin at
+// multiples of 16 bytes. What lies beyond the edges arrives as zeros.
 //
 // FP8 sums of the tensor cores have 14 bits: without "fast" they go into FP32 every 128 steps of k.
 #include <algorithm>
@@ -32,10 +32,10 @@
 
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/ring.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/tensor/along_k.cuh"
 #include "kernels/tensor/skinny/swapped_plan.hpp"
 #include "kernels/tensor/wgmma/staged_operand.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
@@ -388,9 +388,8 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
   const Roles roles(p);
   const SwappedPlan plan = plan_for(p, device);
   const Operand<Element> stored = weights_of<Element>(p, o);
-  const LaidOperand<Element> weights =
-      sizeof(Element) == 2 ? laid_aligned(stored) : laid_along_k(stored);
-  const LaidOperand<Element> tokens = laid_along_k(tokens_of<Element>(p, o));
+  const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.along_k);
+  const PackedOperand<Element> tokens = packed(tokens_of<Element>(p, o), true);
   const SwappedForm form =
       form_for<Element, kPromote>(roles.tokens, plan.tile_rows, !weights.along_k);
   const int stages = stages_for(form, plan);
@@ -415,7 +414,7 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
       .cluster = plan.splits,
       .overlaps = true};
   simt::allow_shared_bytes(form.kernel, shape.shared_bytes);
-  return [=, kernel = form.kernel, packing = lay(weights, tokens)](Stream stream) {
+  return [=, kernel = form.kernel, packing = pack(weights, tokens)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);
   };
@@ -431,19 +430,19 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
 }
 
 template <typename Element>
-double laid_bytes(const Problem& p) {
+double packing_bytes(const Problem& p) {
   const Operand<Element> weights = weights_of<Element>(p, {});
-  return (sizeof(Element) == 2 ? aligning_bytes(weights) : laying_bytes(weights)) +
-         laying_bytes(tokens_of<Element>(p, {}));
+  return packing_bytes(weights, sizeof(Element) != 2 || weights.along_k) +
+         packing_bytes(tokens_of<Element>(p, {}), true);
 }
-double laid_bytes(const Problem& p) {
+double packing_bytes(const Problem& p) {
   switch (traits_of(p.precision).input_bytes) {
     case 1:
-      return laid_bytes<std::int8_t>(p);
+      return packing_bytes<std::int8_t>(p);
     case 2:
-      return laid_bytes<__half>(p);
+      return packing_bytes<__half>(p);
     default:
-      return laid_bytes<float>(p);
+      return packing_bytes<float>(p);
   }
 }
 
@@ -453,7 +452,7 @@ Traffic traffic(const Problem& p, const Device& device) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const Roles roles(p);
   const SwappedPlan plan = plan_for(p, device);
-  const double laid = laid_bytes(p), tiles = static_cast<double>(plan.tiles);
+  const double packed = packing_bytes(p), tiles = static_cast<double>(plan.tiles);
   const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
   const double weights = depth * static_cast<double>(roles.rows),
                tokens = depth * static_cast<double>(roles.tokens),
@@ -462,9 +461,9 @@ Traffic traffic(const Problem& p, const Device& device) {
   const double slice = kStageLineBytes * kStageRows / plan.tile_rows *
                        (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double sums = 2.0 * 4 * plan.tile_rows * width * plan.splits;
-  return {.dram = bytes_minimum(p) + laid,
-          .l2 = laid + weights + tokens * tiles + c,
-          .shared = laid + tiles * (static_cast<double>(plan.slices) * slice + sums)};
+  return {.dram = bytes_minimum(p) + packed,
+          .l2 = packed + weights + tokens * tiles + c,
+          .shared = packed + tiles * (static_cast<double>(plan.slices) * slice + sums)};
 }
 
 const Registration registration({
@@ -480,9 +479,10 @@ const Registration registration({
     .traffic = traffic,
     .estimate =
         [](const Problem& p, const Device& device) {
-          constexpr double kLayLaunch = 3e-6, kLayRate = 3.3e12;
-          const double laid = laid_bytes(p);
-          return plan_for(p, device).seconds + (laid > 0 ? kLayLaunch + laid / kLayRate : 0);
+          constexpr double kPackingLaunch = 3e-6, kPackingRate = 3.3e12;
+          const double packed = packing_bytes(p);
+          return plan_for(p, device).seconds +
+                 (packed > 0 ? kPackingLaunch + packed / kPackingRate : 0);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       return with_factors(p.precision, [&](auto factor, auto promoted) {

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "kernels/common/cluster_launch.cuh"
-#include "kernels/common/laid_operand.cuh"
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/ring.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/common/tile_launch.cuh"
@@ -121,7 +121,7 @@ std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands
 inline double packing_bytes(const Problem& stored) {
   return with_operands(stored, [&]<typename Of>() {
     const auto [a, b] = operands_of<Of>(stored, {});
-    return laying_bytes(a, Of::kAAlongK) + laying_bytes(b, Of::kBAlongK);
+    return packing_bytes(a, Of::kAAlongK) + packing_bytes(b, Of::kBAlongK);
   });
 }
 
@@ -135,7 +135,8 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
   const Problem p = tiled_problem(stored);
   simt::allow_shared_bytes(kernel, shape.shared_bytes);
   const auto [first, second] = operands_of<typename Tile::Operands>(stored, o);
-  const auto a = laid(first, Tile::Operands::kAAlongK), b = laid(second, Tile::Operands::kBAlongK);
+  const auto a = packed(first, Tile::Operands::kAAlongK),
+             b = packed(second, Tile::Operands::kBAlongK);
   work.a_map = Tile::A::map(a, p.m, p.k);
   work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
   work.m = p.m;
@@ -148,7 +149,7 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
     if (work.by_tma)
       work.c_map =
           tensor_map(static_cast<Output*>(o.c), p.m, p.n, p.n, 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
-  return [=, packing = lay(a, b), memory = std::move(memory)](Stream stream) {
+  return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);
   };

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "kernels/common/asynchronous.cuh"
-#include "kernels/common/laid_operand.cuh"
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/ring.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/tensor/wgmma/wgmma.cuh"
@@ -25,7 +25,7 @@ constexpr int kStageSteps = kLineBytes128 / 32;  // products of a stage, one aft
 // Of an operand that lies as its copies want it, in boxes of so many rows of A, or columns of B,
 // and so much of k.
 template <typename T>
-CUtensorMap swizzled_map(const LaidOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
+CUtensorMap swizzled_map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int box_x, int box_k) {
   constexpr CUtensorMapDataType kType = std::is_same_v<T, float>
                                             ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32  // rounds
@@ -43,7 +43,7 @@ struct StagedOperand {
   static constexpr int kBytes = kX * kLineBytes128, kBoxBytes = kDepth * kLineBytes128;
 
   // The blocks of a cluster that share the operand copy a part each.
-  static CUtensorMap map(const LaidOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
+  static CUtensorMap map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int blocks = 1) {
     return kAlongK ? swizzled_map(operand, x_size, k_size, kX / blocks, kDepth)
                    : swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);

@@ -373,9 +373,9 @@ const Registration registration({
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          constexpr double kLaying = 3.3e12;  // bytes a second
-          const double laid = packing_bytes(p);
-          return plan_of(p, device).seconds + (laid > 0 ? 3e-6 + laid / kLaying : 0);
+          constexpr double kPacking = 3.3e12;  // bytes a second
+          const double packed = packing_bytes(p);
+          return plan_of(p, device).seconds + (packed > 0 ? 3e-6 + packed / kPacking : 0);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Plan plan = plan_of(p, device);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/common/async_copy.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 
@@ -67,21 +68,21 @@ class AsyncTile {
     const std::int64_t slices = (k_ + kBK - 1) / kBK;
     copy<true>(0, first);
     advance(first);
-    commit();
+    commit_copies();
 #pragma unroll
     for (int stage = 1; stage < kStages - 1; ++stage) {
       if (stage < slices) copy<false>(stage, kBK);
       advance(kBK);
-      commit();
+      commit_copies();
     }
     int reads = 0, writes = kStages - 1;
 #pragma unroll 1
     for (std::int64_t slice = 0; slice < slices; ++slice) {
-      wait<kStages - 2>();
+      wait_for_copies<kStages - 2>();
       __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
       if (slice + kStages - 1 < slices) copy<false>(writes, kBK);
       advance(kBK);
-      commit();
+      commit_copies();
       multiply_slice(shared_ + reads * kStage);
       reads = reads + 1 == kStages ? 0 : reads + 1;
       writes = writes + 1 == kStages ? 0 : writes + 1;
@@ -95,31 +96,6 @@ class AsyncTile {
   static constexpr int kBRows = kThreads >= kBChunks ? kThreads / kBChunks : 1;
   static constexpr int kBParts = kThreads >= kBChunks ? 1 : kBChunks / kThreads;
 
-  static __device__ void copy_chunk(float* to, const float* from, bool inside) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    if constexpr (kWidth == 4)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                   "r"(inside ? 16 : 0)
-                   : "memory");
-    else
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
-                   "r"(inside ? 4 : 0)
-                   : "memory");
-#endif
-  }
-  static __device__ void commit() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-  }
-  template <int kPending>
-  static __device__ void wait() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-#endif
-  }
-
   // What lies outside the matrices becomes zero.
   template <bool kPartial>
   __device__ void copy(int stage, int depth) {
@@ -128,17 +104,17 @@ class AsyncTile {
     const int a_row = t / kAChunks, a_k = t % kAChunks * kWidth;
 #pragma unroll
     for (int i = 0; i < kBM / kARows; ++i)
-      copy_chunk(to + a_to_ + i * kARows * kAStride, a_from_ + i * kARows * k_,
-                 row0_ + a_row + i * kARows < m_ && (!kPartial || a_k < depth));
+      copy_async<kWidth>(to + a_to_ + i * kARows * kAStride, a_from_ + i * kARows * k_,
+                         row0_ + a_row + i * kARows < m_ && (!kPartial || a_k < depth));
     const int b_k = t / kBChunks, b_column = t % kBChunks * kWidth;
 #pragma unroll
     for (int i = 0; i < kBK / kBRows; ++i)
 #pragma unroll
       for (int part = 0; part < kBParts; ++part)
-        copy_chunk(to + b_to_ + i * kBRows * kBN + part * kThreads * kWidth,
-                   b_from_ + i * kBRows * n_ + part * kThreads * kWidth,
-                   column0_ + b_column + part * kThreads * kWidth < n_ &&
-                       (!kPartial || b_k + i * kBRows < depth));
+        copy_async<kWidth>(to + b_to_ + i * kBRows * kBN + part * kThreads * kWidth,
+                           b_from_ + i * kBRows * n_ + part * kThreads * kWidth,
+                           column0_ + b_column + part * kThreads * kWidth < n_ &&
+                               (!kPartial || b_k + i * kBRows < depth));
   }
   __device__ void advance(int depth) {
     a_from_ += depth;

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
     for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
       if (to_copy > 0) copy(stage);
-      Ring::commit();
+      commit_copies();
     }
     float sums[Tile::kSums] = {};
     int reads = 0;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       Ring::wait();
       __syncthreads();  // the step has arrived, and nobody reads the one before it any more
       if (to_copy > 0) copy(Ring::previous(reads));
-      Ring::commit();
+      commit_copies();
       const float* xs = shared + reads * Tile::kStage + warp * kBK + 4 * lane;
       const float* ys = shared + reads * Tile::kStage + kBM * kBK + 4 * lane;
       float x_rows[kRows][4];

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
 #pragma unroll
     for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
       if (to_copy > 0) copy(stage);
-      Ring::commit();
+      commit_copies();
     }
     float sum[kRows][kColumns] = {};
     int reads = 0;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       Ring::wait();
       synchronize();  // the step has arrived, and nobody reads the one before it any more
       if (to_copy > 0) copy(Ring::previous(reads));
-      Ring::commit();
+      commit_copies();
       const float* xs = ring + reads * Tile::kStage + row * kXPitch + 4 * Tile::deep(lane);
       const float* ys =
           ring + reads * Tile::kStage + kBM * kXPitch + 4 * Tile::deep(lane) * kYPitch + column;

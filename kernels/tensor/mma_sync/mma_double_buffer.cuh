@@ -15,10 +15,10 @@ __device__ void multiply_double_buffered(Tile& tile, int slices) {
 #pragma unroll
   for (int stage = 0; stage < kStages - 1; ++stage) {
     tile.copy_to(tile.stage(stage));
-    tile.commit_copies();
+    commit_copies();
   }
   int reads = 0, writes = kStages - 1;
-  tile.template wait_for_copies<kStages - 2>();
+  wait_for_copies<kStages - 2>();
   __syncthreads();
   tile.load_fragments(fragments[0], tile.stage(reads), 0);
 #pragma unroll 1
@@ -27,7 +27,7 @@ __device__ void multiply_double_buffered(Tile& tile, int slices) {
     for (int step = 0; step < kSteps; ++step) {
       if (step + 1 == kSteps) {
         // The next slice has arrived, and all have loaded what they want of this one.
-        tile.template wait_for_copies<kStages - 3>();
+        wait_for_copies<kStages - 3>();
         __syncthreads();
         reads = reads + 1 == kStages ? 0 : reads + 1;
       }
@@ -37,7 +37,7 @@ __device__ void multiply_double_buffered(Tile& tile, int slices) {
                                                          step * Tile::kRows + row);
       });
     }
-    tile.commit_copies();
+    commit_copies();
     writes = writes + 1 == kStages ? 0 : writes + 1;
     tile.end_slice();
   }

@@ -204,22 +204,21 @@ struct RungShape {
   int staging_bytes = 0;    // of a block that stores by TMA
 };
 
-// The kernel of a rung, given what a reader wants to know of it. Rung::kShape is its RungShape and
-// Rung::kernel<Tile>() its WgmmaKernel<WgmmaWork>.
-template <typename Rung>
-Kernel wgmma_rung(Kernel kernel) {
-  static constexpr RungShape kShape = Rung::kShape;
+// The kernel of a rung, given what a reader wants to know of it. function(tile) is its instance for
+// a type of tile.
+template <RungShape kShape, typename Function>
+Kernel wgmma_rung(Function function, Kernel kernel) {
   kernel.precisions = {Precision::bf16, Precision::f16};
   kernel.layouts = {kLayouts.begin(), kLayouts.end()};
-  kernel.unsupported = [](const Problem& p, const Device& device) {
-    using Tile = WgmmaTile<WgmmaOperands<__half, __half, true, true>, kShape.rows, kShape.columns>;
-    return wgmma_unsupported(Rung::template kernel<Tile>(), p, device);
+  kernel.unsupported = [function](const Problem& p, const Device& device) {
+    using Of = WgmmaOperands<__half, __half, true, true>;
+    return wgmma_unsupported(function(WgmmaTile<Of, kShape.rows, kShape.columns>{}), p, device);
   };
   kernel.traffic = [](const Problem& p, const Device&) {
     return wgmma_traffic(p,
                          {kShape.rows, kShape.columns, kShape.cluster, kShape.staging_bytes > 0});
   };
-  kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) {
+  kernel.prepare = [function](const Problem& p, const Device& device, const Operands& o) {
     const auto pieces = [](std::int64_t whole, int piece) {
       return static_cast<int>((whole + piece - 1) / piece);
     };
@@ -231,7 +230,7 @@ Kernel wgmma_rung(Kernel kernel) {
       using Tile = WgmmaTile<Of, kShape.rows, kShape.columns>;
       constexpr int kShared =
           kShape.stages * Tile::kStageBytes + kShape.staging_bytes + kSwizzleAlignment;
-      return wgmma_launch<Tile, WgmmaWork>(Rung::template kernel<Tile>(),
+      return wgmma_launch<Tile, WgmmaWork>(function(Tile{}),
                                            {.blocks = clusters * kShape.cluster,
                                             .threads = kShape.threads,
                                             .shared_bytes = kShape.stages > 0 ? kShared : 0,

@@ -144,6 +144,17 @@ __device__ void store_by_tma(const Sum (&sums)[kParts][kSums], const CUtensorMap
       commit_stores();
     }
 }
+// By TMA where C's rows allow it.
+template <typename Output, int kStaged, typename Work, typename Sum, int kParts, int kSums>
+__device__ void store_tile(const Sum (&sums)[kParts][kSums], const Work& work, int row, int column,
+                           std::uint32_t staging, int consumer) {
+  if (work.by_tma)
+    store_by_tma<Output, kStaged>(sums, work.c_map, row, column,
+                                  staging + consumer * staging_bytes(kStaged), consumer);
+  else
+    store_by_threads<Output>(sums, work.c, work.m, work.n, row, column);
+}
+
 __device__ inline void finish_stores() {
   if (threadIdx.x % 128 == 0) wait_until_stores_read();
 }

@@ -48,20 +48,17 @@ __global__ void __launch_bounds__(kThreads)
 #endif
 }
 
-struct Wgmma {
-  static constexpr RungShape kShape{.rows = 64, .columns = 64, .threads = kThreads, .stages = 0};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 64, .columns = 64, .threads = kThreads, .stages = 0};
 
-const Registration registration(wgmma_rung<Wgmma>({
-    .name = "Wgmma",
-    .idea = "A warpgroup multiplies straight out of shared memory, which the copy engine fills.",
-    .source = "NVIDIA, PTX ISA, asynchronous warpgroup-level matrix instructions",
-    .rung = 50,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma<decltype(tile)>; },
+    {
+        .name = "Wgmma",
+        .idea =
+            "A warpgroup multiplies straight out of shared memory, which the copy engine fills.",
+        .source = "NVIDIA, PTX ISA, asynchronous warpgroup-level matrix instructions",
+        .rung = 50,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

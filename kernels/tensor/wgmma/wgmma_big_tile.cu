@@ -46,20 +46,16 @@ __global__ void __launch_bounds__(kThreads)
 #endif
 }
 
-struct WgmmaBigTile {
-  static constexpr RungShape kShape{.rows = 128, .columns = 128, .threads = kThreads, .stages = 0};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_big_tile<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 128, .columns = 128, .threads = kThreads, .stages = 0};
 
-const Registration registration(wgmma_rung<WgmmaBigTile>({
-    .name = "WgmmaBigTile",
-    .idea = "A tile of 128 x 128 a warpgroup: twice the products for each byte copied or read.",
-    .source = "NVIDIA, CUTLASS: the hierarchy of tiles",
-    .rung = 51,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_big_tile<decltype(tile)>; },
+    {
+        .name = "WgmmaBigTile",
+        .idea = "A tile of 128 x 128 a warpgroup: twice the products for each byte copied or read.",
+        .source = "NVIDIA, CUTLASS: the hierarchy of tiles",
+        .rung = 51,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -6,6 +6,7 @@
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
@@ -14,7 +15,7 @@ namespace {
 constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 constexpr int kCluster = 2;
-constexpr int kStagedColumns = 128, kStagingBytes = staging_bytes(kStagedColumns);
+constexpr int kStagedColumns = 128;
 
 template <typename Tile>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -51,53 +52,34 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   float sums[1][Tile::kSums];
   for (int index = cluster; index < work.tiles.count(); index += clusters) {
-    std::uint32_t before = 0;
-#pragma unroll 1
-    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-      ring.wait_for_stage();
-      fence_products();
-      Tile::enqueue_products(sums, ring.data(), consumer, slice > 0);
-      commit_products();
-      wait_for_groups<1>();
-      if (slice > 0) release<kCluster>(before);
-      before = ring.empty();
-    }
-    wait_for_products(sums);
-    release<kCluster>(before);
+    multiply_slices<Tile, kCluster>(ring, work.slices, consumer, sums);
     const auto tile = work.tiles.place(index);
     const int row = (tile.row * kCluster + rank) * Tile::kBM + 64 * consumer,
               column = tile.column * Tile::kBN;
-    if (work.by_tma)
-      store_by_tma<typename Tile::Output, kStagedColumns>(
-          sums, work.c_map, row, column, ring.end() + consumer * kStagingBytes, consumer);
-    else
-      store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+    store_tile<typename Tile::Output, kStagedColumns>(sums, work, row, column, ring.end(),
+                                                      consumer);
   }
   finish_stores();
 #endif
 }
 
-struct WgmmaMulticast {
-  static constexpr RungShape kShape{.rows = 64 * kConsumers,
-                                    .columns = 256,
-                                    .threads = kThreads,
-                                    .stages = kStages,
-                                    .cluster = kCluster,
-                                    .group = 8,
-                                    .persistent = true,
-                                    .staging_bytes = kConsumers * kStagingBytes};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_multicast<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 64 * kConsumers,
+                           .columns = 256,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .cluster = kCluster,
+                           .group = 8,
+                           .persistent = true,
+                           .staging_bytes = kConsumers * staging_bytes(kStagedColumns)};
 
-const Registration registration(wgmma_rung<WgmmaMulticast>({
-    .name = "WgmmaMulticast",
-    .idea = "Clusters of two blocks read each slice of B once.",
-    .source = "NVIDIA, CUTLASS 3, TMA multicast; Andrew, fast.cu, kernel 8",
-    .rung = 56,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_multicast<decltype(tile)>; },
+    {
+        .name = "WgmmaMulticast",
+        .idea = "Clusters of two blocks read each slice of B once.",
+        .source = "NVIDIA, CUTLASS 3, TMA multicast; Andrew, fast.cu, kernel 8",
+        .rung = 56,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

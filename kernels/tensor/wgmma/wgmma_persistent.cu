@@ -6,6 +6,7 @@
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
@@ -44,19 +45,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   float sums[1][Tile::kSums];
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    std::uint32_t before = 0;
-#pragma unroll 1
-    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-      ring.wait_for_stage();
-      fence_products();
-      Tile::enqueue_products(sums, ring.data(), consumer, slice > 0);
-      commit_products();
-      wait_for_groups<1>();
-      if (slice > 0) release(before);
-      before = ring.empty();
-    }
-    wait_for_products(sums);
-    release(before);
+    multiply_slices<Tile>(ring, work.slices, consumer, sums);
     const auto tile = work.tiles.place(index);
     const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
     store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
@@ -64,25 +53,21 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-struct WgmmaPersistent {
-  static constexpr RungShape kShape{.rows = 64 * kConsumers,
-                                    .columns = 256,
-                                    .threads = kThreads,
-                                    .stages = kStages,
-                                    .group = 16,
-                                    .persistent = true};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_persistent<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 64 * kConsumers,
+                           .columns = 256,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .group = 16,
+                           .persistent = true};
 
-const Registration registration(wgmma_rung<WgmmaPersistent>({
-    .name = "WgmmaPersistent",
-    .idea = "As many blocks as SMs, for all tiles, in groups of 16 rows.",
-    .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
-    .rung = 54,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_persistent<decltype(tile)>; },
+    {
+        .name = "WgmmaPersistent",
+        .idea = "As many blocks as SMs, for all tiles, in groups of 16 rows.",
+        .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
+        .rung = 54,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -10,6 +10,7 @@
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 #include "kernels/tensor/wgmma/turns.cuh"
 
@@ -19,7 +20,7 @@ namespace {
 constexpr int kStages = 6, kConsumers = 2;  // consumers are warpgroups
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 constexpr int kCluster = 2;
-constexpr int kStagedColumns = 128, kStagingBytes = staging_bytes(kStagedColumns);
+constexpr int kStagedColumns = 128;
 
 template <typename Tile>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -59,54 +60,36 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (int index = cluster + consumer * clusters; index < work.tiles.count();
        index += kConsumers * clusters) {
     if (index > cluster) wait_for_turn(consumer);
-    std::uint32_t before = 0;
-#pragma unroll 1
-    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-      ring.wait_for_stage();
-      fence_products();
-      Tile::enqueue_products(sums, ring.data(), 0, slice > 0);
-      commit_products();
-      wait_for_groups<1>();
-      if (slice > 0) release<kCluster>(before);
-      before = ring.empty();
-    }
-    if (index + clusters < work.tiles.count()) give_turn(1 - consumer);
-    wait_for_products(sums);
-    release<kCluster>(before);
+    multiply_slices<Tile, kCluster>(ring, work.slices, 0, sums, [&] {
+      if (index + clusters < work.tiles.count()) give_turn(1 - consumer);
+    });
     ring.skip(work.slices);
     const auto tile = work.tiles.place(index);
     const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
-    if (work.by_tma)
-      store_by_tma<typename Tile::Output, kStagedColumns>(
-          sums, work.c_map, row, column, ring.end() + consumer * kStagingBytes, consumer);
-    else
-      store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+    store_tile<typename Tile::Output, kStagedColumns>(sums, work, row, column, ring.end(),
+                                                      consumer);
   }
   finish_stores();
 #endif
 }
 
-struct WgmmaPingPong {
-  static constexpr RungShape kShape{.rows = 128,
-                                    .columns = 128,
-                                    .threads = kThreads,
-                                    .stages = kStages,
-                                    .cluster = kCluster,
-                                    .group = 8,
-                                    .persistent = true,
-                                    .staging_bytes = kConsumers * kStagingBytes};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_ping_pong<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 128,
+                           .columns = 128,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .cluster = kCluster,
+                           .group = 8,
+                           .persistent = true,
+                           .staging_bytes = kConsumers * staging_bytes(kStagedColumns)};
 
-const Registration registration(wgmma_rung<WgmmaPingPong>({
-    .name = "WgmmaPingPong",
-    .idea = "One warpgroup stores its tile while the other multiplies.",
-    .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
-    .rung = 57,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_ping_pong<decltype(tile)>; },
+    {
+        .name = "WgmmaPingPong",
+        .idea = "One warpgroup stores its tile while the other multiplies.",
+        .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
+        .rung = 57,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

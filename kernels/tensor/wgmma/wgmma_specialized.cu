@@ -56,21 +56,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #endif
 }
 
-struct WgmmaSpecialized {
-  static constexpr RungShape kShape{
-      .rows = 128, .columns = 128, .threads = kThreads, .stages = kStages};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_specialized<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 128, .columns = 128, .threads = kThreads, .stages = kStages};
 
-const Registration registration(wgmma_rung<WgmmaSpecialized>({
-    .name = "WgmmaSpecialized",
-    .idea = "A warp of its own keeps a ring of stages full while the warpgroup multiplies.",
-    .source = "NVIDIA, CUTLASS: warp-specialised kernels of compute capability 9.0",
-    .rung = 52,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_specialized<decltype(tile)>; },
+    {
+        .name = "WgmmaSpecialized",
+        .idea = "A warp of its own keeps a ring of stages full while the warpgroup multiplies.",
+        .source = "NVIDIA, CUTLASS: warp-specialised kernels of compute capability 9.0",
+        .rung = 52,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

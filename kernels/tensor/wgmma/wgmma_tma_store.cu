@@ -7,6 +7,7 @@
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
@@ -46,19 +47,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int consumer = static_cast<int>(threadIdx.x) / 128;
   float sums[1][Tile::kSums];
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    std::uint32_t before = 0;
-#pragma unroll 1
-    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-      ring.wait_for_stage();
-      fence_products();
-      Tile::enqueue_products(sums, ring.data(), consumer, slice > 0);
-      commit_products();
-      wait_for_groups<1>();
-      if (slice > 0) release(before);
-      before = ring.empty();
-    }
-    wait_for_products(sums);
-    release(before);
+    multiply_slices<Tile>(ring, work.slices, consumer, sums);
     const auto tile = work.tiles.place(index);
     const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
     if (work.by_tma)
@@ -71,26 +60,22 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-struct WgmmaTmaStore {
-  static constexpr RungShape kShape{.rows = 64 * kConsumers,
-                                    .columns = 256,
-                                    .threads = kThreads,
-                                    .stages = kStages,
-                                    .group = 16,
-                                    .persistent = true,
-                                    .staging_bytes = kConsumers * kStagingBytes};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_tma_store<Tile>;
-  }
-};
+constexpr RungShape kShape{.rows = 64 * kConsumers,
+                           .columns = 256,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .group = 16,
+                           .persistent = true,
+                           .staging_bytes = kConsumers * kStagingBytes};
 
-const Registration registration(wgmma_rung<WgmmaTmaStore>({
-    .name = "WgmmaTmaStore",
-    .idea = "C is stored by the copy engine, whole lines at a time.",
-    .source = "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor",
-    .rung = 55,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_tma_store<decltype(tile)>; },
+    {
+        .name = "WgmmaTmaStore",
+        .idea = "C is stored by the copy engine, whole lines at a time.",
+        .source = "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor",
+        .rung = 55,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

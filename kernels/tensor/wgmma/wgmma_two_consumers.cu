@@ -58,21 +58,18 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-struct WgmmaTwoConsumers {
-  static constexpr RungShape kShape{
-      .rows = 64 * kConsumers, .columns = 256, .threads = kThreads, .stages = kStages};
-  template <typename Tile>
-  static constexpr WgmmaKernel<WgmmaWork> kernel() {
-    return wgmma_two_consumers<Tile>;
-  }
-};
+constexpr RungShape kShape{
+    .rows = 64 * kConsumers, .columns = 256, .threads = kThreads, .stages = kStages};
 
-const Registration registration(wgmma_rung<WgmmaTwoConsumers>({
-    .name = "WgmmaTwoConsumers",
-    .idea = "A tile of 128 x 256, shared by two multiplying warpgroups.",
-    .source = "NVIDIA, CUTLASS 3, warp-specialized cooperative kernels; Andrew, fast.cu, kernel 5",
-    .rung = 53,
-}));
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_two_consumers<decltype(tile)>; },
+    {
+        .name = "WgmmaTwoConsumers",
+        .idea = "A tile of 128 x 256, shared by two multiplying warpgroups.",
+        .source =
+            "NVIDIA, CUTLASS 3, warp-specialized cooperative kernels; Andrew, fast.cu, kernel 5",
+        .rung = 53,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

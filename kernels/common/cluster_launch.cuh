@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include "kernels/gemm.hpp"
 
@@ -48,10 +47,9 @@ class ClusterLaunch {
 };
 
 // Errors are found by who launches.
-template <typename... Parameters>
-void enqueue(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
-             const std::type_identity_t<Parameters>&... parameters) {
-  cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, parameters...);
+template <typename Work>
+void enqueue(void (*kernel)(Work), const LaunchShape& shape, Stream stream, const Work& work) {
+  cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, work);
 }
 
 // Why a device cannot run a kernel whose body is compiled for 9.0a alone and has barriers in static

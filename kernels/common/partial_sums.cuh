@@ -23,9 +23,15 @@ struct PartialSums {
   int* arrived;  // a flag for each of these; all zero between launches
 };
 
-// Memory for so many sums and flags, which keeps itself. Throws std::runtime_error.
-inline std::pair<PartialSums, std::shared_ptr<const void>> partial_sums(std::int64_t sums,
-                                                                        std::int64_t flags) {
+struct PartialSumsMemory {
+  PartialSums partials;
+  std::shared_ptr<const void> memory;
+};
+
+// Of so many sums and flags; of none if nothing is cut. Throws std::runtime_error.
+inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::int64_t sums,
+                                      std::int64_t flags) {
+  if (schedule.streamed() == 0) return {};
   const auto memory = simt::device_array<float>(sums + flags);
   PartialSums partial{memory.get(), reinterpret_cast<int*>(memory.get() + sums)};
   cudaError_t status = cudaMemset(partial.arrived, 0, flags * sizeof(int));

@@ -4,8 +4,6 @@
 // tiles than SMs is spread over all of them.
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <tuple>
 
 #include "kernels/common/partial_sums.cuh"
 #include "kernels/registry.hpp"
@@ -106,10 +104,9 @@ const Registration registration({
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       StreamKWork work{{}, schedule_of(p, device), {}};
       const TileSchedule& schedule = work.schedule;
-      std::shared_ptr<const void> memory;
-      if (schedule.streamed() > 0)
-        std::tie(work.partials, memory) = partial_sums(
-            std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN, schedule.streaming);
+      const auto [partials, memory] = partial_sums(
+          schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN, schedule.streaming);
+      work.partials = partials;
       const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
       return specialized_launch<Tile, StreamKWork>(stream_k, p, o, work, blocks, 1, memory);
     },

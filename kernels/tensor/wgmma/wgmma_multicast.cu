@@ -2,7 +2,6 @@
 // half of one and has it copied into both. So a stage is empty only when the consumers of both
 // blocks are done with it, and they say so to both producers.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"

@@ -2,7 +2,6 @@
 // stored, and tiles that are computed at once lie in a square, whose rows of A and columns of B the
 // L2 holds.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"

@@ -6,7 +6,6 @@
 // waits for the first of its own only once the other has all of its: a barrier knows but two
 // phases.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <tuple>
 #include <utility>
 
 #include "kernels/common/partial_sums.cuh"
@@ -184,13 +182,11 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 template <typename Tile>
 Launch launch_tile(const Problem& p, const Operands& o, const Plan& plan, int group) {
   const simt::TileSchedule& schedule = plan.schedule;
-  StreamKWork work{{.tiles = {schedule.tile_rows, schedule.tile_columns, group}}, schedule, {}};
-  std::shared_ptr<const void> memory;
-  if (schedule.streamed() > 0) {
-    const std::int64_t places = std::int64_t{schedule.streaming} * Tile::kCluster;
-    std::tie(work.partials, memory) =
-        partial_sums(places * Tile::kBM * Tile::kBN, places * Tile::kConsumers);
-  }
+  const std::int64_t places = std::int64_t{schedule.streaming} * Tile::kCluster;
+  const auto [partials, memory] =
+      partial_sums(schedule, places * Tile::kBM * Tile::kBN, places * Tile::kConsumers);
+  const StreamKWork work{
+      {.tiles = {schedule.tile_rows, schedule.tile_columns, group}}, schedule, partials};
   const int clusters = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
   return wgmma_launch<Tile, StreamKWork>(wgmma_stream_k<Tile>,
                                          {.blocks = clusters * Tile::kCluster,

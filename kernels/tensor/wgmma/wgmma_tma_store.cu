@@ -3,7 +3,6 @@
 // sector of memory is. A consumer has memory of its own for 64 x 128 of its tile, which it fills
 // again once TMA has read it; store.cuh has the way there.
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"

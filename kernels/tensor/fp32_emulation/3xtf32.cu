@@ -33,6 +33,7 @@
 #include "kernels/common/tile_schedule.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/tensor/fp32_emulation/split.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {
@@ -94,7 +95,7 @@ class Multiplier {
 
   __device__ void multiply(int stages) {
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) totals_[i] = 0;
+    for (int i = 0; i < kSums; ++i) totals_[0][i] = 0;
     const bool never = ring_.first == 0;
     load();
     for (int i = 0; i < stages; ++i) {
@@ -107,29 +108,14 @@ class Multiplier {
       if (never) keep(factors_);
       release(used);
 #pragma unroll
-      for (int j = 0; j < kSums; ++j) totals_[j] += sums_[j];
+      for (int j = 0; j < kSums; ++j) totals_[0][j] += sums_[j];
     }
   }
 
   __device__ void store(TileOrder::Place place, float* c, std::int64_t m, std::int64_t n) const {
-    const std::int64_t first_row = std::int64_t{place.row} * kBM + row_;
-    const std::int64_t column = std::int64_t{place.column} * kBN + lane() % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = first_row + 8 * half;
-      if (row >= m) return;
-      float* to = c + row * n + column;
-#pragma unroll
-      for (int j = 0; j < kBN / 8; ++j) {
-        const float2 pair = {totals_[4 * j + 2 * half], totals_[4 * j + 2 * half + 1]};
-        if (n % 2 == 0) {
-          if (column + 8 * j < n) *reinterpret_cast<float2*>(to + 8 * j) = pair;
-        } else {
-          if (column + 8 * j < n) to[8 * j] = pair.x;
-          if (column + 8 * j + 1 < n) to[8 * j + 1] = pair.y;
-        }
-      }
-    }
+    store_by_threads<float>(totals_, c, m, n,
+                            place.row * kBM + static_cast<int>(threadIdx.x) / 128 * kWM,
+                            place.column * kBN);
   }
 
  private:
@@ -203,7 +189,7 @@ class Multiplier {
   int row_;
   float loaded_[kSlices][2][4];
   std::uint32_t factors_[2 * kSteps][4];  // large parts, then small ones
-  float sums_[kSums], totals_[kSums];
+  float sums_[kSums], totals_[1][kSums];
 };
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL

@@ -429,21 +429,12 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   return sm_90a_unsupported(form_for<__half, false>(1, 64, false).kernel, device);
 }
 
-template <typename Element>
 double packing_bytes(const Problem& p) {
-  const Operand<Element> weights = weights_of<Element>(p, {});
-  return packing_bytes(weights, sizeof(Element) != 2 || weights.along_k) +
-         packing_bytes(tokens_of<Element>(p, {}), true);
-}
-double packing_bytes(const Problem& p) {
-  switch (traits_of(p.precision).input_bytes) {
-    case 1:
-      return packing_bytes<std::int8_t>(p);
-    case 2:
-      return packing_bytes<__half>(p);
-    default:
-      return packing_bytes<float>(p);
-  }
+  return with_factors(p.precision, [&]<typename Element>(Element, auto) {
+    const Operand<Element> weights = weights_of<Element>(p, {});
+    return packing_bytes(weights, sizeof(Element) != 2 || weights.along_k) +
+           packing_bytes(tokens_of<Element>(p, {}), true);
+  });
 }
 
 // Each block reads the tokens. In shared memory a slice arrives, and each warpgroup reads its

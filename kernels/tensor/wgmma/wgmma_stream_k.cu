@@ -38,7 +38,8 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   static constexpr int kStages =
       std::min(kShape.stages, (kMostBytes - kBesideBytes) / Base::kStageBytes);
   static constexpr int kSharedBytes = kStages * Base::kStageBytes + kBesideBytes;
-  static_assert(kParts > 0 && kStages >= 2 && !(kPromoted && kPingPong));
+  static_assert(kParts > 0 && kStages >= 2);
+  static_assert(!kPromoted || !kPingPong && !kThroughRegisters);
 };
 
 struct StreamKWork : WgmmaWork {

@@ -62,32 +62,43 @@ class AsyncTile {
     warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
   }
 
-  __device__ void multiply(float* c) {
-    // The slice that is not whole comes first: all that follow need no look at k.
+  __device__ std::int64_t slices() const { return (k_ + kBK - 1) / kBK; }
+
+  // The slice that is not whole comes first: all that follow need no look at k.
+  __device__ void copy_first() {
     const int first = static_cast<int>((k_ - 1) % kBK) + 1;
-    const std::int64_t slices = (k_ + kBK - 1) / kBK;
     copy<true>(0, first);
     advance(first);
     commit_copies();
+  }
+  // The next slice, if there is one, on its way into a stage.
+  __device__ void copy_next(int stage, bool is_there) {
+    if (is_there) copy<false>(stage, kBK);
+    advance(kBK);
+    commit_copies();
+  }
+  __device__ void multiply_stage(int stage) { multiply_slice(shared_ + stage * kStage); }
+
+  __device__ void store(float* c) const {
+    const std::int64_t column = column0_ + warp_column_;
 #pragma unroll
-    for (int stage = 1; stage < kStages - 1; ++stage) {
-      if (stage < slices) copy<false>(stage, kBK);
-      advance(kBK);
-      commit_copies();
+    for (int i = 0; i < kRows; ++i) {
+      const std::int64_t row = row0_ + warp_row_ + 4 * i;
+      if (row >= m_) return;
+      float* to = c + row * n_ + column;
+#pragma unroll
+      for (int j = 0; j < kColumns; j += 4) {
+        if constexpr (kWidth == 4) {
+          if (column + 8 * j < n_)
+            *reinterpret_cast<float4*>(to + 8 * j) =
+                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
+        } else {
+#pragma unroll
+          for (int part = 0; part < 4; ++part)
+            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
+        }
+      }
     }
-    int reads = 0, writes = kStages - 1;
-#pragma unroll 1
-    for (std::int64_t slice = 0; slice < slices; ++slice) {
-      wait_for_copies<kStages - 2>();
-      __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
-      if (slice + kStages - 1 < slices) copy<false>(writes, kBK);
-      advance(kBK);
-      commit_copies();
-      multiply_slice(shared_ + reads * kStage);
-      reads = reads + 1 == kStages ? 0 : reads + 1;
-      writes = writes + 1 == kStages ? 0 : writes + 1;
-    }
-    store(c);
   }
 
  private:
@@ -145,28 +156,6 @@ class AsyncTile {
             const int turn = j % 2 == 0 ? i : kRows - 1 - i;
             sum_[turn][j] += a_rows[turn][k] * b_row[j];
           }
-      }
-    }
-  }
-
-  __device__ void store(float* c) const {
-    const std::int64_t column = column0_ + warp_column_;
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const std::int64_t row = row0_ + warp_row_ + 4 * i;
-      if (row >= m_) return;
-      float* to = c + row * n_ + column;
-#pragma unroll
-      for (int j = 0; j < kColumns; j += 4) {
-        if constexpr (kWidth == 4) {
-          if (column + 8 * j < n_)
-            *reinterpret_cast<float4*>(to + 8 * j) =
-                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
-        } else {
-#pragma unroll
-          for (int part = 0; part < 4; ++part)
-            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
-        }
       }
     }
   }

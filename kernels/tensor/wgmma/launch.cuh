@@ -56,17 +56,9 @@ inline int slice_depth(Precision precision) {
 // use.operator()<WgmmaOperands>() for operands of 16 bits, as they lie.
 template <typename T, typename Use>
 auto with_16_bit_operands(Layout layout, Use use) {
-  switch (layout) {
-    case Layout::nn:
-      return use.template operator()<WgmmaOperands<T, T, true, false>>();
-    case Layout::nt:
-      return use.template operator()<WgmmaOperands<T, T, true, true>>();
-    case Layout::tn:
-      return use.template operator()<WgmmaOperands<T, T, false, false>>();
-    case Layout::tt:
-      return use.template operator()<WgmmaOperands<T, T, false, true>>();
-  }
-  throw std::logic_error("no such layout");
+  return with_transposes(layout, [&]<bool kA, bool kB>() {
+    return use.template operator()<WgmmaOperands<T, T, !kA, kB>>();
+  });
 }
 
 // What the tiles of TF32 compute: in layout nn the transpose of C. Only nt has no operand that goes

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "kernels/common/async_copy.cuh"
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 
@@ -167,33 +168,11 @@ class AsyncTile {
   float sum_[kRows][kColumns] = {};
 };
 
-// What a block may have of shared memory, from compute capability 7.5 on.
-inline int shared_memory_limit(const Device& device) {
-  switch (device.compute_capability) {
-    case 75:
-      return 64 << 10;
-    case 86:
-    case 89:
-    case 120:
-    case 121:
-      return 99 << 10;
-    case 80:
-    case 87:
-      return 163 << 10;
-    default:
-      return 227 << 10;
-  }
-}
-
 // Why a device cannot run the tile.
 template <typename Tile>
 std::optional<std::string> async_tile_unsupported(const Device& device) {
   if (device.compute_capability < 80) return "cp.async needs compute capability 8.0";
-  if (Tile::kSharedBytes > shared_memory_limit(device))
-    return "needs " + std::to_string(Tile::kSharedBytes >> 10) +
-           " KiB of shared memory, a block has " +
-           std::to_string(shared_memory_limit(device) >> 10);
-  return std::nullopt;
+  return shared_memory_unsupported(Tile::kSharedBytes, device);
 }
 
 }  // namespace gemm::simt

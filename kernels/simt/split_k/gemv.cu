@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/asynchronous/async_tile.cuh"
 #include "kernels/simt/split_k/slice_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
 #include "kernels/simt/split_k/split_sums.cuh"

@@ -18,7 +18,6 @@
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/asynchronous/async_tile.cuh"
 #include "kernels/tensor/mma_sync/mma_tile.cuh"
 #include "kernels/tensor/piece.cuh"
 
@@ -131,11 +130,7 @@ std::optional<std::string> mma_unsupported(const Device& device) {
   if (device.compute_capability < kSince)
     return "needs compute capability " + std::to_string(kSince / 10) + "." +
            std::to_string(kSince % 10);
-  if (Shape::kSharedBytes > simt::shared_memory_limit(device))
-    return "needs " + std::to_string(Shape::kSharedBytes >> 10) +
-           " KiB of shared memory, a block has " +
-           std::to_string(simt::shared_memory_limit(device) >> 10);
-  return std::nullopt;
+  return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
 }
 
 // Calls f<Arithmetic>() with that of the precision, which is one of them.

@@ -1,4 +1,4 @@
-"""Arrows run one way: kernels <- bench -> results -> report."""
+"""Arrows run one way: kernels <- bench -> results -> report, and between the rooms of bench/."""
 
 import re
 from pathlib import Path
@@ -20,6 +20,19 @@ BENCHMARK_SPEAKERS = {
     "fixture.hpp",
     "reporters.hpp",
 }
+# Each room of bench/ knows those before it; a test may know all.
+ROOMS = [
+    "base",
+    "kernel_code",
+    "verification",
+    "device",
+    "timing",
+    "peaks",
+    "cases",
+    "record",
+    "run",
+    "controls",
+]
 # What a kernel may know: the CUDA toolkit, the BLAS it wraps, and how a library is loaded.
 KERNEL_LIBRARIES = re.compile(
     r"cuda|nvrtc\.h|dlfcn\.h|cublas|cooperative_groups|mma\.h|cblas\.h|omp\.h|gtest/"
@@ -51,6 +64,7 @@ def test_includes_point_the_right_way(path: Path) -> None:
                     "kernels/layout.hpp",
                     "kernels/precision.hpp",
                     "kernels/registry.hpp",
+                    "kernels/user/python.hpp",
                     "kernels/user/user_kernel.hpp",
                 }, f"bench knows kernels by their contract, not by {included}"
             if included.startswith("benchmark/"):
@@ -62,8 +76,33 @@ def test_includes_point_the_right_way(path: Path) -> None:
             ), f"unexpected {included}"
 
 
+def room(path: str) -> int | None:
+    """The place in ROOMS of a path from the root, if it lies in one."""
+    parts = path.split("/")
+    return ROOMS.index(parts[1]) if parts[0] == "bench" and len(parts) > 2 else None
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_knows_those_before_it(name: str) -> None:
+    sources = [path for path in SOURCES if path.parent == ROOT / "bench" / name]
+    assert sources
+    for path in sources:
+        if re.search(r"_test\.|/test_", str(path)):
+            continue
+        for included in includes(path):
+            below = room(included)
+            assert below is None or below <= ROOMS.index(name), f"{path} includes {included}"
+
+
+def test_the_device_does_not_know_the_registry() -> None:
+    lower = [path for path in SOURCES if path.parent.name in ROOMS[: ROOMS.index("cases")]]
+    for path in lower:
+        if "_test." not in path.name:
+            assert "kernels/registry.hpp" not in includes(path), path
+
+
 def test_results_hold_no_code() -> None:
-    allowed = {".json", ".gz", ".md", ".png", ".svg", ".csv", ".journal"}
+    allowed = {".json", ".gz", ".md", ".png", ".svg", ".csv", ".gemm_bench_lock"}
     assert [path for path in own_files("results/**") if path.suffix not in allowed] == []
 
 

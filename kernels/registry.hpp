@@ -22,8 +22,8 @@ struct UserFile {
 };
 
 struct RegisteredKernel : Kernel {
-  std::string
-      family;  // the folder of kernels/ that has its file: cpu, simt, tensor, library; or user
+  // The folder of kernels/ that has its file: cpu, simt, tensor, library; or user, or peer.
+  std::string family;
   std::string stem;  // the name of its file without the ending
   Device::Kind runs_on = Device::Kind::gpu;
 
@@ -34,6 +34,7 @@ struct RegisteredKernel : Kernel {
   // Of a user's kernel only (kernels/user/user_kernel.hpp).
   std::optional<UserFile> file = {};
   std::shared_ptr<const std::string> owned_name = {};  // behind `name`
+  std::string python = {};  // the absolute path of its file, where that is Python
   bool is_users() const { return file.has_value(); }
 };
 

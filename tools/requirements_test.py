@@ -20,7 +20,6 @@ RUNS = {
     "history": ["history", "{}"],
     "readme": ["readme", LADDER, "--readme={}/README.md", "--pictures={}"],
     "kernels": ["kernels", LADDER, "--readme={}/kernels.md", "--pictures={}"],
-    "seeds": ["seeds", LADDER, "-o", "{}/seeds.md"],
     "tune": ["tune", LADDER, "-o", "{}"],
     "calibrate": ["calibrate", GPU, "{}/gpu.json", "-o", "{}/noise.json"],
     "compare": ["compare", GPU, "{}/gpu.json"],
@@ -29,7 +28,6 @@ RUNS = {
     "explain/-o": ["explain", "Naive", "4096", "--modelled", f"--record={LADDER}", "-o", "{}/x"],
     "export": ["export", GPU, "--format=csv", "-o", "{}/all.csv"],
     "export/parquet": ["export", GPU, "--format=parquet", "-o", "{}/all.parquet"],
-    "recover": ["recover", "{}"],
 }
 # Runs a command where only the modules given can be imported, and ends with those that were.
 PROGRAM = """
@@ -59,7 +57,7 @@ def declared() -> dict[str, list[str]]:
 def test_every_command_is_run() -> None:
     assert {run.partition("/")[0] for run in RUNS} == COMMANDS.keys()
     users = {user for users in declared().values() for user in users if not user.startswith("(")}
-    assert users - {"peers", "explain/--output"} <= RUNS.keys()
+    assert users - {"explain/--output"} <= RUNS.keys()
 
 
 @pytest.mark.parametrize("run", RUNS)

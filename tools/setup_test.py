@@ -17,7 +17,8 @@ PINS = dict(
     re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.txt").read_text("utf-8"), re.M)
 )
 # All that the script calls, so that PATH has no other Python, no apt-get and no uv.
-CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "nproc", "rm", "sed", "sort")
+CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "nproc")
+CALLED += ("rm", "sed", "sort")
 PYTHON = f"""#!/bin/sh
 case "$*" in
   *"-m pip"* | *"-m venv"*) echo "$@" >>"$CALLS"; exec "{sys.executable}" "$@" ;;
@@ -26,10 +27,12 @@ exec "{sys.executable}" -S "$@"
 """
 
 
-def wheel(folder: Path, name: str, version: str) -> None:
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        info = f"{name}-{version}.dist-info"
-        archive.writestr(f"{name}.py", "")
+def wheel(folder: Path, name: str, version: str, *files: str) -> None:
+    stem = f"{name.replace('-', '_')}-{version}"
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as archive:
+        info = f"{stem}.dist-info"
+        for file in (f"{name}.py", *files):
+            archive.writestr(file, "")
         archive.writestr(
             f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         )
@@ -92,7 +95,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_what_a_command_does_not_need_is_not_asked_for(machine: Machine) -> None:
-    for arguments in (["recover"], ["export", "--format=csv"], ["history", "--help"], ["-h"]):
+    for arguments in (["history", "--help"], ["-h"]):
         done = machine.setup("report", *arguments)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("export PYTHON=/")
@@ -150,8 +153,8 @@ def test_without_a_network_one_line_says_so(machine: Machine) -> None:
     done = machine.setup("report", "compare", **unreachable)
     assert done.returncode == 0
     assert done.stderr.splitlines()[-2:] == [
-        "setup: pip reaches no network: not installed: matplotlib numpy scipy",
-        "setup: not here, and what needs it will say so: matplotlib numpy scipy",
+        "setup: pip reaches no network: not installed: numpy scipy",
+        "setup: not here, and what needs it will say so: numpy scipy",
     ]
 
 
@@ -164,7 +167,37 @@ def test_a_module_without_a_wheel_of_the_pinned_version_costs_no_other(machine: 
 
 
 def test_where_home_cannot_be_written_matplotlib_has_a_folder(machine: Machine) -> None:
-    done = machine.setup("report", "recover", HOME="/nonexistent")
+    done = machine.setup("report", "-h", HOME="/nonexistent")
     folder = f"{quoted(machine.root)}/build/matplotlib"
     assert done.stdout.splitlines()[1:] == [f"export MPLCONFIGDIR={folder}"]
-    assert "MPLCONFIGDIR" not in machine.setup("report", "recover").stdout
+    assert "MPLCONFIGDIR" not in machine.setup("report", "-h").stdout
+
+
+@pytest.mark.parametrize("toolkit", ["whole", "nvcc"])
+def test_a_compiler_without_a_disassembler_gets_one_for_the_tests(
+    machine: Machine, toolkit: str
+) -> None:
+    """As on a machine with all else."""
+    nvcc = machine.root.parent / "cuda" / "bin" / "nvcc"
+    programs = dict.fromkeys([machine.bin / name for name in ("c++", "ninja", "git")], "true")
+    programs[machine.bin / "chromedriver"] = "true"
+    programs[machine.bin / "cmake"] = "echo cmake version 3.31.10"
+    for linter in ("ruff", "clang-format"):
+        programs[machine.bin / linter] = f"echo {linter} {PINS[linter]}"
+    for name in ("nvcc",) if toolkit == "nvcc" else ("nvcc", "cuobjdump", "nvdisasm"):
+        programs[nvcc.with_name(name)] = "echo release 13.0"
+    nvcc.parent.mkdir(parents=True)
+    for program, does in programs.items():
+        program.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        program.chmod(0o755)
+    modules = [name for name in PINS if name not in ("ruff", "clang-format", "cmake", "ninja")]
+    machine.offers(*(name for name in modules if not name.startswith("nvidia")))
+    for name in ("cuobjdump", "nvdisasm"):
+        pin = PINS[f"nvidia-cuda-{name}"]
+        wheel(machine.wheels, f"nvidia-cuda-{name}", pin, f"nvidia/cu13/bin/{name}")
+    done = machine.setup("test", CUDA_HOME=str(nvcc.parents[1]))
+    assert done.returncode == 0, done.stderr
+    assert f"export CUDACXX={nvcc}" in done.stdout
+    assert ("nvidia-cuda-nvdisasm" in done.stderr) == (toolkit == "nvcc"), done.stderr
+    for name in ("cuobjdump", "nvdisasm"):
+        assert (machine.root / ".venv" / "bin" / name).exists() == (toolkit == "nvcc")

@@ -13,6 +13,8 @@
 //
 //   nvcc -std=c++20 -shared -Xcompiler -fPIC -I kernels/user my.cu -o my.so    for a GPU
 //   c++ -std=c++20 -shared -fPIC -I kernels/user my.cpp -o my.so               for a CPU
+//
+// A Python file needs no header: run_in_python.py says how it is written.
 #pragma once
 
 namespace gemm {

@@ -1,14 +1,11 @@
 // A user's shared library: its C function gemm_kernel enqueues the product, or computes it.
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 
 #include "kernels/user/gemm_kernel.h"
 #include "kernels/user/user_kernel.hpp"
@@ -41,13 +38,6 @@ Entry open(const UserKernel& user) {
   if (entry == nullptr)
     throw std::runtime_error(file + " has no function " + name + " (is it extern \"C\"?)");
   return entry;
-}
-
-// What it says is anybody's: the line before a line break or an escape sequence.
-std::string first_line(std::string_view text) {
-  const auto is_control = [](unsigned char c) { return std::iscntrl(c) != 0; };
-  const std::string line(text.begin(), std::ranges::find_if(text, is_control));
-  return line.empty() ? "it says that it failed, and not why" : line;
 }
 
 }  // namespace

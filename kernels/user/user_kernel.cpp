@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernels/user/gemm_kernel.h"
+#include "kernels/user/python.hpp"
 
 namespace gemm {
 
@@ -31,17 +34,32 @@ std::string UserKernel::name() const {
   return name;
 }
 
+std::string first_line(std::string_view text) {
+  const auto is_control = [](unsigned char c) { return std::iscntrl(c) != 0; };
+  const std::string line(text.begin(), std::ranges::find_if(text, is_control));
+  return line.empty() ? "it says that it failed, and not why" : line;
+}
+
 void register_user_kernel(const UserKernel& user, Device::Kind runs_on) {
   RegisteredKernel entry;
   entry.owned_name = std::make_shared<const std::string>(user.name());
   entry.name = *entry.owned_name;
   entry.parameters = user.defines;
   entry.idea = "a user's kernel";
-  entry.source = user.is_source() ? "a .cu file, compiled at run time" : "a shared library";
+  entry.source = user.is_source()   ? "a .cu file, compiled at run time"
+                 : user.is_python() ? "a Python file"
+                                    : "a shared library";
   entry.precisions = user.precisions;
   entry.layouts = user.layouts;
-  entry.prepare = user.is_source() ? load_source(user) : load_library(user);
-  entry.family = "user";
+  entry.prepare = user.is_source()   ? load_source(user)
+                  : user.is_python() ? prepare_in_python(user)
+                                     : load_library(user);
+  if (user.is_python()) {
+    entry.unsupported = unsupported_in_python(user);
+    entry.python = std::filesystem::absolute(user.file);
+  }
+  entry.family =
+      std::filesystem::absolute(user.file).parent_path().filename() == "peers" ? "peer" : "user";
   entry.stem = user.file.stem().string();
   entry.runs_on = runs_on;
   entry.file = UserFile{user.file.filename().string(), user.file_hash};

@@ -42,22 +42,25 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "not text": (lambda text: b"\x80\x81", "not UTF-8"),
     "NaN": (lambda text: text.replace('"k": 256', '"k": NaN', 1), "has NaN, which is not JSON"),
     "Infinity": (lambda text: text.replace('"k": 256', '"k": -Infinity', 1), "has -Infinity"),
-    "a size with a point": (lambda text: text.replace('"k": 256', '"k": 256.5', 1), "wrong type"),
+    "a size with a point": (
+        lambda text: text.replace('"k": 256', '"k": 256.5', 1),
+        "expected `int`, got `float` - at `$.benchmarks[0].gemm.k`",
+    ),
     "overflow": (
         lambda text: text.replace('"flop_per_byte": ', '"flop_per_byte": 1e999, "was": ', 1),
-        "is inf, not a positive number",
+        "expected `float` <= 1e+60",
     ),
     "underflow": (
         lambda text: text.replace('"flop_per_byte": ', '"flop_per_byte": 1e-300, "was": ', 1),
-        "is 1e-300, not a positive number",
+        "expected `float` >= 1e-60",
     ),
     "overflow of a sample": (
         lambda text: text.replace('"samples_seconds": [', '"samples_seconds": [1e999, ', 1),
-        "something other than positive numbers",
+        "expected `float` <= 1e+60 - at `$.benchmarks[0].gemm.samples_seconds[0]`",
     ),
     "an integer beyond all doubles": (
         lambda text: text.replace('"k": 256', f'"k": 1{"0" * 400}', 1),
-        "not a number of 64 bits",
+        "expected `int` <= 9223372036854775807",
     ),
     "an endless integer": (
         lambda text: text.replace('"k": 256', f'"k": 1{"0" * 5000}', 1),
@@ -66,13 +69,16 @@ CASES: dict[str, tuple[Callable[[str], str | bytes | None], str]] = {
     "a list": (lambda text: "[]", "other JSON"),
     "plain Google Benchmark": (without_gemm, "plain Google Benchmark output"),
     "newer": (
-        lambda text: text.replace('"schema": 1', '"schema": 2'),
-        "record has schema 2, this gemm_report knows up to 1: update gemm_report",
+        lambda text: text.replace('"schema": 1', '"schema": 3'),
+        "record has schema 3, this gemm_report knows up to 2: update gemm_report",
     ),
-    "older": (lambda text: text.replace('"schema": 1', '"schema": 0'), "the first is 1"),
+    "older": (
+        lambda text: text.replace('"schema": 1', '"schema": 0'),
+        "expected `int` >= 1 - at `$.context.gemm.schema`",
+    ),
     "endless name": (
         lambda text: text.replace('"Tiled"', f'"{"x" * 1001}"'),
-        "has a text of more than 1000 characters",
+        "expected `str` of length <= 1000",
     ),
     "new precision": (lambda text: text.replace('"bf16"', '"fp8"'), "'fp8', not one of f32, tf32"),
     "deep": (lambda text: "[" * 200_000, "nested too deeply"),

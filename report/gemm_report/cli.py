@@ -22,9 +22,7 @@ from gemm_report.commands import (
     history,
     kernels,
     readme,
-    recover,
     report,
-    seeds,
     tune,
 )
 from gemm_report.document import BAD_INPUT, InputError
@@ -38,14 +36,12 @@ COMMANDS = {
     "history": history,
     "readme": readme,
     "kernels": kernels,
-    "seeds": seeds,
     "tune": tune,
     "calibrate": calibrate,
     "compare": compare,
     "gate": gate,
     "explain": explain,
     "export": export,
-    "recover": recover,
 }
 
 DEFECT = 4
@@ -62,7 +58,6 @@ examples:
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
-  gemm-report seeds results/h200/20250131T120000Z-0123abc.json results/cpu/...json
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
@@ -70,7 +65,6 @@ examples:
   gemm-report gate results --baseline main
   gemm-report explain WarpTile 4096
   gemm-report export results --format parquet -o all.parquet
-  gemm-report recover results
 
 exit codes:
   0  done
@@ -181,12 +175,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():
+        said, _, epilog = (module.__doc__ or name).partition("\n")
         command = commands.add_parser(
             name,
             prog=_called(name),
-            help=module.HELP,
-            description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
-            epilog=getattr(module, "EPILOG", None),
+            help=said[0].lower() + said[1:].removesuffix("."),
+            description=said,
+            epilog=getattr(module, "EPILOG", epilog.lstrip()),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add(command)

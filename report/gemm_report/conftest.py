@@ -9,9 +9,25 @@ from typing import Any
 
 import pytest
 
-from gemm_report.record import Kernel, Record, Traffic, read_record
+from gemm_report.record import Clocks, Kernel, Range, Record, Traffic, read_record
 
 TESTDATA = Path(__file__).with_name("testdata")
+
+
+def clocks(
+    sm_hz: float | None = None,
+    power_w: float | None = None,
+    throttled_share: float | None = None,
+    *reasons: str,
+) -> Clocks:
+    """Of a card that stood still."""
+    hertz, watts = (each and Range(each, each, each) for each in (sm_hz, power_w))
+    return Clocks(
+        sm_hz=hertz,
+        power_w=watts,
+        throttled_share=throttled_share,
+        reasons=dict.fromkeys(reasons, throttled_share or 0.0),
+    )
 
 
 @pytest.fixture(scope="session")

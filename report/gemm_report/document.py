@@ -1,27 +1,47 @@
 """JSON that somebody else wrote, taken apart so that a complaint names file, place and remedy."""
 
+import contextlib
 import gzip
 import json
 import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
 
 from gemm_report.terminal import printable
+
+try:
+    from msgspec import Meta
+except ModuleNotFoundError:  # who reads a file says so; --help needs nothing
+
+    def Meta(**limits: Any) -> Any:  # noqa: N802
+        """In its place."""
+        return str(limits)
+
 
 # What is measured lies far inside, in any unit; and ratios and products of what lies inside are
 # finite, so that no sum, axis or file of ours ever holds an infinity.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 _LARGEST_INTEGER = 2**63 - 1
+_TINY = re.compile(r"[eE]-(?:[6-9]\d|\d{3})|0{60}")
 
 # The longest reasons have some hundred characters. A figure in which a name had a hundred thousand
 # took minutes to draw.
 _LONGEST_TEXT = 1000
+
+Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+Positive = Annotated[float, Meta(ge=_SMALLEST, le=_LARGEST)]
+Nonnegative = Annotated[float, Meta(ge=0, le=_LARGEST)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Whole = Annotated[int, Meta(ge=0, le=_LARGEST_INTEGER)]
+Count = Annotated[int, Meta(ge=1, le=_LARGEST_INTEGER)]
+Text = Annotated[str, Meta(min_length=1, max_length=_LONGEST_TEXT)]
+
+T = TypeVar("T")
 
 # A record of a thousand rows has 10 MB; what is a dozen times larger is something else.
 LARGEST_FILE = 128 * 2**20
@@ -59,143 +79,31 @@ class Kind:
         return f"the {self.name} is damaged, take another copy or run {self.maker} again"
 
 
-@dataclass(frozen=True)
-class Object:
-    """A JSON object that knows its place in the file."""
+def decoded(path: Path, kind: Kind, values: Any, of: type[T]) -> T:
+    """What JSON says, as the types say that it must be; RecordError where it is not so."""
+    import msgspec
 
-    path: Path
-    kind: Kind
-    place: str
-    values: Mapping[str, Any]
+    try:
+        return msgspec.convert(values, of)
+    except msgspec.ValidationError as error:
+        # A value that is quoted may be very long.
+        said = re.sub(r"'([^']{40})[^']*'", r"'\1...'", str(error))
+        raise RecordError(f"{path}: {said[0].lower()}{said[1:]}: {kind.advice}") from None
 
-    def take(self, key: str, *kinds: type) -> Any:
-        """The value, if it is of one of these types."""
-        if key not in self.values:
-            self.complain(key, "is missing")
-        value = self.values[key]
-        # In Python True is an int; in a record it is not a number.
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            self.complain(key, f"has the wrong type ({type(value).__name__})")
-        if len(key) > _LONGEST_TEXT or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
-            self.complain(key, f"has a text of more than {_LONGEST_TEXT} characters")
-        # One that may have a point as well is held against the range of what can be measured.
-        if isinstance(value, int) and float not in kinds and not abs(value) <= _LARGEST_INTEGER:
-            self.complain(key, f"is {_short(value)}, not a number of 64 bits")
-        return value
 
-    def reason_or_none(self, key: str) -> str | None:
-        """A text that somebody else wrote, such as an exception's, cut where it is too long."""
-        value = self.values.get(key)
-        if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-            return f"{value[: _LONGEST_TEXT - 3]}..."
-        return self.take(key, str, NoneType)
+def check_schema(path: Path, kind: Kind, values: Any, known: int) -> None:
+    """Refuses files of a version that is not known yet."""
+    schema = values.get("schema") if isinstance(values, dict) else None
+    if isinstance(schema, int) and not isinstance(schema, bool) and schema > known:
+        raise RecordError(
+            f"{path}: {kind.name} has schema {cut(str(schema), 40)}, this gemm_report knows up to "
+            f"{known}: update gemm_report"
+        )
 
-    def count(self, key: str) -> int:
-        """A whole number that is at least 1."""
-        value = self.take(key, int)
-        if not value >= 1:
-            self.complain(key, f"is {_short(value)}, not a positive number")
-        return value
 
-    def positive(self, key: str) -> float:
-        """A number that is more than 0 and of this world."""
-        value = self.take(key, int, float)
-        if not _is_positive(value):
-            self.complain(key, f"is {_short(value)}, not a positive number that can be measured")
-        return value
-
-    def positive_or_none(self, key: str) -> float | None:
-        """The same, or null."""
-        return None if self.take(key, int, float, NoneType) is None else self.positive(key)
-
-    def nonnegative(self, key: str) -> float:
-        """A number that is at least 0 and of this world."""
-        value = self.take(key, int, float)
-        if not (value == 0 or _is_positive(value)):
-            self.complain(key, f"is {_short(value)}, not a number of at least 0")
-        return value
-
-    def finite_or_none(self, key: str) -> float | None:
-        """A number of either sign that is of this world, or null."""
-        value = self.take(key, int, float, NoneType)
-        if not (value is None or abs(value) <= _LARGEST):
-            self.complain(key, f"is {_short(value)}, not a number that can be measured")
-        return value
-
-    def nonnegative_or_none(self, key: str) -> float | None:
-        """The same, or null."""
-        return None if self.take(key, int, float, NoneType) is None else self.nonnegative(key)
-
-    def positives(self, key: str) -> tuple[float, ...]:
-        """A list of positive numbers."""
-        values = self.take(key, list)
-        for value in values:
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and _is_positive(value)):
-                self.complain(key, "has something other than positive numbers")
-        return tuple(map(float, values))
-
-    def positives_where_known(self, key: str) -> tuple[float, ...]:
-        """Those of a list in which null stands for what is not known."""
-        known = [value for value in self.take(key, list) if value is not None]
-        return replace(self, values={key: known}).positives(key)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
-        values = self.take(key, list)
-        if not all(isinstance(value, str) for value in values):
-            self.complain(key, "has something other than texts")
-        return tuple(values)
-
-    def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
-        """One of these texts."""
-        value = self.take(key, str)
-        if value not in allowed:
-            self.complain(key, f"is {_short(value)!r}, not one of {', '.join(allowed)}")
-        return value
-
-    def child(self, key: str) -> "Object":
-        """The object under `key`."""
-        return Object(self.path, self.kind, f"{self.place}.{key}", self.take(key, dict))
-
-    def child_or_none(self, key: str) -> "Object | None":
-        """The same, or null."""
-        return None if self.take(key, dict, NoneType) is None else self.child(key)
-
-    def children(self, key: str) -> list["Object"]:
-        """A list of objects."""
-        places = [(f"{self.place}.{key}[{i}]", v) for i, v in enumerate(self.take(key, list))]
-        for place, value in places:
-            if not isinstance(value, dict):
-                raise RecordError(f"{self.path}: {place} is not an object: {self.kind.advice}")
-        return [Object(self.path, self.kind, place, value) for place, value in places]
-
-    def children_or_empty(self, key: str) -> list["Object"]:
-        """The same; none where there is no such key, or null."""
-        return [] if self.values.get(key) is None else self.children(key)
-
-    def or_else(self, **defaults: Any) -> "Object":
-        """The same with what it has for keys that earlier files lack."""
-        return Object(self.path, self.kind, self.place, {**defaults, **self.values})
-
-    def complain(self, key: str, what: str) -> NoReturn:
-        """Refuses the file."""
-        place = f"{self.place}.{_short(key)}"
-        raise RecordError(f"{self.path}: {place} {what}: {self.kind.advice}")
-
-    def check_schema(self, known: int) -> None:
-        """Refuses files of a version that is not known yet."""
-        schema = self.take("schema", int)
-        if schema > known:
-            raise RecordError(
-                f"{self.path}: {self.kind.name} has schema {schema}, this gemm_report knows up to "
-                f"{known}: update gemm_report"
-            )
-        if schema < 1:
-            raise RecordError(
-                f"{self.path}: {self.kind.name} has schema {schema}, the first is 1: "
-                f"{self.kind.advice}"
-            )
+def cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """Its beginning, where it is longer."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def read_json(path: Path, kind: Kind) -> Any:
@@ -235,7 +143,9 @@ def read_bytes(path: Path, kind: Kind, unpack: bool = True) -> bytearray:
 def parse_json(
     path: Path, kind: Kind, text: str, constant: Callable[[str], Any] | None = None
 ) -> Any:
-    """What `text` says, every string in it printable; RecordError where it is not JSON.
+    """What `text` says; RecordError where it is not JSON.
+
+    Every string in it is printable, and a number that is too small to be measured is 0.
 
     `constant` gives the value of NaN and Infinity, which are refused without it.
     """
@@ -248,11 +158,16 @@ def parse_json(
             f"run {kind.maker} again"
         )
 
+    import msgspec
+
+    # JSON has other control characters as escapes only.
+    is_plain = text.isascii() and not re.search(r"[\\\x7f]", text) and not _TINY.search(text)
+    if is_plain:
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            return msgspec.json.decode(text)  # faster; what it refuses is worded below
     try:
         values = json.loads(text, parse_constant=constant or refuse)
-        # JSON has other control characters as escapes only.
-        is_plain = text.isascii() and "\\" not in text and "\x7f" not in text
-        return values if is_plain else _printable(values)
+        return values if is_plain else _tamed(values)
     except json.JSONDecodeError as error:
         at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         what = "the file ends too early" if at_end else f"is not JSON ({error.msg})"
@@ -302,21 +217,11 @@ def _too_large(path: Path) -> RecordError:
     )
 
 
-def _printable(value: Any) -> Any:
+def _tamed(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return [_printable(each) for each in value]
+        return [_tamed(each) for each in value]
     if isinstance(value, dict):
-        return {printable(key): _printable(each) for key, each in value.items()}
-    return value
-
-
-def _is_positive(value: float) -> bool:
-    return _SMALLEST <= value <= _LARGEST
-
-
-def _short(value: object) -> str:
-    """Enough of it to recognise it by."""
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+        return {printable(key): _tamed(each) for key, each in value.items()}
+    return 0.0 if isinstance(value, float) and abs(value) < _SMALLEST else value

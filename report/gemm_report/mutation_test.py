@@ -22,7 +22,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from gemm_report.cli import BAD_INPUT, COMMANDS, main  # noqa: E402
-from gemm_report.comparison.noise_test import DOCUMENT as CALIBRATION  # noqa: E402
+from gemm_report.comparison.noise.calibration_test import DOCUMENT as CALIBRATION  # noqa: E402
 from gemm_report.conftest import TESTDATA  # noqa: E402
 from gemm_report.exchange.foreign_test import (  # noqa: E402
     GOOGLE,
@@ -58,13 +58,6 @@ class Use:
     lines: int = 1
 
 
-def journal(at: Place, before: bytes = b"", after: bytes = b"") -> str:
-    """One in which the record is a line, as it well may be: a line has the keys of a record."""
-    path = Path(at.out, "record.json.journal")
-    path.write_bytes(before + Path(at.record).read_bytes() + b"\n" + after)
-    return str(path)
-
-
 # By command and, where it has several ways, a word for the way. A new command is a line here.
 USES: Mapping[str, Use] = {
     "figures": Use(lambda at: [at.record, "-o", f"{at.out}/figures"], 4),
@@ -75,7 +68,6 @@ USES: Mapping[str, Use] = {
     "kernels": Use(
         lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 4
     ),
-    "seeds": Use(lambda at: [at.record, "-o", f"{at.out}/seeds.md"], 30),
     "tune": Use(
         lambda at: [at.record, "-o", f"{at.out}/tune", "--write", f"{at.out}/tuned.inc"], 4
     ),
@@ -107,13 +99,7 @@ USES: Mapping[str, Use] = {
     "export otava": Use(
         lambda at: [at.record, at.good, "--format", "otava", "-o", f"{at.out}/all.csv"], 30
     ),
-    "recover": Use(lambda at: [journal(at)], 30),
-    "recover a line": Use(lambda at: [journal(at, LINE, LINE)], 30),
 }
-
-
-# Of a journal.
-LINE = b'{"context": {"gemm": {"complete": false}}, "benchmarks": []}\n'
 
 
 def tiny() -> dict[str, Any]:
@@ -154,9 +140,6 @@ PAGES = {
 }
 
 EDGES = ("begin", "end")
-
-# Beside the records a command may keep this folder: it can be made again from them.
-INDEX = ".gemm_report"
 
 # JSON has no word for these: they are written as texts first.
 NUMBERS = ("1e999", "-1e999", "NaN", "Infinity", "1" * 400, "1" * 5000, "-0.0")
@@ -360,7 +343,7 @@ def code_of(command: str, content: bytes, name: str) -> int:
         for path in written:
             full = (root / path).resolve()
             # Beside what it imports, Python keeps what it compiled.
-            caches = {INDEX, "__pycache__"} & set(full.parts)
+            caches = {"__pycache__"} & set(full.parts)
             allowed = full.is_relative_to(root / "out") or caches
             assert allowed or path == os.devnull, path
         for path in (root / "out").rglob("*.json"):
@@ -370,8 +353,7 @@ def code_of(command: str, content: bytes, name: str) -> int:
 
 def files(root: Path) -> dict[str, bytes]:
     """All that lies beside the output."""
-    inside = {"out", INDEX}
-    outside = (path for path in root.rglob("*") if not inside & set(path.relative_to(root).parts))
+    outside = (path for path in root.rglob("*") if "out" not in path.relative_to(root).parts)
     return {str(path): path.read_bytes() for path in outside if path.is_file()}
 
 

@@ -1,34 +1,45 @@
-"""Reads a record of gemm_bench into plain data, or says in one line why it cannot.
+"""The record of gemm_bench, and how it is read.
 
-The format is that of results/schema.json. What is checked here is what the reports rely on: the
-schema has the whole of it, and the tests hold every stored record against it.
+The dataclasses say what a record holds: names, units, and which values may be null;
+results/schema.json is made of them, and results/README.md tells what each is. SI units without
+prefixes. What is not known is null. Some earlier records lack fields that have a default here;
+gemm_report.earlier makes them what is described.
 """
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from types import NoneType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from gemm_report.document import Kind, Object, RecordError, read_json
+from gemm_report.document import (
+    Count,
+    Fraction,
+    Kind,
+    Meta,
+    Nonnegative,
+    Number,
+    Positive,
+    RecordError,
+    Text,
+    Whole,
+    check_schema,
+    cut,
+    decoded,
+    read_json,
+)
+from gemm_report.earlier import as_today
 
 RECORD = Kind("record", "gemm_bench")
-SCHEMA = 1
-PRECISIONS = (
-    *("f32", "tf32", "tf32x3", "bf16", "f16"),
-    *("e4m3", "e4m3fast", "e5m2", "e5m2fast", "f64", "s32", "s8"),
-)
-# What a unit computes for one product of such a precision: how many products, of which arithmetic.
-_PRODUCTS = {
-    "tf32x3": (3, "tf32"),
-    "e4m3fast": (1, "e4m3"),
-    "e5m2": (1, "e4m3"),
-    "e5m2fast": (1, "e4m3"),
-}
-TRANSFERS = ("pageable", "pinned", "overlapped")
+SCHEMA = 2
+
+# user: a file that was named at run time; peer: what others made.
+Family = Literal["cpu", "simt", "tensor", "library", "user", "peer"]
+Transfer = Literal["pageable", "pinned", "overlapped"]
+TRANSFERS = get_args(Transfer)
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 
 
 class Part(Enum):
@@ -39,32 +50,56 @@ class Part(Enum):
     END_TO_END = "end to end"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Device:
-    """Where the record was made."""
+    """Where the record was made, as queried. A GPU has SMs, a CPU cores."""
 
-    kind: str
-    name: str
-    uuid_hash: str | None
-    clock_hz: float | None
-    driver: str | None
-    runtime: str | None
-    power_limit_w: float | None
-    compute_capability: str | None = None
-    sm_count: int | None = None
+    kind: Literal["gpu", "cpu"]
+    name: Text
+    uuid_hash: Text | None
+    clock_hz: Positive | None
+    driver: Text | None
+    runtime: Text | None
+    power_limit_w: Positive | None
+    compute_capability: Annotated[str, Meta(pattern="^[0-9]+[.][0-9]$")] | None = None
+    sm_count: Count | None = None
+    cores: Count | None = None
+    memory_clock_hz: Positive | None = None
+    bus_width_bits: Count | None = None
+    last_level_cache_bytes: Count | None = None  # the L2 of a GPU
+    memory_bytes: Count | None = None
+
+
+@dataclass(frozen=True)
+class Build:
+    """How the program was compiled."""
+
+    type: Text
+    compiler: Text | None = None
+    cuda_compiler: Text | None = None
+    cuda_architectures: Text | None = None
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A precision, and what its unit computes for one of its products."""
+
+    name: Text
+    arithmetic: Text  # precision whose products the unit computes
+    products: Count  # how many of these make one
 
 
 @dataclass(frozen=True)
 class Ceiling:
     """A roof: of one precision's arithmetic, or of a memory; of neither where it is not known."""
 
-    name: str
-    precision: str | None
-    flop_per_second: float | None
-    bytes_per_second: float | None
-    origin: str
-    source: str
-    clock_hz: float | None = None
+    name: Text
+    precision: Text | None
+    flop_per_second: Positive | None
+    bytes_per_second: Positive | None
+    origin: Literal["queried", "table", "given", "measured", "unknown"]
+    source: Text  # the arithmetic behind the figure, or why there is none
+    clock_hz: Positive | None = None  # at which the figure is stated
 
     def for_products(self, count: int, precision: str) -> "Ceiling":
         """For a precision of whose products each takes so many of this arithmetic."""
@@ -79,26 +114,49 @@ class Ceiling:
 
 
 @dataclass(frozen=True)
-class MeasuredCeiling:
-    """What a probe reached that does one thing only, and at which clock and power."""
+class Seconds:
+    """Time of one launch over the samples."""
 
-    name: str
-    arithmetic: str | None
-    fill: str | None
-    what: str
-    flop_per_second: float | None
-    bytes_per_second: float | None
-    of_nominal: float | None
-    sm_hz: float | None
-    power_w: float | None
-    throttled_share: float | None
+    median: Positive
+    q1: Positive
+    q3: Positive
+    min: Positive
+
+    def __post_init__(self) -> None:
+        """ValueError where these are not the quantiles of anything."""
+        if not self.min <= self.q1 <= self.median <= self.q3:
+            raise ValueError("the quartiles and the minimum are not in order")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredCeiling:
+    """What a probe reached that does one thing only, with its medians of clock and power."""
+
+    name: Text  # FP32_FMA, BF16_wgmma, DRAM_read, ...
+    arithmetic: Text | None  # type of the factors; null if nothing is computed
+    fill: Literal["random", "zeros"] | None  # null where the values make no difference
+    what: Text
+    flop_per_second: Positive | None
+    bytes_per_second: Positive | None
+    of_nominal: Positive | None  # over the nominal ceiling at the observed clock
+    sm_hz: Positive | None
+    power_w: Positive | None
+    throttled_share: Fraction | None
+    utc: Text | None = None  # when; maybe in an earlier run on this device
+    per_clock_per_sm: Positive | None = None
+    seconds: Seconds | None = None
+    samples: Count | None = None
+    settled: bool | None = None
+    memory_hz: Positive | None = None
+    temperature_c: Positive | None = None
+    roof_of: Text | None = None  # the memory whose measured roof this is: DRAM, L2, Shared
 
     @property
     def roof(self) -> Ceiling:
         """As a roof to draw."""
         return Ceiling(
             name=self.name,
-            precision=self.arithmetic if self.arithmetic in PRECISIONS else None,
+            precision=self.arithmetic,
             flop_per_second=self.flop_per_second,
             bytes_per_second=self.bytes_per_second,
             origin="measured",
@@ -112,106 +170,196 @@ class MeasuredCeiling:
 class Kernel:
     """A rung of the ladder."""
 
-    name: str
-    family: str
-    rung: int
-    idea: str
-    tunable: bool = False
+    name: Text
+    family: Family
+    rung: Whole
+    idea: Annotated[str, Meta(max_length=1000)]
+    tunable: bool = False  # whether its parameters have a grid to try
+    source: Text | None = None
 
 
 @dataclass(frozen=True)
+class Watch:
+    """What read clocks and power."""
+
+    source: Literal["NVML"] | None
+    why_not: Text | None  # why there is no source
+    interval_seconds: Positive | None
+    read_seconds: Positive | None  # how long a reading takes, the median
+
+
+@dataclass(frozen=True)
+class Overheads:
+    """What the method itself costs, as measured before the first row."""
+
+    event_pair_seconds: Nonnegative | None = None
+    graph_node_seconds: Nonnegative | None = None
+    launch_seconds: Nonnegative | None = None  # what the host needs for one
+
+
+@dataclass(frozen=True, kw_only=True)
 class Method:
     """How it was measured."""
 
-    timer: str
-    fill: str
-    test: str | None
-    state: str | None
-    cache: str | None
-    target: float | None
-    launch_seconds: float | None = None  # what the host needs for one
+    timer: Literal["CUDA events", "steady clock"]
+    fill: Literal["uniform[-1,1]", "normal", "zeros", "integers"]
+    test: Literal["fixed power", "fixed frequency"] | None
+    state: Literal["settled", "burst"] | None  # timed after the warm-up, or from an idle card
+    seed: Whole = 0
+    warmup_seconds: Nonnegative | None = None  # longest warm-up of a row
+    sample_seconds: Positive | None = None  # shortest batch that makes one sample
+    row_budget_seconds: Positive | None = None
+    run_budget_seconds: Positive | None = None
+    cache: Literal["rotate", "hot"] | None = None  # operand sets in turn, or one that stays cached
+    target: Nonnegative | None = None  # sampling ends when median_interval is within this
+    flat: Nonnegative | None = None  # settled: the halves of a window agree within this fraction
+    sampling_seconds: Nonnegative | None = None  # shortest time of samples
+    longest_sampling_seconds: Positive | None = None
+    cooldown_seconds: Nonnegative | None = None  # rest before a row or a burst
+    burst_launches: Count | None = None  # of one burst; null where rows are settled
+    versus: Text | None = None  # kernels of which the fastest was interleaved with every row
+    variants: Literal["default", "all"] = "default"
+    ceilings: Literal["measure", "cached", "queried"] | None = None
+    watch: Watch | None = None
+    overheads: Overheads | None = None
 
 
 @dataclass(frozen=True)
 class RunTime:
     """How long a run took, and how much of that the device ran kernels under test."""
 
-    wall_seconds: float
-    kernel_seconds: float
+    wall_seconds: Positive
+    kernel_seconds: Nonnegative
 
 
 @dataclass(frozen=True)
-class Clocks:
-    """Medians of what the card said while it was timed, and what held it down."""
+class Range:
+    """Of the readings in the timed interval."""
 
-    sm_hz: float | None
-    power_w: float | None
-    throttled_share: float | None
-    reasons: tuple[str, ...]
+    min: Positive
+    median: Positive
+    max: Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """What the card said while a row was timed, and what held it down; null for what it did not."""
+
+    readings: Whole = 0
+    sm_hz: Range | None = None
+    sm_hz_by_timer: Range | None = None  # of samples_sm_hz
+    memory_hz: Range | None = None
+    power_w: Range | None = None
+    temperature_c: Range | None = None
+    throttled_share: Fraction | None = None  # of the readings that say
+    reasons: dict[Text, Fraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Versus:
-    """Speed over that of another kernel that took turns with this one, with its interval."""
+    """Speed over that of another kernel, interleaved sample by sample, with its interval."""
 
-    kernel: str
-    ratio: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Time of one launch over the samples."""
-
-    median: float
-    q1: float
-    q3: float
-    min: float
+    kernel: Text  # its label; its precision before it where that is another
+    ratio: Positive
+    low: Positive
+    high: Positive
+    library: bool = False  # whether it is one, on the same problem
+    confidence: Fraction = 0.95
+    seconds: Positive | None = None  # median of the other
+    samples: Count | None = None
 
 
 @dataclass(frozen=True)
 class Roof:
     """The roof that counts for one row."""
 
-    name: str
-    flop_per_second: float
+    name: Text
+    flop_per_second: Positive
 
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the result is from the reference; None where that is not finite.
+    """How far the result is from the reference; None where that is not finite."""
 
-    `bound` is that of the element that comes closest to its own, and `of_bound` how close that is.
-    """
-
-    max_error: float | None
-    bound: float | None
+    max_error: Nonnegative | None
+    bound: Nonnegative | None  # of the element that comes closest to its own
     passed: bool
-    of_bound: float | None = None
+    of_bound: Nonnegative | None = None  # largest error / bound of all elements
+    reference: Text | None = None
+    by_rows: bool = False  # whether it is by Freivalds' check
+    wrong_rows: Whole | None = None  # by that check
+    wrong: Whole | None = None  # elements that do not pass
+    outside_bytes: int | None = None  # where it wrote outside C: > 0 behind it, < 0 before it
 
 
 @dataclass(frozen=True)
 class Traffic:
     """Bytes of one launch, by a model or counted; shared memory's include bank conflicts."""
 
-    dram_bytes: float
-    l2_bytes: float
-    shared_bytes: float
+    dram_bytes: Positive
+    l2_bytes: Positive  # in sectors of 32 bytes; L1 hits are not taken off
+    shared_bytes: Nonnegative  # 128 bytes for each wavefront
 
 
 @dataclass(frozen=True)
 class EndToEnd:
     """The parts of a row with transfers, each timed alone, and how much of them it hides."""
 
-    to_device_bytes: float
-    from_device_bytes: float
-    to_device_seconds: float
-    kernel_seconds: float
-    from_device_seconds: float
-    to_device_bytes_per_second: float
-    from_device_bytes_per_second: float
-    hidden_share: float
+    to_device_bytes: Positive
+    from_device_bytes: Positive
+    to_device_seconds: Positive
+    kernel_seconds: Positive
+    from_device_seconds: Positive
+    to_device_bytes_per_second: Positive
+    from_device_bytes_per_second: Positive
+    hidden_share: Annotated[float, Meta(ge=-1e6, le=1e6)]
+
+
+UNCERTAIN = "median-uncertain"
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A point in which a row departs from NVIDIA's guideline for measurements."""
+
+    code: Annotated[str, Meta(pattern="^[a-z-]+$", max_length=100)]
+    value: Number | None  # in the unit of the code: bytes, seconds or a fraction
+    text: Text
+
+    def __str__(self) -> str:
+        """As gemm_bench said it."""
+        return self.text
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """One GPU kernel that a launch runs: what was compiled, and how much of the card it takes."""
+
+    name: Text
+    fingerprint: Hash | None  # of its instructions and constants
+    registers: Whole | None  # of a thread
+    shared_bytes: Whole | None  # of a block: static and dynamic
+    local_bytes: Whole | None  # of a thread
+    threads: Count | None  # in a block
+    blocks: Count | None  # in the grid
+    occupancy: Fraction | None  # warps that fit at once, of those there is room for
+
+
+@dataclass(frozen=True)
+class File:
+    """A user's kernel: its file, and a hash of what was in it."""
+
+    name: Text
+    hash: Hash
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """What went before the samples."""
+
+    seconds: Nonnegative
+    settled: bool
+    watched: Text | None  # what was looked at; null if nothing could be
 
 
 class Identity(NamedTuple):
@@ -233,67 +381,69 @@ class Identity(NamedTuple):
         return f"{transfer}{label}/{self.precision}/{self.m}x{self.n}x{self.k}"
 
 
-@dataclass(frozen=True)
-class DeviceCode:
-    """One GPU kernel that a launch runs: what was compiled, and how much of the card it takes."""
-
-    name: str
-    fingerprint: str | None
-    registers: int | None
-    shared_bytes: int | None
-    local_bytes: int | None
-    threads: int | None
-    blocks: int | None
-    occupancy: float | None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One kernel on one problem, one repetition."""
+    """One kernel on one problem, one repetition. C (m x n) = A (m x k) * B (k x n)."""
 
-    kernel: str
-    family: str
-    parameters: tuple[tuple[str, str], ...]
-    precision: str
-    layout: str
-    m: int
-    n: int
-    k: int
-    repetition: int
-    flop: float
-    flop_per_byte: float
-    samples_seconds: tuple[float, ...]
-    seconds: Seconds | None
-    flop_per_second: float | None
-    roof: Roof | None
-    of_roof_nominal: float | None
-    of_roof_at_clock: float | None
-    of_library: float | None
-    library: str | None
-    verification: Verification | None
-    skipped: str | None
-    failed: str | None
-    clocks: Clocks | None
-    versus: Versus | None
-    departures: tuple[str, ...]
-    traffic: Traffic | None = None
-    is_variant: bool = False
-    transfer: str | None = None
-    end_to_end: EndToEnd | None = None
-    fingerprint: str | None = None
+    kernel: Text
+    family: Family
+    parameters: dict[Text, str]
+    variant: bool = False  # one point of a tunable kernel's grid
+    file: File | None = None
+    transfer: Transfer | None = None
+    precision: Text
+    layout: Literal["nn", "nt", "tn", "tt"]  # of A and B: n row-major, t transposed row-major
+    m: Count
+    n: Count
+    k: Count
+    repetition: Whole = 0
+    flop: Positive  # 2 m n k; operations on integers in s32 and s8
+    bytes_minimum: Positive | None = None  # a and B read once, C written once
+    flop_per_byte: Positive  # flop / bytes_minimum
+    traffic: Traffic | None = None  # by a model
+    counted: Traffic | None = None  # by ncu, in a record that explain wrote
+    rotation_sets: Count | None = None  # operand sets that launches rotate through
+    batch: Count | None = None  # launches in one sample
+    launch: Literal["stream", "graph", "call"] | None = None  # how a batch reaches the device
+    device_kernels: tuple[Text, ...] = ()  # GPU kernels of one launch
+    fingerprint: Hash | None = None  # of all of these; null if one is not ours
     device_code: tuple[DeviceCode, ...] = ()
-    samples_sm_hz: tuple[float, ...] = ()
-    device_kernels: tuple[str, ...] = ()
-    samples_throttled: tuple[bool, ...] = ()
-    launch: str | None = None  # graph or stream
-    counted: Traffic | None = None  # by ncu, where somebody asked it
+    warmup: Warmup | None = None
+    samples_seconds: tuple[Positive, ...] = ()
+    samples_sm_hz: tuple[Positive, ...] = ()
+    samples_throttled: tuple[bool, ...] = ()  # of each, by the nearest reading, or empty
+    seconds: Seconds | None = None
+    median_interval: Nonnegative | None = None
+    converged: bool | None = None  # median_interval came within the target
+    flop_per_second: Positive | None = None  # flop / median seconds
+    roof: Roof | None  # lower of the compute roof and flop_per_byte times the memory roof
+    of_roof_nominal: Positive | None = None
+    roof_at_clock: Roof | None = None  # the same at the median clock
+    of_roof_at_clock: Positive | None = None
+    of_library: Positive | None = None  # speed over that of the fastest library on the same problem
+    library: Text | None = None
+    verification: Verification | None
+    clocks: Clocks | None = None
+    versus: Versus | None = None
+    end_to_end: EndToEnd | None = None
+    conformance: Text | None = None  # how it was measured, in one line
+    departures: tuple[Departure, ...] = ()
+    skipped: str | None  # why it was not run
+    failed: str | None  # what is wrong with the kernel: it has no time
+
+    def __post_init__(self) -> None:
+        """Cuts reasons, which others worded. ValueError where there are not as many as samples."""
+        object.__setattr__(self, "skipped", self.skipped and cut(self.skipped))
+        object.__setattr__(self, "failed", self.failed and cut(self.failed))
+        if len(self.samples_throttled) not in (0, len(self.samples_seconds)):
+            raise ValueError("samples_throttled is not as long as samples_seconds")
 
     @property
     def identity(self) -> Identity:
         """By which it is found in another run."""
         return Identity(
             self.kernel,
-            self.parameters,
+            tuple(self.parameters.items()),
             self.precision,
             self.layout,
             self.m,
@@ -307,12 +457,12 @@ class Row:
         """A point of a parameter grid, and what has transfers in its time, are no rungs."""
         if self.transfer is not None:
             return Part.END_TO_END
-        return Part.TUNING if self.is_variant else Part.LADDER
+        return Part.TUNING if self.variant else Part.LADDER
 
     @property
     def kernel_label(self) -> str:
         """Names the variant, however its operands come to the device."""
-        return variant(self.kernel, self.parameters, self.layout)
+        return variant(self.kernel, self.parameters.items(), self.layout)
 
     @property
     def label(self) -> str:
@@ -343,13 +493,35 @@ class Row:
     @property
     def joules(self) -> float | None:
         """Of one launch: the median power of the board times the median time."""
-        power = self.clocks and self.clocks.power_w
+        power = self.power_w
         return power * self.seconds.median if power and self.seconds else None
+
+    @property
+    def sm_hz(self) -> float | None:
+        """Median; the timers saw every sample, the readings only what lay at their moments."""
+        range_ = self.clocks and (self.clocks.sm_hz_by_timer or self.clocks.sm_hz)
+        return range_ and range_.median
+
+    @property
+    def power_w(self) -> float | None:
+        """Median."""
+        return self.clocks and self.clocks.power_w and self.clocks.power_w.median
+
+    @property
+    def throttled_share(self) -> float | None:
+        """Of the readings."""
+        return self.clocks and self.clocks.throttled_share
+
+    @property
+    def held_by(self) -> tuple[str, ...]:
+        """What held the clocks down, most of the time first."""
+        reasons = self.clocks.reasons if self.clocks else {}
+        return tuple(sorted(reasons, key=lambda reason: -reasons[reason]))
 
     @property
     def settings(self) -> str:
         """The parameters as in the benchmark's name: BM:128/BN:128."""
-        return _settings(self.parameters)
+        return _settings(self.parameters.items())
 
     @property
     def is_library(self) -> bool:
@@ -374,7 +546,7 @@ class Row:
     @property
     def throttled(self) -> bool:
         """Whether something held the clocks down while it was timed."""
-        return bool(self.clocks and self.clocks.throttled_share)
+        return bool(self.throttled_share)
 
     @property
     def status(self) -> str:
@@ -386,23 +558,57 @@ class Row:
         return "timed" if self.seconds and self.flop_per_second else "untimed"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What ran, where, and how: context.gemm."""
+
+    schema: Annotated[int, Meta(ge=1, le=SCHEMA)]
+    complete: bool  # false if the run was interrupted or killed, or goes on
+    commit: Text
+    build: Build
+    command: tuple[Annotated[str, Meta(max_length=1000)], ...]
+    conformance: Text | None = None  # how all of it was measured, in one line
+    time: RunTime | None = None
+    device: Device
+    precisions: tuple[Precision, ...]
+    ceilings: tuple[Ceiling, ...]
+    measured_ceilings: tuple[MeasuredCeiling, ...] = ()
+    kernels: tuple[Kernel, ...]  # those with a row, by rung
+    method: Method
+
+
 @dataclass(frozen=True)
-class Record:
+class Context:
+    """Google Benchmark's, with ours in it."""
+
+    date: Text
+    gemm: Run
+    executable: Annotated[str, Meta(pattern="^[^/]*$")] = ""  # without its folder
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Google Benchmark's entry for a row, with ours in it, or for an aggregate of rows."""
+
+    run_type: Text
+    gemm: Row | None = None
+    repetition_index: Whole = 0
+
+
+@dataclass(frozen=True)
+class Document:
+    """Google Benchmark's JSON with an object `gemm` in the context and in every row."""
+
+    context: Context
+    benchmarks: tuple[Benchmark, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Run):
     """One run of gemm_bench."""
 
     path: Path
     date: str
-    complete: bool
-    commit: str
-    build_type: str
-    command: tuple[str, ...]
-    conformance: str | None
-    time: RunTime | None
-    device: Device
-    ceilings: tuple[Ceiling, ...]
-    measured_ceilings: tuple[MeasuredCeiling, ...]
-    kernels: tuple[Kernel, ...]
-    method: Method
     rows: tuple[Row, ...]
     aggregates: int
 
@@ -410,6 +616,11 @@ class Record:
     def utc(self) -> datetime:
         """When the run began; RecordError where its date is none, or has no offset."""
         return utc(self.path, self.date)
+
+    @property
+    def precision_names(self) -> list[str]:
+        """In the order of the ladder."""
+        return [precision.name for precision in self.precisions]
 
     def compute_roofs(self, precision: str) -> list[Ceiling]:
         """The known compute roofs of a precision, highest first."""
@@ -423,11 +634,11 @@ class Record:
 
     def measured_compute_roofs(self, precision: str) -> list[Ceiling]:
         """What was measured on values like those of the kernels, highest first."""
-        products, arithmetic = _PRODUCTS.get(precision, (1, precision))
+        unit = next(each for each in self.precisions if each.name == precision)
         measured = [
-            ceiling.roof.for_products(products, precision)
+            ceiling.roof.for_products(unit.products, precision)
             for ceiling in self.measured_ceilings
-            if ceiling.arithmetic == arithmetic and ceiling.flop_per_second
+            if ceiling.arithmetic == unit.arithmetic and ceiling.flop_per_second
             # Zeros need less power: no kernel that is timed here could have that clock.
             if ceiling.fill != "zeros"
         ]
@@ -438,18 +649,8 @@ class Record:
         return next(iter(self.measured_compute_roofs(precision)), None)
 
     def measured_memory_roof(self, level: str = "DRAM") -> Ceiling | None:
-        """What reading a level was seen to reach; where it was not read, the best of the rest."""
-        measured = [
-            ceiling
-            for ceiling in self.measured_ceilings
-            if ceiling.name.startswith(f"{level}_") and ceiling.bytes_per_second
-        ]
-
-        def merit(ceiling: MeasuredCeiling) -> tuple[bool, float]:
-            return ceiling.name == f"{level}_read", ceiling.bytes_per_second or 0
-
-        best = max(measured, key=merit, default=None)
-        return best and best.roof
+        """What a memory was seen to reach."""
+        return next((c.roof for c in self.measured_ceilings if c.roof_of == level), None)
 
     def measured_rate(self, name: str) -> float | None:
         """The bytes in a second of a probe of a memory or a link."""
@@ -492,57 +693,6 @@ def read_record(path: Path) -> Record:
 
 def record_of(path: Path, document: Any) -> Record:
     """The same of what the JSON in `path` says."""
-    context, benchmarks = outer_objects(path, document)
-    # Earlier records lack what is given here.
-    run = context.child("gemm").or_else(conformance=None, time=None, measured_ceilings=[])
-    run.check_schema(SCHEMA)
-    device = run.child("device").or_else(compute_capability=None, sm_count=None)
-    method = run.child("method").or_else(cache=None, target=None, overheads=None)
-    overheads = method.child_or_none("overheads")
-    time = run.child_or_none("time")
-    rows = [b for b in benchmarks if b.take("run_type", str) != "aggregate"]
-    return Record(
-        path=path,
-        date=context.take("date", str),
-        complete=run.take("complete", bool),
-        commit=run.take("commit", str),
-        build_type=run.child("build").take("type", str),
-        command=run.texts("command"),
-        conformance=run.take("conformance", str, NoneType),
-        time=time and RunTime(time.positive("wall_seconds"), time.nonnegative("kernel_seconds")),
-        device=Device(
-            kind=device.take("kind", str),
-            name=device.take("name", str),
-            uuid_hash=device.take("uuid_hash", str, NoneType),
-            clock_hz=device.positive_or_none("clock_hz"),
-            driver=device.take("driver", str, NoneType),
-            runtime=device.take("runtime", str, NoneType),
-            power_limit_w=device.positive_or_none("power_limit_w"),
-            compute_capability=device.take("compute_capability", str, NoneType),
-            sm_count=None
-            if device.take("sm_count", int, NoneType) is None
-            else device.count("sm_count"),
-        ),
-        ceilings=tuple(_ceiling(ceiling) for ceiling in run.children("ceilings")),
-        measured_ceilings=tuple(_measured(each) for each in run.children("measured_ceilings")),
-        kernels=tuple(_kernel(kernel) for kernel in run.children("kernels")),
-        method=Method(
-            timer=method.take("timer", str),
-            fill=method.take("fill", str),
-            test=method.take("test", str, NoneType),
-            state=method.take("state", str, NoneType),
-            cache=method.take("cache", str, NoneType),
-            target=method.nonnegative_or_none("target"),
-            launch_seconds=overheads
-            and overheads.or_else(launch_seconds=None).nonnegative_or_none("launch_seconds"),
-        ),
-        rows=_distinct(path, [_row(row) for row in rows]),
-        aggregates=len(benchmarks) - len(rows),
-    )
-
-
-def outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
-    """The context and the rows; RecordError where it is no record."""
     context = document.get("context") if isinstance(document, dict) else None
     if not isinstance(context, dict) or "gemm" not in context:
         kind = "plain Google Benchmark output" if isinstance(context, dict) else "other JSON"
@@ -550,200 +700,35 @@ def outer_objects(path: Path, document: Any) -> tuple[Object, list[Object]]:
             f"{path}: is not a record of gemm_bench but {kind} (context.gemm is missing): "
             "give a file that gemm_bench wrote with --benchmark_out"
         )
-    outer = Object(path, RECORD, "record", document)
-    return Object(path, RECORD, "context", context), outer.children("benchmarks")
+    check_schema(path, RECORD, context["gemm"], SCHEMA)
+    whole = decoded(path, RECORD, as_today(document), Document)
+    run, entries = whole.context.gemm, [b for b in whole.benchmarks if b.run_type != "aggregate"]
+    return Record(
+        **{each.name: getattr(run, each.name) for each in fields(Run)},
+        path=path,
+        date=whole.context.date,
+        rows=tuple(_rows(path, entries, run.precisions)),
+        aggregates=len(whole.benchmarks) - len(entries),
+    )
 
 
-def _distinct(path: Path, rows: Sequence[Row]) -> tuple[Row, ...]:
+def _rows(
+    path: Path, entries: Iterable[Benchmark], precisions: Sequence[Precision]
+) -> Iterator[Row]:
+    known = [precision.name for precision in precisions]
     seen: set[tuple[Identity, int]] = set()
-    for row in rows:
+    for entry in entries:
+        row = entry.gemm
+        if row is None:
+            raise RecordError(f"{path}: has a row without its object gemm: {RECORD.advice}")
+        if row.precision not in known:
+            raise RecordError(
+                f"{path}: has a row in {cut(row.precision, 40)!r}, not one of "
+                f"{', '.join(known)}: {RECORD.advice}"
+            )
+        if entry.repetition_index:
+            row = replace(row, repetition=entry.repetition_index)
         if (row.identity, row.repetition) in seen:
             raise RecordError(f"{path}: has {row.identity} twice: {RECORD.advice}")
         seen.add((row.identity, row.repetition))
-    return tuple(rows)
-
-
-def _ceiling(ceiling: Object) -> Ceiling:
-    return Ceiling(
-        name=ceiling.take("name", str),
-        precision=_precision_or_none(ceiling),
-        flop_per_second=ceiling.positive_or_none("flop_per_second"),
-        bytes_per_second=ceiling.positive_or_none("bytes_per_second"),
-        origin=ceiling.take("origin", str),
-        source=ceiling.take("source", str),
-        clock_hz=ceiling.or_else(clock_hz=None).positive_or_none("clock_hz"),
-    )
-
-
-def _measured(ceiling: Object) -> MeasuredCeiling:
-    return MeasuredCeiling(
-        name=ceiling.take("name", str),
-        arithmetic=ceiling.take("arithmetic", str, NoneType),
-        fill=ceiling.take("fill", str, NoneType),
-        what=ceiling.take("what", str),
-        flop_per_second=ceiling.positive_or_none("flop_per_second"),
-        bytes_per_second=ceiling.positive_or_none("bytes_per_second"),
-        of_nominal=ceiling.positive_or_none("of_nominal"),
-        sm_hz=ceiling.positive_or_none("sm_hz"),
-        power_w=ceiling.positive_or_none("power_w"),
-        throttled_share=ceiling.nonnegative_or_none("throttled_share"),
-    )
-
-
-def _precision_or_none(holder: Object) -> str | None:
-    if holder.take("precision", str, NoneType) is None:
-        return None
-    return holder.one_of("precision", PRECISIONS)
-
-
-def _kernel(kernel: Object) -> Kernel:
-    kernel = kernel.or_else(tunable=False)  # earlier records lack it
-    return Kernel(
-        name=kernel.take("name", str),
-        family=kernel.take("family", str),
-        rung=kernel.take("rung", int),
-        idea=kernel.take("idea", str),
-        tunable=kernel.take("tunable", bool),
-    )
-
-
-def _row(benchmark: Object) -> Row:
-    # Earlier records lack what is given here.
-    row = benchmark.child("gemm").or_else(
-        versus=None,
-        departures=[],
-        variant=False,
-        transfer=None,
-        end_to_end=None,
-        fingerprint=None,
-        device_code=[],
-        samples_sm_hz=[],
-        device_kernels=[],
-        samples_throttled=[],
-        launch=None,
-        counted=None,
-    )
-    parameters = row.child("parameters")
-    seconds = row.child_or_none("seconds")
-    roof = row.child_or_none("roof")
-    verification = row.child_or_none("verification")
-    clocks = row.child_or_none("clocks")
-    versus = row.child_or_none("versus")
-    traffic = row.child_or_none("traffic")
-    counted = row.child_or_none("counted")
-    end_to_end = row.child_or_none("end_to_end")
-    return Row(
-        kernel=row.take("kernel", str),
-        family=row.take("family", str),
-        parameters=tuple((name, parameters.take(name, str)) for name in parameters.values),
-        precision=row.one_of("precision", PRECISIONS),
-        layout=row.take("layout", str),
-        m=row.count("m"),
-        n=row.count("n"),
-        k=row.count("k"),
-        repetition=benchmark.take("repetition_index", int)
-        if "repetition_index" in benchmark.values
-        else 0,
-        flop=row.positive("flop"),
-        flop_per_byte=row.positive("flop_per_byte"),
-        samples_seconds=row.positives("samples_seconds"),
-        seconds=seconds and _seconds(seconds),
-        flop_per_second=row.positive_or_none("flop_per_second"),
-        roof=roof and Roof(roof.take("name", str), roof.positive("flop_per_second")),
-        of_roof_nominal=row.positive_or_none("of_roof_nominal"),
-        of_roof_at_clock=row.positive_or_none("of_roof_at_clock"),
-        of_library=row.positive_or_none("of_library"),
-        library=row.take("library", str, NoneType),
-        verification=verification
-        and Verification(
-            max_error=verification.finite_or_none("max_error"),
-            bound=verification.finite_or_none("bound"),
-            passed=verification.take("passed", bool),
-            of_bound=verification.or_else(of_bound=None).nonnegative_or_none("of_bound"),
-        ),
-        skipped=row.reason_or_none("skipped"),
-        failed=row.reason_or_none("failed"),
-        clocks=clocks and _clocks(clocks),
-        versus=versus
-        and Versus(
-            kernel=versus.take("kernel", str),
-            ratio=versus.positive("ratio"),
-            low=versus.positive("low"),
-            high=versus.positive("high"),
-        ),
-        departures=row.texts("departures"),
-        traffic=traffic and _traffic(traffic),
-        is_variant=row.take("variant", bool),
-        transfer=None
-        if row.take("transfer", str, NoneType) is None
-        else row.one_of("transfer", TRANSFERS),
-        end_to_end=end_to_end and _end_to_end(end_to_end),
-        fingerprint=row.take("fingerprint", str, NoneType),
-        device_code=tuple(_device_code(code) for code in row.children("device_code")),
-        samples_sm_hz=row.positives("samples_sm_hz"),
-        device_kernels=row.texts("device_kernels"),
-        samples_throttled=_throttled(row),
-        launch=row.take("launch", str, NoneType),
-        counted=counted and _traffic(counted),
-    )
-
-
-def _traffic(traffic: Object) -> Traffic:
-    return Traffic(
-        dram_bytes=traffic.positive("dram_bytes"),
-        l2_bytes=traffic.positive("l2_bytes"),
-        shared_bytes=traffic.nonnegative("shared_bytes"),
-    )
-
-
-def _throttled(row: Object) -> tuple[bool, ...]:
-    """Of each sample, or empty where nobody watched."""
-    values = row.take("samples_throttled", list)
-    if not all(isinstance(value, bool) for value in values):
-        row.complain("samples_throttled", "has something other than true and false")
-    if values and len(values) != len(row.take("samples_seconds", list)):
-        row.complain("samples_throttled", "is not as long as samples_seconds")
-    return tuple(values)
-
-
-def _device_code(code: Object) -> DeviceCode:
-    return DeviceCode(
-        name=code.take("name", str),
-        fingerprint=code.take("fingerprint", str, NoneType),
-        registers=code.take("registers", int, NoneType),
-        shared_bytes=code.take("shared_bytes", int, NoneType),
-        local_bytes=code.take("local_bytes", int, NoneType),
-        threads=code.take("threads", int, NoneType),
-        blocks=code.take("blocks", int, NoneType),
-        occupancy=code.nonnegative_or_none("occupancy"),
-    )
-
-
-def _end_to_end(parts: Object) -> EndToEnd:
-    hidden_share = parts.take("hidden_share", int, float)
-    if not abs(hidden_share) <= 1e6:
-        parts.complain("hidden_share", "is not a share")
-    positive = [field.name for field in fields(EndToEnd) if field.name != "hidden_share"]
-    return EndToEnd(**{name: parts.positive(name) for name in positive}, hidden_share=hidden_share)
-
-
-def _seconds(seconds: Object) -> Seconds:
-    found = Seconds(*(seconds.positive(key) for key in ("median", "q1", "q3", "min")))
-    if not found.min <= found.q1 <= found.median <= found.q3:
-        seconds.complain("median", "is not between the quartiles, or they are below the minimum")
-    return found
-
-
-def _clocks(clocks: Object) -> Clocks:
-    def median(key: str) -> float | None:
-        values = clocks.child_or_none(key)
-        return values and values.positive("median")
-
-    reasons = clocks.child("reasons")
-    return Clocks(
-        # The timers saw every sample, the readings only what lay at their moments.
-        sm_hz=median("sm_hz_by_timer") or median("sm_hz"),
-        power_w=median("power_w"),
-        throttled_share=clocks.nonnegative_or_none("throttled_share"),
-        reasons=tuple(sorted(reasons.values, key=reasons.nonnegative, reverse=True)),
-    )
+        yield row

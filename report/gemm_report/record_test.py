@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.document import Kind, Object, RecordError
-from gemm_report.record import Part, Record, _end_to_end, read_record
+from gemm_report.document import RecordError, decoded
+from gemm_report.record import RECORD, EndToEnd, Part, Record, read_record
 
 
 def test_reads_what_the_record_says(gpu: Record) -> None:
@@ -42,7 +42,7 @@ def test_a_row_belongs_to_one_part(ladder: Record) -> None:
     assert sum(counts.values()) == len(ladder.rows)
     assert len(ladder.rows_with("skipped")) == 1
     assert not ladder.rows_with("skipped", Part.LADDER)
-    row = next(row for row in ladder.rows if row.is_variant)
+    row = next(row for row in ladder.rows if row.variant)
     assert dataclasses.replace(row, transfer="pinned").part is Part.END_TO_END
 
 
@@ -78,12 +78,12 @@ def test_a_hidden_share_is_a_number(value: object, ladder: Record) -> None:
     parts = next(row.end_to_end for row in ladder.rows if row.end_to_end)
     values = {**dataclasses.asdict(parts), "hidden_share": value}
     with pytest.raises(RecordError, match="hidden_share"):
-        _end_to_end(Object(ladder.path, Kind("record", "gemm_bench"), "row", values))
+        decoded(ladder.path, RECORD, values, EndToEnd)
 
 
 @pytest.mark.parametrize(
     ("throttled", "complaint"),
-    [([True], "is not as long as samples_seconds"), ([0, 1], "other than true and false")],
+    [([True], "is not as long as samples_seconds"), ([0, 1], "expected `bool`, got `int`")],
 )
 def test_samples_that_were_watched_are_as_many_as_samples(
     throttled: list[object], complaint: str, gpu_path: Path, tmp_path: Path

@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from gemm_report.columns import columns
 from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
+from gemm_report.writing.tables import columns
 
 
 def test_ordinary_text_stays() -> None:

@@ -11,14 +11,16 @@ from gemm_report.document import InputError
 from gemm_report.terminal import printable, printable_output
 
 from gemm_sass import held, show
+from gemm_sass.kernels import ROOT, Kernel, kernels_of, objects_of
 from gemm_sass.loop import figures
-from gemm_sass.objects import Named, matching, named_kernels, objects_of
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "kernels" / "sass.json"
 BAD_INPUT = 2
 
 EPILOG = """\
+Needs cuobjdump and nvdisasm, parts of the CUDA toolkit that tools/setup test installs where they
+are missing.
+
 Each line is a kernel on an architecture, and tells of its hot loop: of the innermost loops that
 multiply, the one that multiplies most.
   registers  of a thread, as the kernel is launched
@@ -65,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tools/sass",
-        description="Decodes the machine code of kernels, without the tools of the CUDA toolkit.",
+        description="Shows what the hot loops of kernels are made of.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -106,7 +108,7 @@ def run(options: argparse.Namespace) -> str:
     kernels = chosen(options)
     if options.listing:
         return "\n\n".join(map(show.listing, kernels))
-    rows = [(one, figures(one.kernel)) for one in kernels]
+    rows = [(one, figures(one)) for one in kernels]
     if options.write:
         before = held.read(TABLE) if TABLE.exists() else {}
         built = held.entries(rows)
@@ -119,7 +121,7 @@ def run(options: argparse.Namespace) -> str:
     return show.markdown(rows) if options.markdown else show.table(rows)
 
 
-def chosen(options: argparse.Namespace) -> list[Named]:
+def chosen(options: argparse.Namespace) -> list[Kernel]:
     """The kernels that the options name."""
     if options.write and options.file:
         raise InputError("--write is for the kernels of the build: leave out --file")
@@ -129,10 +131,10 @@ def chosen(options: argparse.Namespace) -> list[Named]:
     files = options.file or objects_of(build)
     if not files:
         raise InputError(f"{build}: holds no objects of kernels: build them, or give --file")
-    found = matching(named_kernels(files), options.name)
-    architectures = sorted({one.kernel.architecture for one in found})
+    found = kernels_of(files, options.name)
+    architectures = sorted({one.architecture for one in found})
     if options.architecture:
-        found = [one for one in found if one.kernel.architecture in options.architecture]
+        found = [one for one in found if one.architecture in options.architecture]
     if not found:
         wanted = " or ".join(options.name) or "any kernel"
         raise InputError(

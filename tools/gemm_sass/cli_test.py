@@ -1,4 +1,4 @@
-"""tools/sass as a person meets it, with a build whose machine code was made by hand."""
+"""tools/sass as a person meets it, with a build whose disassembly was made by hand."""
 
 import json
 import os
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gemm_sass.assembler import EXIT, branch, cubin, elf, fat, ffma, image, lds
+from gemm_sass.instruction_test import EXIT, branch, ffma, lds
+from gemm_sass.kernels_test import cubin, put_disassembler
 
 ROOT = Path(__file__).parents[2]
-LOOP = [lds(0, 20), ffma(8, 0, 2, 4), ffma(9, 0, 1, 9, stall=2), branch(3, 0, guard=1), EXIT]
+LOOP = [lds(0, 20), ffma(8, 0, 2, 4), ffma(9, 0, 1, 9, stall=2), branch(0, "@P1"), EXIT]
 
 
 @pytest.fixture
@@ -19,13 +20,12 @@ def project(tmp_path: Path) -> Path:
     """A project with the tool and the report, and a build of two kernels."""
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for source, symbols in (("tiled", ["_Z5tiledILi16EEvv"]), ("async_copy", ["_Z4copyv"])):
-        kernels = dict.fromkeys(symbols, LOOP)
-        images = [image(cubin(kernels, "sm_90a"))]
+    for source, symbol in (("tiled", "_Z5tiledILi16EEvv"), ("async_copy", "_Z4copyv")):
         path = tmp_path / "build/release/kernels/CMakeFiles/kernels.dir/simt" / f"{source}.cu.o"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(elf([("", b""), (".nv_fatbin", fat(images))]))
+        path.write_text(cubin({symbol: LOOP}))
     (tmp_path / "kernels").mkdir()
+    put_disassembler(tmp_path / "bin")
     return tmp_path
 
 
@@ -37,7 +37,7 @@ def sass(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=60,
         check=False,
-        env=environment,
+        env={**environment, "PATH": f"{project / 'bin'}:{os.environ['PATH']}"},
     )
 
 
@@ -85,8 +85,8 @@ def test_markdown_is_a_table(project: Path) -> None:
 def test_a_loop_that_misses_the_instruction_cache_is_marked(project: Path) -> None:
     path = project / "long.cubin"
     for copies, marked in ((2303, "36.0 "), (2304, "36.0!")):
-        body = [*[ffma(8, 0, 1, 8)] * copies, branch(copies, 0, guard=1), EXIT]
-        path.write_bytes(cubin({"long": body}))
+        body = [*[ffma(8, 0, 1, 8)] * copies, branch(0, "@P1"), EXIT]
+        path.write_text(cubin({"long": body}))
         assert marked in printed(project, "--file", str(path))
 
 
@@ -96,14 +96,14 @@ def test_the_listing_shows_registers_and_marks(project: Path) -> None:
         "     0 |   1       LDS.128 R0, [R20]",
         "    10 |!  1       FFMA R8, R0, R2, R4",
         "    20 |   2       FFMA R9, R0, R1, R9",
-        "    30 |   1 @P1   BRA 0",
+        "    30 |   1 @P1   BRA 0x0",
         "    40     1       EXIT",
     ]
 
 
 def test_another_file_takes_the_place_of_the_build(project: Path) -> None:
     path = project / "attempt.cubin"
-    path.write_bytes(cubin({"attempt": LOOP}, "sm_80"))
+    path.write_text(cubin({"attempt": LOOP}, "sm_80"))
     out = printed(project, "--file", str(path))
     assert "attempt.cubin: attempt" in out and "simt" not in out
 
@@ -126,7 +126,7 @@ def test_figures_are_held_from_when_a_kernel_is_named(project: Path) -> None:
         (["--json", "--listing"], "not allowed with"),
         (["--all"], "unrecognized arguments: --all"),
         (["--file", "none.o"], "none.o: no such file"),
-        (["--file", "tools/sass"], "is no cubin or object of nvcc"),
+        (["--file", "tools/sass"], "does not contain device code"),
         (["--file", "tools/sass", "--write"], "leave out --file"),
         (["--write", "-a", "sm_90a"], "leave out -a"),
     ],

@@ -7,14 +7,14 @@ instructions and allocates registers differently: then it is for a person to loo
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gemm_report.document import InputError, Kind, Object, read_json
-from gemm_report.whole_file import whole_file
+from gemm_report.document import InputError, Kind, decoded, read_json
+from gemm_report.writing.whole_file import whole_file
 
+from gemm_sass.kernels import Kernel
 from gemm_sass.loop import Figures
-from gemm_sass.objects import Named
 
 KIND = Kind("table of held figures", "tools/sass --write")
 
@@ -71,24 +71,14 @@ Table = dict[tuple[str, str, str], Held]  # by source, function and architecture
 
 
 def read(path: Path) -> Table:
-    """The table in a file; InputError where it is none."""
-    whole = read_json(path, KIND)
-    if not isinstance(whole, dict):
-        raise InputError(f"{path}: is no {KIND.name}: {KIND.advice}")
-    found: Table = {}
-    root = Object(path, KIND, "$", whole)
-    for source in whole:
-        for function in (functions := root.child(source)).values:
-            for architecture in (architectures := functions.child(function)).values:
-                entry = architectures.child(architecture)
-                numbers = {
-                    each.name: each.type(entry.nonnegative(each.name))
-                    for each in fields(Held)
-                    if each.type in (int, float)
-                }
-                compiler = entry.take("compiler", str)
-                found[source, function, architecture] = Held(compiler, **numbers)
-    return found
+    """The table in a file; RecordError where it is none."""
+    whole = decoded(path, KIND, read_json(path, KIND), dict[str, dict[str, dict[str, Held]]])
+    return {
+        (source, function, architecture): held
+        for source, functions in whole.items()
+        for function, architectures in functions.items()
+        for architecture, held in architectures.items()
+    }
 
 
 def write(path: Path, table: Table) -> None:
@@ -97,19 +87,17 @@ def write(path: Path, table: Table) -> None:
     for (source, function, architecture), held in sorted(table.items()):
         nested.setdefault(source, {}).setdefault(function, {})[architecture] = asdict(held)
     text = json.dumps(nested, indent=2)
-    text = re.sub(r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{_on_one_line(it[1])}}}", text)
+    text = re.sub(
+        r'\{\s+("compiler"[^}]+?)\s+\}', lambda it: f"{{{' '.join(it[1].split())}}}", text
+    )
     with whole_file(path) as part:
         part.write_text(text + "\n", encoding="utf-8")
 
 
-def _on_one_line(text: str) -> str:
-    return re.sub(r"\s*\n\s*", " ", text)
-
-
-def entries(built: Sequence[tuple[Named, Figures]]) -> Table:
+def entries(built: Sequence[tuple[Kernel, Figures]]) -> Table:
     """What the table would have of these kernels."""
     return {
-        (one.source, one.function, one.kernel.architecture): Held.of(one.kernel.compiler, has)
+        (one.source, one.function, one.architecture): Held.of(one.compiler, has)
         for one, has in built
     }
 

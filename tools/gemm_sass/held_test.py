@@ -7,10 +7,9 @@ import pytest
 from gemm_report.document import InputError
 
 from gemm_sass import held
-from gemm_sass.cubin import Kernel
 from gemm_sass.held import Held
+from gemm_sass.kernels import Kernel
 from gemm_sass.loop import Figures
-from gemm_sass.objects import Named
 
 THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=2, local=0)
 KEY = ("simt/tiled", "tiled<float, 32>", "sm_90a")
@@ -84,7 +83,7 @@ def test_a_damaged_table_is_refused_in_one_line(tmp_path: Path, text: str) -> No
 
 def test_entries_are_those_of_what_was_built() -> None:
     has = Figures(64, 1, 2, "FFMA", 110, 100, 220, 120.04, 4, {32: 2, 128: 5})
-    one = Named(*KEY[:2], Kernel("symbol", "sm_90a", "13.0", 64, b""))
+    one = Kernel(*KEY[:2], "symbol", "sm_90a", "13.0", 64, ())
     assert held.entries([(one, has)]) == {KEY: replace(THEN, local=3)}
     other = replace(has, kind="HMMA")
     assert held.entries([(one, other)]) == {KEY: replace(THEN, ports=0, local=3)}

@@ -15,9 +15,3 @@ SOURCES = [path for path in own_files("tools/gemm_sass/*.py") if not path.stem.e
 def test_imports_nothing_else(path: Path) -> None:
     allowed = {*sys.stdlib_module_names, "gemm_report", "gemm_sass"}
     assert imported(path.read_text(encoding="utf-8")) <= allowed
-
-
-def test_only_tests_assemble() -> None:
-    assert len(SOURCES) > 5
-    for path in SOURCES:
-        assert "gemm_sass.assembler" not in path.read_text(encoding="utf-8")

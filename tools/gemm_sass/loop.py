@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from gemm_sass.cubin import Kernel
-from gemm_sass.instruction import RZ, Instruction
+from gemm_sass.instruction import BYTES, RZ, Instruction
+from gemm_sass.kernels import Kernel
 from gemm_sass.ports import unserved, waits
 
 # What a kernel computes with: the first of these that one of its loops has. Those that come later
@@ -24,7 +24,6 @@ FEW = 8  # a loop with less than an eighth of the products of the one around it 
 _OPERAND = {"DFMA": 2, "DADD": 2, "DMUL": 2, "DSETP": 2, "DMMA": 2} | dict.fromkeys(
     ("HMMA", "IMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA"), 4
 )
-BYTES = 16  # of an instruction
 # On an H200 a loop of 2,048 FFMA issues nearly one a cycle, a loop of 3,072 half to nine tenths;
 # kernels begin to slow down from about 2,300 instructions on.
 CACHE = 36 * 1024
@@ -93,30 +92,16 @@ class Figures:
         return self.opcodes.get(name, 0)
 
 
-def decoded(kernel: Kernel) -> list[Instruction]:
-    """The instructions of a kernel."""
-    code = kernel.code
-    return [
-        Instruction(int.from_bytes(code[at : at + BYTES], "little"))
-        for at in range(0, len(code), BYTES)
-    ]
-
-
-def generation(architecture: str) -> int:
-    """sm_90a is of the generation 90."""
-    return int("".join(filter(str.isdigit, architecture)))
-
-
 def figures(kernel: Kernel) -> Figures:
     """What the machine code of a kernel says."""
-    code = decoded(kernel)
+    code = kernel.code
     names = Counter(one.name for one in code)
     found = Figures(kernel.registers, local_loads=names["LDL"], local_stores=names["STL"])
-    kind, loop = hot_loop(code, generation(kernel.architecture))
+    kind, loop = hot_loop(code)
     if not loop:
         return found
     body = [code[at] for at in loop]
-    uses = [use for i in range(len(body)) if (use := first_use(body, i)) is not None]
+    uses = first_uses(body)
     loads = Counter(one.width for one in body if one.name == "LDS" and not one.never_runs)
     if kind == "FFMA":
         found = replace(
@@ -140,7 +125,7 @@ def figures(kernel: Kernel) -> Figures:
 
 def multiplies(instruction: Instruction, kind: str) -> bool:
     """Is it of the kind, and no move: that is one with nothing to multiply, IMAD.MOV?"""
-    return instruction.name.split(".")[0] == kind and (0, RZ) not in instruction.sources
+    return instruction.name == kind and (0, RZ) not in (each[:2] for each in instruction.sources)
 
 
 # --- Registers -----------------------------------------------------------------------------------
@@ -153,26 +138,28 @@ def moves_sum(instruction: Instruction) -> bool:
     """
     if instruction.name != "FFMA":
         return False
-    sums = dict(instruction.sources).get(2, RZ)
+    sums = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
     return sums not in (RZ, instruction.result)
 
 
-def first_use(body: Sequence[Instruction], at: int) -> int | None:
-    """How many instructions after an LDS of a loop its first reader comes, this round or next."""
-    load = body[at]
-    if load.name != "LDS" or load.never_runs:
-        return None
-    loaded = set(range(load.result, load.result + max(load.width // 32, 1)))
-    for distance in range(1, len(body) + 1):
-        if loaded & registers_read(body[(at + distance) % len(body)]):
-            return distance
-    return None
+def first_uses(body: Sequence[Instruction]) -> list[int]:
+    """Instructions from each LDS of a loop to its first reader, in this round or the next.
+
+    An LDS that nobody reads is left out.
+    """
+    reads, found = [registers_read(one) for one in body], []
+    for at, load in enumerate(body):
+        if load.name == "LDS" and not load.never_runs and load.result is not None:
+            loaded = set(range(load.result, load.result + max(load.width // 32, 1)))
+            later = (*reads[at + 1 :], *reads[: at + 1])
+            found += [i for i, read in enumerate(later, 1) if loaded & read][:1]
+    return found
 
 
 def registers_read(instruction: Instruction) -> set[int]:
     """All registers that an instruction reads."""
     name, read = instruction.name, set()
-    for slot, register in instruction.sources:
+    for slot, register, _ in instruction.sources:
         size = _OPERAND.get(name, 1)
         if name in _STORES and slot == 1:
             size = max(instruction.width // 32, 1)
@@ -184,7 +171,7 @@ def registers_read(instruction: Instruction) -> set[int]:
 # --- Loops ---------------------------------------------------------------------------------------
 
 
-def hot_loop(code: Sequence[Instruction], generation: int) -> tuple[str, list[int]]:
+def hot_loop(code: Sequence[Instruction]) -> tuple[str, list[int]]:
     """What a kernel computes with, and the innermost of its loops with most of that.
 
     An inner loop with few of the outer one's products does not count: it does what an unrolled one
@@ -192,7 +179,7 @@ def hot_loop(code: Sequence[Instruction], generation: int) -> tuple[str, list[in
     Pieces of it that lie apart and multiply nothing are left out: compilers put there what seldom
     runs, as the retries of a wait.
     """
-    loops = natural_loops(code, generation)
+    loops = natural_loops(code)
     for kind in KINDS:
         products = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
         inner = [loop for loop in loops if products[loop]]
@@ -218,36 +205,44 @@ def contiguous(numbers: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def natural_loops(code: Sequence[Instruction], generation: int) -> set[frozenset[int]]:
+def natural_loops(code: Sequence[Instruction]) -> set[frozenset[int]]:
     """For each head of a loop the instructions from which one comes back to it.
 
-    By the flow of control and not by addresses: compilers put what seldom runs behind the end.
+    By the flow of control and not by addresses: compilers put what seldom runs behind the end. The
+    head of a loop is a block without which nobody would reach one that leads to it. A block that no
+    other leads to may be entered: it is the first, or a jump by register or a call goes there.
     """
-    blocks, successors = flow(code, generation)
+    blocks, successors = flow(code)
     predecessors: list[list[int]] = [[] for _ in blocks]
     for one, others in enumerate(successors):
         for other in others:
             predecessors[other].append(one)
-    dominators = dominating(predecessors)
-    loops: dict[int, set[int]] = {}
-    for end, others in enumerate(successors):
-        for head in others:
-            if head not in dominators[end]:
-                continue
-            members, ahead = loops.setdefault(head, {head}), [end]
-            while ahead:
-                if (block := ahead.pop()) not in members:
-                    members.add(block)
-                    ahead += predecessors[block]
-    return {frozenset(at for block in loop for at in blocks[block]) for loop in loops.values()}
+    entries = [i for i, before in enumerate(predecessors) if i == 0 or not before]
+    loops: set[frozenset[int]] = set()
+    for head, before in enumerate(predecessors):
+        elsewhere = reached(entries, successors, without=head)
+        if ends := [one for one in before if one not in elsewhere]:
+            members = {head} | reached(ends, predecessors, without=head)
+            loops.add(frozenset(at for block in members for at in blocks[block]))
+    return loops
 
 
-def flow(code: Sequence[Instruction], generation: int) -> tuple[list[range], list[list[int]]]:
+def reached(starts: Sequence[int], lead_to: Sequence[Sequence[int]], without: int) -> set[int]:
+    """The blocks to which one comes from some of them, without passing one."""
+    found, ahead = set(), list(starts)
+    while ahead:
+        if (block := ahead.pop()) != without and block not in found:
+            found.add(block)
+            ahead += lead_to[block]
+    return found
+
+
+def flow(code: Sequence[Instruction]) -> tuple[list[range], list[list[int]]]:
     """The basic blocks, and for each the blocks that may follow."""
     targets = {
-        at: target
+        at: one.target
         for at, one in enumerate(code)
-        if one.name == "BRA" and 0 <= (target := one.target(at, generation) or 0) < len(code)
+        if one.target is not None and one.target < len(code)
     }
     leaders = {0, *targets.values()}
     leaders |= {at + 1 for at, one in enumerate(code) if at in targets or one.ends_flow}
@@ -262,25 +257,3 @@ def flow(code: Sequence[Instruction], generation: int) -> tuple[list[range], lis
             follow.append(number[targets[last]])
         successors.append(follow)
     return blocks, successors
-
-
-def dominating(predecessors: Sequence[Sequence[int]]) -> list[set[int]]:
-    """For each block those through which every way to it leads.
-
-    A block that no other leads to may be entered: it is the first, or a jump by register or a call
-    goes there.
-    """
-    every = set(range(len(predecessors)))
-    dominators = [{i} if not before else set(every) for i, before in enumerate(predecessors)]
-    if dominators:
-        dominators[0] = {0}
-    changed = True
-    while changed:
-        changed = False
-        for i, before in enumerate(predecessors):
-            if i == 0 or not before:
-                continue
-            now = {i} | set.intersection(*(dominators[one] for one in before))
-            if now != dominators[i]:
-                dominators[i], changed = now, True
-    return dominators

@@ -4,25 +4,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from gemm_sass.assembler import EXIT, branch, code_of, ffma, lds, made, other
-from gemm_sass.cubin import Kernel
-from gemm_sass.instruction import RZ, Instruction
-from gemm_sass.loop import Figures, figures, first_use, hot_loop, natural_loops
+from gemm_sass.instruction import RZ
+from gemm_sass.instruction_test import EXIT, branch, decoded, ffma, lds, other, printed
+from gemm_sass.kernels import Kernel
+from gemm_sass.loop import Figures, figures, first_uses, hot_loop, natural_loops
 
 CLEAN = ffma(8, 0, 1, 8)  # of two banks
 
 
-def of(instructions: Sequence[int], architecture: str = "sm_90a") -> Figures:
-    return figures(Kernel("k", architecture, "13.0", 64, code_of(instructions)))
+def of(lines: Sequence[str]) -> Figures:
+    return figures(Kernel("simt/k", "k", "k", "sm_90a", "13.0", 64, decoded(lines)))
 
 
-def loop_of(*body: int) -> list[int]:
+def loop_of(*body: str) -> list[str]:
     """A kernel that is a loop of these and a branch, and then ends."""
-    return [*body, branch(len(body), 0, guard=1), EXIT]
-
-
-def decoded(instructions: Sequence[int]) -> list[Instruction]:
-    return [Instruction(bits) for bits in instructions]
+    return [*body, branch(0, "@P1"), EXIT]
 
 
 # --- Shares and banks ----------------------------------------------------------------------------
@@ -50,10 +46,10 @@ def test_reads_and_cycles_are_for_each_multiply_add() -> None:
         (ffma(8, 0, 1, 10), 1),
         (ffma(8, 8, 1, 10), 1),
         (ffma(8, 0, 1, RZ), 0),
-        (made("FFMA", 2, d=(16, 8, 8), a=(24, 8, 0), b=(64, 8, 1)), 0),
+        (printed("FFMA R8, R0, R1, 1"), 0),
     ],
 )
-def test_a_sum_is_moved_if_it_comes_from_another_register(product: int, moved: int) -> None:
+def test_a_sum_is_moved_if_it_comes_from_another_register(product: str, moved: int) -> None:
     has = of(loop_of(product, CLEAN))
     assert (has.moved_sums, has.moved) == (moved, moved / 2)
 
@@ -78,61 +74,56 @@ def test_a_loop_of_more_than_36_kib_exceeds_the_instruction_cache(
 
 def test_the_loop_with_most_of_the_products_is_the_hot_one() -> None:
     code = [
-        *[CLEAN, branch(1, 0, guard=1)],
-        *[CLEAN, CLEAN, branch(4, 2, guard=1)],
-        *[CLEAN, other(), other(), other(), branch(9, 5, guard=1)],
+        *[CLEAN, branch(0, "@P1")],
+        *[CLEAN, CLEAN, branch(2, "@P1")],
+        *[CLEAN, other(), other(), other(), branch(5, "@P1")],
         EXIT,
     ]
-    assert hot_loop(decoded(code), 90) == ("FFMA", [2, 3, 4])
+    assert hot_loop(decoded(code)) == ("FFMA", [2, 3, 4])
 
 
 def test_the_innermost_loop_is_the_hot_one_though_the_outer_has_more() -> None:
-    code = [CLEAN, CLEAN, CLEAN, branch(3, 2, guard=1), CLEAN, branch(5, 0, guard=1), EXIT]
-    assert hot_loop(decoded(code), 90) == ("FFMA", [2, 3])
+    code = [CLEAN, CLEAN, CLEAN, branch(2, "@P1"), CLEAN, branch(0, "@P1"), EXIT]
+    assert hot_loop(decoded(code)) == ("FFMA", [2, 3])
 
 
 @pytest.mark.parametrize(("straight", "hot"), [(7, "inner"), (8, "outer")])
 def test_an_inner_loop_for_the_rest_of_an_unrolled_one_is_not_hot(straight: int, hot: str) -> None:
-    rest = [CLEAN, branch(straight + 1, straight, guard=1)]
-    code = [*[CLEAN] * straight, *rest, branch(straight + 2, 0, guard=1), EXIT]
-    assert hot_loop(decoded(code), 90)[1][0] == (straight if hot == "inner" else 0)
+    rest = [CLEAN, branch(straight, "@P1")]
+    code = [*[CLEAN] * straight, *rest, branch(0, "@P1"), EXIT]
+    assert hot_loop(decoded(code))[1][0] == (straight if hot == "inner" else 0)
 
 
 def test_a_loop_that_waits_inside_does_not_hide_the_one_that_multiplies() -> None:
-    code = [other(), branch(1, 0, guard=1), CLEAN, branch(3, 0, guard=2), EXIT]
-    assert hot_loop(decoded(code), 90) == ("FFMA", [0, 1, 2, 3])
+    code = [other(), branch(0, "@P1"), CLEAN, branch(0, "@P2"), EXIT]
+    assert hot_loop(decoded(code)) == ("FFMA", [0, 1, 2, 3])
 
 
 def test_what_was_put_behind_the_end_belongs_to_the_loop_and_makes_none() -> None:
     # 1 leaves for 5 where it has to wait; from there one comes back to 2, across the epilogue.
     code = [
-        *[CLEAN, branch(1, 5, guard=1), CLEAN, branch(3, 0, guard=2)],
+        *[CLEAN, branch(5, "@P1"), CLEAN, branch(0, "@P2")],
         EXIT,
-        *[other("SYNCS"), branch(6, 2)],
+        *[other("SYNCS"), branch(2)],
     ]
-    assert natural_loops(decoded(code), 90) == {frozenset({0, 1, 2, 3, 5, 6})}
-    assert hot_loop(decoded(code), 90) == ("FFMA", [0, 1, 2, 3]), "it seldom runs"
+    assert natural_loops(decoded(code)) == {frozenset({0, 1, 2, 3, 5, 6})}
+    assert hot_loop(decoded(code)) == ("FFMA", [0, 1, 2, 3]), "it seldom runs"
 
 
 def test_what_was_put_behind_the_end_and_multiplies_is_hot_too() -> None:
-    code = [CLEAN, branch(1, 4, guard=1), branch(2, 0, guard=2), EXIT, CLEAN, branch(5, 2)]
-    assert hot_loop(decoded(code), 90) == ("FFMA", [0, 1, 2, 4, 5])
+    code = [CLEAN, branch(4, "@P1"), branch(0, "@P2"), EXIT, CLEAN, branch(2)]
+    assert hot_loop(decoded(code)) == ("FFMA", [0, 1, 2, 4, 5])
 
 
 def test_a_branch_back_into_the_middle_of_straight_code_is_no_loop() -> None:
-    code = [branch(0, 3, guard=1), CLEAN, EXIT, other(), branch(4, 1)]
-    assert natural_loops(decoded(code), 90) == set()
+    code = [branch(3, "@P1"), CLEAN, EXIT, other(), branch(1)]
+    assert natural_loops(decoded(code)) == set()
     assert of(code).instructions == 0
 
 
 def test_jumps_by_register_may_enter_anywhere() -> None:
-    code = [made("BRX", 4), CLEAN, branch(2, 1, guard=1), EXIT]
-    assert hot_loop(decoded(code), 90) == ("FFMA", [1, 2])
-
-
-def test_branches_of_sm_75_are_read_as_such() -> None:
-    code = [CLEAN, branch(1, 0, guard=1, generation=75), EXIT]
-    assert of(code, "sm_75").instructions == 2
+    code = [printed("BRX R2 -0x100"), CLEAN, branch(1, "@P1"), EXIT]
+    assert hot_loop(decoded(code)) == ("FFMA", [1, 2])
 
 
 @pytest.mark.parametrize("name", ["HMMA", "IMMA", "DFMA", "HFMA2.MMA", "IMAD"])
@@ -168,46 +159,50 @@ def test_loads_are_counted_by_width() -> None:
 
 
 def test_a_load_that_never_runs_is_an_instruction_and_no_load() -> None:
-    has = of(loop_of(CLEAN, lds(RZ, RZ, 32, guard=15)))
+    has = of(loop_of(CLEAN, lds(RZ, RZ, 32, "@!PT")))
     assert (has.loads, has.count("LDS"), has.instructions) == ({}, 1, 3)
-    assert first_use(decoded([lds(4, 2, guard=15), ffma(20, 4, 21, 22)]), 0) is None
+    assert first_uses(decoded([lds(4, 2, guard="@!PT"), ffma(20, 4, 21, 22)])) == []
 
 
 def test_spills_are_counted_outside_the_loop_too() -> None:
-    code = [*loop_of(CLEAN, other("LDL", 3, 1)), other("STL", a=1, b=3), other("STL", a=1, b=3)]
+    code = [
+        *loop_of(CLEAN, printed("LDL R3, [R1]")),
+        printed("STL [R1], R3"),
+        printed("STL [R1], R3"),
+    ]
     has = of(code)
     assert (has.local_loads, has.local_stores) == (1, 2)
 
 
 def test_stalls_add_up_over_the_loop_alone() -> None:
     code = [ffma(8, 0, 1, 8, stall=15), ffma(8, 0, 1, 8, stall=3), ffma(8, 0, 1, 8, stall=4)]
-    assert of([*code, branch(3, 1, guard=1), EXIT]).stalls == 3 + 4 + 1
+    assert of([*code, branch(1, "@P1"), EXIT]).stalls == 3 + 4 + 1
 
 
 @pytest.mark.parametrize("loaded", [4, 5, 6, 7])
 def test_the_first_use_is_that_of_any_register_that_was_loaded(loaded: int) -> None:
     body = decoded([lds(4, 2), other(), CLEAN, ffma(20, 21, loaded, 22), ffma(20, 4, 5, 6)])
-    assert first_use(body, 0) == 3
+    assert first_uses(body) == [3]
 
 
 def test_a_narrow_load_has_fewer_registers() -> None:
     body = decoded([lds(4, 2, 64), ffma(20, 21, 6, 22), ffma(20, 21, 5, 22)])
-    assert first_use(body, 0) == 2
+    assert first_uses(body) == [2]
 
 
 def test_the_first_use_may_come_in_the_next_round() -> None:
     body = decoded([CLEAN, ffma(20, 4, 21, 22), lds(4, 2), other()])
-    assert first_use(body, 2) == 3
-    assert first_use(decoded([CLEAN, lds(4, 2)]), 1) is None
+    assert first_uses(body) == [3]
+    assert first_uses(decoded([CLEAN, lds(4, 2)])) == []
 
 
 def test_operands_of_several_registers_are_read_as_a_whole() -> None:
     body = decoded([lds(7, 2, 32), other("HMMA", 8, 4, 16, 12)])
-    assert first_use(body, 0) == 1, "R4 to R7 are a fragment of A"
-    body = decoded([lds(7, 2, 32), made("STS", 1, a=(24, 8, 2), b=(32, 8, 4), w=(73, 3, 6))])
-    assert first_use(body, 0) == 1, "128 bits are stored"
-    body = decoded([lds(7, 2, 32), made("STS", 1, a=(24, 8, 2), b=(32, 8, 4), w=(73, 3, 5))])
-    assert first_use(body, 0) is None
+    assert first_uses(body) == [1], "R4 to R7 are a fragment of A"
+    body = decoded([lds(7, 2, 32), printed("STS.128 [R2], R4")])
+    assert first_uses(body) == [1], "128 bits are stored"
+    body = decoded([lds(7, 2, 32), printed("STS.64 [R2], R4")])
+    assert first_uses(body) == []
 
 
 def test_median_and_shortest_use() -> None:

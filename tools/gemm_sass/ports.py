@@ -25,13 +25,13 @@ def unserved(body: Sequence[Instruction]) -> list[set[int]]:
         if one.name != "FFMA":
             found.append(set())
             continue
-        found.append({each[1] for each in one.sources if each not in kept} - {RZ})
+        found.append({each[1] for each in one.sources if each[:2] not in kept} - {RZ})
         kept = _kept(one)
     return found
 
 
 def _kept(one: Instruction) -> set[tuple[int, int]]:
-    return {each for each in one.sources if one.keeps(each[0])}
+    return {(slot, register) for slot, register, stays in one.sources if stays}
 
 
 def waits(body: Sequence[Instruction]) -> list[int]:

@@ -2,32 +2,27 @@
 
 import itertools
 import random
-from collections.abc import Sequence
 
 import pytest
 
-from gemm_sass.assembler import ffma, lds, made, other
-from gemm_sass.instruction import RZ, Instruction
+from gemm_sass.instruction import RZ
+from gemm_sass.instruction_test import decoded, ffma, lds, other, printed
 from gemm_sass.ports import unserved, waits
 
 EVEN, ODD = ffma(9, 0, 2, RZ), ffma(9, 1, 3, RZ)  # two reads of one bank
 
 
-def cycles(*body: int) -> int:
+def cycles(*body: str) -> int:
     """Of a round of a loop."""
     return len(body) + sum(waits(decoded(body)))
 
 
-def decoded(body: Sequence[int]) -> list[Instruction]:
-    return [Instruction(bits) for bits in body]
-
-
-def read(*body: int) -> set[int]:
+def read(*body: str) -> set[int]:
     """What the last of some instructions reads."""
     return unserved(decoded(body))[-1]
 
 
-def snake(first_sum: int) -> list[int]:
+def snake(first_sum: int) -> list[str]:
     """4 x 4 sums of eight even factors: of these only one changes from each FFMA to the next."""
     order = [(i, j if i % 2 == 0 else 3 - j) for i in range(4) for j in range(4)]
     sums = itertools.count(first_sum, 2)
@@ -65,8 +60,7 @@ def test_the_last_ffma_of_a_round_keeps_for_the_first_of_the_next() -> None:
 def test_a_register_is_read_once_and_what_is_none_never() -> None:
     assert read(ffma(9, 0, 0, 4)) == {0, 4}
     assert read(ffma(9, 0, RZ, RZ)) == {0}
-    constant = made("FFMA", 4, d=(16, 8, 9), a=(24, 8, 0), b=(32, 32, 0x3F800000), c=(64, 8, 4))
-    assert read(constant) == {0, 4}
+    assert read(printed("FFMA R9, R0, 0.5, R4")) == {0, 4}
     assert read(lds(20, 18)) == read(other("IADD3", 21, 22, 23, 24)) == set()
 
 
@@ -84,7 +78,7 @@ def test_a_snake_with_its_sums_in_the_bank_of_the_factors_costs_two() -> None:
 
 def test_a_snake_without_reuse_costs_two() -> None:
     # Two even factors and an odd sum.
-    assert cycles(*(bits & (1 << 122) - 1 for bits in snake(first_sum=31))) == 2 * 16
+    assert cycles(*(one.replace(".reuse", "") for one in snake(first_sum=31))) == 2 * 16
 
 
 def test_three_reads_cost_one_and_a_half_if_the_banks_share_them() -> None:
@@ -97,7 +91,7 @@ def test_three_reads_of_one_bank_cost_three() -> None:
 
 
 @pytest.mark.parametrize("pair", [EVEN, ODD])
-def test_two_reads_of_one_bank_cost_two_in_a_long_run(pair: int) -> None:
+def test_two_reads_of_one_bank_cost_two_in_a_long_run(pair: str) -> None:
     assert cycles(*[pair] * 50) == 100
 
 

@@ -5,14 +5,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gemm_report.columns import columns
+from gemm_report.writing.tables import columns
 
-from gemm_sass.instruction import RZ, Instruction
-from gemm_sass.loop import BYTES, Figures, decoded, generation, hot_loop
-from gemm_sass.objects import Named
+from gemm_sass.instruction import BYTES
+from gemm_sass.kernels import Kernel
+from gemm_sass.loop import Figures, hot_loop
 from gemm_sass.ports import waits
 
-Row = tuple[Named, Figures]
+Row = tuple[Kernel, Figures]
 
 HEAD = [
     *("registers", "loop", "KiB", "math", "share", "reads", "ports", "moved", "LDS.32/64/128"),
@@ -48,7 +48,7 @@ def cells(figures: Figures) -> list[str]:
 
 def table(rows: Sequence[Row]) -> str:
     """A line for each architecture under the name of its function."""
-    lines = [["", *HEAD], *([f"  {one.kernel.architecture}", *cells(has)] for one, has in rows)]
+    lines = [["", *HEAD], *([f"  {one.architecture}", *cells(has)] for one, has in rows)]
     head, *body = columns(lines, left=1).splitlines()
     text, last = [head], ("", "")
     for (one, _), line in zip(rows, body, strict=True):
@@ -62,46 +62,29 @@ def table(rows: Sequence[Row]) -> str:
 def markdown(rows: Sequence[Row]) -> str:
     """The table for a page of notes."""
     lines = [["kernel", "on", *HEAD], ["---"] * 2 + ["---:"] * len(HEAD)]
-    lines += [[f"`{one.function}`", one.kernel.architecture, *cells(has)] for one, has in rows]
+    lines += [[f"`{one.function}`", one.architecture, *cells(has)] for one, has in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def as_json(rows: Sequence[Row]) -> str:
     """All figures, with all opcodes of the loop."""
 
-    def entry(one: Named, has: Figures) -> dict[str, Any]:
+    def entry(one: Kernel, has: Figures) -> dict[str, Any]:
         named = {"source": one.source, "function": one.function}
-        named |= {"architecture": one.kernel.architecture, "compiler": one.kernel.compiler}
+        named |= {"architecture": one.architecture, "compiler": one.compiler}
         derived = ("share", "reads", "ports", "moved", "loop_bytes", "exceeds_cache")
         return named | dataclasses.asdict(has) | {name: getattr(has, name) for name in derived}
 
     return json.dumps([entry(*row) for row in rows], indent=2)
 
 
-def listing(one: Named) -> str:
+def listing(one: Kernel) -> str:
     """The instructions of a kernel: `|` marks the hot loop, `!` where it waits for registers."""
-    code = decoded(one.kernel)
-    _, loop = hot_loop(code, generation(one.kernel.architecture))
-    waiting = dict(zip(loop, waits([code[at] for at in loop]), strict=True))
-    lines = [f"{one.source}: {one.function}, {one.kernel.architecture}"]
-    for at, each in enumerate(code):
-        text = spelled(each, at, generation(one.kernel.architecture))
+    _, loop = hot_loop(one.code)
+    waiting = dict(zip(loop, waits([one.code[at] for at in loop]), strict=True))
+    lines = [f"{one.source}: {one.function}, {one.architecture}"]
+    for at, each in enumerate(one.code):
         mark = ("|!" if waiting[at] else "| ") if at in waiting else "  "
-        lines.append(f"{BYTES * at:6x} {mark} {each.stall:2} {each.guard:5} {text}".rstrip())
+        text = f"{each.guard:5} {each.opcode} {', '.join(each.operands)}"
+        lines.append(f"{BYTES * at:6x} {mark} {each.stall:2} {text}".rstrip())
     return "\n".join(lines)
-
-
-def spelled(each: Instruction, at: int, generation: int) -> str:
-    """Its mnemonic, with the registers of a product, the width of a load, the aim of a branch."""
-
-    def register(number: int, kept: bool = False) -> str:
-        return f"{'RZ' if number == RZ else f'R{number}'}{'.reuse' if kept else ''}"
-
-    sources = ", ".join(register(number, each.keeps(slot)) for slot, number in each.sources)
-    if each.name in ("FFMA", "DFMA"):
-        return f"{each.name} {register(each.result)}, {sources}"
-    if each.name == "LDS":
-        return f"LDS.{each.width} {register(each.result)}, [{sources}]"
-    if (target := each.target(at, generation)) is not None:
-        return f"{each.name} {BYTES * target:x}"
-    return each.name

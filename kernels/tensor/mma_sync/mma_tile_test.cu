@@ -1,5 +1,5 @@
 // Slices in shared memory, as MmaSync swizzles them. That fragments come out right is tested with
-// the kernels, on the GPU (bench/exactness_test.cpp).
+// the kernels, on the GPU (bench/verification/exactness_test.cpp).
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,1 +1,4 @@
-"""The subcommands of gemm-report: a module each, with HELP, add and run."""
+"""The subcommands of gemm-report, a module each.
+
+Its docstring is what --help says, add() declares its options, run() does it: the exit code.
+"""

@@ -1,14 +1,5 @@
-"""Writes how far medians of equal runs are apart, and shows it."""
+"""Write how far medians of equal runs are apart, and show it.
 
-import argparse
-from pathlib import Path
-
-from gemm_report.comparison import calibrate
-from gemm_report.record import read_record
-
-HELP = "write how far medians of equal runs are apart, and show it"
-
-EPILOG = """\
 The records are complete, and of one commit, command, card and driver. FILE must not be there yet;
 in results/<device>/calibration/ compare and gate find it by themselves.
 
@@ -21,9 +12,14 @@ exit codes:
   3  bad input or usage: one line on standard error says which record differs, and in what
 """
 
+import argparse
+from pathlib import Path
+
+from gemm_report.comparison.noise import calibrate
+from gemm_report.record import read_record
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument(
         "records", type=Path, nargs="+", metavar="RECORD", help="of fresh processes, two or more"
     )
@@ -31,7 +27,6 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     calibrate.check_free(options.output)
     document = calibrate.calibration([read_record(path) for path in options.records])
     calibrate.write(document, options.output)

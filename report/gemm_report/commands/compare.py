@@ -1,23 +1,5 @@
-"""Says which cases of two runs differ by more than noise."""
+"""Say which cases of NEW are slower or faster than in BASE by more than noise.
 
-import argparse
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gemm_report.collection import Refusals, record_paths
-from gemm_report.document import InputError, RecordError
-from gemm_report.whole_file import whole_file
-
-if TYPE_CHECKING:
-    from gemm_report.comparison.noise import Calibration
-    from gemm_report.comparison.run import Run
-
-HELP = "say which cases of NEW are slower or faster than in BASE by more than noise"
-REGRESSION, AMBIGUOUS = 1, 2
-
-EPILOG = """\
 A folder of records counts as several processes of equal code: the noise between processes then
 averages down, and is known better. That noise comes from --noise, else from the device's newest
 calibration beside the records: tools/calibrate makes it, of ten processes. Of a case that
@@ -55,9 +37,23 @@ exit codes:
      what to do
 """
 
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemm_report.collection import Refusals, record_paths
+from gemm_report.document import InputError, RecordError
+from gemm_report.writing.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from gemm_report.comparison.noise.calibration import Calibration
+    from gemm_report.comparison.run import Run
+REGRESSION, AMBIGUOUS = 1, 2
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument("base", type=Path, metavar="BASE", help="a record, or a folder of them")
     command.add_argument("new", type=Path, metavar="NEW", help="the same, to be judged")
     add_comparison(command)
@@ -87,7 +83,6 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     refusals = Refusals()
     base, new = runs_of(options.base, refusals), runs_of(options.new, refusals)
     return judged(options, base, new, refusals)
@@ -126,7 +121,7 @@ def judged(
     """Compares, tells as the options say, and gives the exit code."""
     import scipy.special  # noqa: F401 - at once, where it is missing
 
-    from gemm_report.comparison import told
+    from gemm_report.comparison import output
     from gemm_report.comparison.verdict import Verdict, compare, process
 
     _check_devices(base, new, options.across_devices)
@@ -136,9 +131,9 @@ def judged(
         _calibration(options.noise, base, new),
         options.threshold,
     )
-    outputs = ((options.markdown, told.markdown), (options.json, told.as_json))
+    outputs = ((options.markdown, output.markdown), (options.json, output.as_json))
     if not any(to == "-" for to, _ in outputs):
-        print(told.console(comparison, options.all))
+        print(output.console(comparison, options.all))
     for to, text in outputs:
         if to == "-":
             print(text(comparison), end="")
@@ -147,7 +142,7 @@ def judged(
                 part.write_text(text(comparison), encoding="utf-8")
     if summary := getattr(options, "summary", None):
         with _writing(summary, refusals), Path(summary).open("a", encoding="utf-8") as file:
-            file.write(told.markdown(comparison))
+            file.write(output.markdown(comparison))
     if comparison.regressed:
         return REGRESSION
     if refusals.count:
@@ -190,7 +185,7 @@ def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:
 
 def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
     """The one that was named, else the newest of the device that lies beside the records."""
-    from gemm_report.comparison.noise import newest_calibration, read_calibration
+    from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
 
     if named == "none":
         return None

@@ -1,24 +1,5 @@
-"""Says what binds a kernel, with evidence, and what to do next."""
+"""Say what binds a kernel, with evidence, and what to do next.
 
-import argparse
-import contextlib
-import os
-import re
-import sys
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from gemm_report.document import InputError, read_json
-from gemm_report.record import RECORD, Record, Row, read_record
-from gemm_report.terminal import complain
-
-if TYPE_CHECKING:
-    from gemm_report.explain.ncu import Launch
-
-HELP = "say what binds a kernel, with evidence, and what to do next"
-
-EPILOG = """\
 Runs gemm_bench for the timed row and once more under ncu for counters. Where ncu is missing, too
 old or not permitted, the page is made of the models alone, says so, and the exit code is 1.
 GEMM_BENCH_BUILD=DIR (default build/release) says which gemm_bench. What -o keeps can be explained
@@ -39,12 +20,28 @@ exit codes:
   3  bad input or usage: one line on standard error
 """
 
+import argparse
+import os
+import re
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from gemm_report.document import InputError, read_json
+from gemm_report.record import RECORD, Record, Row, read_record
+from gemm_report.terminal import complain
+
+if TYPE_CHECKING:
+    from gemm_report.explain.ncu import Launch
+
 WITHOUT_COUNTERS = 1
 _ROOT = Path(__file__).resolve().parents[3]
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument("kernel", metavar="KERNEL", help="as its benchmark is named")
     command.add_argument("shape", metavar="SHAPE", help="4096, or 64x8192x512")
     command.add_argument("--versus", metavar="OTHER", help="a kernel to hold beside it")
@@ -88,7 +85,6 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     from gemm_report.explain import collect
 
     if not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9}){0,2}", options.shape) or (
@@ -118,8 +114,8 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(
                 f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
             ) from None
-    with contextlib.ExitStack() as held:
-        path = options.record or Path(held.enter_context(collect.temporary())) / "record.json"
+    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
+        path = options.record or Path(folder) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(question, program, path)
         if record.device.kind != "gpu":

@@ -1,4 +1,4 @@
-"""Writes records in the formats of other tools."""
+"""Write records as CSV, as Parquet, for github-action-benchmark or for Apache Otava."""
 
 import argparse
 import json
@@ -9,9 +9,7 @@ from gemm_report.collection import Refusals, of_one_device, records_given
 from gemm_report.document import InputError
 from gemm_report.exchange import cases, github_action, otava
 from gemm_report.record import Record
-from gemm_report.whole_file import whole_file
-
-HELP = "write records as CSV, as Parquet, for github-action-benchmark or for Apache Otava"
+from gemm_report.writing.whole_file import whole_file
 
 _COLUMNS = "\n".join(
     f"  {column.name:20}  {column.meaning}" for column in (*cases.COLUMNS, cases.SAMPLES)
@@ -42,7 +40,6 @@ exit codes:
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument(
         "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
     )
@@ -51,7 +48,6 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     refusals = Refusals()
     records = _apart(records_given(options.records, refusals), options.output)
     try:
@@ -77,16 +73,16 @@ def _apart(records: Iterator[Record], output: Path) -> Iterator[Record]:
         raise _NothingLeftError
 
 
-def _csv(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
-    with whole_file(output) as part:
-        cases.write_csv(records, part)
-    return [output]
+_Writer = Callable[[Iterator[Record], Path, Refusals], list[Path]]
 
 
-def _parquet(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
-    with whole_file(output) as part:
-        cases.write_parquet(records, part)
-    return [output]
+def _of_rows(write: Callable[[Iterator[Record], Path], None]) -> _Writer:
+    def written(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
+        with whole_file(output) as part:
+            write(records, part)
+        return [output]
+
+    return written
 
 
 def _github_action(records: Iterator[Record], output: Path, refusals: Refusals) -> list[Path]:
@@ -119,9 +115,9 @@ def _otava(records: Iterator[Record], output: Path, refusals: Refusals) -> list[
     return [output, configuration]
 
 
-_WRITERS: Mapping[str, Callable[[Iterator[Record], Path, Refusals], list[Path]]] = {
-    "csv": _csv,
-    "parquet": _parquet,
+_WRITERS: Mapping[str, _Writer] = {
+    "csv": _of_rows(cases.write_csv),
+    "parquet": _of_rows(cases.write_parquet),
     "github-action-benchmark": _github_action,
     "otava": _otava,
 }

@@ -54,7 +54,7 @@ def test_csv_has_a_line_a_row_and_all_digits(
         assert line["name"] == str(row.identity)
         assert line["seconds"] == (str(row.seconds.median) if row.seconds else "")
         assert line["reason"] == (row.failed or row.skipped or "")
-        assert line["variant"] == str(row.is_variant).lower()
+        assert line["variant"] == str(row.variant).lower()
     assert {line["status"] for line in found} == {"timed", "failed", "skipped"}
 
 

@@ -1,16 +1,5 @@
-"""Writes the figures of records (PNG, SVG, CSV) and summary.md."""
+"""Write the figures of records (PNG, SVG, CSV) and summary.md.
 
-import argparse
-from collections.abc import Sequence
-from pathlib import Path
-
-from gemm_report.collection import Refusals, records_given
-from gemm_report.document import InputError, RecordError
-from gemm_report.record import Record, read_record
-
-HELP = "write the figures of records (PNG, SVG, CSV) and summary.md"
-
-EPILOG = """\
 examples:
   gemm-report figures results/h200/20250131T120000Z-0123abc.json
   gemm-report figures new.json --versus old.json --only roofline
@@ -24,9 +13,16 @@ exit codes:
      have figures
 """
 
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.collection import Refusals, records_given
+from gemm_report.document import InputError, RecordError
+from gemm_report.record import Record, read_record
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     add_records(command)
     command.add_argument(
         "--versus",
@@ -67,9 +63,8 @@ def add_records(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.versus import check_device
+    from gemm_report.figures.roofline.versus import check_device
     from gemm_report.figures.write import Choice, drawings, write_figures
     from gemm_report.texts.summary import summary
 

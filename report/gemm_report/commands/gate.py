@@ -1,20 +1,5 @@
-"""Holds the newest record against a baseline, for a merge to be blocked by."""
+"""Hold the newest record of a folder against a baseline's, and end with 1 for a regression.
 
-import argparse
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gemm_report.collection import Refusals, record_paths
-from gemm_report.commands.compare import add_comparison, judged, readable, runs_of
-from gemm_report.document import InputError, RecordError
-
-if TYPE_CHECKING:
-    from gemm_report.comparison.run import Run
-
-HELP = "hold the newest record of a folder against a baseline's, and end with 1 for a regression"
-
-EPILOG = """\
 The baseline's records are those in DIR of one commit and device that were made most like the new
 one (options, method, driver). They count as processes of equal code.
 --baseline is the beginning of a commit, whatever git calls a commit where DIR lies in a repository
@@ -35,9 +20,20 @@ exit codes:
   3  bad input, or no record of the baseline: one line on standard error says what to do
 """
 
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemm_report.collection import Refusals, record_paths
+from gemm_report.commands.compare import add_comparison, judged, readable, runs_of
+from gemm_report.document import InputError, RecordError
+
+if TYPE_CHECKING:
+    from gemm_report.comparison.run import Run
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument("folder", type=Path, metavar="DIR", help="results, or results/<device>")
     command.add_argument("--baseline", required=True, metavar="REF", help="commit, ref or path")
     command.add_argument(
@@ -50,7 +46,6 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     refusals = Refusals()
     new = runs_of(options.new, refusals) if options.new else [_newest(options.folder, refusals)]
     base = _baseline(options, new, refusals)

@@ -1,15 +1,5 @@
-"""Renews the figures of the rungs in kernels/README.md."""
+"""Renew the figures of the rungs in kernels/README.md.
 
-import argparse
-from pathlib import Path
-
-from gemm_report.commands.readme import add_options, renew
-from gemm_report.record import read_record
-from gemm_report.terminal import complain
-
-HELP = "renew the figures of the rungs in kernels/README.md"
-
-EPILOG = """\
 examples:
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json \\
     results/cpu/20250131T130000Z-0123abc.json
@@ -23,9 +13,15 @@ exit codes:
   3  bad input or usage: one line on standard error
 """
 
+import argparse
+from pathlib import Path
+
+from gemm_report.commands.readme import add_options, renew
+from gemm_report.record import read_record
+from gemm_report.terminal import complain
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument(
         "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, and of a CPU beside it"
     )
@@ -33,12 +29,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
-    from gemm_report.texts import ladder_told
+    from gemm_report.texts import kernels
 
     records = [read_record(path) for path in options.records]
-    told = ladder_told.filled(options.readme, records, options.pictures)
+    told = kernels.filled(options.readme, records, options.pictures)
     if told.missing:
         names = ", ".join(told.missing)
         complain(f"{options.readme}: not in the record: {names}")
-    return renew(options, records[0], told.text, ladder_told.pictures(records[0]))
+    return renew(options, records[0], told.text, kernels.pictures(records[0]))

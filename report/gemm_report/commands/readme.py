@@ -1,15 +1,5 @@
-"""Renews the README's table and pictures."""
+"""Renew the README's table and pictures.
 
-import argparse
-from collections.abc import Sequence
-from pathlib import Path
-
-from gemm_report.record import Record, read_record
-from gemm_report.terminal import complain
-
-HELP = "renew the README's table and pictures"
-
-EPILOG = """\
 examples:
   gemm-report readme results/h200/20250131T120000Z-0123abc.json
   gemm-report readme results/h200/20250131T120000Z-0123abc.json --check
@@ -19,17 +9,23 @@ exit codes:
   1  with --check: the file is not what the record gives
   3  bad input or usage: one line on standard error
 """
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemm_report.record import Record, read_record
+from gemm_report.terminal import complain
+
 CHECK_FAILED = 1
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument("record", type=Path, metavar="RECORD")
     add_options(command, "README.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     from gemm_report.texts.readme import PICTURES, filled, main_ladder
 
     record = read_record(options.record)
@@ -55,7 +51,7 @@ def renew(
 ) -> int:
     """Writes a page and its pictures, of `drawn` if given, or with --check compares the page."""
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.write import write_figure
+    from gemm_report.figures.write import write_figures
 
     if options.check:
         if options.readme.read_text(encoding="utf-8") == text:
@@ -66,8 +62,11 @@ def renew(
         )
         return CHECK_FAILED
     drawn = drawn or record
-    for name in pictures:
-        print(write_figure(name, drawn, looks([record]), options.pictures, formats=["png"])[0])
+    written = write_figures(
+        drawn, looks([record]), options.pictures, only=pictures, formats=["png"]
+    )
+    for path in written:
+        print(path)
     options.readme.write_text(text, encoding="utf-8")
     print(options.readme)
     return 0

@@ -1,20 +1,5 @@
-"""Writes a page for the browser for each record, with its figures beside it."""
+"""Write a page for the browser (index.html) for each record, with its figures beside it.
 
-import argparse
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gemm_report.collection import Refusals, records_given
-from gemm_report.commands.figures import add_records, folder_of
-from gemm_report.record import Record
-
-if TYPE_CHECKING:
-    from gemm_report.figures.palette import Look
-
-HELP = "write a page for the browser (index.html) for each record, with its figures beside it"
-
-EPILOG = """\
 The page is one file: its figures are in it, and it asks no network. Beside it lie the figures as
 PNG and SVG, and the data that they show as CSV. With -o and several records there is a page
 that lists them as well.
@@ -28,14 +13,24 @@ exit codes:
   3  bad input: a line on standard error for each file that cannot be used; the others have pages
 """
 
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemm_report.collection import Refusals, records_given
+from gemm_report.commands.figures import add_records, folder_of
+from gemm_report.record import Record
+
+if TYPE_CHECKING:
+    from gemm_report.figures.palette import Look
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     add_records(command)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     from gemm_report.figures.palette import looks
     from gemm_report.site.index_page import index_page
 
@@ -56,14 +51,14 @@ def run(options: argparse.Namespace) -> int:
 def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
     from gemm_report.figures.palette import colors
-    from gemm_report.figures.write import drawings, write_with_data
+    from gemm_report.figures.write import drawings, write_figures
     from gemm_report.site.picture import Picture
     from gemm_report.site.record_page import record_page
 
     palette = frozenset(color.lower() for color in colors())
     pictures = []
+    write_figures(record, looks, folder)
     for name, drawing in drawings(record).items():
-        write_with_data(name, record, looks, folder)
         svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
         pictures.append(Picture(name, drawing.caption, svg, palette))
     page = folder / "index.html"

@@ -1,14 +1,5 @@
-"""Shows what is best of the parameter grids, draws them, and keeps the winners."""
+"""Show what is best of the parameter grids, draw them, and keep the winners.
 
-import argparse
-from pathlib import Path
-
-from gemm_report.commands.figures import folder_of
-from gemm_report.record import read_record
-
-HELP = "show what is best of the parameter grids, draw them, and keep the winners"
-
-EPILOG = """\
 examples:
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
   gemm-report tune grid.json -o build/grid --write kernels/tuned.inc
@@ -18,9 +9,14 @@ exit codes:
   3  bad input or usage: one line on standard error
 """
 
+import argparse
+from pathlib import Path
+
+from gemm_report.commands.figures import folder_of
+from gemm_report.record import read_record
+
 
 def add(command: argparse.ArgumentParser) -> None:
-    """The options."""
     command.add_argument(
         "record", type=Path, metavar="RECORD", help="of gemm_bench --gemm_variants=all"
     )
@@ -31,17 +27,16 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does it; the exit code."""
     from gemm_report.figures import tuning
     from gemm_report.figures.palette import looks
-    from gemm_report.figures.write import write_with_data
+    from gemm_report.figures.write import write_figures
     from gemm_report.texts import tuned
 
     record = read_record(options.record)
     found = tuning.report(record)
     text = tuned.merged(options.write, record) if options.write else None
     folder = folder_of(record, [record], options.output)
-    paths = write_with_data("tuning", record, looks([record]), folder)
+    paths = write_figures(record, looks([record]), folder, only=["tuning"])
     if text is not None:
         options.write.write_text(text, encoding="utf-8")
         paths.append(options.write)

@@ -7,7 +7,7 @@ from gemm_report.record import Record
 # Equal runs are equal in all of these.
 CONDITIONS: Mapping[str, Callable[[Record], object]] = {
     "commit": lambda record: record.commit,
-    "build type": lambda record: record.build_type,
+    "build type": lambda record: record.build.type,
     "device": lambda record: record.device.name,
     "card": lambda record: record.device.uuid_hash,
     "driver": lambda record: record.device.driver,

@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from gemm_report.columns import columns
-from gemm_report.comparison.noise import Calibration, Noise
+from gemm_report.comparison.noise.calibrate import calibration
+from gemm_report.comparison.noise.calibration import Calibration, calibration_of
+from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
-from gemm_report.comparison.within import LogMedian
-from gemm_report.record import Row, read_record
+from gemm_report.record import read_record
+from gemm_report.writing.tables import columns
 
 SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
 
@@ -29,39 +30,8 @@ def calibrated(processes: Sequence[Process]) -> Calibration | None:
     """The calibration that these would make; None of fewer than two."""
     if len(processes) < 2:
         return None
-    record = processes[0].run.record
-    assert record
-    names = dict.fromkeys(name for each in processes for name in each.seconds)
-    rows = [_noise(name, [each for each in processes if name in each.seconds]) for name in names]
-    return Calibration(
-        path=Path("the other records"),
-        device=record.device.name,
-        driver=record.device.driver,
-        power_limit_w=record.device.power_limit_w,
-        state=record.method.state,
-        commit=record.commit,
-        processes=len(processes),
-        rows=tuple(row for row in rows if row),
-    )
-
-
-def _noise(name: str, processes: Sequence[Process]) -> Noise | None:
-    rows = [row for each in processes if (row := each.run.timed[name].row)]
-    if len(rows) < 2:
-        return None
-    cycles = [math.exp(each.cycles[name].value) for each in processes if name in each.cycles]
-    shares = sorted(row.clocks.throttled_share or 0 for row in rows if row.clocks)
-    return Noise(
-        label=rows[0].label,
-        precision=rows[0].precision,
-        m=rows[0].m,
-        n=rows[0].n,
-        k=rows[0].k,
-        medians_seconds=tuple(math.exp(each.seconds[name].value) for each in processes),
-        medians_cycles=tuple(cycles),
-        spread_at_clock=None,
-        throttled_share=shares[len(shares) // 2] if shares else None,
-    )
+    records = [each.run.record for each in processes if each.run.record]
+    return calibration_of(Path("the other records"), calibration(records))
 
 
 def slowed(one: Process, slowdown: float) -> Process:
@@ -115,17 +85,13 @@ def power(processes: Sequence[Process], others: int | None = None) -> list[tuple
                 row = case.new_row
                 if row:
                     found = case.verdict is Verdict.SLOWER
-                    called[_class(row)][slowdown][found] += 1
+                    called[row.precision, row.volume, row.size][slowdown][found] += 1
     lines = [("precision", "size", "cases", *(f"{s:.0%}" for s in SLOWDOWNS))]
     for (precision, _, size), found in sorted(called.items()):
         counts = [found[slowdown] for slowdown in SLOWDOWNS]
         shares = [f"{100 * each[True] / each.total():.1f} %" for each in counts]
         lines.append((precision, size, str(counts[0].total()), *shares))
     return lines
-
-
-def _class(row: Row) -> tuple[str, int, str]:
-    return row.precision, row.volume, row.size
 
 
 def main() -> None:

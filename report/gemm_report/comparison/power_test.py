@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gemm_report.comparison import power
-from gemm_report.comparison.calibrate import calibration
-from gemm_report.comparison.noise import read_calibration
+from gemm_report.comparison.noise.calibrate import calibration
+from gemm_report.comparison.noise.calibration import read_calibration
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Process, Verdict, process
 from gemm_report.record import read_record

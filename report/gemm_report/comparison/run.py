@@ -64,7 +64,7 @@ def cycles_of(row: Row) -> tuple[float, ...]:
     if len(row.samples_sm_hz) == len(row.samples_seconds):
         pairs = zip(row.samples_seconds, row.samples_sm_hz, strict=True)
         return tuple(seconds * hz for seconds, hz in pairs)
-    hz = row.clocks and row.clocks.sm_hz
+    hz = row.sm_hz
     return tuple(seconds * hz for seconds in row.samples_seconds) if hz else ()
 
 

@@ -42,14 +42,14 @@ from enum import Enum
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.between import GUESSED, Between, Model, Offset, groups_of
-from gemm_report.comparison.moderation import Variance
-from gemm_report.comparison.noise import Calibration
+from gemm_report.comparison.noise.between import GUESSED, Between, Model, Offset, groups_of
+from gemm_report.comparison.noise.calibration import Calibration
+from gemm_report.comparison.noise.moderation import Variance
+from gemm_report.comparison.noise.within import LogMedian, log_median
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.within import LogMedian, log_median
 from gemm_report.document import RecordError
-from gemm_report.quantity import change, megahertz
 from gemm_report.record import Row
+from gemm_report.writing.quantity import change, megahertz
 
 THRESHOLD = 0.01
 ERROR_RATE = 0.05  # of a whole comparison
@@ -248,7 +248,8 @@ def _case(
     sides = [[each for each in side if name in each.seconds] for side in (base, new)]
     seconds = [[each.seconds[name] for each in side] for side in sides]
     d = fmean(each.value for each in seconds[1]) - fmean(each.value for each in seconds[0])
-    offset = _nearest(d, betweens[0].offsets)
+    # The one that leaves the least to explain; mostly there is none.
+    offset = min((_NO_OFFSET, *betweens[0].offsets), key=lambda offset: abs(d - offset.value))
     time, parts, quantile = _interval(seconds, betweens[0].variance, error_rate, offset)
     cycles = None
     if all(name in each.cycles for side in sides for each in side):
@@ -404,21 +405,15 @@ def _suspect(
     return "; ".join(suspects) or None, doubtful
 
 
-def _nearest(d: float, offsets: Sequence[Offset]) -> Offset:
-    """The one that leaves the least to explain; mostly there is none."""
-    return min((_NO_OFFSET, *offsets), key=lambda offset: abs(d - offset.value))
-
-
 def _clock(base: Row, new: Row) -> str:
     """What happened to the clock."""
-    clocks = [row.clocks for row in (base, new)]
     told = "clock"
-    if all(each and each.sm_hz for each in clocks):
-        told += f" {' to '.join(megahertz(each.sm_hz) for each in clocks if each and each.sm_hz)}"
-    held = next((each for each in reversed(clocks) if each and each.reasons), None)
+    if base.sm_hz and new.sm_hz:
+        told += f" {megahertz(base.sm_hz)} to {megahertz(new.sm_hz)}"
+    held = next((row for row in (new, base) if row.held_by), None)
     if held:
         power = f" at {held.power_w:.0f} W" if held.power_w else ""
-        told += f" ({', '.join(held.reasons)}{power})"
+        told += f" ({', '.join(held.held_by)}{power})"
     return told
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemm_report.comparison.noise import Calibration, Noise
+from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed, run_of
 from gemm_report.comparison.verdict import Interval, Process, Verdict, compare, process
-from gemm_report.comparison.within import LogMedian
+from gemm_report.conftest import clocks
 from gemm_report.document import RecordError
-from gemm_report.record import Clocks, DeviceCode, Record, Row
+from gemm_report.record import DeviceCode, Record, Row
 
 WITHIN = LogMedian(0.0, 0.0003**2, 30)
 
@@ -215,11 +216,12 @@ def test_several_processes_average_their_levels() -> None:
 
 def timed_row(gpu: Record, **changes: Any) -> Row:
     row = next(row for row in gpu.rows if row.status == "timed" and row.precision == "f32")
-    clocks = Clocks(1.9e9, 700.0, 0.0, ())
-    return dataclasses.replace(row, **{"clocks": clocks, **dict.fromkeys("mnk", 2048), **changes})
+    return dataclasses.replace(
+        row, **{"clocks": clocks(1.9e9, 700.0, 0.0), **dict.fromkeys("mnk", 2048), **changes}
+    )
 
 
-CAPPED = Clocks(1.7e9, 698.0, 1.0, ("power cap",))
+CAPPED = clocks(1.7e9, 698.0, 1.0, "power cap")
 CODE = DeviceCode("kernel", "c0de", 32, 0, 0, 256, 64, 0.5)
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report import csv_table
 from gemm_report.record import Record, Row
 from gemm_report.terminal import printable
+from gemm_report.writing import tables
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ COLUMNS: Sequence[Column] = (
     Column("n", int, "columns of B and C", lambda record, row: row.n),
     Column("k", int, "columns of A, rows of B", lambda record, row: row.k),
     Column("transfer", str, "how operands come to the device", lambda record, row: row.transfer),
-    Column("variant", bool, "a point of a parameter grid", lambda record, row: row.is_variant),
+    Column("variant", bool, "a point of a parameter grid", lambda record, row: row.variant),
     Column("repetition", int, "from 0", lambda record, row: row.repetition),
     Column("status", str, "timed, failed, skipped, untimed", lambda record, row: row.status),
     Column("reason", str, "why it has no time", lambda record, row: row.failed or row.skipped),
@@ -77,25 +77,25 @@ COLUMNS: Sequence[Column] = (
         "what rounding allows",
         lambda record, row: row.verification and row.verification.bound,
     ),
-    Column("sm_hz", float, "median clock", lambda record, row: row.clocks and row.clocks.sm_hz),
-    Column("power_w", float, "median", lambda record, row: row.clocks and row.clocks.power_w),
+    Column("sm_hz", float, "median clock", lambda record, row: row.sm_hz),
+    Column("power_w", float, "median", lambda record, row: row.power_w),
     Column(
         "throttled_share",
         float,
         "of the timed interval",
-        lambda record, row: row.clocks and row.clocks.throttled_share,
+        lambda record, row: row.throttled_share,
     ),
     Column(
         "throttle_reasons",
         str,
         "what held the clocks down",
-        lambda record, row: "; ".join(row.clocks.reasons) if row.clocks else None,
+        lambda record, row: "; ".join(row.held_by) if row.clocks else None,
     ),
     Column(
         "departures",
         str,
         "from the measurement guideline",
-        lambda record, row: "; ".join(row.departures),
+        lambda record, row: "; ".join(map(str, row.departures)),
     ),
     Column(
         "dram_bytes", float, "by model", lambda record, row: row.traffic and row.traffic.dram_bytes
@@ -120,7 +120,7 @@ def write_csv(records: Iterable[Record], path: Path) -> None:
     rows = (
         [column.of(record, row) for column in COLUMNS] for record in records for row in record.rows
     )
-    csv_table.write_csv(path, (column.name for column in COLUMNS), rows)
+    tables.write_csv(path, (column.name for column in COLUMNS), rows)
 
 
 def write_parquet(records: Iterable[Record], path: Path) -> None:

@@ -7,11 +7,22 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gemm_report.comparison.run import Run, Timed, run_of
-from gemm_report.document import Kind, Object, RecordError, parse_json, read_bytes, read_text
+from gemm_report.document import (
+    Kind,
+    Nonnegative,
+    RecordError,
+    Text,
+    cut,
+    decoded,
+    parse_json,
+    read_bytes,
+    read_text,
+)
 from gemm_report.record import RECORD, record_of
 
 RUN = Kind("run of a benchmark", "the benchmark")
@@ -40,6 +51,76 @@ _CENTRES = (
 )
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """Of Google Benchmark. Versions before 1.5 have no run_type."""
+
+    name: Text
+    run_name: Text | None = None
+    run_type: Text | None = None
+    aggregate_name: Text = ""
+    error_occurred: Any = None
+    error_message: str | None = None
+    skipped: Any = None
+    skip_message: str | None = None
+    time_unit: Literal["ns", "us", "ms", "s"] = "ns"
+    real_time: Nonnegative | None = None
+
+
+@dataclass(frozen=True)
+class _Google:
+    benchmarks: tuple[_Entry, ...]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    name: Text
+    value: Text | int | float
+
+
+@dataclass(frozen=True)
+class _Datum:
+    name: Text
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class _Summary:
+    tag: Text
+    data: tuple[_Datum, ...] | None = None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return {each.name: each.value for each in self.data or ()}
+
+
+@dataclass(frozen=True)
+class _State:
+    device: int | None = None
+    is_skipped: Any = None
+    skip_reason: Any = None
+    axis_values: tuple[_Axis, ...] | None = None
+    summaries: tuple[_Summary, ...] | None = None
+
+
+@dataclass(frozen=True)
+class _States:
+    name: Text
+    states: tuple[_State, ...] | None = None
+
+
+@dataclass(frozen=True)
+class _Device:
+    id: int
+    name: Text
+
+
+@dataclass(frozen=True)
+class _Nvbench:
+    benchmarks: tuple[_States, ...]
+    devices: tuple[_Device, ...] | None = None
+
+
 def read_run(path: Path) -> Run:
     """A record of ours, JSON of Google Benchmark, or of nvbench; RecordError for anything else."""
     constants: list[str] = []
@@ -51,11 +132,10 @@ def read_run(path: Path) -> Run:
     context = document.get("context")
     if isinstance(context, dict) and "gemm" in context:
         return run_of(record_of(path, parse_json(path, RECORD, text) if constants else document))
-    run = Object(path, RUN, "run", document)
     if isinstance(context, dict):
-        return _google(run)
+        return _google(path, decoded(path, RUN, document, _Google).benchmarks)
     if "devices" in document or "meta" in document:
-        return _nvbench(run)
+        return _nvbench(path, decoded(path, RUN, document, _Nvbench))
     raise _neither(path)
 
 
@@ -66,9 +146,9 @@ def _neither(path: Path) -> RecordError:
     )
 
 
-def _google(run: Object) -> Run:
+def _google(path: Path, entries: Iterable[_Entry]) -> Run:
     """Which device it was is not in the file."""
-    rows = [row for row in run.children("benchmarks") if _aggregate(row) not in _FITS]
+    rows = [row for row in entries if _aggregate(row) not in _FITS]
     names = _names([_run_name(row) for row in rows])
     repetitions: dict[str, list[float]] = {name: [] for name in names.values()}
     medians: dict[str, list[float]] = {name: [] for name in names.values()}
@@ -80,7 +160,7 @@ def _google(run: Object) -> Run:
         elif aggregate in (None, "median") and (seconds := _real_time(row)):
             (medians if aggregate else repetitions)[name].append(seconds)
     timed = {name: repetitions[name] or medians[name] for name in repetitions}
-    return _run(run.path, None, timed, untimed)
+    return _run(path, None, timed, untimed)
 
 
 def _names(run_names: Iterable[str]) -> dict[str, str]:
@@ -90,90 +170,67 @@ def _names(run_names: Iterable[str]) -> dict[str, str]:
     return {name: each if count[each] == 1 else name for name, each in short.items()}
 
 
-def _run_name(row: Object) -> str:
-    if "run_name" in row.values:
-        return row.take("run_name", str)
-    name = row.take("name", str)
-    return name if _aggregate(row) is None else _AGGREGATE.sub("", name)
+def _run_name(row: _Entry) -> str:
+    plain = row.name if _aggregate(row) is None else _AGGREGATE.sub("", row.name)
+    return row.run_name or plain
 
 
-def _aggregate(row: Object) -> str | None:
+def _aggregate(row: _Entry) -> str | None:
     """Its name; None for a repetition. Versions before 1.5 tell by the benchmark's name alone."""
-    if "run_type" in row.values:
-        is_aggregate = row.take("run_type", str) == "aggregate"
-        return row.take("aggregate_name", str) if is_aggregate else None
-    found = _AGGREGATE.search(row.take("name", str))
+    if row.run_type is not None:
+        return row.aggregate_name if row.run_type == "aggregate" else None
+    found = _AGGREGATE.search(row.name)
     return found and found[1]
 
 
-def _reason(row: Object) -> str | None:
+def _reason(row: _Entry) -> str | None:
     """Why there is no time."""
-    for flag, message in (("error_occurred", "error_message"), ("skipped", "skip_message")):
-        if row.values.get(flag):
-            return row.or_else(**{message: None}).reason_or_none(message) or "no reason is given"
+    for flag, message in (
+        (row.error_occurred, row.error_message),
+        (row.skipped, row.skip_message),
+    ):
+        if flag:
+            return cut(message or "no reason is given")
     return None
 
 
-def _real_time(row: Object) -> float | None:
-    unit = row.or_else(time_unit="ns").one_of("time_unit", tuple(_UNITS))
-    seconds = row.or_else(real_time=None).nonnegative_or_none("real_time")
-    return seconds and seconds / _UNITS[unit]
+def _real_time(row: _Entry) -> float | None:
+    return row.real_time and row.real_time / _UNITS[row.time_unit]
 
 
-def _nvbench(run: Object) -> Run:
-    named = {
-        each.take("id", int): each.take("name", str) for each in run.children_or_empty("devices")
-    }
-    states = [
-        (benchmark, state)
-        for benchmark in run.children("benchmarks")
-        for state in benchmark.children_or_empty("states")
-    ]
-    used = list(dict.fromkeys(_device(state) for _, state in states))
+def _nvbench(path: Path, run: _Nvbench) -> Run:
+    named = {each.id: each.name for each in run.devices or ()}
+    states = [(each.name, state) for each in run.benchmarks for state in each.states or ()]
+    used = list(dict.fromkeys(state.device for _, state in states))
     names = dict.fromkeys(named[id] for id in used if id in named)
     timed: dict[str, Sequence[float]] = {}
     untimed: dict[str, str] = {}
     for benchmark, state in states:
-        name = "/".join([benchmark.take("name", str), *_axes(state)])
+        axes = (f"{axis.name}:{axis.value}" for axis in state.axis_values or ())
+        name = "/".join([benchmark, *axes])
         if len(used) > 1:
-            name += f"/device:{_device(state)}"
+            name += f"/device:{state.device}"
         if name in timed:
-            raise RecordError(f"{run.path}: has {name} twice: {run.kind.advice}")
+            raise RecordError(f"{path}: has {name} twice: {RUN.advice}")
         timed[name] = []
-        if state.values.get("is_skipped"):
-            reason = state.or_else(skip_reason=None).values["skip_reason"]
+        if state.is_skipped:
+            reason = state.skip_reason
             untimed[name] = reason if isinstance(reason, str) and reason else "no reason is given"
         else:
-            timed[name] = _seconds(state)
-    return _run(run.path, " and ".join(names) or None, timed, untimed)
+            timed[name] = _seconds(path, state)
+    return _run(path, " and ".join(names) or None, timed, untimed)
 
 
-def _device(state: Object) -> int | None:
-    return state.or_else(device=None).take("device", int, type(None))
-
-
-def _axes(state: Object) -> list[str]:
-    return [
-        f"{axis.take('name', str)}:{axis.take('value', str, int, float)}"
-        for axis in state.children_or_empty("axis_values")
-    ]
-
-
-def _seconds(state: Object) -> Sequence[float]:
+def _seconds(path: Path, state: _State) -> Sequence[float]:
     """All samples where their file is there, else their median or mean."""
-    summaries = {each.take("tag", str): each for each in state.children_or_empty("summaries")}
+    summaries = {each.tag: each for each in state.summaries or ()}
     for tag in _SAMPLES:
-        if tag in summaries and (samples := _samples(summaries[tag])):
+        if tag in summaries and (samples := _samples(path, summaries[tag])):
             return samples
     for tag in _CENTRES:
-        if tag in summaries and (centre := _number(_data(summaries[tag]).get("value"))):
+        if tag in summaries and (centre := _number(summaries[tag].values.get("value"))):
             return [centre]
     return []
-
-
-def _data(summary: Object) -> Mapping[str, Any]:
-    values = summary.children_or_empty("data")
-    return {each.take("name", str): each.values.get("value") for each in values}
 
 
 def _number(value: Any) -> float | None:
@@ -184,22 +241,20 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def _samples(summary: Object) -> Sequence[float]:
+def _samples(run: Path, summary: _Summary) -> Sequence[float]:
     """Those of the file that it names; none where that is not there. RecordError for damage."""
-    data = _data(summary)
-    path = _beside(summary.path, str(data.get("filename")))
+    data = summary.values
+    path = _beside(run, str(data.get("filename")))
     if path is None:
         return []
     samples = array.array("f")
-    content = read_bytes(path, summary.kind, unpack=False)
+    content = read_bytes(path, RUN, unpack=False)
     if len(content) % samples.itemsize == 0:
         samples.frombytes(content)
     if sys.byteorder == "big":
         samples.byteswap()
     if len(samples) != _number(data.get("size")) or not all(0 < s < 1e30 for s in samples):
-        raise RecordError(
-            f"{path}: does not hold the samples that {summary.path} tells of: {summary.kind.advice}"
-        )
+        raise RecordError(f"{path}: does not hold the samples that {run} tells of: {RUN.advice}")
     return list(samples)
 
 

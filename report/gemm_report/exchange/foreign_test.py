@@ -234,15 +234,18 @@ def test_anything_else_is_refused_with_the_names_of_the_three(
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        ({"context": {}, "benchmarks": [3]}, r"benchmarks\[0\] is not an object"),
-        ({"context": {}, "benchmarks": [{}]}, "name is missing"),
+        ({"context": {}, "benchmarks": [3]}, r"expected `object`.* - at `\$\.benchmarks\[0\]`"),
+        ({"context": {}, "benchmarks": [{}]}, "missing required field `name`"),
         (
             {"context": {}, "benchmarks": [{"name": "A", "real_time": 1, "time_unit": "h"}]},
-            "time_unit is 'h', not one of ns, us, ms, s",
+            r"invalid enum value 'h' - at `\$\.benchmarks\[0\]\.time_unit`",
         ),
-        ({"context": {}, "benchmarks": [{"name": "A", "real_time": -1}]}, "not a number"),
+        (
+            {"context": {}, "benchmarks": [{"name": "A", "real_time": -1}]},
+            r"at `\$\.benchmarks\[0\]\.real_time`",
+        ),
         (nvbench(state(1, None), state(1, None)), "has copy/T:F32/Size:2 twice"),
-        (nvbench({"axis_values": 3}), "axis_values has the wrong type"),
+        (nvbench({"axis_values": 3}), r"axis_values`"),
         ("{", "ends too early"),
     ],
 )

@@ -3,8 +3,8 @@
 from typing import Any
 
 from gemm_report.document import RecordError
-from gemm_report.quantity import quantity
 from gemm_report.record import Record, Row
+from gemm_report.writing.quantity import quantity
 
 _GIGA = 1e9
 
@@ -25,7 +25,7 @@ def _entry(record: Record, row: Row) -> dict[str, Any]:
         f"median of {len(row.samples_seconds)} samples, {quantity(row.seconds.median, 's')}",
         record.device.name,
         *([f"driver {record.device.driver}"] if record.device.driver else []),
-        *row.departures,
+        *map(str, row.departures),
     ]
     return {
         "name": f"{row.identity}{row.ordinal}",

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gemm_report import csv_table
 from gemm_report.record import Record
 from gemm_report.terminal import printable
+from gemm_report.writing import tables
 
 _TIME = "time"
 # Not `branch`: where Otava finds such a column it wants to be told which one to read.
@@ -57,7 +57,7 @@ def write_csv(points: Sequence[Point], path: Path) -> None:
         last |= each.rates
         attributes = [each.attributes[name] for name in _ATTRIBUTES]
         rows.append([each.time.isoformat(), *attributes, *(last[name] for name in names)])
-    csv_table.write_csv(path, [_TIME, *_ATTRIBUTES, *names], rows)
+    tables.write_csv(path, [_TIME, *_ATTRIBUTES, *names], rows)
 
 
 def metrics(points: Iterable[Point]) -> list[str]:
@@ -72,6 +72,6 @@ def configuration(table: Path, names: Iterable[str]) -> str:
         "file": str(table),
         "time_column": _TIME,
         "attributes": _ATTRIBUTES,
-        "metrics": {name: {"column": csv_table.cell(name), "direction": 1} for name in names},
+        "metrics": {name: {"column": tables.cell(name), "direction": 1} for name in names},
     }
     return json.dumps({"tests": {table.stem: test}}, indent=1, ensure_ascii=False) + "\n"

@@ -4,7 +4,6 @@ import difflib
 import json
 import re
 import subprocess
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,8 +95,7 @@ def row_of(record: Record, kernel: str, question: Question) -> Row:
         and (layouts is None or row.layout in layouts)
     ]
     labels = {_without_layout(row): row for row in rows}
-    named = [label for label in labels if label == kernel]
-    named = named or [label for label in labels if label.partition("/")[0] == kernel]
+    named = _named(kernel, labels)
     where = f"{record.path}: {question.precision} at {question.shape}"
     where += f" in {question.layout}" if question.layout else ""
     if not named:
@@ -193,8 +191,7 @@ def _case(kernel: str, question: Question, program: Path) -> str:
     ending = f"/{question.precision}/"
     named = [name for name in names if ending in name]
     labels = {name.partition(ending)[0].partition("/layout:")[0]: name for name in named}
-    found = [label for label in labels if label == kernel]
-    found = found or [label for label in labels if label.partition("/")[0] == kernel]
+    found = _named(kernel, labels)
     if not found:
         raise InputError(
             f"no kernel {kernel} in {question.precision} at {question.shape}"
@@ -203,6 +200,10 @@ def _case(kernel: str, question: Question, program: Path) -> str:
     if len(found) > 1:
         raise InputError(f"{kernel} is several kernels: give one of {', '.join(found)}")
     return labels[found[0]].removesuffix("/manual_time")
+
+
+def _named(kernel: str, labels: Collection[str]) -> list[str]:
+    return [kernel] if kernel in labels else [a for a in labels if a.partition("/")[0] == kernel]
 
 
 def _without_layout(row: Row) -> str:
@@ -244,8 +245,3 @@ def with_counted(document: Any, rows: Mapping[str, Traffic | None]) -> str:
             counts = rows[name]
             benchmark["gemm"]["counted"] = counts and asdict(counts)
     return json.dumps(document, indent=1) + "\n"
-
-
-def temporary() -> tempfile.TemporaryDirectory[str]:
-    """Where a record lies that nobody keeps."""
-    return tempfile.TemporaryDirectory(prefix="explain-")

@@ -14,7 +14,7 @@ from enum import Enum
 
 from gemm_report.explain.metrics import STALLS
 from gemm_report.explain.observations import Level, Observations
-from gemm_report.quantity import megahertz, percent, quantity, significant
+from gemm_report.writing.quantity import megahertz, percent, quantity, significant
 
 _WORTH = 0.10  # a fault of this gain comes before what binds
 _SEEN = 0.03  # of a smaller gain nothing is said
@@ -83,139 +83,121 @@ class Diagnosis:
     steps: tuple[Step, ...]
 
 
-# Rungs in the order of the ladder: the first that stands above the kernel is the next step.
-_STEPS: dict[Kind, tuple[Step, ...]] = {
-    Kind.UNCOALESCED: (
-        Step("give neighbouring threads neighbouring columns, so that a warp reads rows", "Naive"),
-        Step(
-            "load tiles along rows, whatever the inner loop wants, and turn them as they are "
-            "stored",
-            "TiledConflictFree",
-        ),
-        Step("move 16 bytes a lane along rows", "Vectorized"),
-        Step("let the TMA load tiles: it knows no lanes", "WarpSpecialized"),
-    ),
-    Kind.BANK_CONFLICTS: (
-        Step("pad the rows of the tile by one word", "TiledPadded"),
-        Step("turn the tile as it is stored, so that reads run along rows", "TiledConflictFree"),
-        Step("lay a warp's lanes over a rectangle, so that one load touches 128 bytes", "WarpTile"),
-        Step("swizzle tiles of shared memory as ldmatrix reads them", "MmaSync"),
-        Step("let the TMA write tiles in the swizzle that wgmma reads", "Wgmma"),
-    ),
-    Kind.SPILLS: (
-        Step(
-            "let a thread keep fewer results, or launch fewer threads, until nothing spills",
-            "BlockTile2D",
-        ),
-        Step("let cp.async carry the next tile past the registers", "AsyncCopy"),
-        Step("let producer warps give their registers to those that multiply", "WarpSpecialized"),
-        Step("keep sums of half a tile in each of two warpgroups", "WgmmaTwoConsumers"),
-    ),
-    Kind.OCCUPANCY: (
-        Step("use smaller tiles in shared memory, so that more blocks fit", "Tiled"),
-        Step(
-            "have more loads under way in each thread, if no more warps fit",
-            "OuterProductUnrolled",
-        ),
-        Step("let copies run ahead of the warps, which then need not be many", "AsyncCopy"),
-        Step("give copying a warp of its own and a ring of stages", "WarpSpecialized"),
-        Step("give copying a warp of its own and a ring of stages", "WgmmaSpecialized"),
-    ),
-    Kind.TAIL: (
-        Step("split the last tiles along k, so that all multiprocessors end together", "StreamK"),
-        Step("split along k where there are few tiles", "SplitK"),
-        Step(
-            "split the last tiles along k, so that all multiprocessors end together", "WgmmaStreamK"
-        ),
-    ),
+# What to do, by the rung that does it, in the order of the ladder: the first that stands above the
+# kernel is the next step.
+_RUNGS: dict[Kind, dict[str, str]] = {
+    Kind.UNCOALESCED: {
+        "Naive": "give neighbouring threads neighbouring columns, so that a warp reads rows",
+        "TiledConflictFree": "load tiles along rows, whatever the inner loop wants, and turn them "
+        "as they are stored",
+        "Vectorized": "move 16 bytes a lane along rows",
+        "WarpSpecialized": "let the TMA load tiles: it knows no lanes",
+    },
+    Kind.BANK_CONFLICTS: {
+        "TiledPadded": "pad the rows of the tile by one word",
+        "TiledConflictFree": "turn the tile as it is stored, so that reads run along rows",
+        "WarpTile": "lay a warp's lanes over a rectangle, so that one load touches 128 bytes",
+        "MmaSync": "swizzle tiles of shared memory as ldmatrix reads them",
+        "Wgmma": "let the TMA write tiles in the swizzle that wgmma reads",
+    },
+    Kind.SPILLS: {
+        "BlockTile2D": "let a thread keep fewer results, or launch fewer threads, until nothing "
+        "spills",
+        "AsyncCopy": "let cp.async carry the next tile past the registers",
+        "WarpSpecialized": "let producer warps give their registers to those that multiply",
+        "WgmmaTwoConsumers": "keep sums of half a tile in each of two warpgroups",
+    },
+    Kind.OCCUPANCY: {
+        "Tiled": "use smaller tiles in shared memory, so that more blocks fit",
+        "OuterProductUnrolled": "have more loads under way in each thread, if no more warps fit",
+        "AsyncCopy": "let copies run ahead of the warps, which then need not be many",
+        "WarpSpecialized": "give copying a warp of its own and a ring of stages",
+        "WgmmaSpecialized": "give copying a warp of its own and a ring of stages",
+    },
+    Kind.TAIL: {
+        "StreamK": "split the last tiles along k, so that all multiprocessors end together",
+        "SplitK": "split along k where there are few tiles",
+        "WgmmaStreamK": "split the last tiles along k, so that all multiprocessors end together",
+    },
+    Kind.HOST: {
+        "StreamK": "do all in one launch, partial sums included",
+    },
+    Kind.POWER: {
+        "WarpSpecialized": "spend fewer instructions on copies: the TMA needs one thread",
+        "3xTF32": "spend fewer joules a product: tensor cores",
+        "WgmmaMulticast": "read operands once for several multiprocessors",
+    },
+    Kind.DRAM: {
+        "Tiled": "keep a tile in shared memory and use it for the whole block",
+        "Rasterized": "order tiles in compact groups, so that a wave shares more in the L2",
+        "MmaSyncRasterized": "order tiles in compact groups, so that a wave shares more in the L2",
+    },
+    Kind.L2: {
+        "Tiled": "stage tiles in shared memory: each element brought serves a row of threads",
+        "BlockTile1D": "compute several results a thread, so that larger tiles pay",
+        "Rasterized": "take larger tiles: a square one of edge b does b/4 FLOP a byte in FP32",
+        "WgmmaMulticast": "share tiles among the blocks of a cluster",
+    },
+    Kind.SHARED: {
+        "BlockTile1D": "keep factors in registers: several results a thread",
+        "BlockTile2D": "a rectangle of results a thread: TM + TN factors make TM * TN products",
+        "WarpTile": "a rectangle for each warp, loads of 16 bytes a lane",
+        "Wgmma": "let tensor cores read shared memory themselves",
+        "WgmmaBigTile": "take a larger tile for each instruction of wgmma",
+    },
+    Kind.LSU: {
+        "BlockTile1D": "compute several results a thread: fewer loads for each product",
+        "Vectorized": "load 16 bytes at once: a quarter of the requests",
+        "WarpSpecialized": "let the TMA load tiles: it takes no requests of warps",
+        "Wgmma": "let the TMA load tiles: it takes no requests of warps",
+    },
+    Kind.ISSUE: {
+        "BlockTile2D": "make more products of what is loaded: a rectangle of results a thread",
+        "Vectorized": "load 16 bytes at once, so that fewer instructions load",
+        "AsyncCopy": "copy with cp.async, without registers and their stores",
+        "WarpSpecialized": "leave copies to the TMA, and every slot to the multiply-adds",
+        "3xTF32": "let one instruction multiply tiles: tensor cores",
+        "Wgmma": "let one instruction of a warpgroup multiply a tile",
+    },
+    Kind.FMA: {
+        "3xTF32": "change the unit: tensor cores at the accuracy of FP32",
+        "MmaSync": "take a precision that tensor cores know, if its error will do",
+    },
+    Kind.TENSOR: {
+        "Wgmma": "multiply with wgmma, which alone reaches the rate of Hopper's tensor cores",
+        "WgmmaPersistent": "keep the unit fed over tile borders: persistent blocks",
+    },
+    Kind.LATENCY: {
+        "OuterProductUnrolled": "have several loads under way: unroll along k",
+        "RegisterDoubleBuffer": "load the factors of the next step while this one is multiplied",
+        "SharedDoubleBuffer": "fetch the next slice during the multiplication, one barrier a step",
+        "AsyncCopy": "let cp.async fill a ring of stages",
+        "WarpSpecialized": "let a producer warp wait, and no other",
+        "MmaSyncMultistage": "let cp.async fill a ring of stages",
+        "WgmmaSpecialized": "let a producer warp wait, and no other",
+        "WgmmaPingPong": "let two warpgroups take turns: one multiplies while the other stores",
+    },
+}
+# What is left where no rung does it.
+_BESIDE: dict[Kind, tuple[str, ...]] = {
     Kind.HOST: (
-        Step("do all in one launch, partial sums included", "StreamK"),
-        Step("put the launches into a CUDA graph, as gemm_bench does with short ones", None),
-        Step("give each launch more to do: batch the products", None),
+        "put the launches into a CUDA graph, as gemm_bench does with short ones",
+        "give each launch more to do: batch the products",
     ),
-    Kind.POWER: (
-        Step("spend fewer instructions on copies: the TMA needs one thread", "WarpSpecialized"),
-        Step("spend fewer joules a product: tensor cores", "3xTF32"),
-        Step("read operands once for several multiprocessors", "WgmmaMulticast"),
-        Step("compare in turns, where two kernels have one clock: --versus", None),
-    ),
-    Kind.DRAM: (
-        Step("keep a tile in shared memory and use it for the whole block", "Tiled"),
-        Step("order tiles in compact groups, so that a wave shares more in the L2", "Rasterized"),
-        Step(
-            "order tiles in compact groups, so that a wave shares more in the L2",
-            "MmaSyncRasterized",
-        ),
-        Step("take elements of fewer bytes: nothing else is left at this roof", None),
-    ),
-    Kind.L2: (
-        Step("stage tiles in shared memory: each element brought serves a row of threads", "Tiled"),
-        Step("compute several results a thread, so that larger tiles pay", "BlockTile1D"),
-        Step(
-            "take larger tiles: a square one of edge b does b/4 FLOP a byte in FP32", "Rasterized"
-        ),
-        Step("share tiles among the blocks of a cluster", "WgmmaMulticast"),
-        Step("take larger tiles for each block (tools/tune)", None),
-    ),
-    Kind.SHARED: (
-        Step("keep factors in registers: several results a thread", "BlockTile1D"),
-        Step(
-            "a rectangle of results a thread: TM + TN factors make TM * TN products", "BlockTile2D"
-        ),
-        Step("a rectangle for each warp, loads of 16 bytes a lane", "WarpTile"),
-        Step("let tensor cores read shared memory themselves", "Wgmma"),
-        Step("take a larger tile for each instruction of wgmma", "WgmmaBigTile"),
-    ),
-    Kind.LSU: (
-        Step("compute several results a thread: fewer loads for each product", "BlockTile1D"),
-        Step("load 16 bytes at once: a quarter of the requests", "Vectorized"),
-        Step("let the TMA load tiles: it takes no requests of warps", "WarpSpecialized"),
-        Step("let the TMA load tiles: it takes no requests of warps", "Wgmma"),
-        Step("keep what was loaded in registers for more products", None),
-    ),
-    Kind.ISSUE: (
-        Step(
-            "make more products of what is loaded: a rectangle of results a thread", "BlockTile2D"
-        ),
-        Step("load 16 bytes at once, so that fewer instructions load", "Vectorized"),
-        Step("copy with cp.async, without registers and their stores", "AsyncCopy"),
-        Step("leave copies to the TMA, and every slot to the multiply-adds", "WarpSpecialized"),
-        Step("let one instruction multiply tiles: tensor cores", "3xTF32"),
-        Step("let one instruction of a warpgroup multiply a tile", "Wgmma"),
-        Step("unroll, and look for what is no multiply-add: tools/sass", None),
-    ),
-    Kind.FMA: (
-        Step("change the unit: tensor cores at the accuracy of FP32", "3xTF32"),
-        Step("take a precision that tensor cores know, if its error will do", "MmaSync"),
-        Step("nothing is left on this unit but the tail and the clock", None),
-    ),
+    Kind.POWER: ("compare in turns, where two kernels have one clock: --versus",),
+    Kind.DRAM: ("take elements of fewer bytes: nothing else is left at this roof",),
+    Kind.L2: ("take larger tiles for each block (tools/tune)",),
+    Kind.LSU: ("keep what was loaded in registers for more products",),
+    Kind.ISSUE: ("unroll, and look for what is no multiply-add: tools/sass",),
+    Kind.FMA: ("nothing is left on this unit but the tail and the clock",),
     Kind.TENSOR: (
-        Step("multiply with wgmma, which alone reaches the rate of Hopper's tensor cores", "Wgmma"),
-        Step("keep the unit fed over tile borders: persistent blocks", "WgmmaPersistent"),
-        Step("take a precision of half the bytes: FP8 has twice the rate", None),
-        Step("nothing is left on this unit but the tail and the clock", None),
+        "take a precision of half the bytes: FP8 has twice the rate",
+        "nothing is left on this unit but the tail and the clock",
     ),
-    Kind.LATENCY: (
-        Step("have several loads under way: unroll along k", "OuterProductUnrolled"),
-        Step(
-            "load the factors of the next step while this one is multiplied", "RegisterDoubleBuffer"
-        ),
-        Step(
-            "fetch the next slice during the multiplication, one barrier a step",
-            "SharedDoubleBuffer",
-        ),
-        Step("let cp.async fill a ring of stages", "AsyncCopy"),
-        Step("let a producer warp wait, and no other", "WarpSpecialized"),
-        Step("let cp.async fill a ring of stages", "MmaSyncMultistage"),
-        Step("let a producer warp wait, and no other", "WgmmaSpecialized"),
-        Step(
-            "let two warpgroups take turns: one multiplies while the other stores", "WgmmaPingPong"
-        ),
-        Step("read what the warps wait for in the loop's code: tools/sass", None),
-    ),
+    Kind.LATENCY: ("read what the warps wait for in the loop's code: tools/sass",),
     Kind.UNKNOWN: (
-        Step("run it where ncu may count, or give it a model of its bytes (.traffic)", None),
-        Step("read what the warps wait for in the loop's code: tools/sass", None),
+        "run it where ncu may count, or give it a model of its bytes (.traffic)",
+        "read what the warps wait for in the loop's code: tools/sass",
     ),
 }
 
@@ -595,7 +577,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     """The first step of each finding that the kernel has not taken, then the second; two in all."""
     candidates = [
-        [ahead for step in _STEPS[_need(f)] if (ahead := _ahead(seen, step, ladder))]
+        [ahead for step in _steps_for(_need(f)) if (ahead := _ahead(seen, step, ladder))]
         for f in findings
     ]
     in_turns = [
@@ -605,6 +587,11 @@ def _steps(
         if place < len(column)
     ]
     return tuple(dict.fromkeys(in_turns))[:2]
+
+
+def _steps_for(kind: Kind) -> list[Step]:
+    rungs = [Step(text, rung) for rung, text in _RUNGS.get(kind, {}).items()]
+    return rungs + [Step(text, None) for text in _BESIDE.get(kind, ())]
 
 
 def _need(finding: Finding) -> Kind:

@@ -6,11 +6,9 @@ the one that is asked for.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
-PERCENT = 0.01
-SECTOR = 32.0
-WAVEFRONT = 128.0
+WAVEFRONT = 128.0  # bytes
+_SECTOR = 32.0  # bytes
 
 STALLS = {
     "barrier": "wait at a barrier for other warps of their block",
@@ -40,117 +38,90 @@ _SECTORS = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op"
 _OPS = "sm__ops_path_tensor"
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """What is wanted, the ways to it in order of preference, and what one count stands for."""
+_INSTRUCTIONS = "smsp__inst_executed"
+_STALLED = "smsp__average_warps_issue_stalled"
+_GLOBAL = tuple(f"{_INSTRUCTIONS}_op_global_{way}.sum" for way in ("ld", "st"))
+_ON_CHIP = tuple(f"{_INSTRUCTIONS}_op_shared_{way}.sum" for way in ("ld", "st"))
 
-    name: str
-    ways: tuple[tuple[str, ...], ...]
-    unit: float = 1.0
+# A way to a quantity: the metrics whose sum it is.
+Ways = tuple[tuple[str, ...], ...]
+
+# Of these one count stands for so many bytes; what ncu has in per cent is a share here.
+_UNITS = {"l2_bytes": _SECTOR, "shared_bytes": WAVEFRONT, "gmma_shared_bytes": WAVEFRONT}
+_EVERYWHERE: dict[str, Ways] = {
+    "l2_bytes": (("lts__t_sectors_srcunit_tex.sum",), ("lts__t_sectors.sum",)),
+    "local_requests": ((f"{_INSTRUCTIONS}_op_local_ld.sum", f"{_INSTRUCTIONS}_op_local_st.sum"),),
+    "global_requests": (_GLOBAL,),
+    "memory_requests": (_GLOBAL + _ON_CHIP,),
+}
+_ALONE = {
+    "seconds": "gpu__time_duration.sum",
+    "sm_hz": "sm__cycles_elapsed.avg.per_second",
+    "shared_bytes": f"{_SHARED}.sum",
+    "sectors_per_load": f"{_SECTORS}_ld.ratio",
+    "sectors_per_store": f"{_SECTORS}_st.ratio",
+    "sector_use": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",
+    "l1_hits": "l1tex__t_sector_hit_rate.pct",
+    "l2_hits": "lts__t_sector_hit_rate.pct",
+    "instructions": f"{_INSTRUCTIONS}.sum",
+    "ffma_threads": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+    "issue_active": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "warps_active": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "cycles_active": "sm__cycles_active.avg",
+    "cycles_elapsed": "sm__cycles_elapsed.avg",
+}
 
 
-def quantities(capability: str) -> list[Quantity]:
-    """All that is wanted of a card of this compute capability."""
+def quantities(capability: str) -> dict[str, Ways]:
+    """All that is wanted of a card of this compute capability, each with the ways to it."""
     chip = _number(capability)
-    wanted = [
-        Quantity("seconds", (("gpu__time_duration.sum",),)),
-        Quantity("sm_hz", (("sm__cycles_elapsed.avg.per_second",),)),
-        Quantity("dram_bytes", _dram(chip)),
-        Quantity(
-            "l2_bytes",
-            (("lts__t_sectors_srcunit_tex.sum",), ("lts__t_sectors.sum",)),
-            unit=SECTOR,
-        ),
-        Quantity("shared_bytes", ((f"{_SHARED}.sum",),), unit=WAVEFRONT),
-        Quantity("conflicts", _conflicts(chip)),
-        Quantity("sectors_per_load", ((f"{_SECTORS}_ld.ratio",),)),
-        Quantity("sectors_per_store", ((f"{_SECTORS}_st.ratio",),)),
-        Quantity(
-            "sector_use",
-            (("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",),),
-            unit=PERCENT,
-        ),
-        Quantity("l1_hits", (("l1tex__t_sector_hit_rate.pct",),), unit=PERCENT),
-        Quantity("l2_hits", (("lts__t_sector_hit_rate.pct",),), unit=PERCENT),
-        Quantity("instructions", (("smsp__inst_executed.sum",),)),
-        Quantity("ffma_threads", (("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",),)),
-        Quantity(
-            "issue_active",
-            (("smsp__issue_active.avg.pct_of_peak_sustained_active",),),
-            unit=PERCENT,
-        ),
-        Quantity(
-            "warps_active",
-            (("sm__warps_active.avg.pct_of_peak_sustained_active",),),
-            unit=PERCENT,
-        ),
-        Quantity("cycles_active", (("sm__cycles_active.avg",),)),
-        Quantity("cycles_elapsed", (("sm__cycles_elapsed.avg",),)),
-        Quantity(
-            "local_requests",
-            (("smsp__inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_st.sum"),),
-        ),
-        Quantity(
-            "global_requests",
-            (("smsp__inst_executed_op_global_ld.sum", "smsp__inst_executed_op_global_st.sum"),),
-        ),
-        Quantity(
-            "memory_requests",
-            (
-                (
-                    "smsp__inst_executed_op_global_ld.sum",
-                    "smsp__inst_executed_op_global_st.sum",
-                    "smsp__inst_executed_op_shared_ld.sum",
-                    "smsp__inst_executed_op_shared_st.sum",
-                ),
-            ),
-        ),
-        *_tensor(chip),
-    ]
+    found: dict[str, Ways] = {name: ((metric,),) for name, metric in _ALONE.items()}
+    found |= (
+        _EVERYWHERE | {"dram_bytes": _dram(chip), "conflicts": _conflicts(chip)} | _tensor(chip)
+    )
     if chip == 90:
         # wgmma reads its operands past the load and store unit.
-        gmma = f"{_SHARED}_op_gmma.sum"
-        wanted.append(Quantity("gmma_shared_bytes", ((gmma,),), unit=WAVEFRONT))
-    return wanted + [
-        Quantity(
-            f"stall_{reason}",
-            ((f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",),),
+        found["gmma_shared_bytes"] = ((f"{_SHARED}_op_gmma.sum",),)
+    absent = {"gmma"} if chip != 90 else set()
+    absent |= {"imc_miss"} if chip in (100, 120) else set()
+    return found | {
+        f"stall_{reason}": (
+            (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",),
         )
         for reason in STALLS
-        if not (reason == "gmma" and chip != 90)
-        and not (reason == "imc_miss" and chip in (100, 120))
-    ]
+        if reason not in absent
+    }
 
 
 def select(capability: str, present: Collection[str]) -> tuple[list[str], list[str]]:
     """The metrics to ask for, and the quantities of which the chip has no way."""
-    names: list[str] = []
+    bases = {_base(name) for name in present}
+    asked: list[str] = []
     dropped: list[str] = []
-    for quantity in quantities(capability):
-        way = _first(quantity, {_base(name) for name in present})
-        if way is None:
-            dropped.append(quantity.name)
-        else:
-            names += way
-    return list(dict.fromkeys(names)), dropped
+    for name, ways in quantities(capability).items():
+        way = next((way for way in ways if {_base(metric) for metric in way} <= bases), None)
+        asked += way or ()
+        dropped += [] if way else [name]
+    return list(dict.fromkeys(asked)), dropped
 
 
 def names(capability: str) -> frozenset[str]:
     """All that may be asked for there, whichever way the chip has."""
-    return frozenset(n for q in quantities(capability) for way in q.ways for n in way)
+    return frozenset(n for ways in quantities(capability).values() for way in ways for n in way)
 
 
 def values(capability: str, metrics: Mapping[str, float]) -> dict[str, float]:
-    """The quantities that follow from what was counted."""
+    """The quantities that follow from what was counted: bytes, shares, or counts."""
     found = {}
-    for quantity in quantities(capability):
-        way = next((way for way in quantity.ways if all(name in metrics for name in way)), None)
-        if way is not None:
-            found[quantity.name] = quantity.unit * sum(metrics[name] for name in way)
+    for name, ways in quantities(capability).items():
+        way = next((way for way in ways if metrics.keys() >= set(way)), None)
+        if way:
+            unit = 0.01 if ".pct" in way[0] else _UNITS.get(name, 1.0)
+            found[name] = unit * sum(metrics[metric] for metric in way)
     return found
 
 
-def _dram(chip: int) -> tuple[tuple[str, ...], ...]:
+def _dram(chip: int) -> Ways:
     if chip in (87, 110, 121):
         return ()  # memory that the processor shares has no such counter
     parts = ("op_read", "op_write") if chip == 120 else ("read", "write")
@@ -158,7 +129,7 @@ def _dram(chip: int) -> tuple[tuple[str, ...], ...]:
     return (("dram__bytes.sum",), (first, second))
 
 
-def _conflicts(chip: int) -> tuple[tuple[str, ...], ...]:
+def _conflicts(chip: int) -> Ways:
     plain = (f"{_CONFLICTS}_ld.sum", f"{_CONFLICTS}_st.sum")
     more = ("sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",)
     if chip not in (75, 86):
@@ -168,7 +139,7 @@ def _conflicts(chip: int) -> tuple[tuple[str, ...], ...]:
     return (plain + more, plain + more[:1], plain)
 
 
-def _tensor(chip: int) -> list[Quantity]:
+def _tensor(chip: int) -> dict[str, Ways]:
     """Warp instructions of tensor cores, and what they computed: mma.sync apart from wgmma."""
     if chip == 75:
         kinds = ("src_fp16_bf16_tf32_dst_fp32", "src_fp16_dst_fp16")
@@ -178,22 +149,17 @@ def _tensor(chip: int) -> list[Quantity]:
         kinds = ("op_hmma_src_bf16_dst_fp32_sparsity_off",)
     pipe = "sm__inst_executed_pipe_tensor"
     mma = f"{pipe}_op_hmma.sum" if chip <= 90 else f"{pipe}_subpipe_hmma.sum"
-    found = [
-        Quantity("mma_flop", (tuple(f"{_OPS}_{kind}.sum" for kind in kinds),)),
-        Quantity("mma_instructions", ((mma,),)),
-    ]
+    found: dict[str, Ways] = {
+        "mma_flop": (tuple(f"{_OPS}_{kind}.sum" for kind in kinds),),
+        "mma_instructions": ((mma,),),
+    }
     if chip == 90:
         hgmma = ("bf16_dst_fp32", "fp16", "tf32_dst_fp32")
-        names = tuple(f"{_OPS}_op_hgmma_src_{kind}_sparsity_off.sum" for kind in hgmma)
-        found.append(Quantity("wgmma_flop", (names,)))
-        found.append(Quantity("wgmma_instructions", ((f"{pipe}_op_gmma.sum",),)))
+        found["wgmma_flop"] = (tuple(f"{_OPS}_op_hgmma_src_{k}_sparsity_off.sum" for k in hgmma),)
+        found["wgmma_instructions"] = ((f"{pipe}_op_gmma.sum",),)
     elif chip in (100, 103):
-        found.append(Quantity("wgmma_instructions", (("sm__inst_executed_pipe_tc.sum",),)))
+        found["wgmma_instructions"] = (("sm__inst_executed_pipe_tc.sum",),)
     return found
-
-
-def _first(quantity: Quantity, present: Collection[str]) -> tuple[str, ...] | None:
-    return next((w for w in quantity.ways if all(_base(n) in present for n in w)), None)
 
 
 def _base(name: str) -> str:

@@ -1,8 +1,8 @@
 """Nsight Compute's command line: what it prints, in SI units, and why it cannot, in one line.
 
-Knows both forms of its CSV: `--page raw`, a row for each launch and a second row of units, and the
-details page, a row for each metric. Only metrics that were asked for are read, and those strictly:
-beside them ncu prints what the card is and how the kernel was launched, some of it as text.
+Its CSV with `--page raw` is a row for each launch behind a row of units. Only metrics that were
+asked for are read, and those strictly: beside them ncu prints what the card is and how the kernel
+was launched, some of it as text.
 """
 
 import csv
@@ -19,16 +19,14 @@ from gemm_report.document import InputError
 
 OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
 
-_UNITS = {"": 1.0, "%": 1.0, "ratio": 1.0, "inst": 1.0, "sector": 1.0, "block": 1.0, "warp": 1.0}
-_UNITS |= {"cycle": 1.0, "request": 1.0, "register/thread": 1.0, "thread": 1.0, "inst/cycle": 1.0}
-_UNITS |= {"byte/block": 1.0, "Kbyte/block": 1e3, "sector/request": 1.0, "op": 1.0, "1": 1.0}
-_UNITS |= {"wavefront": 1.0, "conflict": 1.0, "inst/warp": 1.0, "warp/inst": 1.0}
-_UNITS |= {"thread/inst": 1.0, "thread inst": 1.0, "warp/cycle": 1.0, "byte/sector": 1.0}
-_UNITS |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "nsecond": 1e-9, "usecond": 1e-6}
-_UNITS |= {"msecond": 1e-3, "second": 1.0, "hz": 1.0, "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9}
-_UNITS |= {"Hz": 1.0, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9, "1/s": 1.0, "1/ns": 1e9}
-_UNITS |= {"cycle/nsecond": 1e9, "cycle/usecond": 1e6, "cycle/second": 1.0}
-_UNITS |= {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
+_COUNTS = """% ratio inst sector block warp cycle request register/thread thread inst/cycle
+    sector/request op 1 wavefront conflict inst/warp warp/inst thread/inst warp/cycle byte/sector
+    byte/block cycle/second s second hz Hz 1/s byte"""
+_UNITS = dict.fromkeys(["", "thread inst", *_COUNTS.split()], 1.0)
+_UNITS |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3}
+_UNITS |= {"Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9, "1/ns": 1e9}
+_UNITS |= {"cycle/nsecond": 1e9, "cycle/usecond": 1e6, "Kbyte/block": 1e3}
+_UNITS |= {"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
 _ABSENT = ("", "n/a", "nan", "-nan", "(!) n/a", "no data")
 
 
@@ -104,21 +102,6 @@ def read(page: str, wanted: Collection[str]) -> list[Launch]:
     if "Kernel Name" not in header:
         raise InputError("ncu's CSV has no column 'Kernel Name': this version is not known here")
     rows = [row for row in rows if len(row) >= len(header)]
-    reader = _long if "Metric Name" in header else _wide
-    return reader(header, rows, wanted)
-
-
-def base_name(kernel: str) -> str:
-    """The name that gemm_bench and ncu agree on: no return type, namespaces or arguments."""
-    # The compiler and ncu write namespaces without a name in two ways.
-    named = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", kernel)
-    bare = re.sub(r"<.*|\(.*", "", named)
-    return (bare.split("::")[-1].split() or [""])[-1]
-
-
-def _wide(
-    header: Sequence[str], rows: Sequence[Sequence[str]], wanted: Collection[str]
-) -> list[Launch]:
     if not rows:
         return []
     units, *launches = rows
@@ -134,20 +117,12 @@ def _wide(
     return found
 
 
-def _long(
-    header: Sequence[str], rows: Sequence[Sequence[str]], wanted: Collection[str]
-) -> list[Launch]:
-    found: dict[str, Launch] = {}
-    for row in rows:
-        cells = dict(zip(header, row, strict=False))
-        metric = cells["Metric Name"]
-        launch = found.setdefault(cells["ID"], Launch(cells["Kernel Name"], {}))
-        if metric not in wanted:
-            continue
-        value = _number(metric, cells["Metric Value"], cells["Metric Unit"])
-        if value is not None:
-            found[cells["ID"]] = Launch(launch.kernel, {**launch.metrics, metric: value})
-    return list(found.values())
+def base_name(kernel: str) -> str:
+    """The name that gemm_bench and ncu agree on: no return type, namespaces or arguments."""
+    # The compiler and ncu write namespaces without a name in two ways.
+    named = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", kernel)
+    bare = re.sub(r"<.*|\(.*", "", named)
+    return (bare.split("::")[-1].split() or [""])[-1]
 
 
 def _number(metric: str, text: str, unit: str) -> float | None:

@@ -1,4 +1,4 @@
-"""What ncu prints, in both forms, and what is wrong with it."""
+"""What ncu prints, and what is wrong with it."""
 
 import pytest
 
@@ -27,16 +27,6 @@ StreamK/f32/1024x1024x1024/manual_time 58.7 us
 "1,009.91","1,058.69","2,505,914","73.24","","No-CC","32","CachePreferNone","32","auto","1.98"
 """
 
-DETAILS = """\
-==PROF== Connected
-"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
-"1","void tiled<(int)32>(float const*)","device__attribute_chip","","GH100"
-"1","void tiled<(int)32>(float const*)","gpu__time_duration.sum","us","1,058.69"
-"1","void tiled<(int)32>(float const*)","sm__cycles_elapsed.avg.per_second","cycle/nsecond","1.98"
-"2","void tiled<(int)32>(float const*)","gpu__time_duration.sum","n/a","n/a"
-"""
-
-
 WANTED = names("9.0") | {"lts__t_sectors.sum"}
 
 
@@ -60,13 +50,10 @@ def test_the_raw_page_is_read_in_base_units() -> None:
     assert second.metrics["gpu__time_duration.sum"] == pytest.approx(1058.69e-6)
 
 
-def test_the_details_page_is_read_too() -> None:
-    kernel = "void tiled<(int)32>(float const*)"
-    metrics = {
-        "gpu__time_duration.sum": pytest.approx(1058.69e-6),
-        "sm__cycles_elapsed.avg.per_second": pytest.approx(1.98e9),
-    }
-    assert launches(DETAILS) == [Launch(kernel, metrics), Launch(kernel, {})]
+def test_the_details_page_is_refused() -> None:
+    details = '"ID","Kernel Name","Metric Name"\n"1","tiled","gpu__time_duration.sum"\n'
+    with pytest.raises(InputError, match="use ncu --csv --page raw"):
+        launches(details)
 
 
 def test_no_table_is_no_launch() -> None:
@@ -117,7 +104,7 @@ def test_what_nobody_asked_for_is_not_read() -> None:
 
 
 def test_runs_behind_each_other_are_pages_without_the_lines_between() -> None:
-    first, second = pages(RAW + DETAILS)
+    first, second = pages(RAW + RAW)
     assert first.startswith('"ID","Process ID"')
     assert first.count("\n") == 4
     assert "==PROF==" not in first + second

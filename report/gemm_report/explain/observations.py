@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Launch, base_name
+from gemm_report.ladder.rungs import arithmetic_roof
 from gemm_report.record import DeviceCode, Record, Row, Traffic
-from gemm_report.rungs import arithmetic_roof
 
 # Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
 # table of compute capabilities in the CUDA programming guide.
@@ -145,8 +145,6 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     counted_kernel = next((name for name, v in chosen.items() if v is main), None)
     code = _code(row, counted_kernel)
     unit = arithmetic_roof(record, row) or next(iter(record.compute_roofs(row.precision)), None)
-    clocks = row.clocks
-    sm_hz = clocks and clocks.sm_hz
     mma = [c for c in record.measured_compute_roofs(row.precision) if c.name.endswith("_mma")]
     return Observations(
         kernel=row.kernel_label,
@@ -158,11 +156,11 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         seconds=row.seconds and row.seconds.median,
         device=record.device.name,
         sm_count=record.device.sm_count,
-        sm_hz=sm_hz,
-        power_w=clocks and clocks.power_w,
+        sm_hz=row.sm_hz,
+        power_w=row.power_w,
         power_limit_w=record.device.power_limit_w,
-        throttled_share=clocks and clocks.throttled_share,
-        reasons=clocks.reasons if clocks else (),
+        throttled_share=row.throttled_share,
+        reasons=row.held_by,
         unit=unit and unit.name,
         unit_flop_per_second=unit and unit.flop_per_second,
         unit_hz=unit and unit.clock_hz,
@@ -170,7 +168,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         levels=_levels(record, row, counted_traffic(row, launches, capability)),
         launches=len(row.device_kernels) or 1,
         launch=row.launch,
-        launch_seconds=record.method.launch_seconds,
+        launch_seconds=record.method.overheads and record.method.overheads.launch_seconds,
         registers=code and code.registers,
         threads=code and code.threads,
         blocks=code and code.blocks,
@@ -180,7 +178,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         occupancy_limits=_limits(code, capability) if code else (),
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
-        kernel_seconds=_kernel_seconds(row, chosen, sm_hz),
+        kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
         **(_counters(main, row, record.device.sm_count) if main else {}),
     )
 

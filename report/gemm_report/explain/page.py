@@ -3,17 +3,14 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeVar
 
-from gemm_report.columns import columns
 from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, Step, stall_ranking
 from gemm_report.explain.observations import Level, Observations
-from gemm_report.quantity import megahertz, percent, quantity, significant, times
+from gemm_report.writing.quantity import megahertz, percent, quantity, significant, times
+from gemm_report.writing.tables import columns, markdown_table
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -26,11 +23,8 @@ class Explanation:
     how: str
 
 
-@dataclass(frozen=True)
-class _Table:
-    title: str
-    head: tuple[str, ...]
-    lines: list[tuple[str, ...]]
+# Title, head and lines.
+_Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 
 
 def text(found: Explanation, versus: Explanation | None = None, ratio: str = "") -> str:
@@ -41,11 +35,9 @@ def text(found: Explanation, versus: Explanation | None = None, ratio: str = "")
         lines += [f"     {each}" for each in finding.evidence]
     lines += ["", "Next:"] if found.diagnosis.steps else []
     lines += [f"  {i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
-    for table in _tables(found, versus):
-        lines += ["", f"{table.title}:", columns([table.head, *table.lines], 1)]
-    if ratio:
-        lines += ["", ratio]
-    return "\n".join([*lines, "", found.how]) + "\n"
+    for title, head, rows in _tables(found, versus):
+        lines += ["", f"{title}:", columns([head, *rows], 1)]
+    return _ended(lines, found, ratio)
 
 
 def markdown(found: Explanation, versus: Explanation | None = None, ratio: str = "") -> str:
@@ -56,13 +48,13 @@ def markdown(found: Explanation, versus: Explanation | None = None, ratio: str =
         lines += [f"   - {each}" for each in finding.evidence]
     lines += ["", "Next:", ""] if found.diagnosis.steps else []
     lines += [f"{i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
-    for table in _tables(found, versus):
-        lines += ["", f"{table.title}:", ""]
-        rows = [table.head, ("---",) * len(table.head), *table.lines]
-        lines += ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
-    if ratio:
-        lines += ["", ratio]
-    return "\n".join([*lines, "", found.how]) + "\n"
+    for title, head, rows in _tables(found, versus):
+        lines += ["", f"{title}:", "", markdown_table(head, rows)]
+    return _ended(lines, found, ratio)
+
+
+def _ended(lines: Sequence[str], found: Explanation, ratio: str) -> str:
+    return "\n".join([*lines, *(["", ratio] if ratio else []), "", found.how]) + "\n"
 
 
 def as_json(found: Explanation, versus: Explanation | None = None) -> str:
@@ -111,7 +103,7 @@ def _step(step: Step) -> str:
 
 def _tables(found: Explanation, versus: Explanation | None) -> list[_Table]:
     tables = [_levels(found.seen), _facts(found, versus)]
-    return [table for table in tables if table.lines]
+    return [table for table in tables if table[2]]
 
 
 def _levels(seen: Observations) -> _Table:
@@ -136,7 +128,7 @@ def _levels(seen: Observations) -> _Table:
         at = f" at {megahertz(seen.unit_hz)}" if seen.unit_hz else ""
         lines.append((f"{seen.unit}{at}", *nothing, quantity(roof, "FLOP/s"), used))
     head = ("memory", "modelled", "counted", "FLOP/byte", "roof", "at most", "used")
-    return _Table("Bytes of a launch, and each level's roof", head, lines)
+    return ("Bytes of a launch, and each level's roof", head, lines)
 
 
 def _facts(found: Explanation, versus: Explanation | None) -> _Table:
@@ -144,50 +136,45 @@ def _facts(found: Explanation, versus: Explanation | None) -> _Table:
     columns_of_facts = [dict(_all_facts(each.seen)) for each in both]
     names = list(dict.fromkeys(name for facts in columns_of_facts for name in facts))
     lines = [(name, *(facts.get(name, "-") for facts in columns_of_facts)) for name in names]
-    return _Table("Observed", ("", *(each.name for each in both)), lines)
+    return ("Observed", ("", *(each.name for each in both)), lines)
 
 
 def _all_facts(seen: Observations) -> list[tuple[str, str]]:
-    facts: list[tuple[str, str | None]] = [
-        ("time of a launch", _or_none(seen.seconds, lambda v: quantity(v, "s"))),
-        ("its kernels alone", _or_none(seen.kernel_seconds, lambda v: quantity(v, "s"))),
-        ("clock", _or_none(seen.sm_hz, megahertz)),
-        ("power", _or_none(seen.power_w, lambda v: f"{v:.0f} W")),
-        ("throttled", _or_none(seen.throttled_share, percent)),
-        ("kernels in a launch", str(seen.launches)),
-        ("blocks", _or_none(seen.blocks, str)),
-        ("waves", _or_none(seen.waves, lambda v: f"{v:.2f}")),
-        ("threads a block", _or_none(seen.threads, str)),
-        ("registers a thread", _or_none(seen.registers, str)),
-        ("shared memory a block", _or_none(seen.shared_bytes, lambda v: f"{v} B")),
-        ("local memory a thread", _or_none(seen.local_bytes, lambda v: f"{v} B")),
-        ("occupancy, at most", _or_none(seen.occupancy, percent)),
-        ("its limit", ", ".join(seen.occupancy_limits) or None),
-        ("occupancy, counted", _or_none(seen.warps_active, percent)),
-        ("multiprocessors idle", _or_none(seen.idle_share, percent)),
-        ("issue active", _or_none(seen.issue_active, percent)),
-        ("FFMA of instructions", _or_none(seen.ffma_share, percent)),
-        ("tensor of instructions", _or_none(seen.tensor_share, percent)),
-        ("FLOP counted over needed", _work(seen)),
-        ("sectors a load", _or_none(seen.sectors_per_load, lambda v: f"{v:.2f}")),
-        ("sectors a store", _or_none(seen.sectors_per_store, lambda v: f"{v:.2f}")),
-        ("wanted of a sector", _or_none(seen.sector_use, percent)),
-        ("found in the L1", _or_none(seen.l1_hits, percent)),
-        ("found in the L2", _or_none(seen.l2_hits, percent)),
-        ("bank conflicts", _or_none(seen.conflict_share, percent)),
-        ("requests for spills", _or_none(seen.local_share, percent)),
+    limits = seen.occupancy_limits
+    needed = seen.counted_flop / seen.flop if seen.counted_flop and seen.flop else None
+    facts: list[tuple[str, float | None, Callable[[float], str]]] = [
+        ("time of a launch", seen.seconds, lambda v: quantity(v, "s")),
+        ("its kernels alone", seen.kernel_seconds, lambda v: quantity(v, "s")),
+        ("clock", seen.sm_hz, megahertz),
+        ("power", seen.power_w, lambda v: f"{v:.0f} W"),
+        ("throttled", seen.throttled_share, percent),
+        ("kernels in a launch", seen.launches, str),
+        ("blocks", seen.blocks, str),
+        ("waves", seen.waves, lambda v: f"{v:.2f}"),
+        ("threads a block", seen.threads, str),
+        ("registers a thread", seen.registers, str),
+        ("shared memory a block", seen.shared_bytes, lambda v: f"{v} B"),
+        ("local memory a thread", seen.local_bytes, lambda v: f"{v} B"),
+        ("occupancy, at most", seen.occupancy, percent),
+        ("its limit", len(limits) or None, lambda _: ", ".join(limits)),
+        ("occupancy, counted", seen.warps_active, percent),
+        ("multiprocessors idle", seen.idle_share, percent),
+        ("issue active", seen.issue_active, percent),
+        ("FFMA of instructions", seen.ffma_share, percent),
+        ("tensor of instructions", seen.tensor_share, percent),
+        ("FLOP counted over needed", needed, times),
+        ("sectors a load", seen.sectors_per_load, lambda v: f"{v:.2f}"),
+        ("sectors a store", seen.sectors_per_store, lambda v: f"{v:.2f}"),
+        ("wanted of a sector", seen.sector_use, percent),
+        ("found in the L1", seen.l1_hits, percent),
+        ("found in the L2", seen.l2_hits, percent),
+        ("bank conflicts", seen.conflict_share, percent),
+        ("requests for spills", seen.local_share, percent),
     ]
-    facts += [
+    return [(name, said(value)) for name, value, said in facts if value is not None] + [
         (f"warps {words} ({reason})", percent(share))
         for reason, words, share in stall_ranking(seen)[:_STALLS]
     ]
-    return [(name, value) for name, value in facts if value is not None]
-
-
-def _work(seen: Observations) -> str | None:
-    if not (seen.counted_flop and seen.flop):
-        return None
-    return times(seen.counted_flop / seen.flop)
 
 
 def _intensity(seen: Observations, moved: float | None) -> float | None:
@@ -203,12 +190,8 @@ def _bytes(value: float | None, unit: str = "B") -> str:
     return _or_dash(value, lambda given: quantity(given, unit))
 
 
-def _or_dash(value: T | None, told: Callable[[T], str]) -> str:
+def _or_dash(value: float | None, told: Callable[[float], str]) -> str:
     return "-" if value is None else told(value)
-
-
-def _or_none(value: T | None, told: Callable[[T], str]) -> str | None:
-    return None if value is None else told(value)
 
 
 def ratio_text(names: Sequence[str], ratio: float, low: float, high: float) -> str:

@@ -1,15 +1,13 @@
 """Marks beside the numbers of rows that need a word, and the words."""
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from gemm_report.record import Row
+from gemm_report.record import UNCERTAIN, Departure, Row
 
 PEERS = "Thin marks, short dashes and hatched bars: peers, what a user would pick instead."
 THROTTLED = "*"
 DEPARTS = "†"
 _LISTED = 3
-_KNOWN = re.compile(r"median known to ([\d.e+]+) % only")  # as bench/conformance.cpp has it
 
 
 def mark(row: Row) -> str:
@@ -18,22 +16,26 @@ def mark(row: Row) -> str:
     return f" {marks}" if marks else ""
 
 
-def _merged(departures: Iterable[str]) -> list[str]:
+def _worded(departures: Sequence[Departure]) -> list[str]:
     """Those that differ by how well a median is known are one, with the least and the most."""
-    known = {d: float(m[1]) for d in departures if (m := _KNOWN.fullmatch(d))}
-    if len(known) < 2:
-        return list(departures)
-    low, high = min(known.values()), max(known.values())
-    merged = f"medians known to {low:g} to {high:g} % only"
-    return list(dict.fromkeys(merged if d in known else d for d in departures))
+    known = {d.text: d.value for d in departures if d.code == UNCERTAIN and d.value is not None}
+    merged = ""
+    if len(known) > 1:
+        low, high = 100 * min(known.values()), 100 * max(known.values())
+        merged = f"medians known to {_brief(low)} to {_brief(high)} % only"
+    return list(dict.fromkeys((d.text in known and merged) or d.text for d in departures))
+
+
+def _brief(figure: float) -> str:
+    return f"{float(f'{figure:.2g}'):g}"
 
 
 def notes(rows: Iterable[Row]) -> list[str]:
     """What the marks on `rows` mean, a sentence for each that occurs."""
     rows = list(rows)
-    throttled = [row.clocks for row in rows if row.clocks and row.throttled]
-    reasons = dict.fromkeys(reason for clocks in throttled for reason in clocks.reasons)
-    departures = _merged(dict.fromkeys(d for row in rows for d in row.departures))
+    throttled = [row for row in rows if row.throttled]
+    reasons = dict.fromkeys(reason for row in throttled for reason in row.held_by)
+    departures = _worded([d for row in rows for d in row.departures])
     more = len(departures) - _LISTED
     found = [PEERS] if any(row.is_peer for row in rows) else []
     if throttled:

@@ -1,12 +1,16 @@
 import dataclasses
 
+from gemm_report.conftest import clocks
 from gemm_report.figures.marks import PEERS, mark, notes
-from gemm_report.record import Clocks, Record, Row
+from gemm_report.record import UNCERTAIN, Departure, Record, Row
 
 
-def row_with(gpu: Record, share: float | None, *departures: str) -> Row:
-    clocks = Clocks(sm_hz=None, power_w=None, throttled_share=share, reasons=("power cap",))
-    return dataclasses.replace(gpu.rows[0], clocks=clocks, departures=departures)
+def row_with(gpu: Record, share: float | None, *departures: str | Departure) -> Row:
+    found = tuple(
+        d if isinstance(d, Departure) else Departure("a-code", None, d) for d in departures
+    )
+    held = clocks(None, None, share, "power cap")
+    return dataclasses.replace(gpu.rows[0], clocks=held, departures=found)
 
 
 def test_a_row_is_marked_for_what_was_seen(gpu: Record) -> None:
@@ -31,7 +35,10 @@ def test_many_departures_are_counted(gpu: Record) -> None:
 
 
 def test_how_well_medians_are_known_is_one_departure(gpu: Record) -> None:
-    known = [f"median known to {share} % only" for share in ("0.54", "1.2e+02", "2")]
+    known = [
+        Departure(UNCERTAIN, share, f"median known to {100 * share:.2g} % only")
+        for share in (0.0054, 1.21, 0.02)
+    ]
     (note,) = notes([row_with(gpu, 0.0, "hot cache", *known)])
     assert note.endswith("guideline: hot cache; medians known to 0.54 to 120 % only.")
     (note,) = notes([row_with(gpu, 0.0, known[0])])

@@ -16,8 +16,8 @@ from matplotlib.textpath import text_to_path
 
 from gemm_report.figures.palette import PEER_MARKERS
 from gemm_report.figures.placement import spread
-from gemm_report.quantity import megahertz, quantity
 from gemm_report.record import Ceiling, Part, Record
+from gemm_report.writing.quantity import megahertz, quantity
 
 POINTS = 72  # in an inch
 INK = "#333333"
@@ -154,7 +154,7 @@ def run_line(record: Record) -> str:
         device.runtime and f"CUDA runtime {device.runtime}",
         device.power_limit_w and f"power limit {device.power_limit_w:.0f} W",
         f"commit {record.commit[:12]}",
-        None if record.build_type == "Release" else f"build type {record.build_type}",
+        None if record.build.type == "Release" else f"build type {record.build.type}",
         record.date.replace("T", " "),
     ]
     return " · ".join(fact for fact in facts if fact)

@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 
-from gemm_report.ladder import natural
+from gemm_report.ladder.rows import natural
 from gemm_report.record import Kernel, Part, Record
 
 Line = str | tuple[float, tuple[float, ...]]
@@ -53,18 +53,20 @@ def looks(records: Iterable[Record]) -> dict[str, Look]:
     """The look of every label in `records`."""
     records = list(records)
     kernels = {kernel.name: kernel for record in records for kernel in record.kernels}
-    labels: dict[str, set[tuple[bool, str]]] = {}
+    labels: dict[str, set[tuple[bool, tuple[str | int, ...], str]]] = {}
     for record in records:
         for row in (row for row in record.rows if row.part is Part.LADDER):
             # Other layouts come last, so that nn looks the same without them.
-            labels.setdefault(row.kernel, set()).add((row.layout != "nn", row.label))
+            labels.setdefault(row.kernel, set()).add(
+                (row.layout != "nn", natural(row.label), row.label)
+            )
             # A damaged list of kernels must not cost the figure.
             kernels.setdefault(row.kernel, Kernel(row.kernel, row.family, 0, ""))
     return {
         label: Look(color, line, markers[i % len(markers)])
         for name, (color, line) in _colors_and_lines(list(kernels.values())).items()
         for markers in [PEER_MARKERS if line == PEER_LINE else VARIANT_MARKERS]
-        for i, label in enumerate(_ordered(labels.get(name, ())))
+        for i, (_, _, label) in enumerate(sorted(labels.get(name, ())))
     }
 
 
@@ -74,15 +76,11 @@ def colors() -> list[str]:
     return cycle.by_key()["color"]
 
 
-def _ordered(labels: Iterable[tuple[bool, str]]) -> list[str]:
-    return [label for _, label in sorted(labels, key=lambda one: (one[0], natural(one[1])))]
-
-
 def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
     """By rung alone: a kernel looks the same in a record that holds others beside it."""
     cycle = colors()
     taken: set[tuple[int, int]] = set()
-    libraries = 0
+    libraries, peers = 0, set[int]()
     result: dict[str, tuple[str, Line]] = {}
     for kernel in sorted(kernels, key=lambda kernel: (kernel.rung, kernel.name)):
         if kernel.family == "library":
@@ -90,7 +88,11 @@ def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
             libraries += 1
             continue
         if kernel.family == "peer":
-            result[kernel.name] = cycle[kernel.rung % len(cycle)], PEER_LINE
+            # In old records each has a rung of its own, today all have 0.
+            own = kernel.rung % len(cycle)
+            place = next((i for i in (own, *range(len(cycle))) if i not in peers), own)
+            peers.add(place)
+            result[kernel.name] = cycle[place], PEER_LINE
             continue
         lap = kernel.rung // len(cycle)
         slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)

@@ -128,8 +128,9 @@ def test_kernels_on_one_rung_differ(gpu: Record) -> None:
     assert len({(look.color, look.line) for look in looked.values()}) == 25
 
 
-def test_peers_are_told_from_every_rung_and_library(h200: Record) -> None:
-    peers = [Kernel(f"Peer{i}", "peer", i, "") for i in range(6)]
+@pytest.mark.parametrize("step", [0, 1])  # all on rung 0, as files are, and as in old records
+def test_peers_are_told_from_every_rung_and_library(h200: Record, step: int) -> None:
+    peers = [Kernel(f"Peer{i}", "peer", i * step, "") for i in range(6)]
     rows = with_kernels(h200, peers).rows
     both = dataclasses.replace(h200, kernels=(*h200.kernels, *peers), rows=(*h200.rows, *rows))
     looked = looks([both])

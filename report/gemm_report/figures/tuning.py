@@ -10,15 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from gemm_report.columns import columns
 from gemm_report.document import RecordError
+from gemm_report.figures.heat_map import heat_map
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, text_width, write_above
 from gemm_report.figures.palette import Look
-from gemm_report.ladder import drawn_rows, natural
-from gemm_report.quantity import prefix_for, scaled, significant, times
+from gemm_report.ladder.rows import drawn_rows, natural
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import Part, Record, Row
-from gemm_report.rungs import rate
+from gemm_report.writing.quantity import prefix_for, scaled, significant, times
+from gemm_report.writing.tables import columns
 
 _CELL_WIDTH, _CELL_HEIGHT = 0.62, 0.3
 _LEFT = 0.85  # for the ticks and the name of the y axis
@@ -161,12 +162,12 @@ def leading_parameters(rows: Sequence[Row]) -> tuple[str, str]:
             best: dict[str, float] = {}
             for row in rows:
                 if (row.m, row.n, row.k) == problem:
-                    value = dict(row.parameters).get(parameter, "")
+                    value = row.parameters.get(parameter, "")
                     best[value] = max(best.get(value, 0), rate(row))
             total += math.log(max(best.values()) / min(best.values()))
         return total
 
-    names = list(dict.fromkeys(name for row in rows for name, _ in row.parameters))
+    names = list(dict.fromkeys(name for row in rows for name in row.parameters))
     leading = sorted(names, key=influence, reverse=True)[:2]
     first, *rest = sorted(leading, key=names.index) or [""]
     return first, rest[0] if rest else ""
@@ -179,7 +180,7 @@ def _values(sweeps: Sequence[Sweep], parameter: str) -> list[str]:
 
 
 def _value(row: Row, parameter: str) -> str:
-    return dict(row.parameters).get(parameter, "")
+    return row.parameters.get(parameter, "")
 
 
 def _title(sweep: Sweep) -> str:
@@ -213,7 +214,7 @@ def _draw_map(
     shades = [[cells.get((i, j), math.nan) / best for j in range(len(xs))] for i in range(len(ys))]
     # Not to the ends of the colours, so that the slowest is no white and the fastest no black.
     low, high = min(cells.values()) / best - 0.01, 1.05
-    axes.imshow(shades, cmap="Blues", vmin=low, vmax=high, aspect="auto", zorder=1)
+    heat_map(axes, shades, (low, high), (x, xs), (y, ys))
     for (i, j), value in cells.items():
         is_best, is_dark = value == best, (value / best - low) / (high - low) > 0.55
         color = "white" if is_dark else INK
@@ -226,14 +227,6 @@ def _draw_map(
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, zorder=3, **edge))
     axes.set_title(_title(sweep), pad=20)
     write_above(axes, _subtitle(sweep, prefix), 7)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.set_xticks(range(len(xs)), xs)
-    axes.set_yticks(range(len(ys)), ys)
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
 
 
 def _notes(found: Sequence[Sweep]) -> list[str]:

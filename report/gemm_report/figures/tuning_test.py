@@ -13,11 +13,11 @@ from gemm_report.record import Record, Row
 
 def variants(record: Record, rates: dict[str, float]) -> list[Row]:
     """Rows of a grid with these settings and TFLOP/s."""
-    row = next(row for row in record.rows if row.is_variant)
+    row = next(row for row in record.rows if row.variant)
     return [
         dataclasses.replace(
             row,
-            parameters=tuple(tuple(part.split(":")) for part in each.split("/")),
+            parameters=dict(part.split(":") for part in each.split("/")),
             flop_per_second=rate * 1e12,
         )
         for each, rate in rates.items()
@@ -38,7 +38,7 @@ def test_the_fastest_of_each_problem_is_held_against_the_others(ladder: Record) 
 
 
 def test_without_a_default_there_is_nothing_to_compare_with(ladder: Record) -> None:
-    rows = tuple(row for row in ladder.rows if row.is_variant)
+    rows = tuple(row for row in ladder.rows if row.variant)
     record = dataclasses.replace(ladder, rows=rows)
     assert sweeps(record)[0].over_default == "-"
     said = " ".join(text for text, _ in texts(drawn("tuning", record)))

@@ -11,24 +11,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from gemm_report.csv_table import write_csv
-from gemm_report.figures import (
-    burst,
-    distribution,
-    end_to_end,
-    energy,
-    ladder_bars,
-    ladder_roofline,
-    of_library,
-    roofline,
-    shapes,
-    throughput,
-    tuning,
-)
+from gemm_report.figures import tuning
+from gemm_report.figures.bars import burst, distribution, end_to_end, energy, ladder_bars
 from gemm_report.figures.page import printable
 from gemm_report.figures.palette import STYLE, Look
+from gemm_report.figures.roofline import ladder_roofline, roofline
+from gemm_report.figures.size import of_library, shapes, throughput
+from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Part, Record
-from gemm_report.rungs import ladder_precisions
+from gemm_report.writing.tables import write_csv
 
 
 @dataclass(frozen=True)
@@ -51,10 +42,6 @@ class Choice:
     versus: Record | None = None
     distribution: str | None = None
     shapes: str | None = None
-
-
-# Of every record; the others are of those that have something for them.
-FIGURES = ("throughput", "roofline")
 
 
 def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
@@ -91,62 +78,36 @@ def write_figures(
     folder: Path,
     choice: Choice = Choice(),
     only: Collection[str] | None = None,
+    formats: Sequence[str] = ("png", "svg", "csv"),
 ) -> list[Path]:
-    """Figures of `record` with their data, all of them or `only` some; the paths written."""
+    """Figures of `record`, all of them or `only` some, in each of `formats`; the paths written."""
+    folder.mkdir(parents=True, exist_ok=True)
     return [
         path
         for name, drawing in drawings(record, choice).items()
         if only is None or name in only
-        for path in _write_with_data(name, drawing, record, looks, folder)
+        for path in _write(drawing, record, looks, [folder / f"{name}.{end}" for end in formats])
     ]
 
 
-def write_with_data(
-    name: str, record: Record, looks: Mapping[str, Look], folder: Path
-) -> list[Path]:
-    """One figure, and the data that it shows."""
-    return _write_with_data(name, drawings(record)[name], record, looks, folder)
-
-
-def write_figure(
-    name: str,
-    record: Record,
-    looks: Mapping[str, Look],
-    folder: Path,
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """One figure in each of `formats`."""
-    return _write(name, drawings(record)[name], record, looks, folder, formats)
-
-
-def _write_with_data(
-    name: str, drawing: Drawing, record: Record, looks: Mapping[str, Look], folder: Path
-) -> list[Path]:
-    paths = _write(name, drawing, record, looks, folder, ("png", "svg"))
-    return [*paths, _write_csv(folder / f"{name}.csv", drawing.table(record))]
-
-
 def _write(
-    name: str,
-    drawing: Drawing,
-    record: Record,
-    looks: Mapping[str, Look],
-    folder: Path,
-    formats: Sequence[str],
-) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{each}" for each in formats]
+    drawing: Drawing, record: Record, looks: Mapping[str, Look], paths: Sequence[Path]
+) -> Sequence[Path]:
     # What a user's own matplotlibrc says must not change a figure.
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = _drawn(name, drawing, record, looks)
+        figure = _drawn(drawing, record, looks)
         FigureCanvasAgg(figure)
         for path in paths:
-            # Without its date the same data gives the same SVG.
-            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+            if path.suffix == ".csv":
+                _write_csv(path, drawing.table(record))
+            else:
+                # Without its date the same data gives the same SVG.
+                date = {"Date": None} if path.suffix == ".svg" else None
+                figure.savefig(path, metadata=date)
     return paths
 
 
-def _drawn(name: str, drawing: Drawing, record: Record, looks: Mapping[str, Look]) -> Figure:
+def _drawn(drawing: Drawing, record: Record, looks: Mapping[str, Look]) -> Figure:
     figure = drawing.draw(record, looks)
     for text in figure.findobj(Text):
         if not text.get_text().isprintable():
@@ -158,7 +119,6 @@ def _with(figure: ModuleType, **given: object) -> Drawing:
     return Drawing(partial(figure.draw, **given), partial(figure.table, **given))
 
 
-def _write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+def _write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     write_csv(path, columns, ([row.get(column) for column in columns] for row in rows))
-    return path

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 
+from gemm_report.conftest import clocks
 from gemm_report.figures.page import ROOF_COLOR
 from gemm_report.figures.palette import STYLE, looks
-from gemm_report.figures.write import FIGURES, Choice, drawings, write_figures
-from gemm_report.record import Ceiling, Clocks, Record
+from gemm_report.figures.write import Choice, drawings, write_figures
+from gemm_report.record import Ceiling, Record
 
 AS_IT_IS = Choice()
 
@@ -83,6 +84,8 @@ def colors(figure: Figure, labels: set[str]) -> dict[str, set[str]]:
 
 
 # What each of the records has figures of.
+# Of every record; the others are of those that have something for them.
+FIGURES = ("throughput", "roofline")
 OF_LADDERS = (*FIGURES, "ladder", "ladder_roofline", "of_library")
 DRAWN = {
     "gpu": (*FIGURES, "ladder", "of_library", "energy", "distribution"),
@@ -185,17 +188,6 @@ def test_measured_roofs_are_drawn_where_nothing_else_is_known(gpu: Record, cpu: 
     said = [text for text, _ in texts(drawn("roofline", record))]
     assert "FP32_FMA: 65.6 TFLOP/s (measured at 1980 MHz)" in said
     assert "DRAM_read: 4.59 TB/s (measured)" in said
-
-
-def test_without_a_reading_of_the_dram_the_best_of_the_rest_counts(gpu: Record) -> None:
-    *others, read = gpu.measured_ceilings
-    copy = dataclasses.replace(read, name="DRAM_copy", bytes_per_second=4.3e12)
-    for ceilings, name in (((copy, read), "DRAM_read"), ((copy,), "DRAM_copy")):
-        roof = dataclasses.replace(
-            gpu, measured_ceilings=(*others, *ceilings)
-        ).measured_memory_roof()
-        assert roof
-        assert roof.name == name
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -336,9 +328,10 @@ def test_names_that_are_formulas_paths_or_no_text_are_only_names(
 def test_the_largest_numbers_that_are_read_over_the_smallest_are_drawn(
     gpu: Record, tmp_path: Path
 ) -> None:
-    clocks = Clocks(None, 1e-60, None, ())
     rows = tuple(
-        dataclasses.replace(row, clocks=clocks, flop_per_second=1e60 * (row.m / 4096))
+        dataclasses.replace(
+            row, clocks=clocks(power_w=1e-60), flop_per_second=1e60 * (row.m / 4096)
+        )
         for row in gpu.rows
         if row.status == "timed"
     )

@@ -1,14 +1,13 @@
 """A trend as SVG, written by hand: matplotlib would take a second for each of hundreds."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.trends import Trend
-from gemm_report.quantity import prefix_for, scaled
 from gemm_report.site.markup import Html, joined, tag
+from gemm_report.writing.quantity import prefix_for, scaled
 
 # As many colours as page.css has for them; further drivers begin again.
 COLORS = 6
@@ -58,12 +57,11 @@ def chart(
     x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
     y = _heights(rates, low, high, _TOP, _FLOOR)
     levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
-    points = "points dense" if len(rates) > _PLOT else "points"
     parts = [
         _rate_axis(low, high),
         _date_axis(x, date),
         *(
-            tag("path", d=path, class_=f"{points} driver{which % COLORS}")
+            tag("path", d=path, class_=f"points driver{which % COLORS}")
             for which, path in _points(x, y, driver).items()
         ),
         tag("path", d=levels, class_="level"),
@@ -84,8 +82,8 @@ def chart(
 
 def _range(trend: Trend) -> tuple[float, float]:
     """Of nearly all rates: a point outside is drawn at the edge, and must not flatten the rest."""
-    levels = [trend.series.flop / level.seconds for level in trend.levels]
-    low, high = trend.series.usual
+    levels = [trend.series.flop / level.seconds for level in trend.segments]
+    low, high = np.quantile(trend.series.rates, [0.005, 0.995]).tolist()
     low, high = min(low, *levels), max(high, *levels)
     # Noise of a tenth of a percent should look like what it is.
     margin = max(0.08 * (high - low), 0.01 * high)
@@ -100,34 +98,23 @@ def _heights(rates: Floats, low: float, high: float, top: float, floor: float) -
 def _levels(
     trend: Trend, x: Callable[[int], float], low: float, high: float, top: float, floor: float
 ) -> str:
-    rates = np.array([trend.series.flop / level.seconds for level in trend.levels])
+    rates = np.array([trend.series.flop / level.seconds for level in trend.segments])
     heights = _heights(rates, low, high, top, floor)
     return "".join(
         f"M{x(level.start):.1f} {y:.1f}H{x(level.end):.1f}"
-        for level, y in zip(trend.levels, heights, strict=True)
+        for level, y in zip(trend.segments, heights, strict=True)
     )
 
 
 def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str]:
-    """A path for each driver: dots, or where they are too many from highest to lowest."""
-    if len(x) > _PLOT:
-        column = x.astype(int)
-        starts = np.flatnonzero(np.diff(column, prepend=-1) | np.diff(driver, prepend=-1))
-        top = np.minimum.reduceat(y, starts).astype(int)
-        bottom = np.maximum.reduceat(y, starts).astype(int) + 1
-        mark, driver = "M%d %dV%d", driver[starts]
-        numbers = np.column_stack([column[starts], top, bottom])
-    else:
-        mark, numbers = "M%.1f %.1fh0", np.column_stack([x, y])
+    """A path of dots for each driver."""
     return {
-        which: _repeated(mark, numbers[driver == which])
-        for which in np.flatnonzero(np.bincount(driver)).tolist()
+        which: "".join(
+            f"M{a:.1f} {b:.1f}h0"
+            for a, b in zip(x[driver == which], y[driver == which], strict=True)
+        )
+        for which in np.unique(driver).tolist()
     }
-
-
-def _repeated(mark: str, numbers: NDArray[Any]) -> str:
-    """The mark for each row of numbers."""
-    return mark * len(numbers) % tuple(numbers.ravel().tolist())
 
 
 def _rate_axis(low: float, high: float) -> Html:

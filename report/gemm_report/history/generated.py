@@ -1,24 +1,20 @@
 """Makes a long history of one real record, with changes at known places, to try history on.
 
-    python -m gemm_report.history.generated RECORD FOLDER --records 10000 --rows 300
+    python -m gemm_report.history.generated RECORD FOLDER --records 1000 --rows 300
 
 Noise is as `tools/calibrate` found it on an H200 (standard deviations of 0.01 to 0.4 % between
 processes) and worse: 0.1 to 1 % by row, Student's t with 5 degrees of freedom, a correlation of
 0.3 between neighbours, half of it with the clock, and one record in a hundred slower by 5 % on the
 average. One row in 500 failed, one record in 200 was interrupted. Samples are cut to four a row, so
-that 10,000 records of 300 rows have 8 GB.
+that 1,000 records of 300 rows have 0.9 GB.
 """
 
 import argparse
 import copy
 import hashlib
 import json
-import os
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,33 +126,12 @@ def record(world: World, index: int) -> dict[str, Any]:
     return {"context": context, "benchmarks": rows}
 
 
-def write_history(world: World, folder: Path, workers: int | None = None) -> None:
+def write_history(world: World, folder: Path) -> None:
     """Writes every record into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    indices = range(len(world.commits))
-    workers = workers or len(os.sched_getaffinity(0))
-    if len(indices) < 500 or workers == 1:
-        _write(world, folder, indices)
-        return
-    chunks = [indices[i : i + 250] for i in range(0, len(indices), 250)]
-    with ProcessPoolExecutor(workers) as pool:
-        list(pool.map(partial(_write_part, world, folder), chunks))
-
-
-def _write_part(world: World, folder: Path, indices: range) -> None:
-    _write(world, folder, indices)
-
-
-def _write(world: World, folder: Path, indices: Sequence[int]) -> None:
-    try:
-        from orjson import dumps
-    except ImportError:
-
-        def dumps(value: Any) -> bytes:
-            return json.dumps(value, separators=(",", ":")).encode()
-
-    for index in indices:
-        (folder / file_name(world, index)).write_bytes(dumps(record(world, index)))
+    for index in range(len(world.commits)):
+        text = json.dumps(record(world, index), separators=(",", ":"))
+        (folder / file_name(world, index)).write_text(text, encoding="utf-8")
 
 
 def _events(random: np.random.Generator, records: int, rows: int) -> list[Event]:
@@ -236,7 +211,7 @@ def _date(index: int) -> datetime:
 
 
 def _hash(text: str, number: int) -> str:
-    return hashlib.sha256(f"{text} {number}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{text} {number}".encode()).hexdigest()[:16]
 
 
 def main() -> None:
@@ -244,7 +219,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("record", type=Path, metavar="RECORD")
     parser.add_argument("folder", type=Path, metavar="FOLDER")
-    parser.add_argument("--records", type=int, default=10_000)
+    parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -4,11 +4,8 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from bisect import bisect_left
-from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +15,13 @@ from own_files import own_files
 
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
-from gemm_report.history import generated, index
-from gemm_report.history.changes import WINDOW, find_changes, propose, searching, windows
+from gemm_report.history import changes as changes_module
+from gemm_report.history import generated
+from gemm_report.history.changes import find_changes
 from gemm_report.history.generated import World
-from gemm_report.history.index import FOLDER, Index
 from gemm_report.history.reading import identity_of, key_of, read
-from gemm_report.history.series import series_of
+from gemm_report.history.series import read_history
 from gemm_report.history.trends import Trend, find_trends
-
-pytest.importorskip("ruptures")
 
 
 def made(template: Path, folder: Path, records: int, rows: int) -> World:
@@ -35,19 +30,12 @@ def made(template: Path, folder: Path, records: int, rows: int) -> World:
     for row in document["benchmarks"]:
         row["gemm"]["clocks"] = {"sm_hz": hz, "throttled_share": 0.0}
     world = generated.make_world(document, records, rows, seed=3)
-    generated.write_history(world, folder, workers=1)
+    generated.write_history(world, folder)
     return world
 
 
-def trends_of(folder: Path) -> tuple[list[Trend], int]:
-    with Index(folder) as opened:
-        refusals = Refusals()
-        opened.update(refusals)
-        content = opened.content()
-        known = opened.findings()
-        trends, memory, _ = find_trends(content, series_of(content), known)
-        opened.keep_findings(memory.new, known.keys() - memory.used)
-    return trends, len(memory.new)
+def trends_of(folder: Path) -> list[Trend]:
+    return find_trends(read_history(folder, Refusals()))
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +58,7 @@ def test_planted_steps_are_found_where_they_are(planted: tuple[World, Path]) -> 
     names = [generated._name(row) for row in world.rows]
     order = {generated.file_name(world, i): i for i in range(len(world.commits))}
     files = sorted(path.name for path in folder.glob("*.json"))
-    trends, _ = trends_of(folder)
+    trends = trends_of(folder)
     assert len(trends) == 30
     complete, false, causes, of_steps = 0, 0, 0, 0
     for trend in trends:
@@ -124,137 +112,16 @@ def test_short_and_constant_series_have_no_change() -> None:
         assert not find_changes(noise(count, count))[1]
 
 
-def test_the_search_is_that_of_ruptures() -> None:
-    from ruptures import KernelCPD
-
-    for seed in range(20):
-        signal = np.random.default_rng(seed).normal(size=(300, 1))
-        signal[100:180] += 2
-        library = KernelCPD(kernel="linear", min_size=4).fit(signal).predict(pen=5.0)
-        before = searching()(signal, 5.0, 4)
-        found = [300]
-        while before[found[0]] > 0:
-            found.insert(0, int(before[found[0]]))
-        assert found == library
-        assert len(found) > 2
-
-
-def test_windows_cover_all_points_and_only_the_last_holds_the_newest() -> None:
-    for count in (1, WINDOW // 2, WINDOW, WINDOW + 1, 5000):
-        found = windows(count)
-        assert {i for a, b in found for i in range(a, b)} == set(range(count))
-        assert sum(end == count for _, end in found) == 1
-
-
-def test_what_is_found_in_steps_is_what_is_found_at_once() -> None:
-    seconds = noise(1500, 4)
-    for place in (300, 700, 1100, 1490):
-        seconds[place:] *= 1.05
-    memory: dict[bytes, list[int]] = {}
-
-    def remembered(window: np.ndarray) -> list[int]:
-        return memory.setdefault(window.tobytes(), propose(window))
-
-    for count in range(1400, 1501, 7):
-        assert find_changes(seconds[:count], remembered) == find_changes(seconds[:count])
-
-
-def test_one_more_record_is_all_that_is_read_and_looked_at(planted: tuple[World, Path]) -> None:
-    world, folder = planted
-    trends, _ = trends_of(folder)
-    newest = folder / "20991231T000000Z-new.json"
-    document = generated.record(world, len(world.commits) - 1)
-    document["context"]["date"] = "2099-12-31T00:00:00+00:00"
-    newest.write_text(json.dumps(document), encoding="utf-8")
-    with Index(folder) as opened:
-        assert opened.update(Refusals()) == 1
-        assert opened.update(Refusals()) == 0
-    again, looked_at = trends_of(folder)
-    assert looked_at <= len(again) == len(trends)
-    newest.unlink()
-    trends_of(folder)
-
-
-def points(folder: Path) -> tuple[bytes, list[str]]:
-    with Index(folder) as opened:
-        opened.update(Refusals())
-        return opened.content().points.tobytes(), opened.remarks
-
-
-def test_the_index_can_be_old_or_missing(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, remarks = points(few)
-    assert first
-    assert not remarks
-    with monkeypatch.context() as patch:
-        patch.setattr(index, "VERSION", 99)
-        again, (remark,) = points(few)
-        assert again == first
-        assert "of another version" in remark
-    shutil.rmtree(few / FOLDER)
-    assert points(few) == (first, [])
-
-
-def test_a_damaged_index_is_told_and_made_anew(
-    few: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["history", str(few)]) == 0
-    told = capsys.readouterr().out
-    path = few / FOLDER / "index"
-    whole = path.read_bytes()
-    first = points(few)[0]
-    offsets = range(0, len(whole), len(whole) // 40)
-    flipped = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in offsets]
-    for damaged in (b"", b"no index" * 1000, *flipped, *(whole[:at] for at in offsets)):
-        path.write_bytes(damaged)
-        again, (remark,) = points(few)
-        assert again == first
-        assert "the index is damaged: it is made anew" in remark
-        assert points(few) == (first, [])
-    path.write_bytes(flipped[-1])
-    assert main(["history", str(few)]) == 0
-    output = capsys.readouterr()
-    assert output.out == told
-    assert output.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)])
-def test_what_is_no_file_is_no_index(few: Path, make: Callable[[Path], None]) -> None:
-    first, _ = points(few)
-    path = few / FOLDER / "index"
-    path.unlink()
-    make(path)
-    assert points(few) == (first, [])
-
-
-def test_what_a_link_leads_to_is_not_written_over(few: Path, tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.write_text("text")
-    (few / FOLDER).mkdir()
-    (few / FOLDER / "index").symlink_to(precious)
-    points(few)
-    assert precious.read_text() == "text"
-
-
-def test_changed_and_removed_files_are_followed_and_copies_count_once(few: Path) -> None:
-    def counts() -> tuple[int, int]:
-        with Index(few) as opened:
-            read = opened.update(Refusals())
-            return read, len(opened.content().entries)
-
+def test_copies_count_once_and_records_are_in_the_order_of_their_dates(few: Path) -> None:
     paths = sorted(few.glob("*.json"))
-    assert counts() == (12, 12)
     shutil.copy(paths[0], few / "copy.json")
-    assert counts() == (1, 12)
-    paths[0].unlink()
-    assert counts() == (0, 12)
-    (few / "copy.json").unlink()
-    assert counts() == (0, 11)
+    assert len(read_history(few, Refusals()).entries) == 12
     document = json.loads(paths[1].read_text(encoding="utf-8"))
     document["context"]["date"] = "2030-01-01T00:00:00+00:00"
     paths[1].write_text(json.dumps(document), encoding="utf-8")
-    assert counts() == (1, 11)
-    with Index(few) as opened:
-        assert opened.content().entries[-1].date == "2030-01-01T00:00:00Z"
+    entries = read_history(few, Refusals()).entries
+    assert len(entries) == 12
+    assert (entries[-1].path, entries[-1].date) == (paths[1], "2030-01-01T00:00:00Z")
 
 
 def test_bad_files_are_told_each_time_and_the_rest_is_used(
@@ -278,7 +145,7 @@ def test_bad_files_are_told_each_time_and_the_rest_is_used(
         assert "12 records" in output.out
     assert told[0] == told[1]
     assert len(told[0]) == 6
-    assert any("link.json: a link to no file: remove it" in line for line in told[0])
+    assert any("link.json: no such file" in line for line in told[0])
     assert all(line.startswith(f"gemm-report: {few}") for line in told[0])
 
 
@@ -298,83 +165,6 @@ def test_a_file_name_that_is_no_utf_8_is_told_each_time(
         assert "no UTF-8: rename it" in line
 
 
-@pytest.mark.parametrize("cache", ["writable", "read-only"])
-def test_where_the_folder_cannot_be_written_history_is_the_same(
-    few: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    cache: str,
-) -> None:
-    assert main(["history", str(few)]) == 0
-    told = capsys.readouterr().out
-    shutil.rmtree(few / FOLDER)
-    # A file where the folder would be: permissions do not stop root, as whom CI may run.
-    (few / FOLDER).write_text("", encoding="utf-8")
-    home = tmp_path / "cache"
-    home.mkdir()
-    if cache == "read-only":
-        (home / "gemm_report").write_text("", encoding="utf-8")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
-    for _ in range(2):
-        assert main(["history", str(few)]) == 0
-        output = capsys.readouterr()
-        assert output.out == told
-        remarks = output.err.splitlines()
-        assert len(remarks) == (cache == "read-only")
-        assert all("no place for an index" in remark for remark in remarks)
-    assert len(list(home.glob("gemm_report/*.index"))) == (cache == "writable")
-
-
-def test_what_was_read_before_ctrl_c_is_kept(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_some(path: Path, done: list[Path] = []) -> Any:  # noqa: B006
-        done.append(path)
-        if len(done) > 5:
-            raise KeyboardInterrupt
-        return read(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(index, "_read_one", read_some)
-        with pytest.raises(KeyboardInterrupt):
-            points(few)
-    with Index(few) as unfinished:
-        assert unfinished.update(Refusals()) == 7
-        assert len(unfinished.content().entries) == 12
-
-
-def test_ctrl_c_of_a_terminal_ends_all_processes(planted: tuple[World, Path]) -> None:
-    """Of which each gets the signal."""
-    shutil.rmtree(planted[1] / FOLDER, ignore_errors=True)
-    code = (
-        "import os, time\n"
-        "from gemm_report import cli\n"
-        "from gemm_report.history import index\n"
-        "def read(path):\n"
-        "    os.write(1, b'%d\\n' % os.getpid())\n"
-        "    time.sleep(0.02)\n"
-        "index._read_one = read\n"
-        "index.os.sched_getaffinity = lambda process: {0, 1}\n"
-        "cli.command()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "history", str(planted[1])],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-        start_new_session=True,
-        # Who starts the tests in the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as started:
-        assert started.stdout
-        readers: set[bytes] = set()
-        while len(readers) < 2:
-            readers.add(started.stdout.readline())
-            assert b"" not in readers, "it ended before both had begun"
-        os.killpg(started.pid, signal.SIGINT)
-        complaint = started.communicate(timeout=60)[1]
-    assert (started.returncode, complaint) == (130, b"gemm-report: interrupted\n")
-
-
 @pytest.mark.parametrize("content", [None, "{}"])
 def test_without_a_record_there_is_no_history(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
@@ -391,9 +181,9 @@ def test_devices_are_kept_apart_and_names_stay_texts(
     document = json.loads(ladder_path.read_text(encoding="utf-8"))
     name = "<img src=x onerror=alert(1)>/../../up"
     document["context"]["gemm"]["device"]["name"] = name
-    for row in document["benchmarks"]:
-        if "gemm" in row:
-            row["gemm"]["kernel"] = f"../{name}"
+    rows = [row["gemm"] for row in document["benchmarks"] if "gemm" in row]
+    for i, row in enumerate(rows):
+        row["kernel"] = f"../{i}{name}"
     (few / "other.json").write_text(json.dumps(document), encoding="utf-8")
     output = tmp_path / "pages"
     found = tmp_path / "found.json"
@@ -422,10 +212,27 @@ def test_a_devices_name_is_no_command_to_a_runner(
 
 def test_failed_rows_are_gaps(planted: tuple[World, Path]) -> None:
     world, folder = planted
-    trends, _ = trends_of(folder)
+    trends = trends_of(folder)
     shown = ~world.interrupted[:, None] | (np.arange(30) < 15)
     assert sum(len(t.series.failed) for t in trends) == (world.failed & shown).sum() > 0
     assert sum(len(t.series.record) for t in trends) == (~world.failed & shown).sum()
+
+
+def test_the_partition_is_the_best_of_all() -> None:
+    def cost(bounds: tuple[int, ...], signal: np.ndarray) -> float:
+        parts = np.split(signal, bounds)
+        if any(len(part) < changes_module.SHORTEST for part in parts):
+            return np.inf
+        squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+        return squares + changes_module._PENALTY * len(parts)
+
+    rng = np.random.default_rng(5)
+    for step in (0, 4, 8):
+        signal = rng.normal(size=16)
+        signal[9:] += step
+        everywhere = [bounds for inner in range(4) for bounds in combinations(range(1, 16), inner)]
+        best = min(everywhere, key=lambda bounds: cost(bounds, signal))
+        assert changes_module._partitioned(signal) == list(best)
 
 
 def test_every_stored_record_can_be_read() -> None:
@@ -434,15 +241,6 @@ def test_every_stored_record_can_be_read() -> None:
     for path in paths:
         for timing in read(path).timings:
             assert key_of(identity_of(timing.case)) == timing.case
-
-
-def test_a_missing_library_is_named(
-    few: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ruptures", None)
-    searching.cache_clear()
-    assert main(["history", str(few)]) == 3
-    assert "pip install ruptures" in capsys.readouterr().err
 
 
 def test_pages_work_in_a_browser(few: Path, tmp_path: Path, chromium: Any) -> None:

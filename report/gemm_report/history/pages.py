@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
@@ -13,60 +12,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.chart import chart, legend, sparkline
-from gemm_report.history.index import Entry
+from gemm_report.history.output import change_text, interval_text
+from gemm_report.history.series import Entry, History
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, Turn
-from gemm_report.history.words import change_text, interval_text
-from gemm_report.quantity import quantity
 from gemm_report.record import variant
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.shell import document
-from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.site.table import Cell, Column, table
+from gemm_report.writing.quantity import quantity
 
 # In the overview; the pages of the series have all.
 _NEWEST = 20
 
 
-@dataclass(frozen=True)
-class Pages:
-    """Writes into `folder`. Drivers and commits of the entries are numbered by first appearance."""
+def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path:
+    """Writes a page for each series, and the overview, whose path it gives."""
+    pages = _Pages(folder, history)
+    (folder / "series").mkdir(parents=True, exist_ok=True)
+    for trend in trends:
+        path = folder / "series" / file_name(trend)
+        path.write_text(pages.of_series(trend, path.parent), encoding="utf-8")
+    path = folder / "index.html"
+    path.write_text(pages.overview(trends), encoding="utf-8")
+    return path
 
-    folder: Path
-    entries: tuple[Entry, ...]
-    drivers: tuple[str, ...]
-    driver: NDArray[np.int64]
-    commit: NDArray[np.int64]
 
-    @classmethod
-    def into(cls, folder: Path, entries: tuple[Entry, ...]) -> "Pages":
-        """Makes the folder."""
-        (folder / "series").mkdir(parents=True, exist_ok=True)
-        settings = [entry.setting for entry in entries]
-        drivers = {setting[1] or "not recorded": None for setting in settings}
-        numbers = {driver: i for i, driver in enumerate(drivers)}
-        commits = {setting[-1]: None for setting in settings}
-        of_commit = {commit: i for i, commit in enumerate(commits)}
-        return cls(
-            folder=folder,
-            entries=entries,
-            drivers=tuple(drivers),
-            driver=np.array([numbers[s[1] or "not recorded"] for s in settings]),
-            commit=np.array([of_commit[s[-1]] for s in settings]),
-        )
+class _Pages:
+    def __init__(self, folder: Path, history: History) -> None:
+        self.folder = folder
+        self.entries = history.entries
+        drivers = [entry.setting[1] or "not recorded" for entry in self.entries]
+        self.drivers, self.driver = _numbered(drivers)
+        _, self.commit = _numbered([entry.setting[-1] for entry in self.entries])
 
-    def write_series(self, trend: Trend) -> Line:
-        """The page of one series; its line in the overview."""
-        path = self.folder / "series" / file_name(trend)
-        _write(path, self._series_page(trend, path.parent))
-        return _line(trend, self.entries)
-
-    def write_overview(self, trends: Sequence[Trend], lines: Sequence[Line]) -> Path:
-        """The page that links the others, with the line of each."""
-        path = self.folder / "index.html"
-        _write(path, self._overview(trends, lines))
-        return path
-
-    def _overview(self, trends: Sequence[Trend], lines: Sequence[Line]) -> str:
+    def overview(self, trends: Sequence[Trend]) -> str:
         entries = self.entries
         incomplete = sum(not entry.complete for entry in entries)
         said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
@@ -78,7 +58,7 @@ class Pages:
             tag("p", f"{said}; {len(trends)} series, {turning} with changes", class_="quiet"),
             self._newest_changes(trends),
             tag("h2", "Series"),
-            tag("div", _series_table(lines), class_="card"),
+            tag("div", _series_table([_line(trend, entries) for trend in trends]), class_="card"),
         ]
         return document("GEMM benchmark: history", tag("div", *body))
 
@@ -89,40 +69,25 @@ class Pages:
             for turn in trend.turns:
                 where = trend.series.device, int(trend.series.record[turn.change.at])
                 groups.setdefault(where, []).append(turn)
-        columns = [
-            Column("record"),
-            Column("date"),
-            Column("device"),
-            Column("slower", True),
-            Column("faster", True),
-            Column("suspects", hint="the likeliest of each series, and of how many"),
-        ]
+        columns = ["record", "date", "device", Column("slower", True), Column("faster", True)]
+        columns += [Column("suspects", hint="the likeliest of each series, and of how many")]
         newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
-        lines = []
+        lines: list[list[Cell | str]] = []
         for device, record in newest:
             turns = groups[device, record]
             slower = sum(turn.change.ratio > 1 for turn in turns)
             told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
             entry = self.entries[record]
-            lines.append(
-                Line(
-                    [
-                        Cell(_link(entry, self.folder)),
-                        Cell(tag("time", entry.date[:16].replace("T", " "))),
-                        Cell(device),
-                        Cell(str(slower), slower),
-                        Cell(str(len(turns) - slower), len(turns) - slower),
-                        Cell(told),
-                    ]
-                )
-            )
+            date = tag("time", entry.date[:16].replace("T", " "))
+            counts = [Cell(str(count), count) for count in (slower, len(turns) - slower)]
+            lines.append([_link(entry, self.folder), date, device, *counts, told])
         if not lines:
             return tag("p", "No change was found.")
         title = "Newest changes" if len(groups) > len(lines) else "Changes"
         listed = tag("div", table(columns, lines, "changes", tools=False), class_="card")
         return tag("section", tag("h2", title), listed)
 
-    def _series_page(self, trend: Trend, folder: Path) -> str:
+    def of_series(self, trend: Trend, folder: Path) -> str:
         series, entries = trend.series, self.entries
         body = [
             tag("p", tag("a", "All series", href="../index.html")),
@@ -173,45 +138,33 @@ class Pages:
         if not trend.turns:
             return tag("p", "None was found.")
         columns = [
-            Column("#", True),
-            Column("last record before"),
-            Column("first record after"),
-            Column("rate before", True),
-            Column("rate after", True),
-            Column("change", True, hint="of the rate"),
-            Column("95 % interval"),
-            Column("suspect"),
-            Column("differs there as well"),
+            *(Column("#", True), "last record before", "first record after"),
+            *(Column("rate before", True), Column("rate after", True)),
+            *(Column("change", True, hint="of the rate"), "95 % interval"),
+            *("suspect", "differs there as well"),
         ]
         lines = []
         entries, record = self.entries, trend.series.record
         for number, turn in enumerate(trend.turns, 1):
             at, ratio = turn.change.at, turn.change.ratio
-            before, after = (trend.series.flop / trend.levels[number - i].seconds for i in (1, 0))
+            before, after = (trend.series.flop / trend.segments[number - i].seconds for i in (1, 0))
             old, new = entries[record[at - 1]], entries[record[at]]
             lines.append(
-                Line(
-                    [
-                        Cell(str(number), number),
-                        Cell(_dated(old, folder)),
-                        Cell(_dated(new, folder)),
-                        Cell(quantity(before, "FLOP/s"), before),
-                        Cell(quantity(after, "FLOP/s"), after),
-                        Cell(change_text(ratio), 1 / ratio),
-                        Cell(interval_text(turn.change)),
-                        Cell(turn.suspect),
-                        Cell("; ".join(map(str, turn.suspects[1:]))),
-                    ]
-                )
+                [
+                    *(Cell(str(number), number), _dated(old, folder), _dated(new, folder)),
+                    *(Cell(quantity(rate, "FLOP/s"), rate) for rate in (before, after)),
+                    *(Cell(change_text(ratio), 1 / ratio), interval_text(turn.change)),
+                    *(turn.suspect, "; ".join(map(str, turn.suspects[1:]))),
+                ]
             )
         return tag("div", table(columns, lines, "changes", tools=False), class_="card")
 
 
-def _write(path: Path, text: str) -> None:
-    """Over what is there: emptied first, ext4 would put each page on the disk at once."""
-    with path.open("r+b" if path.exists() else "wb") as file:
-        file.write(text.encode())
-        file.truncate()
+def _numbered(texts: Sequence[str | None]) -> tuple[list[str | None], NDArray[np.int64]]:
+    """Each text once, by first appearance, and of all of them the numbers."""
+    different = list(dict.fromkeys(texts))
+    numbers = {text: i for i, text in enumerate(different)}
+    return different, np.array([numbers[text] for text in texts])
 
 
 # Series change at the same records.
@@ -246,51 +199,43 @@ def _told(suspects: Sequence[Suspect | None]) -> str:
     return "; ".join(f"{text} ({count})" for text, count in said)
 
 
-def _series_table(lines: Sequence[Line]) -> Html:
+def _series_table(lines: Sequence[Sequence[Cell | str]]) -> Html:
     columns = [
         Column("kernel", filtered=True),
         Column("precision", filtered=True),
-        Column("shape"),
+        "shape",
         Column("device", filtered=True),
         Column("trend", hint="rate over time, higher is faster; the line is the level"),
         Column("newest", True, hint="FLOP/s"),
         Column("since first", True, hint="rate of the newest level over that of the first"),
         Column("changes", True),
         Column("newest change", True),
-        Column("since"),
+        "since",
         Column("suspect", filtered=True, hint="what differs at the newest change"),
     ]
     return table(columns, lines, "series")
 
 
-def _line(trend: Trend, entries: Sequence[Entry]) -> Line:
+def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
     series, case = trend.series, trend.series.case
     label = variant(case.kernel, case.parameters, case.layout)
     label = f"EndToEnd/{case.transfer}/{label}" if case.transfer else label
     newest = trend.turns[-1] if trend.turns else None
     strays = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
     rate = quantity(float(series.rates[-1]), "FLOP/s")
-    what = (
-        ("no change",)
-        if newest is None
-        else (newest.suspects[0].what if newest.suspects else NOTHING,)
-    )
-    return Line(
-        [
-            Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
-            Cell(case.precision),
-            Cell(f"{case.m}x{case.n}x{case.k}"),
-            Cell(series.device),
-            Cell(sparkline(trend)),
-            Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
-            Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
-            Cell(str(len(trend.turns)), len(trend.turns)),
-            Cell("") if newest is None else _newest_cell(newest),
-            Cell(tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else ""),
-            Cell(newest.suspect if newest else "", choices=what),
-        ]
-    )
-
-
-def _newest_cell(turn: Turn) -> Cell:
-    return Cell(change_text(turn.change.ratio), 1 / turn.change.ratio)
+    what = "no change"
+    if newest:
+        what = newest.suspects[0].what if newest.suspects else NOTHING
+    return [
+        Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
+        case.precision,
+        f"{case.m}x{case.n}x{case.k}",
+        series.device,
+        sparkline(trend),
+        Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
+        Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
+        Cell(str(len(trend.turns)), len(trend.turns)),
+        Cell(change_text(newest.change.ratio), 1 / newest.change.ratio) if newest else "",
+        tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else "",
+        Cell(newest.suspect if newest else "", choices=(what,)),
+    ]

@@ -1,106 +1,111 @@
-"""One case on one device over time."""
+"""The records of a folder in the order of time, and each case on each device over them."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gemm_report.history.index import POINT, Content
-from gemm_report.history.reading import identity_of
+from gemm_report.collection import Refusals, record_paths
+from gemm_report.document import InputError, RecordError
+from gemm_report.history.reading import Timing, identity_of, read
 from gemm_report.record import Identity
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Series:
-    """Its points in the order of time; of each, `record` says in which entry of the index it is.
+class Entry:
+    """A record, and the file that has it."""
 
-    `failed` has the records in which there is no time for it.
+    path: Path
+    date: str
+    device: str
+    complete: bool
+    setting: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One case on one device. Its points are in the order of time; `record` has their entries.
+
+    What is not known of a point is NaN or None. `failed` has the entries without a time for it.
     """
 
     device: str
     case: Identity
     key: str
     flop: float
-    record: NDArray[np.int32]
+    record: NDArray[np.int64]
     seconds: Floats
-    sm_hz: NDArray[np.float32]
-    throttled: NDArray[np.float32]
-    fingerprint: NDArray[np.uint32]
-    failed: NDArray[np.int32]
+    sm_hz: Floats
+    throttled: Floats
+    fingerprint: Sequence[str | None]
+    failed: NDArray[np.int64]
 
     @cached_property
     def rates(self) -> Floats:
         """FLOP/s of every point."""
         return self.flop / self.seconds
 
-    @cached_property
-    def usual(self) -> tuple[float, float]:
-        """Between which nearly all rates are."""
-        low, high = np.quantile(self.rates, [0.005, 0.995])
-        return float(low), float(high)
+
+@dataclass(frozen=True)
+class History:
+    """All records of a folder, the oldest first, and the series that have a time in one of them."""
+
+    entries: tuple[Entry, ...]
+    series: tuple[Series, ...]
 
 
-def series_of(content: Content) -> list[Series]:
-    """Every series, by device and case; those that never had a time are left out."""
-    devices = sorted({entry.device for entry in content.entries})
-    numbers = {device: i for i, device in enumerate(devices)}
-    device = np.array([numbers[entry.device] for entry in content.entries], dtype=np.uint32)
-    points = content.points
-    if not len(points):
-        return []
-    cases = int(points["case"].max()) + 1
-    # numpy sorts 16 bits without comparing them.
-    number = np.uint16 if len(devices) * cases < 2**16 - 1 else np.uint32
-    group = (device * cases).astype(number)[content.record] + points["case"].astype(number)
-    failed = np.flatnonzero(np.isnan(points["seconds"]))
-    failed_record, failed_group = content.record[failed], group[failed]
-    # Behind all others.
-    group[failed] = len(devices) * cases
-    order = np.argsort(group, kind="stable")[: len(group) - len(failed)]
-    record = content.record[order]
-    counts = np.bincount(group)[: len(devices) * cases]
-    bounds = [0, *np.cumsum(counts[counts > 0]).tolist()]
-    # As rows of plain numbers: numpy is ten times slower at reordering points with names.
-    plain = points.view(np.uint64).reshape(len(points), -1)
-    column = _taken(plain, order).view(POINT)[:, 0]
-    found = []
-    for which, (start, end) in zip(np.flatnonzero(counts), pairwise(bounds), strict=True):
-        key, flop = content.cases[int(column["case"][start])]
-        found.append(
-            Series(
-                device=content.entries[record[start]].device,
-                case=identity_of(key),
-                key=key,
-                flop=flop,
-                record=record[start:end],
-                seconds=column["seconds"][start:end],
-                sm_hz=column["sm_hz"][start:end],
-                throttled=column["throttled"][start:end],
-                fingerprint=column["fingerprint"][start:end],
-                failed=failed_record[failed_group == which],
-            )
-        )
-    return sorted(found, key=lambda series: (series.device, _order(series.case)))
+def read_history(folder: Path, refusals: Refusals) -> History:
+    """What cannot be read is told; a copy counts once. RecordError where no file can be one."""
+    found = {}
+    for path in record_paths(folder):
+        try:
+            _check_name(path)
+            reading = read(path)
+        except InputError as error:
+            refusals.add(error)
+            continue
+        entry = Entry(path, reading.date, reading.device, reading.complete, reading.setting)
+        found.setdefault((reading.date, reading.device, reading.timings), (entry, reading.timings))
+    ordered = sorted(found.values(), key=lambda each: (each[0].date, each[0].path))
+    points: dict[tuple[str, str], list[tuple[int, Timing]]] = {}
+    for i, (entry, timings) in enumerate(ordered):
+        for timing in timings:
+            points.setdefault((entry.device, timing.case), []).append((i, timing))
+    series = [
+        _series(device, key, points)
+        for (device, key), points in points.items()
+        if any(timing.seconds is not None for _, timing in points)
+    ]
+    series.sort(key=lambda each: (each.device, *_order(each.case)))
+    return History(tuple(entry for entry, _ in ordered), tuple(series))
 
 
-def _taken(rows: NDArray[np.uint64], order: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """The rows in this order, by a thread for each core."""
-    taken = np.empty((len(order), rows.shape[1]), rows.dtype)
-    bounds = np.linspace(0, len(order), len(os.sched_getaffinity(0)) + 1, dtype=int).tolist()
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RecordError(f"{path}: its name is no UTF-8: rename it") from None
 
-    def take(part: tuple[int, int]) -> None:
-        # Other modes than clip go by a copy.
-        np.take(rows, order[slice(*part)], axis=0, out=taken[slice(*part)], mode="clip")
 
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(take, pairwise(bounds)))
-    return taken
+def _series(device: str, key: str, points: Sequence[tuple[int, Timing]]) -> Series:
+    timed = [(i, timing) for i, timing in points if timing.seconds is not None]
+    return Series(
+        device=device,
+        case=identity_of(key),
+        key=key,
+        flop=timed[0][1].flop,
+        record=np.array([i for i, _ in timed]),
+        seconds=np.array([timing.seconds for _, timing in timed], float),
+        sm_hz=np.array([timing.sm_hz for _, timing in timed], float),
+        throttled=np.array([timing.throttled_share for _, timing in timed], float),
+        fingerprint=[timing.fingerprint for _, timing in timed],
+        failed=np.array([i for i, timing in points if timing.seconds is None], int),
+    )
 
 
 def _order(case: Identity) -> tuple[str, str, int, str]:

@@ -1,16 +1,15 @@
 """What differs at a change: what it may be put down to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
-from gemm_report.history.changes import Change, median
-from gemm_report.history.index import Entry
+from gemm_report.history.changes import Change
 from gemm_report.history.reading import SETTINGS
-from gemm_report.history.series import Series
-from gemm_report.quantity import megahertz
+from gemm_report.history.series import Entry, Series
+from gemm_report.writing.quantity import megahertz
 
 NOTHING = "nothing recorded"
 
@@ -52,16 +51,15 @@ def suspects(
     change: Change,
     level: tuple[int, int],
     entries: Sequence[Entry],
-    fingerprints: Mapping[int, str],
 ) -> tuple[Suspect, ...]:
     """The likeliest first. `level` is where the level before begins and the one after ends."""
     of_clock = _clock(series, change, level)
     found = {} if of_clock is None else {"clock": of_clock}
     for place in _places(change, level):
         start, end = max(level[0], place - _HELD), min(level[1], place + _HELD)
-        near = series.fingerprint[start:end].tolist(), series.record[start:end].tolist()
+        near = series.fingerprint[start:end], series.record[start:end].tolist()
         # Of each point the fingerprint, and SETTINGS behind it.
-        values = [(fingerprints.get(f), *entries[i].setting) for f, i in zip(*near, strict=True)]
+        values = [(f, *entries[i].setting) for f, i in zip(*near, strict=True)]
         for name, column in zip(("fingerprint", *SETTINGS), zip(*values, strict=True), strict=True):
             suspect = None if name in found else _changed(name, column, place - start)
             if suspect:
@@ -107,7 +105,7 @@ def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | 
     before, after = before[~np.isnan(before)], after[~np.isnan(after)]
     if not len(before) or not len(after):
         return None
-    old, new = median(before), median(after)
+    old, new = np.median(before), np.median(after)
     step = np.log(change.ratio)
     if abs(step + np.log(new / old)) > _LEFT * abs(step):
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gemm_report.figures.palette import colors, looks
-from gemm_report.figures.write import write_figure
+from gemm_report.figures.write import write_figures
 from gemm_report.record import DeviceCode, Record, read_record
 from gemm_report.site.markup import Html
 from gemm_report.site.picture import Picture
@@ -29,7 +29,7 @@ def written(record: Record, folder: Path, figures: Sequence[str]) -> Path:
     palette = frozenset(color.lower() for color in colors())
     pictures = []
     for name in figures:
-        (path,) = write_figure(name, record, looks([record]), folder, ("svg",))
+        (path,) = write_figures(record, looks([record]), folder, only=[name], formats=["svg"])
         pictures.append(Picture(name, name, path.read_text(encoding="utf-8"), palette))
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
@@ -353,7 +353,7 @@ def test_names_full_of_html_stay_text(browser: Any, gpu: Record, tmp_path: Path)
             kernel=HOSTILE if row.kernel == "Tiled" else row.kernel,
             failed=row.failed and HOSTILE,
             skipped=row.skipped and HOSTILE,
-            departures=tuple(HOSTILE for _ in row.departures),
+            departures=tuple(dataclasses.replace(d, text=HOSTILE) for d in row.departures),
             device_kernels=(HOSTILE,),
         )
         for row in gpu.rows

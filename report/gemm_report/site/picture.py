@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from gemm_report.record import PRECISIONS
 from gemm_report.site.markup import Html, joined, tag, visible
 
 _XLINK = "{http://www.w3.org/1999/xlink}href"
@@ -37,7 +36,7 @@ class Picture:
     def title(self) -> str:
         """The name as people write it: ladder_roofline_bf16 is "Ladder roofline, bf16"."""
         *words, last = self.name.split("_")
-        words, suffix = (words, f", {last}") if last in PRECISIONS else ([*words, last], "")
+        words, suffix = (words, f", {last}") if re.search(r"\d", last) else ([*words, last], "")
         return " ".join(words).capitalize() + suffix
 
 
@@ -108,7 +107,8 @@ def _in_both(color: str) -> str:
         turned = _mixed(_DARK_INK, _DARK_PAPER, channels[0] / 255)
     else:
         whiter = (_mixed(channels, (255, 255, 255), share / 20) for share in range(21))
-        turned = next(each for each in whiter if _contrast_in_dark(each) >= _CONTRAST)
+        least = _CONTRAST * (_luminance(_DARK_PAPER) + 0.05)
+        turned = next(each for each in whiter if _luminance(each) + 0.05 >= least)
     if turned == channels:
         return color
     return f"light-dark({color}, #{''.join(f'{value:02x}' for value in turned)})"
@@ -117,10 +117,6 @@ def _in_both(color: str) -> str:
 def _mixed(one: _Channels, other: _Channels, share: float) -> _Channels:
     red, green, blue = (round(a + share * (b - a)) for a, b in zip(one, other, strict=True))
     return red, green, blue
-
-
-def _contrast_in_dark(color: _Channels) -> float:
-    return (_luminance(color) + 0.05) / (_luminance(_DARK_PAPER) + 0.05)
 
 
 def _luminance(color: _Channels) -> float:

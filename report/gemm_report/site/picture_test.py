@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gemm_report.figures.palette import STYLE, colors
-from gemm_report.figures.write import write_figure
+from gemm_report.figures.write import write_figures
 from gemm_report.record import Record
 from gemm_report.site.picture import Picture, figure, inline
 
@@ -107,7 +107,7 @@ def test_a_figure_with_colours_of_its_own_keeps_its_white_paper(svg: str) -> Non
 def test_our_figures_turn_in_the_dark(name: str, gpu: Record, tmp_path: Path) -> None:
     from gemm_report.figures.palette import looks
 
-    (path,) = write_figure(name, gpu, looks([gpu]), tmp_path, ("svg",))
+    (path,) = write_figures(gpu, looks([gpu]), tmp_path, only=[name], formats=["svg"])
     palette = frozenset(color.lower() for color in colors())
     assert 'class="picture"' in inline(path.read_text(encoding="utf-8"), "one-", palette)
 

@@ -1,20 +1,19 @@
 """One record as a page: its conditions, what went wrong, what is best, its figures, every row."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from gemm_report.ladder import drawn_rows, headlines, ordered_rows, precisions
-from gemm_report.layouts import TITLE, Comparison, comparisons, layout_table
-from gemm_report.quantity import megahertz, percent, quantity
-from gemm_report.record import Ceiling, Record, Row
-from gemm_report.rungs import libraries, rate, rungs
+from gemm_report.ladder.layouts import TITLE, Comparison, comparisons, layout_table
+from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows, precisions
+from gemm_report.ladder.rungs import libraries, rate, rungs
+from gemm_report.record import UNCERTAIN, Ceiling, Record, Row
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
 from gemm_report.site.row_table import anchors, held_down_by, row_table
 from gemm_report.site.shell import document
-from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.site.table import Cell, Column, table
+from gemm_report.writing.quantity import megahertz, percent, quantity
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _facts(record: Record) -> list[tuple[str, str | None]]:
         ("Power limit", f"{device.power_limit_w:.0f} W" if device.power_limit_w else None),
         ("Clock", megahertz(device.clock_hz) if device.clock_hz else None),
         ("Commit", record.commit[:12]),
-        ("Build", record.build_type),
+        ("Build", record.build.type),
         ("Date", utc(record.date)),
         ("Complete", "yes" if record.complete else "no"),
         ("Timer", method.timer),
@@ -150,8 +149,8 @@ def _departs(row: Row) -> bool:
 
 def _departure(row: Row) -> str:
     """Without the figure, which differs from row to row and stands in its details."""
-    known = r"median known to [\d.]+ % only"
-    return re.sub(known, "median not known as well as was asked", "; ".join(row.departures))
+    known = {UNCERTAIN: "median not known as well as was asked"}
+    return "; ".join(known.get(each.code, each.text) for each in row.departures)
 
 
 def _told(
@@ -221,22 +220,15 @@ def _highlight(found: Highlight) -> Html:
 
 def _layouts(found: Sequence[Comparison]) -> Html:
     head, lines = layout_table(found)
-    columns = [Column(name, i >= len(lines[0].case)) for i, name in enumerate(head)]
-    cells = [[*map(Cell, line.case), *(Cell(*number) for number in line.numbers)] for line in lines]
-    grid = table(columns, [Line(each) for each in cells], "layouts", tools=False)
+    columns = [Column(name, i >= len(lines[0][0])) for i, name in enumerate(head)]
+    cells = [[*case, *(Cell(*number) for number in numbers)] for case, numbers in lines]
+    grid = table(columns, cells, "layouts", tools=False)
     return tag("div", tag("p", TITLE, class_="quiet"), grid, class_="card")
 
 
 def _roofs(record: Record) -> Html:
-    columns = [
-        Column("roof"),
-        Column("of"),
-        Column("value", True),
-        Column("clock", True),
-        Column("power", True),
-        Column("origin", hint="queried from the device, from a table, or measured"),
-        Column("source"),
-    ]
+    origin = Column("origin", hint="queried from the device, from a table, or measured")
+    numbers = [Column(each, True) for each in ("value", "clock", "power")]
     lines = [
         *(_roof_line(c, c.precision, c.clock_hz, None, c.source) for c in record.ceilings),
         *(
@@ -246,22 +238,18 @@ def _roofs(record: Record) -> Html:
             for c in record.measured_ceilings
         ),
     ]
-    return table(columns, lines, "roofs", tools=False)
+    return table(["roof", "of", *numbers, origin, "source"], lines, "roofs", tools=False)
 
 
 def _roof_line(
     roof: Ceiling, of: str | None, hertz: float | None, watts: float | None, source: str
-) -> Line:
+) -> list[Cell | str]:
     value = roof.flop_per_second or roof.bytes_per_second
     unit = "FLOP/s" if roof.flop_per_second else "B/s"
-    return Line(
-        [
-            Cell(roof.name),
-            Cell(of or "memory"),
-            Cell(quantity(value, unit), value) if value else Cell("not known"),
-            Cell(megahertz(hertz), hertz) if hertz else Cell("-"),
-            Cell(f"{watts:.0f} W", watts) if watts else Cell("-"),
-            Cell(roof.origin),
-            Cell(source),
-        ]
-    )
+    return [
+        *(roof.name, of or "memory"),
+        Cell(quantity(value, unit), value) if value else "not known",
+        Cell(megahertz(hertz), hertz) if hertz else "-",
+        Cell(f"{watts:.0f} W", watts) if watts else "-",
+        *(roof.origin, source),
+    ]

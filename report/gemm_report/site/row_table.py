@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 
-from gemm_report.ladder import ordered_rows
-from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
+from gemm_report.ladder.rows import ordered_rows
 from gemm_report.record import DeviceCode, EndToEnd, Record, Row, Traffic
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.sparkline import sparkline
 from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.writing.quantity import (
+    megahertz,
+    percent,
+    prefix_for,
+    quantity,
+    scaled,
+    significant,
+)
 
-_NOTHING = Cell("-")
+_NOTHING = "-"
 _TONES = {"timed": None, "untimed": "warn", "skipped": "warn", "failed": "bad"}
 
 
@@ -32,7 +39,7 @@ def anchors(record: Record) -> dict[int, str]:
 
 def held_down_by(row: Row) -> str:
     """What the driver said that held the clocks down, the longest first."""
-    return ", ".join(row.clocks.reasons if row.clocks else ()) or "reason not recorded"
+    return ", ".join(row.held_by) or "reason not recorded"
 
 
 def _columns(prefix: str, has_code: bool) -> list[Column]:
@@ -60,16 +67,15 @@ def _columns(prefix: str, has_code: bool) -> list[Column]:
 
 
 def _cells(row: Row, prefix: str, has_code: bool) -> list[Cell]:
-    clocks = row.clocks
     rate = row.flop_per_second if row.status == "timed" else None
     seconds = row.seconds.median if row.seconds and row.status == "timed" else None
-    watts = clocks.power_w if clocks else None
+    watts = row.power_w
     joule = row.joules if row.status == "timed" else None
-    hertz = clocks.sm_hz if clocks else None
+    hertz = row.sm_hz
     of_bound = row.verification.of_bound if row.verification else None
     return [
         Cell(row.label + row.ordinal, choices=(row.kernel,)),
-        Cell(row.precision),
+        row.precision,
         Cell(row.shape, choices=(row.size,)),
         _status(row),
         _number(seconds, quantity(seconds, "s") if seconds else None),
@@ -134,18 +140,16 @@ def _samples(row: Row) -> Html:
 
 
 def _facts(row: Row) -> list[tuple[str, str]]:
-    clocks, checked = row.clocks, row.verification
+    checked = row.verification
     facts = [
         ("failed", row.failed),
         ("skipped", row.skipped),
-        ("departs from the guideline", "; ".join(row.departures)),
+        ("departs from the guideline", "; ".join(map(str, row.departures))),
         (
             "throttled",
-            clocks
-            and row.throttled
-            and f"{percent(clocks.throttled_share)} of the time: {held_down_by(row)}",
+            row.throttled and f"{percent(row.throttled_share)} of the time: {held_down_by(row)}",
         ),
-        ("SM clock", clocks and clocks.sm_hz and megahertz(clocks.sm_hz)),
+        ("SM clock", row.sm_hz and megahertz(row.sm_hz)),
         ("roof", row.roof and f"{row.roof.name}, {quantity(row.roof.flop_per_second, 'FLOP/s')}"),
         ("fastest library", row.library),
         ("arithmetic intensity", f"{significant(row.flop_per_byte)} FLOP/byte"),

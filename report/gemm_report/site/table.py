@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemm_report.site.markup import Html, html, joined, tag, visible
 
@@ -37,14 +37,21 @@ class Cell:
 class Line:
     """A row: what it unfolds to, how it is named by `#anchor`, and what is seen of it at once."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[Cell | str]
     details: Html | None = None
     anchor: str | None = None
     tone: str | None = None
 
 
-def table(columns: Sequence[Column], lines: Sequence[Line], name: str, tools: bool = True) -> Html:
+def table(
+    columns: Sequence[Column | str],
+    lines: Sequence[Line | Sequence[Cell | str]],
+    name: str,
+    tools: bool = True,
+) -> Html:
     """The table with, if `tools`, its filters. `name` says what its rows are, in the plural."""
+    columns = [Column(each) if isinstance(each, str) else each for each in columns]
+    lines = [_with_cells(each if isinstance(each, Line) else Line(each)) for each in lines]
     unfolds = any(line.details is not None for line in lines)
     decimals = [
         _decimals([line.cells[i] for line in lines]) if column.is_number else 0
@@ -54,6 +61,10 @@ def table(columns: Sequence[Column], lines: Sequence[Line], name: str, tools: bo
     bodies = (_body(line, columns, decimals, unfolds) for line in lines)
     grid = tag("div", tag("table", head, *bodies), class_="wide")
     return tag("div", *([_tools(columns, lines, name)] if tools else []), grid, class_="sortable")
+
+
+def _with_cells(line: Line) -> Line:
+    return replace(line, cells=[Cell(c) if isinstance(c, str) else c for c in line.cells])
 
 
 def _head(column: Column) -> Html:

@@ -10,10 +10,11 @@ from urllib.parse import quote
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
-from gemm_report.ladder import drawn_rows, headlines, precisions
-from gemm_report.quantity import percent, prefix_for, scaled, significant
+from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows, precisions
 from gemm_report.record import Record, Row
-from gemm_report.texts.summary import markdown_table, without_html
+from gemm_report.texts.summary import without_html
+from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
+from gemm_report.writing.tables import markdown_table
 
 PICTURES = ("roofline", "throughput")
 
@@ -35,7 +36,7 @@ def main_ladder(record: Record) -> Record:
     counts = Counter(precision for precision, _ in kernels)
     if not counts:
         return record
-    precision = max(precisions(record.rows), key=lambda each: counts[each])
+    precision = max(precisions(ordered_rows(record)), key=lambda each: counts[each])
     rows = tuple(row for row in record.rows if row.precision == precision)
     return dataclasses.replace(record, rows=rows)
 

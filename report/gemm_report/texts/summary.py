@@ -1,15 +1,23 @@
 """A record as a page of Markdown: every row is on it, with its time or with its reason."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from gemm_report.figures.end_to_end import transfer_cells
+from gemm_report.figures.bars.end_to_end import transfer_cells
 from gemm_report.figures.page import method_line, run_line
-from gemm_report.ladder import ordered_rows, precisions
-from gemm_report.layouts import TITLE, comparisons, layout_table
-from gemm_report.quantity import megahertz, percent, prefix_for, quantity, scaled, significant
+from gemm_report.ladder.layouts import TITLE, comparisons, layout_table
+from gemm_report.ladder.rows import ordered_rows, precisions
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
-from gemm_report.rungs import rate
 from gemm_report.terminal import printable
+from gemm_report.writing.quantity import (
+    megahertz,
+    percent,
+    prefix_for,
+    quantity,
+    scaled,
+    significant,
+)
+from gemm_report.writing.tables import markdown_table
 
 # A precision whose results are to be as exact as another's, and are held against its libraries.
 _REPLACES = {"tf32x3": "f32"}
@@ -50,7 +58,7 @@ def summary(record: Record) -> str:
     parts += _by_precision(of_part[Part.LADDER])
     if found := comparisons(record):
         head, lines = layout_table(found)
-        cells = [[*line.case, *(text for text, _ in line.numbers)] for line in lines]
+        cells = [[*case, *(text for text, _ in numbers)] for case, numbers in lines]
         parts += ["## Layouts", TITLE, markdown_table(head, cells)]
     if of_part[Part.TUNING]:
         parts += ["## Parameter grids", *_by_precision(of_part[Part.TUNING])]
@@ -69,7 +77,11 @@ def summary(record: Record) -> str:
             "the repetitions that they aggregate are above."
         )
     departing = [row for row in timed if row.departures]
-    parts += _list("Departures from the measurement guideline", departing, _departures)
+    parts += _list(
+        "Departures from the measurement guideline",
+        departing,
+        lambda row: "; ".join(map(str, row.departures)),
+    )
     for status in ("skipped", "failed", "untimed"):
         its_rows = [row for row in rows if row.status == status]
         parts += _list(status.capitalize(), its_rows, _reason)
@@ -79,13 +91,6 @@ def summary(record: Record) -> str:
 def without_html(text: str) -> str:
     """Markdown in which names that look like tags, or like comments, stay text."""
     return text.replace("<", "&lt;")
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells may hold any text."""
-    lines = [head, ["---"] * len(head), *rows]
-    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _by_precision(rows: Sequence[Row]) -> list[str]:
@@ -176,7 +181,7 @@ def _results(rows: Sequence[Row]) -> str:
 
 
 def _result(row: Row, prefix: str) -> list[str]:
-    seconds, clocks = row.seconds, row.clocks
+    seconds = row.seconds
     return [
         row.shape,
         row.label + row.ordinal,
@@ -189,9 +194,9 @@ def _result(row: Row, prefix: str) -> list[str]:
         _error(row),
         str(len(row.samples_seconds)),
         percent((seconds.q3 - seconds.q1) / seconds.median) if seconds else "-",
-        megahertz(clocks.sm_hz) if clocks and clocks.sm_hz else "-",
-        f"{clocks.power_w:.0f} W" if clocks and clocks.power_w else "-",
-        percent(clocks and clocks.throttled_share),
+        megahertz(row.sm_hz) if row.sm_hz else "-",
+        f"{row.power_w:.0f} W" if row.power_w else "-",
+        percent(row.throttled_share),
         _versus(row.versus),
     ]
 
@@ -241,10 +246,6 @@ def _list(title: str, rows: Sequence[Row], say: Callable[[Row], str]) -> list[st
         return []
     items = [f"- {row.label}, {row.precision}, {row.shape}: {say(row)}" for row in rows]
     return [f"## {title} ({len(rows)})", "\n".join(items)]
-
-
-def _departures(row: Row) -> str:
-    return "; ".join(row.departures)
 
 
 def _reason(row: Row) -> str:

@@ -1,7 +1,8 @@
 import dataclasses
 
 from gemm_report.record import Record
-from gemm_report.texts.summary import markdown_table, summary
+from gemm_report.texts.summary import summary
+from gemm_report.writing.tables import markdown_table
 
 
 def test_every_row_of_the_record_is_on_the_page(gpu: Record) -> None:
@@ -54,14 +55,14 @@ def test_what_replaces_fp32_stands_beside_its_fastest_library(gpu: Record) -> No
     assert library.flop_per_second and library.verification and library.verification.max_error
     slower = dataclasses.replace(
         library,
-        parameters=(("math", "pedantic"),),
+        parameters={"math": "pedantic"},
         flop_per_second=library.flop_per_second / 2,
     )
     ours = dataclasses.replace(
         library,
         kernel="3xTF32",
         family="tensor",
-        parameters=(),
+        parameters={},
         precision="tf32x3",
         flop_per_second=2.25 * library.flop_per_second,
         verification=dataclasses.replace(

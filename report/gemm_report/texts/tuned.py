@@ -4,14 +4,14 @@ A line is an element of an array in C++; the comment behind it says what the cho
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gemm_report.document import InputError, RecordError
 from gemm_report.figures.tuning import Sweep, sweeps
-from gemm_report.quantity import quantity
-from gemm_report.record import PRECISIONS, Record
-from gemm_report.rungs import rate
+from gemm_report.ladder.rungs import rate
+from gemm_report.record import Record
+from gemm_report.writing.quantity import quantity
 
 HEADER = (
     "// The fastest points of tuning spaces, as tools/tune --write found them: "
@@ -30,26 +30,34 @@ def merged(path: Path, record: Record) -> str:
     """The text of `path`, which may not exist yet, with the winners of `record` in it."""
     if not record.complete:
         raise RecordError(f"{record.path}: the run was interrupted: give a complete record")
-    entries = _read(path) | {_key(record, s): _entry(record, s) for s in sweeps(record)}
-    return HEADER + "".join(f"{entries[key]}\n" for key in sorted(entries, key=_order))
+    known = record.precision_names
+    entries = _read(path, known) | {_key(record, s): _entry(record, s) for s in sweeps(record)}
+
+    def place(key: Key) -> tuple[object, ...]:
+        kernel, precision, capability, m, n, k = key
+        return kernel, known.index(precision), capability, m * n * k, m, n, k
+
+    return HEADER + "".join(f"{entries[key]}\n" for key in sorted(entries, key=place))
 
 
-def _read(path: Path) -> dict[Key, str]:
+def _read(path: Path, precisions: Sequence[str]) -> dict[Key, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         lines = []
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({type(error).__name__})") from None
-    return dict(_parsed(path, lines))
+    return dict(_parsed(path, precisions, lines))
 
 
-def _parsed(path: Path, lines: Iterable[str]) -> Iterable[tuple[Key, str]]:
+def _parsed(
+    path: Path, precisions: Sequence[str], lines: Iterable[str]
+) -> Iterable[tuple[Key, str]]:
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("//"):
             continue
         entry = _ENTRY.fullmatch(line)
-        if not entry or entry[2] not in PRECISIONS:
+        if not entry or entry[2] not in precisions:
             raise InputError(
                 f"{path}: line {number} is no entry of the table: take another copy, or remove it"
             )
@@ -81,8 +89,3 @@ def _capability(record: Record) -> int:
             f"{record.path}: its device has no compute capability: give a record of a GPU"
         )
     return 10 * int(known[1]) + int(known[2])
-
-
-def _order(key: Key) -> tuple[object, ...]:
-    kernel, precision, capability, m, n, k = key
-    return kernel, PRECISIONS.index(precision), capability, m * n * k, m, n, k

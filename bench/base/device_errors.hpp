@@ -1,0 +1,19 @@
+// What a device can do to the program that uses it.
+#pragma once
+
+#include <stdexcept>
+
+namespace gemm::bench {
+
+// More memory was asked for than the device has free.
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The device can do nothing more for this process (an illegal address, a GPU that fell off the
+// bus).
+struct DeviceLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,20 @@
+// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the
+// process.
+#pragma once
+
+#include <stdexcept>
+
+namespace gemm::bench {
+
+// The user pressed Ctrl-C.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+void watch_for_interrupt();
+bool interrupted();
+
+// Sleeps, but not through Ctrl-C.
+void idle(double seconds);
+
+}  // namespace gemm::bench

@@ -1,0 +1,64 @@
+#include "bench/base/text.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace gemm::bench {
+namespace {
+
+// How many bytes at `at` are a control character: one of ASCII, or U+0080 to U+009F in UTF-8.
+std::size_t control_bytes(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  if (byte(at) < 0x20 || byte(at) == 0x7f) return 1;
+  return byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0 ? 2 : 0;
+}
+
+}  // namespace
+
+std::string formatted(const char* format, ...) {
+  std::va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  std::string text(static_cast<std::size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  va_end(arguments);
+  return text;
+}
+
+std::string one_line(std::string_view text, std::size_t longest) {
+  constexpr std::string_view kCut = "...";
+  std::string line;
+  bool space = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t control = control_bytes(text, i);
+    i += control;
+    if (control == 0) {
+      if (space && !line.empty()) line += ' ';
+      line += text[i++];
+    }
+    space = control > 0;
+  }
+  if (line.size() <= longest) return line;
+  std::size_t end = longest - kCut.size();
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // in UTF-8
+  return line.substr(0, end).append(kCut);
+}
+
+std::string quote_lines(std::string_view text) {
+  std::string all;
+  std::size_t end = 0;
+  for (std::size_t start = 0; start < text.size(); start = end + 1) {
+    end = text.find('\n', start);
+    const std::string_view line = text.substr(start, end - start);
+    all += "| " + one_line(line, line.size()) + "\n";
+    if (end == std::string_view::npos) break;
+  }
+  return all;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,41 @@
+#include "bench/base/text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gemm::bench {
+namespace {
+
+TEST(Text, OfAnyLengthIsFormatted) {
+  const std::string name(5000, 'x');
+  EXPECT_EQ(formatted("%s %.1f", name.c_str(), 0.5), name + " 0.5");
+  EXPECT_EQ(formatted("%s", ""), "");
+}
+
+TEST(Text, IsOneLineWithoutControlCharacters) {
+  EXPECT_EQ(one_line("a\n\t b\x1b[31mc\x7f\n"), "a  b [31mc");
+  EXPECT_EQ(one_line("\xc2\x9b"
+                     "31m\xc2\xb5s"),
+            "31m\xc2\xb5s");  // U+009B begins a sequence, too
+  EXPECT_EQ(one_line(std::string("a\0b", 3)), "a b");
+}
+
+TEST(Text, ThatIsTooLongIsCutBetweenCharacters) {
+  EXPECT_EQ(one_line("abcdefgh", 8), "abcdefgh");
+  EXPECT_EQ(one_line("abcdefghi", 8), "abcde...");
+  EXPECT_EQ(one_line("abcd\xc2\xb5"
+                     "fghi",
+                     8),
+            "abcd...");
+  EXPECT_EQ(one_line(std::string(100000, 'x')).size(), kLongestText);
+}
+
+TEST(Text, ThatIsQuotedCommandsNobody) {
+  EXPECT_EQ(quote_lines("::stop-commands::x\r\n\x1b[2Jb\n"), "| ::stop-commands::x\n| [2Jb\n");
+  EXPECT_EQ(quote_lines("no end of line"), "| no end of line\n");
+  EXPECT_EQ(quote_lines(""), "");
+}
+
+}  // namespace
+}  // namespace gemm::bench

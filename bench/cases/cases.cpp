@@ -1,0 +1,115 @@
+#include "bench/cases/cases.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gemm::bench {
+namespace {
+
+constexpr char kEndToEnd[] = "EndToEnd";
+
+template <typename T>
+bool has(const std::vector<T>& all, const T& one) {
+  return std::ranges::find(all, one) != all.end();
+}
+
+}  // namespace
+
+std::string Case::name() const {
+  const std::string way =
+      transfer ? std::string(kEndToEnd) + "/" + std::string(name_of(*transfer)) + "/" : "";
+  const std::string layout =
+      problem.layout == Layout::nn ? "" : "/layout:" + std::string(name_of(problem.layout));
+  return way + kernel->label() + layout + "/" + std::string(traits_of(problem.precision).name) +
+         "/" + name_of(Shape{problem.m, problem.n, problem.k});
+}
+
+std::vector<Case> make_cases(const std::vector<Shape>& shapes,
+                             const std::vector<Precision>& precisions, Device::Kind kind,
+                             bool variants, const std::vector<Layout>& layouts) {
+  std::vector<const RegisteredKernel*> kernels;
+  for (const RegisteredKernel& kernel : registry())
+    if (kernel.runs_on == kind && (variants || !kernel.variant)) kernels.push_back(&kernel);
+  std::ranges::stable_partition(kernels, &RegisteredKernel::is_library);
+
+  std::vector<Case> cases;
+  for (const Shape& shape : shapes)
+    for (const Layout layout : kLayouts) {
+      if (!layouts.empty() && !has(layouts, layout)) continue;
+      for (const PrecisionTraits& traits : kPrecisions) {
+        if (!precisions.empty() && !has(precisions, traits.precision)) continue;
+        for (const RegisteredKernel* kernel : kernels)
+          if (has(kernel->precisions, traits.precision) && has(kernel->layouts, layout))
+            cases.push_back({kernel, {shape.m, shape.n, shape.k, traits.precision, layout}});
+      }
+    }
+  return cases;
+}
+
+std::vector<Precision> usual_precisions(Device::Kind kind) {
+  constexpr Precision kDoubles[] = {Precision::f16, Precision::e4m3fast, Precision::e5m2,
+                                    Precision::e5m2fast};
+  std::vector<Precision> usual;
+  for (const PrecisionTraits& traits : kPrecisions)
+    if (std::ranges::find(kDoubles, traits.precision) == std::end(kDoubles) &&
+        std::ranges::any_of(registry(), [&](const RegisteredKernel& kernel) {
+          return kernel.runs_on == kind && !kernel.is_library() &&
+                 has(kernel.precisions, traits.precision);
+        }))
+      usual.push_back(traits.precision);
+  return usual;
+}
+
+std::vector<Case> end_to_end_cases(const std::vector<Case>& cases) {
+  std::vector<Case> all;
+  for (const Case& one : cases)
+    if (!one.kernel->rearranges && one.problem.layout == Layout::nn)
+      for (const Transfer transfer : kTransfers) all.push_back({one.kernel, one.problem, transfer});
+  return all;
+}
+
+bool asks_for_end_to_end(const std::string& filter) {
+  return !filter.starts_with('-') && filter.find(kEndToEnd) != std::string::npos;
+}
+
+bool Rival::means(const RegisteredKernel& other) const {
+  return kernel == "library" ? other.is_library() : kernel == other.name || kernel == other.label();
+}
+
+std::vector<Rival> parse_versus(const std::string& text) {
+  std::vector<Rival> named;
+  std::size_t end = 0;
+  for (std::size_t start = 0; end != std::string::npos; start = end + 1) {
+    end = text.find(',', start);
+    const std::string item = text.substr(start, end - start);
+    const std::size_t colon = item.find(':');  // parameters have one, too, behind a slash
+    const auto precision = precision_named(item.substr(0, colon));
+    const bool has_precision = colon != std::string::npos && precision;
+    named.push_back(
+        {has_precision ? item.substr(colon + 1) : item, has_precision ? precision : std::nullopt});
+  }
+  return named;
+}
+
+std::vector<Case> rivals_of(const Case& which, const std::vector<Rival>& named, bool variants) {
+  const Problem& p = which.problem;
+  const auto add = [&](std::vector<Case>& rivals, const Rival& rival) {
+    for (const Case& one : make_cases({{p.m, p.n, p.k}}, {rival.precision.value_or(p.precision)},
+                                      which.kernel->runs_on, variants, {p.layout}))
+      if (rival.means(*one.kernel) && !has(rivals, one)) rivals.push_back(one);
+  };
+  std::vector<Case> rivals;
+  for (const Rival& rival : named)
+    if (!rival.precision) add(rivals, rival);
+  if (!rivals.empty()) return rivals;
+  for (const Rival& rival : named)
+    if (rival.precision && traits_of(*rival.precision).input == traits_of(p.precision).input)
+      add(rivals, rival);
+  return rivals;
+}
+
+}  // namespace gemm::bench

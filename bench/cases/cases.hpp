@@ -1,0 +1,62 @@
+// What the suite consists of: every kernel on every problem that it can compute.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/cases/shapes.hpp"
+#include "bench/device/transfer.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::bench {
+
+struct Case {
+  const RegisteredKernel* kernel;
+  Problem problem;
+  std::optional<Transfer> transfer = {};  // with the copies from and to the host, if any
+
+  // "Tiled/tile:16/f32/1024x1024x768", "Tiled/tile:16/layout:nt/f32/1024x1024x768" where it is not
+  // nn, "EndToEnd/pinned/Tiled/tile:16/f32/1024x1024x768"
+  std::string name() const;
+  bool operator==(const Case&) const = default;
+};
+
+// Problem by problem, so that operands and reference are made once, and libraries before the
+// kernels that are compared with them. An empty list of precisions or layouts means all; the points
+// of tuning spaces are left out unless `variants`.
+std::vector<Case> make_cases(const std::vector<Shape>& shapes,
+                             const std::vector<Precision>& precisions, Device::Kind kind,
+                             bool variants = false,
+                             const std::vector<Layout>& layouts = {Layout::nn});
+
+// What runs if nothing else is asked for: what a kernel of ours computes there, and what is no
+// other precision's double: FP16 has the rate of BF16, all FP8 that of E4M3, and a newcomer wants a
+// picture in minutes.
+std::vector<Precision> usual_precisions(Device::Kind kind);
+
+// Each of these of layout nn with every transfer, but for kernels that work on rearranged operands.
+std::vector<Case> end_to_end_cases(const std::vector<Case>& cases);
+
+// Whether a --benchmark_filter is about such cases. Nobody else is shown them: they would be three
+// times as many as the others.
+bool asks_for_end_to_end(const std::string& filter);
+
+// An item of --gemm_versus: "library", "cuBLAS" or "cuBLAS/math:pedantic" in the precision of the
+// row, or "f32:cuBLAS" in another.
+struct Rival {
+  std::string kernel;
+  std::optional<Precision> precision;
+
+  bool means(const RegisteredKernel& other) const;
+};
+
+// By commas; at least one.
+std::vector<Rival> parse_versus(const std::string& text);
+
+// Whom a case is to race against: those named without a precision or, where none of them computes
+// the problem, those with one, if their operands are of the same type. May hold the case itself.
+std::vector<Case> rivals_of(const Case& which, const std::vector<Rival>& named, bool variants);
+
+}  // namespace gemm::bench

@@ -1,0 +1,76 @@
+// The --gemm_* options: how a problem is chosen, filled and timed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/peaks/peaks.hpp"
+#include "bench/timing/timing.hpp"
+#include "bench/verification/fill.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/precision.hpp"
+
+namespace gemm::bench {
+
+// Where measured ceilings come from: taken anew, kept from an earlier run on this device and driver
+// (and taken once if there is none), or not at all.
+enum class CeilingsFrom { measure, cached, queried };
+std::string_view name_of(CeilingsFrom from);
+
+// A macro and its values, in turn.
+struct Define {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+struct Options {
+  std::string device = "auto";        // auto, cpu, or the index of a GPU
+  std::string shapes;                 // empty: the usual ones
+  std::vector<Precision> precisions;  // empty: the usual ones of the device
+  std::vector<Layout> layouts = {Layout::nn};
+  bool variants = false;  // the points of tuning spaces too
+  Fill fill = Fill::uniform;
+  std::uint64_t seed = 1;
+  bool rotate = true;  // operand sets take turns
+  TimingPlan timing;
+  std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
+  std::optional<double> run_budget_seconds;
+  std::optional<std::string> versus;  // for parse_versus
+  double watch_seconds = 0.02;        // between two readings of the card; 0: not watched
+  double patience_seconds = 60;
+  CeilingsFrom ceilings = CeilingsFrom::cached;
+  GivenPeaks peaks;
+  bool allow_debug = false;
+  bool name_record = false;
+  bool list_kernels = false;
+  std::optional<std::string> tell_record;  // a file for the record's path
+  bool help = false;
+
+  // Kernels from files (bench/run/user_kernels.hpp).
+  std::vector<std::string> kernels;           // FILE or FILE:ENTRY
+  std::vector<Define> defines;                // every combination is a row
+  std::optional<double> kernel_limit_given;   // for a row of theirs, see kernel_limit_seconds
+  bool rerun = false;                         // whenever one of the files is saved
+  std::vector<std::string> arguments;         // as given, for a child
+  std::string child_case;                     // in a child: its one row,
+  std::optional<std::int64_t> child_samples;  // and how many samples it takes
+  bool is_child() const { return !child_case.empty(); }
+  // By default a row's budget and what it takes to compile the file and to start a process.
+  double kernel_limit_seconds() const {
+    return kernel_limit_given.value_or(timing.budget_seconds + 20);
+  }
+};
+
+// Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws
+// std::invalid_argument with one line that names the option, what is wrong and what it takes; also
+// for one that is not among `only` ("watch=" with a value, "help" without), if that is not empty.
+Options parse_options(int& argc, char** argv, std::span<const std::string_view> only = {});
+
+// What --help says of them.
+std::string options_help(std::span<const std::string_view> only = {});
+
+}  // namespace gemm::bench

@@ -1,0 +1,194 @@
+// What a person types: shapes and --gemm_* options, right and wrong.
+#include "bench/cases/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/cases/shapes.hpp"
+
+namespace gemm::bench {
+namespace {
+
+std::vector<Shape> shapes(const std::string& text) { return parse_shapes(text, Device::Kind::gpu); }
+
+// The message of what is thrown; empty if nothing is.
+template <typename F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Shapes, ReadsCubesBoxesAndLists) {
+  EXPECT_EQ(shapes("256"), (std::vector<Shape>{{256, 256, 256}}));
+  EXPECT_EQ(shapes("1024x512x768"), (std::vector<Shape>{{1024, 512, 768}}));
+  EXPECT_EQ(shapes("1,2x3x4,1x1x1"), (std::vector<Shape>{{1, 1, 1}, {2, 3, 4}}));
+  EXPECT_EQ(name_of(shapes("2x3x4")[0]), "2x3x4");
+}
+
+TEST(Shapes, KnowsTheNamedSets) {
+  for (const char* set : {"default", "square", "quick", "seeds", "ragged", "llm", "skinny"}) {
+    EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
+    EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
+  }
+  EXPECT_EQ(shapes("quick,quick").size(), shapes("quick").size());
+}
+
+TEST(Shapes, ReadsAJsonFile) {
+  const auto path = std::filesystem::temp_directory_path() / "gemm_bench_shapes_test.json";
+  const auto with = [&](const char* text) {
+    std::ofstream(path) << text;
+    return path.string();
+  };
+  EXPECT_EQ(shapes(with(R"(["7", "2x3x4", [5, 6, 7]])")),
+            (std::vector<Shape>{{7, 7, 7}, {2, 3, 4}, {5, 6, 7}}));
+  for (const char* bad :
+       {"", "[", "{}", "[]", "[1.5]", "[[1, 2]]", "[[0, 4, 4]]", "[true]", "[\"4x4\"]"})
+    EXPECT_FALSE(refusal([&] { shapes(with(bad)); }).empty()) << bad;
+  std::filesystem::remove(path);
+  EXPECT_NE(refusal([&] { shapes(path.string()); }).find("cannot be read"), std::string::npos);
+}
+
+TEST(Shapes, RefusesWhatIsNoneInOneLineThatNamesIt) {
+  for (const char* bad : {"0x4x4", "4x4", "abc", "", ",", "4x", "x4x4", "4x4x4x4", "-1", "4.5",
+                          "1e3", "2147483648", "99999999999999999999", "4 x4x4", "1024,abc"}) {
+    const std::string message = refusal([&] { shapes(bad); });
+    EXPECT_FALSE(message.empty()) << bad;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_NE(refusal([] { shapes("256,abc"); }).find("'abc'"), std::string::npos);
+}
+
+Options parse(std::vector<std::string> arguments, std::vector<std::string>* left = nullptr) {
+  arguments.insert(arguments.begin(), "gemm_bench");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(arguments.size());
+  const Options options = parse_options(argc, argv.data());
+  if (left != nullptr) left->assign(argv.begin(), argv.begin() + argc);
+  return options;
+}
+
+TEST(Options, TakesOursAndLeavesGooglesAlone) {
+  std::vector<std::string> left;
+  const Options options =
+      parse({"--benchmark_filter=Tiled", "--gemm_seed=7", "--gemm_precisions=f32,bf16",
+             "--gemm_device=1", "--gemm_fill=integers", "--gemm_row_budget=2.5",
+             "--gemm_peak_bandwidth=4.8e12", "--gemm_layouts=tn,nn", "--benchmark_min_time=1"},
+            &left);
+  EXPECT_EQ(left, (std::vector<std::string>{"gemm_bench", "--benchmark_filter=Tiled",
+                                            "--benchmark_min_time=1"}));
+  EXPECT_EQ(options.seed, 7U);
+  EXPECT_EQ(options.precisions, (std::vector{Precision::f32, Precision::bf16}));
+  EXPECT_EQ(options.layouts, (std::vector{Layout::tn, Layout::nn}));
+  EXPECT_EQ(parse({}).layouts, std::vector{Layout::nn});
+  EXPECT_EQ(options.device, "1");
+  EXPECT_EQ(options.fill, Fill::integers);
+  EXPECT_EQ(options.timing.budget_seconds, 2.5);
+  EXPECT_EQ(options.peaks.bytes_per_second, 4.8e12);
+}
+
+TEST(Options, OfTheTimingPlan) {
+  EXPECT_EQ(parse({}).timing.state, State::settled);
+  EXPECT_EQ(parse({}).timing.cooldown_seconds, 0);
+  const Options burst =
+      parse({"--gemm_state=burst", "--gemm_burst=4", "--gemm_cache=hot", "--gemm_target=1%",
+             "--gemm_flat=0.05", "--gemm_fill=normal", "--gemm_watch=0", "--gemm_versus=cuBLAS",
+             "--gemm_ceilings=queried"});
+  EXPECT_EQ(burst.timing.state, State::burst);
+  EXPECT_EQ(burst.timing.cooldown_seconds, 1);
+  EXPECT_EQ(burst.timing.burst_launches, 4);
+  EXPECT_FALSE(burst.rotate);
+  EXPECT_DOUBLE_EQ(burst.timing.target, 0.01);
+  EXPECT_DOUBLE_EQ(burst.timing.flat, 0.05);
+  EXPECT_EQ(burst.fill, Fill::normal);
+  EXPECT_EQ(burst.watch_seconds, 0);
+  EXPECT_EQ(burst.versus, "cuBLAS");
+  EXPECT_EQ(burst.ceilings, CeilingsFrom::queried);
+  EXPECT_EQ(parse({"--gemm_cooldown=0", "--gemm_state=burst"}).timing.cooldown_seconds, 0);
+}
+
+TEST(Options, EveryWrongOneIsNamedInOneLine) {
+  for (const char* bad :
+       {"--gemm_bogus",          "--gemm_bogus=1",         "--gemm_precisions=f33",
+        "--gemm_precisions=",    "--gemm_precisions",      "--gemm_fill=ones",
+        "--gemm_seed=-1",        "--gemm_seed=1.5",        "--gemm_seed=",
+        "--gemm_seed",           "--gemm_device=gpu",      "--gemm_device=-1",
+        "--gemm_device=",        "--gemm_row_budget=0",    "--gemm_row_budget=-3",
+        "--gemm_row_budget=nan", "--gemm_run_budget=inf",  "--gemm_warmup=soon",
+        "--gemm_sample=0",       "--gemm_peak_flops=fast", "--gemm_peak_bandwidth=-1",
+        "--gemm_state=warm",     "--gemm_cache=cold",      "--gemm_target=0",
+        "--gemm_target=150%",    "--gemm_flat=nan",        "--gemm_burst=0",
+        "--gemm_burst=1001",     "--gemm_cooldown=-1",     "--gemm_watch=often",
+        "--gemm_patience=0",     "--gemm_ceilings=guess",  "--gemm_versus",
+        "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1",
+        "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts",
+        "--gemm_list_kernels=1"}) {
+    const std::string message = refusal([&] { parse({bad}); });
+    const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
+    EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_NE(refusal([] { parse({"--gemm_precisions=f33"}); }).find("f32, tf32"), std::string::npos);
+  EXPECT_EQ(refusal([] { parse({"--gemm_layouts=nn,NT"}); }),
+            "--gemm_layouts: 'NT' is not a layout (nn, nt, tn, tt)");
+}
+
+TEST(Options, HelpListsEachOfThem) {
+  for (const char* option :
+       {"device",   "shapes",      "precisions", "layouts",        "fill",        "seed",
+        "state",    "warmup",      "flat",       "sample",         "sampling",    "target",
+        "cooldown", "burst",       "versus",     "row_budget",     "run_budget",  "watch",
+        "patience", "ceilings",    "peak_flops", "peak_bandwidth", "name_record", "allow_debug",
+        "cache",    "list_kernels"})
+    EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
+  EXPECT_TRUE(parse({"--help"}).help);
+}
+
+TEST(Options, KernelsAndDefinesAddUp) {
+  const Options options = parse({"--gemm_kernel=a.cu,b.so:f", "--gemm_kernel=c.cu:g<16>",
+                                 "--gemm_define=TILE:16,32", "--gemm_define=X:-1.5"});
+  EXPECT_EQ(options.kernels, (std::vector<std::string>{"a.cu", "b.so:f", "c.cu:g<16>"}));
+  ASSERT_EQ(options.defines.size(), 2U);
+  EXPECT_EQ(options.defines[0].name, "TILE");
+  EXPECT_EQ(options.defines[0].values, (std::vector<std::string>{"16", "32"}));
+  EXPECT_EQ(options.defines[1].values, (std::vector<std::string>{"-1.5"}));
+  EXPECT_EQ(options.arguments.size(), 5U);
+  EXPECT_FALSE(options.is_child());
+  for (const char* bad :
+       {"--gemm_define=TILE", "--gemm_define=:1", "--gemm_define=A:", "--gemm_define=A:1,,2",
+        "--gemm_define=A:x/y", "--gemm_define=A:a b", "--gemm_define=1A:3", "--gemm_define=A-B:1",
+        "--gemm_define=A:1,1", "--gemm_kernel=", "--gemm_kernel", "--gemm_kernel_limit=0"})
+    EXPECT_NE(refusal([&] { parse({bad}); }).find("--gemm_"), std::string::npos) << bad;
+}
+
+TEST(Options, WatchIsOfTheFilesWithoutAValueAndOfTheCardWithOne) {
+  EXPECT_TRUE(parse({"--gemm_watch"}).rerun);
+  const Options card = parse({"--gemm_watch=0.5"});
+  EXPECT_FALSE(card.rerun);
+  EXPECT_EQ(card.watch_seconds, 0.5);
+}
+
+TEST(Options, WhatIsForChildrenIsNotInTheHelp) {
+  EXPECT_EQ(parse({"--gemm_child=x", "--gemm_child_samples=7"}).child_samples, 7);
+  EXPECT_EQ(options_help().find("--gemm_child"), std::string::npos);
+  EXPECT_NE(options_help().find("--gemm_kernel="), std::string::npos);
+}
+
+TEST(Options, AUsersKernelMayTakeItsRowsBudget) {
+  EXPECT_EQ(parse({}).kernel_limit_seconds(), 30);
+  EXPECT_EQ(parse({"--gemm_row_budget=100"}).kernel_limit_seconds(), 120);
+  EXPECT_EQ(parse({"--gemm_row_budget=100", "--gemm_kernel_limit=5"}).kernel_limit_seconds(), 5);
+}
+
+}  // namespace
+}  // namespace gemm::bench

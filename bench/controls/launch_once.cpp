@@ -1,0 +1,183 @@
+// Launches a kernel once, on matrices that each end where their allocation ends, so that
+// compute-sanitizer sees every access beyond them. For tools/sanitize and the tests of the negative
+// controls; times nothing.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <regex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/cases/cases.hpp"
+#include "bench/controls/negative_controls.hpp"
+#include "bench/device/backend.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr const char* kUsage =
+    "launch_once kernels            the names of the suite's own GPU kernels\n"
+    "launch_once kernel [--cases=REGEX] NAME...\n"
+    "                               runs all variants and layouts of each at ragged sizes, or of "
+    "these the\n"
+    "                               cases whose names match; 1 if one is wrong\n"
+    "launch_once control NAME       runs a negative control; 0 whatever it does\n"
+    "launch_once twin NAME          runs its right twin; 1 if that is wrong\n"
+    "launch_once table              what catches which negative control, in Markdown\n";
+
+// Odd sizes; multiples of 4, for vectors, that no tile divides; multiples of every tile and few
+// columns or rows, for kernels that take nothing else.
+constexpr Shape kShapes[] = {{127, 129, 65}, {33, 65, 17},  {132, 136, 68},
+                             {128, 256, 64}, {130, 5, 257}, {5, 130, 257}};
+
+std::optional<std::string> launch_once(Backend& backend, const NegativeControl::Prepare& prepare,
+                                       const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const auto matrix = [&](std::int64_t rows, std::int64_t columns, int bytes) {
+    return backend.allocate(static_cast<std::size_t>(rows * columns * bytes));
+  };
+  const Buffer a = matrix(p.m, p.k, traits.input_bytes), b = matrix(p.k, p.n, traits.input_bytes),
+               c = matrix(p.m, p.n, traits.output_bytes);
+  backend.fill(a.get(), traits.input, p.m * p.k, Fill::uniform, 1);
+  backend.fill(b.get(), traits.input, p.k * p.n, Fill::uniform, 2);
+  const Buffer reference = matrix(2 * p.m, p.n, sizeof(double));
+  auto* expected = reinterpret_cast<double*>(reference.get());
+  backend.reference(p, a.get(), b.get(), expected, expected + p.m * p.n);
+
+  backend.run(prepare(p, backend.device(), {a.get(), b.get(), c.get()}));
+  // Reads all of C: initcheck sees what was not written.
+  return complaint(p, backend.judge(p, c.get(), expected, expected + p.m * p.n, bound_for(p)));
+}
+
+bool is_ours(const RegisteredKernel& kernel) {
+  return kernel.runs_on == Device::Kind::gpu && !kernel.is_library();
+}
+
+int list_kernels() {
+  std::set<std::string_view> seen;
+  for (const RegisteredKernel& kernel : registry())
+    if (is_ours(kernel) && seen.insert(kernel.name).second)
+      std::printf("%.*s\n", static_cast<int>(kernel.name.size()), kernel.name.data());
+  return 0;
+}
+
+void require_ours(std::string_view name) {
+  if (std::ranges::none_of(registry(), [&](const RegisteredKernel& kernel) {
+        return is_ours(kernel) && kernel.name == name;
+      }))
+    throw std::runtime_error("no GPU kernel of ours is called " + std::string(name));
+}
+
+// Says what it runs before it does, since what is found may end the process.
+int run_kernel(Backend& backend, std::string_view name, const std::regex& cases) {
+  int runs = 0, wrong = 0;
+  for (const Shape& shape : kShapes)
+    for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true, {})) {
+      const RegisteredKernel& kernel = *one.kernel;
+      if (!is_ours(kernel) || kernel.name != name) continue;
+      if (!std::regex_search(one.name(), cases)) continue;
+      if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;
+      std::printf("%s\n", one.name().c_str());
+      std::fflush(stdout);
+      ++runs;
+      const auto text = launch_once(backend, kernel.prepare, one.problem);
+      if (!text) continue;
+      std::printf("%s\n", text->c_str());
+      ++wrong;
+    }
+  if (runs == 0)
+    std::printf("%.*s runs at none of the sizes here\n", static_cast<int>(name.size()),
+                name.data());
+  return wrong == 0 ? 0 : 1;
+}
+
+int run_control(Backend& backend, const NegativeControl& control) {
+  try {
+    const auto text = launch_once(backend, control.spoiled, control.problem);
+    std::printf("%s\n", text ? text->c_str() : "right, this time");
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+  }
+  return 0;
+}
+
+int run_twin(Backend& backend, const NegativeControl& control) {
+  const auto text = launch_once(backend, control.twin, control.problem);
+  if (text) std::printf("%s\n", text->c_str());
+  return text ? 1 : 0;
+}
+
+int print_table() {
+  std::string head = "| negative control | what is wrong | printed in |", line = "|---|---|---|";
+  for (const Catcher catcher : kCatchers) {
+    head += " " + std::string(name_of(catcher)) + " |";
+    line += ":-:|";
+  }
+  std::printf("%s\n%s\n", head.c_str(), line.c_str());
+  for (const NegativeControl& control : negative_controls()) {
+    std::string row = "| `" + std::string(control.name) + "` | " + std::string(control.wrong) +
+                      " | " + std::string(control.source) + " |";
+    for (const Catcher catcher : kCatchers)
+      row += std::ranges::count(control.caught_by, catcher) > 0 ? " ● |" : " |";
+    std::printf("%s\n", row.c_str());
+  }
+  return 0;
+}
+
+// Takes --cases=REGEX out of the arguments; without it every name matches.
+std::regex take_cases(std::vector<std::string>& arguments) {
+  constexpr std::string_view kOption = "--cases=";
+  const auto at = std::ranges::find_if(
+      arguments, [&](const std::string& argument) { return argument.starts_with(kOption); });
+  if (at == arguments.end()) return std::regex("");
+  const std::string pattern = at->substr(kOption.size());
+  arguments.erase(at);
+  try {
+    return std::regex(pattern);
+  } catch (const std::regex_error&) {
+    throw std::runtime_error("--cases=" + pattern + " is no regular expression");
+  }
+}
+
+int run(std::vector<std::string> arguments) {
+  const std::regex cases = take_cases(arguments);
+  const std::string what = arguments.empty() ? "" : arguments[0];
+  if (what == "kernels" && arguments.size() == 1) return list_kernels();
+  if (what == "table" && arguments.size() == 1) return print_table();
+  const bool kernel = what == "kernel", control = what == "control", twin = what == "twin";
+  if (!(kernel && arguments.size() > 1) && !((control || twin) && arguments.size() == 2)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  for (std::size_t i = 1; kernel && i < arguments.size(); ++i) require_ours(arguments[i]);
+  std::string reason;
+  const auto backend = make_cuda_backend(0, reason);
+  if (!backend) throw std::runtime_error(reason);
+  if (kernel) {
+    int status = 0;
+    for (std::size_t i = 1; i < arguments.size(); ++i)
+      status = std::max(status, run_kernel(*backend, arguments[i], cases));
+    return status;
+  }
+  for (const NegativeControl& one : negative_controls())
+    if (one.name == arguments[1])
+      return control ? run_control(*backend, one) : run_twin(*backend, one);
+  throw std::runtime_error("no negative control is called " + arguments[1]);
+}
+
+}  // namespace
+}  // namespace gemm::bench
+
+int main(int argc, char** argv) {
+  try {
+    return gemm::bench::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "launch_once: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,121 @@
+// Where operands live, how a batch of launches is timed, and how a result is judged: the CPU or one
+// GPU behind one interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/device/device.hpp"
+#include "bench/device/transfer.hpp"
+#include "bench/kernel_code/kernel_code.hpp"
+#include "bench/verification/fill.hpp"
+#include "bench/verification/freivalds.hpp"
+#include "bench/verification/verdict.hpp"
+#include "kernels/gemm.hpp"
+
+namespace gemm::bench {
+
+using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+
+struct BatchTime {
+  double seconds;               // for the whole batch, which has finished
+  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the card
+};
+
+// A batch of launches that can be timed again and again.
+class Batch {
+ public:
+  virtual ~Batch() = default;
+  virtual BatchTime time() = 0;
+  virtual void rewind() = 0;  // the next time begins with the first launch again
+  virtual std::string_view launch()
+      const = 0;  // "stream", "graph" or "call": how it reaches the device
+};
+
+// A kernel with the copies that a program makes around it, from and to matrices of the host, on
+// matrices of the device that nothing else uses.
+class EndToEnd {
+ public:
+  virtual ~EndToEnd() = default;
+
+  enum class Part { whole, to_device, kernel, from_device };
+  // One for each operand set. Parts other than the whole work on what the whole left behind, one
+  // after another in any case. They must not outlive this.
+  virtual std::vector<Launch> launches(Part part) = 0;
+  // NaN wherever a launch has to write, here and there.
+  virtual void poison() = 0;
+  // Copies C of the first `count` sets from the host to the operands' C, where it can be judged,
+  // and what lies around it on the device.
+  virtual void deliver(std::int64_t count) = 0;
+};
+
+// What the method itself costs, in seconds.
+struct Overheads {
+  double event_pair;  // between two events with nothing between them
+  double graph_node;  // an empty kernel in a graph, from one to the next
+  double launch;      // the same launched by the host
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const DeviceInfo& device() const = 0;
+  virtual std::string_view timer() const = 0;
+  virtual std::optional<Overheads> overheads() = 0;  // measured anew; none on a CPU
+  virtual double free_bytes() const = 0;
+
+  virtual Buffer allocate(std::size_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
+  virtual void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+                    std::uint64_t seed) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // Every byte 0xff: NaN in each floating-point type, and -1 in the integers.
+  virtual void poison(void* to, std::size_t bytes) = 0;
+  // Index of the first, or last, byte that is no longer 0xff; -1 if none.
+  virtual std::int64_t first_changed(const void* from, std::size_t bytes) = 0;
+  virtual std::int64_t last_changed(const void* from, std::size_t bytes) = 0;
+
+  // expected = A*B and magnitude = |A|*|B|, both m x n, in FP64 from the operands, which are stored
+  // in the problem's layout.
+  virtual void reference(const Problem& p, const void* a, const void* b, double* expected,
+                         double* magnitude) = 0;
+  virtual Verdict judge(const Problem& p, const void* c, const double* expected,
+                        const double* magnitude, const Bound& bound) = 0;
+
+  // Freivalds' check, where the FP64 product is too large or takes too long
+  // (verification/freivalds.hpp): what does not depend on C, for each of its m rows, and whether a
+  // C passes. Throws OutOfMemory.
+  virtual void project(const Problem& p, const void* a, const void* b, RowCheck* rows) = 0;
+  virtual Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) = 0;
+
+  // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
+  virtual void run(const Launch& launch) = 0;
+  // The GPU kernels that a launch runs, as far as that can be known
+  // (bench/kernel_code/kernel_names.hpp).
+  virtual LaunchedKernels kernels_of(const Launch& launch) = 0;
+  // `count` launches that take turns among `launches`, going on where the last time ended; as CUDA
+  // graphs if asked. The launches must outlive the batch.
+  virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                                       bool graph) = 0;
+  // A GPU's only; with the values of these operand sets.
+  virtual std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
+                                               std::span<const Operands> sets) = 0;
+};
+
+std::unique_ptr<Backend> make_host_backend();
+
+// Null where there is no GPU or the build has no CUDA, with why in `reason`. Throws
+// std::runtime_error if there are GPUs but not this one, or the driver is older than the runtime.
+// A card that does not finish within `patience_seconds` counts as lost; what lies in its memory can
+// then not be freed, since freeing waits for the card.
+std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
+                                           double patience_seconds = 60);
+
+}  // namespace gemm::bench

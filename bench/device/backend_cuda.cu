@@ -1,0 +1,438 @@
+// One GPU as a device: CUDA events on a stream of its own, graphs for short kernels, and the FP64
+// reference and the verdict computed where the operands are.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/base/text.hpp"
+#include "bench/device/backend.hpp"
+#include "bench/device/cuda_handles.hpp"
+#include "bench/device/element_types.cuh"
+#include "bench/device/end_to_end.hpp"
+#include "bench/device/verify_cuda.cuh"
+#include "bench/kernel_code/fingerprint.hpp"
+#include "bench/kernel_code/kernel_names.hpp"
+#include "kernels/layout.hpp"
+
+namespace gemm::bench {
+namespace {
+
+__global__ void empty_kernel() {}
+
+template <typename T>
+__global__ void fill_kernel(T* to, std::int64_t count, Fill fill, std::uint64_t seed) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride)
+    to[i] = fill_element<T>(fill, seed, i);
+}
+
+// Both clocks of one SM at the same moment: nanoseconds since some day, and cycles.
+struct Stamp {
+  unsigned long long nanoseconds;
+  long long cycles;
+};
+
+// Cycles are counted by each SM for itself, so that it is always SM 0 that writes: with two blocks
+// for each SM, one of them is there.
+__global__ void stamp_kernel(Stamp* stamp, unsigned wait_nanoseconds) {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  if (sm != 0) return;
+  const auto now = [] {
+    unsigned long long nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds;
+  };
+  for (const unsigned long long start = now(); now() - start < wait_nanoseconds;) {
+  }
+  *stamp = {now(), clock64()};
+}
+
+// A stream of the device with what is needed to stamp, wait and give up.
+class Timeline {
+ public:
+  Timeline(int sm_count, double patience_seconds)
+      : sm_count_(sm_count), patience_(patience_seconds), stream_(make_stream()) {
+    void* memory = nullptr;  // the kernel writes into the host's memory: nothing to copy
+    check(cudaHostAlloc(&memory, 2 * sizeof(Stamp), cudaHostAllocMapped));
+    stamps_.reset(static_cast<Stamp*>(memory));
+  }
+
+  operator cudaStream_t() const { return stream_; }
+
+  // The stamp after a wait, in which the host enqueues what follows: so that what is timed begins
+  // without waiting for the host.
+  void stamp(int which, unsigned wait_nanoseconds) {
+    stamps_.get()[which] = {};
+    stamp_kernel<<<2 * sm_count_, 1, 0, stream_>>>(stamps_.get() + which, wait_nanoseconds);
+  }
+
+  // Of the SM between the two stamps. The nanoseconds advance in steps of up to a microsecond.
+  std::optional<double> sm_hz() const {
+    const Stamp &from = stamps_.get()[0], &to = stamps_.get()[1];
+    const auto nanoseconds = static_cast<double>(to.nanoseconds - from.nanoseconds);
+    const auto cycles = static_cast<double>(to.cycles - from.cycles);
+    const bool both = from.nanoseconds > 0 && to.nanoseconds > from.nanoseconds;
+    if (!both || nanoseconds < kShortestNanoseconds || !(cycles > 0)) return std::nullopt;
+    return 1e9 * cycles / nanoseconds;
+  }
+
+  // cudaStreamSynchronize, but for a card that never finishes.
+  void finish() const {
+    check(cudaGetLastError());
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+      const cudaError_t status = cudaStreamQuery(stream_);
+      if (status != cudaErrorNotReady) return check(status);
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+      if (waited.count() > patience_)
+        throw DeviceLost("the GPU did not finish within " +
+                         std::to_string(std::lround(std::ceil(patience_))) + " s");
+      if (waited.count() > 1e-3) std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr double kShortestNanoseconds = 200e3;
+
+  int sm_count_;
+  double patience_;
+  OwnedStream stream_;
+  struct FreeHost {
+    void operator()(Stamp* p) const { cudaFreeHost(p); }
+  };
+  std::unique_ptr<Stamp, FreeHost> stamps_;
+};
+
+// Rotated launches between two events.
+class StreamBatch : public Batch {
+ public:
+  StreamBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
+      : stream_(timeline), launches_(launches), count_(count) {}
+
+  // The stamps lie outside the events: nothing but the launches is timed.
+  BatchTime time() override {
+    using Clock = std::chrono::steady_clock;
+    stream_.stamp(0, head_start_);
+    const Clock::time_point before = Clock::now();
+    check(cudaEventRecord(start_, stream_));
+    const std::chrono::nanoseconds needed = enqueue() - before;
+    check(cudaEventRecord(stop_, stream_));
+    head_start_ = static_cast<unsigned>(
+        std::clamp<std::int64_t>(2 * needed.count(), kShortestHeadStart, kLongestHeadStart));
+    stream_.stamp(1, 0);
+    stream_.finish();
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return {milliseconds * 1e-3, stream_.sm_hz()};
+  }
+  void rewind() override { next_ = 0; }
+  std::string_view launch() const override { return "stream"; }
+
+ protected:
+  // Returns when the first launch, or the graph, was handed to the device.
+  virtual std::chrono::steady_clock::time_point enqueue() {
+    std::chrono::steady_clock::time_point first;
+    for (std::int64_t i = 0; i < count_; ++i) {
+      launches_[next_++ % launches_.size()](stream_);
+      if (i == 0) first = std::chrono::steady_clock::now();
+    }
+    check(cudaGetLastError());
+    return first;
+  }
+
+  Timeline& stream_;
+  std::span<const Launch> launches_;
+  std::int64_t count_;
+
+ private:
+  // Nanoseconds in which the host enqueues the start event and the first launch, or the graph:
+  // twice what the batch before took. An old driver takes 0.2 us for each of a graph's 1,000 nodes.
+  static constexpr std::int64_t kShortestHeadStart = 20'000, kLongestHeadStart = 1'000'000;
+
+  unsigned head_start_ = kShortestHeadStart;
+  std::size_t next_ = 0;
+  OwnedEvent start_ = make_event(), stop_ = make_event();
+};
+
+// The same launches as CUDA graphs, so that the host does not set the rate of short kernels: as
+// many as it takes until one begins with the first launch again.
+class GraphBatch : public StreamBatch {
+ public:
+  GraphBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
+      : StreamBatch(timeline, launches, count) {
+    const auto sets = static_cast<std::int64_t>(launches.size());
+    for (std::int64_t i = 0; i < sets / std::gcd(sets, count); ++i) graphs_.push_back(capture());
+  }
+  void rewind() override { turn_ = 0; }
+  std::string_view launch() const override { return "graph"; }
+
+ private:
+  OwnedGraphExec capture() {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    cudaGraph_t graph = nullptr;
+    try {
+      StreamBatch::enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(stream_, &graph);
+      cudaGetLastError();  // what was wrong is being thrown
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_, &graph));
+    const OwnedGraph owned(graph);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph, 0));
+    OwnedGraphExec owned_exec(exec);
+    check(cudaGraphUpload(exec, stream_));
+    return owned_exec;
+  }
+  std::chrono::steady_clock::time_point enqueue() override {
+    check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()], stream_));
+    return std::chrono::steady_clock::now();
+  }
+
+  std::vector<OwnedGraphExec> graphs_;
+  std::size_t turn_ = 0;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(DeviceInfo device, double patience_seconds)
+      : device_(std::move(device)),
+        stream_(device_.sm_count, patience_seconds),
+        verdicts_(allocate(sizeof(Verdict) * blocks())) {}
+
+  const DeviceInfo& device() const override { return device_; }
+  std::string_view timer() const override { return "CUDA events"; }
+
+  // The best of several: whatever delays one of them is not the method's.
+  std::optional<Overheads> overheads() override {
+    const std::vector<Launch> nothing{[](Stream) {}};
+    const std::vector<Launch> empty{[](Stream stream) { empty_kernel<<<1, 32, 0, stream>>>(); }};
+    constexpr std::int64_t kLaunches = 500;
+    const auto fastest = [&](const std::vector<Launch>& launches, std::int64_t count, bool graph) {
+      const std::unique_ptr<Batch> one = batch(launches, count, graph);
+      double best = one->time().seconds;
+      for (int i = 0; i < 20; ++i) best = std::min(best, one->time().seconds);
+      return best / static_cast<double>(count);
+    };
+    return Overheads{fastest(nothing, 1, false), fastest(empty, kLaunches, true),
+                     fastest(empty, kLaunches, false)};
+  }
+
+  double free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    return static_cast<double>(free);
+  }
+
+  Buffer allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes));
+    return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
+  }
+
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
+    with_type(type, [&]<typename T>(T) {
+      fill_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<T*>(to), count, fill, seed);
+    });
+    finish();
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+    finish();
+  }
+
+  void poison(void* to, std::size_t bytes) override {
+    check(cudaMemsetAsync(to, 0xff, bytes, stream_));
+    finish();
+  }
+
+  std::int64_t first_changed(const void* from, std::size_t bytes) override {
+    const std::vector<unsigned char> host = fetch(from, bytes);
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (host[i] != 0xff) return static_cast<std::int64_t>(i);
+    return -1;
+  }
+  std::int64_t last_changed(const void* from, std::size_t bytes) override {
+    const std::vector<unsigned char> host = fetch(from, bytes);
+    for (std::size_t i = bytes; i-- > 0;)
+      if (host[i] != 0xff) return static_cast<std::int64_t>(i);
+    return -1;
+  }
+
+  void reference(const Problem& p, const void* a, const void* b, double* expected,
+                 double* magnitude) override {
+    const std::int64_t tiles = (p.m + kTile - 1) / kTile * ((p.n + kTile - 1) / kTile);
+    if (tiles > 0x7fffffff) throw std::runtime_error("C is too large for the reference product");
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      reference_kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream_>>>(
+          p, static_cast<const T*>(a), static_cast<const T*>(b), expected, magnitude);
+    });
+    finish();
+  }
+
+  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
+                const Bound& bound) override {
+    auto* partial = reinterpret_cast<Verdict*>(verdicts_.get());
+    with_type(traits_of(p.precision).output, [&]<typename T>(T) {
+      judge_kernel<<<blocks(), kJudges, 0, stream_>>>(p.m * p.n, static_cast<const T*>(c), expected,
+                                                      magnitude, bound, partial);
+    });
+    return merged();
+  }
+
+  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
+    const Buffer b_rows = allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.k));
+    auto* of_b = reinterpret_cast<RowCheck*>(b_rows.get());
+    with_type(traits_of(p.precision).input, [&]<typename T>(T) {
+      project_b_kernel<<<row_blocks(p.k), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(b),
+                                                                     of_b);
+      project_a_kernel<<<row_blocks(p.m), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(a),
+                                                                     of_b, share_of_size(p), rows);
+    });
+    finish();
+  }
+
+  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+    WrongRows wrong;
+    const Buffer found = allocate(sizeof wrong);
+    auto* on_device = reinterpret_cast<WrongRows*>(found.get());
+    copy(on_device, &wrong, sizeof wrong);
+    with_type(traits_of(p.precision).input, [&]<typename In>(In) {
+      const auto* c = static_cast<const Out<In>*>(operands.c);
+      judge_rows_kernel<<<row_blocks(p.m), kRowThreads, 0, stream_>>>(p, c, rows, on_device);
+      copy(&wrong, on_device, sizeof wrong);
+      const std::int64_t row = wrong.count > 0 ? static_cast<std::int64_t>(wrong.first) : -1;
+      judge_exactly_kernel<<<blocks(), kJudges, 0, stream_>>>(
+          p, static_cast<const In*>(operands.a), static_cast<const In*>(operands.b), c,
+          bound_for(p), row, reinterpret_cast<Verdict*>(verdicts_.get()));
+    });
+    Verdict verdict = merged();
+    verdict.by_rows = true;
+    verdict.wrong_rows = static_cast<std::int64_t>(wrong.count);
+    verdict.first_wrong_row = wrong.count > 0 ? static_cast<std::int64_t>(wrong.first) : -1;
+    return verdict;
+  }
+
+  void run(const Launch& launch) override {
+    launch(stream_);
+    finish();
+  }
+
+  LaunchedKernels kernels_of(const Launch& launch) override {
+    return bench::kernels_of(launch, stream_);
+  }
+
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
+    if (graph) return std::make_unique<GraphBatch>(stream_, launches, count);
+    return std::make_unique<StreamBatch>(stream_, launches, count);
+  }
+
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
+                                       std::span<const Operands> sets) override {
+    return make_cuda_end_to_end(*this, what, sets);
+  }
+
+ private:
+  unsigned blocks() const { return 4 * static_cast<unsigned>(device_.sm_count); }
+  void finish() { stream_.finish(); }
+  // The verdicts of all blocks.
+  Verdict merged() {
+    std::vector<Verdict> verdicts(blocks());
+    copy(verdicts.data(), verdicts_.get(), sizeof(Verdict) * verdicts.size());
+    Verdict all;
+    for (const Verdict& verdict : verdicts) all.merge(verdict);
+    return all;
+  }
+  std::vector<unsigned char> fetch(const void* from, std::size_t bytes) {
+    std::vector<unsigned char> host(bytes);
+    copy(host.data(), from, bytes);
+    return host;
+  }
+
+  DeviceInfo device_;
+  Timeline stream_;
+  Buffer verdicts_;
+};
+
+// Attributes only: cudaDeviceProp lost its clocks in CUDA 13. A failure or 0 means: not reported.
+std::optional<std::int64_t> attribute(cudaDeviceAttr which, int index) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, index) != cudaSuccess || value <= 0) {
+    cudaGetLastError();
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<double> kilohertz(cudaDeviceAttr which, int index) {
+  const auto value = attribute(which, index);
+  return value ? std::optional(static_cast<double>(*value) * 1e3) : std::nullopt;
+}
+
+DeviceInfo query_gpu(int index, int driver, int runtime) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index));
+  DeviceInfo info;
+  info.kind = Device::Kind::gpu;
+  info.name = one_line(properties.name);
+  info.compute_capability = 10 * properties.major + properties.minor;
+  info.sm_count = properties.multiProcessorCount;
+  info.last_level_cache_bytes = properties.l2CacheSize;
+  // 64 bits: enough to tell two cards apart, too little to give the UUID back.
+  info.uuid_hash = hash_of({properties.uuid.bytes, sizeof properties.uuid.bytes});
+  char bus_id[32] = {};
+  if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess) info.pci_bus_id = bus_id;
+  info.driver = "CUDA " + cuda_version(driver);
+  info.runtime = cuda_version(runtime);
+  info.clock_hz = kilohertz(cudaDevAttrClockRate, index);
+  info.memory_clock_hz = kilohertz(cudaDevAttrMemoryClockRate, index);
+  info.bus_width_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);
+  info.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+  info.integrated = properties.integrated != 0;
+  return info;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
+                                           double patience_seconds) {
+  int driver = 0, runtime = 0, count = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver && driver > 0)
+    throw std::runtime_error(cuda_problem(cudaGetErrorString(status), driver, runtime));
+  if (status != cudaSuccess || count == 0) {
+    reason = cuda_problem(cudaGetErrorString(status), driver, runtime);
+    return nullptr;
+  }
+  if (index >= count)
+    throw std::runtime_error("--gemm_device=" + std::to_string(index) + ": this machine has " +
+                             std::to_string(count) + " GPU" + (count == 1 ? "" : "s") +
+                             ", numbered from 0");
+  check(cudaSetDevice(index));
+  return std::make_unique<CudaBackend>(query_gpu(index, driver, runtime), patience_seconds);
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,213 @@
+// The CPU as a device: the steady clock, plain memory, and an FP64 reference on all cores.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/device/backend.hpp"
+#include "kernels/layout.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Below this many elements, waking threads that another load holds up costs more than they bring.
+constexpr std::int64_t kWorthThreads = 1 << 16;
+
+constexpr auto as_double = [](float value) { return double{value}; };
+
+class HostBatch : public Batch {
+ public:
+  HostBatch(std::span<const Launch> launches, std::int64_t count)
+      : launches_(launches), count_(count) {}
+  BatchTime time() override {
+    const auto start = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < count_; ++i) launches_[next_++ % launches_.size()](nullptr);
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), {}};
+  }
+  void rewind() override { next_ = 0; }
+  std::string_view launch() const override { return "call"; }
+
+ private:
+  std::span<const Launch> launches_;
+  std::int64_t count_;
+  std::size_t next_ = 0;
+};
+
+class HostBackend : public Backend {
+ public:
+  const DeviceInfo& device() const override { return device_; }
+  std::string_view timer() const override { return "steady clock"; }
+  std::optional<Overheads> overheads() override { return std::nullopt; }
+
+  double free_bytes() const override {
+    std::ifstream info("/proc/meminfo");
+    for (std::string key; info >> key;) {
+      double kibibytes = 0;
+      if (key == "MemAvailable:" && info >> kibibytes) return kibibytes * 1024;
+    }
+    return static_cast<double>(device_.memory_bytes.value_or(0));
+  }
+
+  Buffer allocate(std::size_t bytes) override {
+    auto* memory = static_cast<std::byte*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+    if (memory == nullptr) throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes");
+    return {memory, [](std::byte* p) { std::free(p); }};
+  }
+
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
+    require_f32(type);
+    auto* values = static_cast<float*>(to);
+#pragma omp parallel for if (count > kWorthThreads)
+    for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  void poison(void* to, std::size_t bytes) override { std::memset(to, 0xff, bytes); }
+
+  std::int64_t first_changed(const void* from, std::size_t bytes) override {
+    const auto* begin = static_cast<const unsigned char*>(from);
+    const auto* found =
+        std::find_if(begin, begin + bytes, [](unsigned char c) { return c != 0xff; });
+    return found == begin + bytes ? -1 : found - begin;
+  }
+  std::int64_t last_changed(const void* from, std::size_t bytes) override {
+    const auto* begin = static_cast<const unsigned char*>(from);
+    for (auto i = static_cast<std::int64_t>(bytes) - 1; i >= 0; --i)
+      if (begin[i] != 0xff) return i;
+    return -1;
+  }
+
+  void reference(const Problem& p, const void* a_, const void* b_, double* expected,
+                 double* magnitude) override {
+    require_f32(traits_of(p.precision).input);
+    const auto* a = static_cast<const float*>(a_);
+    const auto* b = static_cast<const float*>(b_);
+    std::vector<float> turned;  // so that the innermost loop walks along rows
+    if (transposes_b(p.layout)) {
+      turned.resize(static_cast<std::size_t>(p.k * p.n));
+      for (std::int64_t l = 0; l < p.k; ++l)
+        for (std::int64_t j = 0; j < p.n; ++j) turned[l * p.n + j] = b[index_in_b(p, l, j)];
+      b = turned.data();
+    }
+#pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      double* sums = expected + i * p.n;
+      double* sizes = magnitude + i * p.n;
+      std::fill_n(sums, p.n, 0.0);
+      std::fill_n(sizes, p.n, 0.0);
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        const double scale = a[index_in_a(p, i, l)];
+        const float* row = b + l * p.n;
+#pragma omp simd
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const double product = scale * row[j];
+          sums[j] += product;
+          sizes[j] += std::fabs(product);
+        }
+      }
+    }
+  }
+
+  Verdict judge(const Problem& p, const void* c_, const double* expected, const double* magnitude,
+                const Bound& bound) override {
+    require_f32(traits_of(p.precision).output);
+    const auto* c = static_cast<const float*>(c_);
+    Verdict verdict;
+#pragma omp parallel if (p.m * p.n > kWorthThreads)
+    {
+      Verdict part;
+#pragma omp for nowait
+      for (std::int64_t i = 0; i < p.m * p.n; ++i)
+        part.add(i, c[i], expected[i], magnitude[i], bound);
+#pragma omp critical
+      verdict.merge(part);
+    }
+    return verdict;
+  }
+
+  void project(const Problem& p, const void* a_, const void* b_, RowCheck* rows) override {
+    require_f32(traits_of(p.precision).input);
+    const auto* a = static_cast<const float*>(a_);
+    const auto* b = static_cast<const float*>(b_);
+    const double share = share_of_size(p);
+    std::vector<RowCheck> b_rows(static_cast<std::size_t>(p.k));
+#pragma omp parallel for if (p.k * p.n > kWorthThreads)
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      b_rows[l] = project_b(p, b, l, 0, 1, as_double);
+      b_rows[l].size = std::sqrt(b_rows[l].size);
+    }
+#pragma omp parallel for if (p.m * p.k > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      rows[i] = project_a(p, a, b_rows.data(), i, 0, 1, as_double);
+      rows[i].size *= share;
+    }
+  }
+
+  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+    require_f32(traits_of(p.precision).output);
+    const auto* a = static_cast<const float*>(operands.a);
+    const auto* b = static_cast<const float*>(operands.b);
+    const auto* c = static_cast<const float*>(operands.c);
+    std::int64_t wrong = 0, first = p.m;
+#pragma omp parallel for reduction(+ : wrong) reduction(min : first) if (p.m * p.n > kWorthThreads)
+    for (std::int64_t i = 0; i < p.m; ++i)
+      if (!row_is_right(project_c(p, c, i, 0, 1, as_double), rows[i])) {
+        ++wrong;
+        first = std::min(first, i);
+      }
+    Verdict verdict{
+        .by_rows = true, .wrong_rows = wrong, .first_wrong_row = wrong > 0 ? first : -1};
+    const Bound bound = bound_for(p);
+    const std::int64_t count = exact_count(p, verdict.first_wrong_row);
+#pragma omp parallel if (count * p.k > kWorthThreads)
+    {
+      Verdict part;
+#pragma omp for nowait
+      for (std::int64_t which = 0; which < count; ++which)
+        add_exactly(part, p, a, b, c, bound, exact_index(p, which, verdict.first_wrong_row),
+                    as_double);
+#pragma omp critical
+      verdict.merge(part);
+    }
+    return verdict;
+  }
+
+  void run(const Launch& launch) override { launch(nullptr); }
+  LaunchedKernels kernels_of(const Launch&) override { return {}; }
+
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool) override {
+    return std::make_unique<HostBatch>(launches, count);
+  }
+
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred&, std::span<const Operands>) override {
+    throw std::logic_error("a CPU has the operands where the program has them");
+  }
+
+ private:
+  static void require_f32(ElementType type) {
+    if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");
+  }
+  DeviceInfo device_ = query_host();
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
+
+}  // namespace gemm::bench

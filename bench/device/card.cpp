@@ -1,0 +1,368 @@
+#include "bench/device/card.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// NVML in our own words, because nvml.h is not on every machine that has the library: only what is
+// used here, with the numbers and layouts of NVML 12 and 13, which are the same.
+namespace nvml {
+
+enum Status : int {
+  kSuccess = 0,
+  kInvalidArgument = 2,
+  kNoPermission = 4,
+  kNotFound = 6,
+  kDriverNotLoaded = 9,
+  kGpuIsLost = 15,
+};
+constexpr int kGraphicsClock = 0, kSmClock = 1, kMemoryClock = 2;
+constexpr int kGpuSensor = 0;
+constexpr unsigned kPowerInstant = 186;  // a field; in mW
+constexpr int kUnsignedInt = 1;          // the type of a field's value
+constexpr std::size_t kDriverBytes = 80;
+
+using Handle = struct nvmlDevice_st*;
+
+struct FieldValue {
+  unsigned field, scope;
+  long long microseconds_since_1970, latency_microseconds;
+  int type;
+  Status status;
+  union {
+    double real;
+    unsigned natural;
+  } value;
+};
+static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, value) == 32);
+
+struct Temperature {
+  unsigned version;
+  int sensor, celsius;
+};
+// A struct with a version says its size as well.
+constexpr unsigned kTemperatureVersion = sizeof(Temperature) | 1U << 24;
+
+using Init = Status();
+using ErrorText = const char*(Status);
+using DriverVersion = Status(char*, unsigned);
+using HandleByBusId = Status(const char*, Handle*);
+using Number = Status(Handle, unsigned*);
+using NumberOf = Status(Handle, int, unsigned*);
+using Bits = Status(Handle, unsigned long long*);
+using FieldValues = Status(Handle, int, FieldValue*);
+using TemperatureV = Status(Handle, Temperature*);
+
+}  // namespace nvml
+
+// The library, loaded and initialised for as long as this lives.
+class Nvml {
+ public:
+  explicit Nvml(const char* name)
+      : library_(dlopen(name, RTLD_NOW | RTLD_LOCAL), [](void* p) { dlclose(p); }) {
+    if (library_ == nullptr)
+      throw std::runtime_error("NVML is not installed (" + std::string(name) + ")");
+    const auto init = function<nvml::Init>("nvmlInit_v2");
+    if (init == nullptr)
+      throw std::runtime_error("NVML is too old: " + std::string(name) + " has no nvmlInit_v2");
+    if (const nvml::Status status = init(); status != nvml::kSuccess)
+      throw std::runtime_error("NVML: " + text(status));
+  }
+  ~Nvml() {
+    if (const auto shutdown = function<nvml::Init>("nvmlShutdown")) shutdown();
+  }
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  // Null where this version of the library has none of that name.
+  template <typename Function>
+  Function* function(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(library_.get(), name));
+  }
+
+  std::string text(nvml::Status status) const {
+    if (status == nvml::kNoPermission) return "no permission";
+    if (status == nvml::kDriverNotLoaded) return "the driver is not loaded";
+    const auto text = function<nvml::ErrorText>("nvmlErrorString");
+    return text != nullptr ? text(status) : "error " + std::to_string(status);
+  }
+
+ private:
+  std::unique_ptr<void, void (*)(void*)> library_;
+};
+
+// Values in one of NVML's units as SI; 0 means that the card does not know.
+std::optional<double> times(std::optional<unsigned> value, double unit) {
+  if (!value || *value == 0) return std::nullopt;
+  return *value * unit;
+}
+constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3;
+
+class NvmlCard : public Card {
+ public:
+  NvmlCard(const char* library, const std::string& pci_bus_id) : nvml_(library) {
+    const auto find = nvml_.function<nvml::HandleByBusId>("nvmlDeviceGetHandleByPciBusId_v2");
+    const nvml::Status status =
+        find != nullptr ? find(pci_bus_id.c_str(), &handle_) : nvml::kNotFound;
+    if (status == nvml::kNotFound || status == nvml::kInvalidArgument)
+      throw std::runtime_error("NVML does not know the card " + pci_bus_id);
+    if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + nvml_.text(status));
+    // Decided once, so that no row mixes power of the moment with the mean of a second.
+    if (!instant_power()) field_values_ = nullptr;
+  }
+
+  CardFacts facts() override {
+    const auto driver = nvml_.function<nvml::DriverVersion>("nvmlSystemGetDriverVersion");
+    const auto power_limit = nvml_.function<nvml::Number>("nvmlDeviceGetEnforcedPowerLimit");
+    const auto clock_max = nvml_.function<nvml::NumberOf>("nvmlDeviceGetMaxClockInfo");
+    CardFacts facts{
+        .power_limit_w = times(ask(power_limit, 0U), kMilliwatt),
+        .sm_hz_max = times(ask(clock_max, 0U, nvml::kSmClock), kMegahertz),
+        .application_clocks_set = application_clock_lowered(nvml::kGraphicsClock) ||
+                                  application_clock_lowered(nvml::kMemoryClock),
+    };
+    if (char version[nvml::kDriverBytes] = {};
+        driver != nullptr && driver(version, sizeof version) == nvml::kSuccess)
+      facts.driver = version;
+    return facts;
+  }
+
+  CardReading read() override {
+    CardReading reading;
+    const double start = now_seconds();
+    reading.sm_hz = times(ask(clock_, 0U, nvml::kSmClock), kMegahertz);
+    reading.memory_hz = times(ask(clock_, 0U, nvml::kMemoryClock), kMegahertz);
+    reading.power_w =
+        times(field_values_ != nullptr ? instant_power() : ask(power_, 0U), kMilliwatt);
+    reading.temperature_c = temperature();
+    reading.reasons = ask(reasons_, 0ULL);
+    reading.when = (start + now_seconds()) / 2;
+    return reading;
+  }
+
+ private:
+  // Calls a function that takes the card, `arguments` and a pointer to `value`, and returns what it
+  // leaves there.
+  template <typename Function, typename Value, typename... Arguments>
+  std::optional<Value> ask(Function* function, Value value, Arguments... arguments) {
+    if (function == nullptr || lost_) return std::nullopt;
+    const nvml::Status status = function(handle_, arguments..., &value);
+    if (status == nvml::kGpuIsLost) lost_ = true;  // each call may take seconds from now on
+    if (status != nvml::kSuccess) return std::nullopt;
+    return value;
+  }
+
+  std::optional<unsigned> instant_power() {
+    const auto field = ask(field_values_, nvml::FieldValue{.field = nvml::kPowerInstant}, 1);
+    if (!field || field->status != nvml::kSuccess || field->type != nvml::kUnsignedInt)
+      return std::nullopt;
+    return field->value.natural;
+  }
+
+  std::optional<double> temperature() {
+    if (const auto found = ask(
+            temperature_v_,
+            nvml::Temperature{.version = nvml::kTemperatureVersion, .sensor = nvml::kGpuSensor}))
+      return found->celsius;
+    return ask(temperature_, 0U, nvml::kGpuSensor);
+  }
+
+  bool application_clock_lowered(int clock) {
+    const auto now = nvml_.function<nvml::NumberOf>("nvmlDeviceGetApplicationsClock");
+    const auto usual = nvml_.function<nvml::NumberOf>("nvmlDeviceGetDefaultApplicationsClock");
+    const auto now_mhz = ask(now, 0U, clock), usual_mhz = ask(usual, 0U, clock);
+    return now_mhz && usual_mhz && *now_mhz < *usual_mhz;
+  }
+
+  Nvml nvml_;
+  nvml::Handle handle_ = nullptr;
+  bool lost_ = false;
+  nvml::NumberOf* clock_ = nvml_.function<nvml::NumberOf>("nvmlDeviceGetClockInfo");
+  // On most cards since Ampere the plain call gives the mean of the last second.
+  nvml::FieldValues* field_values_ = nvml_.function<nvml::FieldValues>("nvmlDeviceGetFieldValues");
+  nvml::Number* power_ = nvml_.function<nvml::Number>("nvmlDeviceGetPowerUsage");
+  nvml::TemperatureV* temperature_v_ =
+      nvml_.function<nvml::TemperatureV>("nvmlDeviceGetTemperatureV");
+  nvml::NumberOf* temperature_ = nvml_.function<nvml::NumberOf>("nvmlDeviceGetTemperature");
+  nvml::Bits* reasons_ = [this] {
+    const auto current = nvml_.function<nvml::Bits>("nvmlDeviceGetCurrentClocksEventReasons");
+    if (current != nullptr) return current;
+    return nvml_.function<nvml::Bits>("nvmlDeviceGetCurrentClocksThrottleReasons");
+  }();
+};
+
+constexpr std::uint64_t kIdle = 0x1;
+constexpr std::pair<std::uint64_t, const char*> kReasons[] = {
+    {kClocksSet, "clocks set by user"},
+    {0x4, "power cap"},
+    {0x8, "hardware slowdown"},
+    {0x10, "sync boost"},
+    {0x20, "thermal slowdown (software)"},
+    {0x40, "thermal slowdown (hardware)"},
+    {0x80, "power brake"},
+    {0x100, "display"},
+};
+
+std::optional<Range> range_over(std::span<const CardReading> readings,
+                                std::optional<double> CardReading::*value) {
+  std::vector<double> values;
+  for (const CardReading& reading : readings)
+    if (reading.*value) values.push_back(*(reading.*value));
+  return range_of(std::move(values));
+}
+
+constexpr std::size_t kMostReadings = std::size_t{1} << 20;  // 90 MB; six hours at 20 ms
+constexpr std::size_t kMostDurations = 1024;
+
+}  // namespace
+
+std::unique_ptr<Card> open_nvml(const std::string& pci_bus_id, std::string& why_not,
+                                const char* library) {
+  try {
+    return std::make_unique<NvmlCard>(library, pci_bus_id);
+  } catch (const std::runtime_error& error) {
+    why_not = error.what();
+    return nullptr;
+  }
+}
+
+std::optional<Range> range_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values);
+  const std::size_t size = values.size();
+  return Range{values.front(), (values[(size - 1) / 2] + values[size / 2]) / 2, values.back()};
+}
+
+CardState summarize(std::span<const CardReading> readings) {
+  CardState state{
+      .readings = std::ssize(readings),
+      .sm_hz = range_over(readings, &CardReading::sm_hz),
+      .memory_hz = range_over(readings, &CardReading::memory_hz),
+      .power_w = range_over(readings, &CardReading::power_w),
+      .temperature_c = range_over(readings, &CardReading::temperature_c),
+  };
+  const auto with = [&](std::uint64_t bits) {
+    return static_cast<double>(std::ranges::count_if(readings, [&](const CardReading& reading) {
+      return reading.reasons && (*reading.reasons & bits) != 0;
+    }));
+  };
+  const auto telling = static_cast<double>(std::ranges::count_if(
+      readings, [](const CardReading& reading) { return reading.reasons.has_value(); }));
+  if (telling == 0) return state;
+  state.throttled_share = with(kThrottled) / telling;
+  std::uint64_t named = kIdle;
+  for (const auto& [bit, name] : kReasons) {
+    named |= bit;
+    if (const double count = with(bit); count > 0)
+      state.reasons.emplace_back(name, count / telling);
+  }
+  if (const double count = with(~named); count > 0)
+    state.reasons.emplace_back("other", count / telling);
+  std::ranges::stable_sort(state.reasons, std::ranges::greater{},
+                           &std::pair<std::string, double>::second);
+  return state;
+}
+
+CardWatch::CardWatch(std::unique_ptr<Card> card, double interval_seconds)
+    : card_(std::move(card)), facts_(card_->facts()), interval_seconds_(interval_seconds) {
+  if (!(interval_seconds >= 1e-6))
+    throw std::invalid_argument("the interval between readings of a card must be above 0");
+  thread_ = std::thread([this] { run(); });
+}
+
+CardWatch::~CardWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+std::vector<CardReading> CardWatch::between(double from, double to) const {
+  const std::lock_guard lock(mutex_);
+  const auto first = std::ranges::lower_bound(readings_, from, {}, &CardReading::when);
+  const auto last = std::ranges::upper_bound(first, readings_.end(), to, {}, &CardReading::when);
+  return {first, last};
+}
+
+std::optional<double> CardWatch::read_seconds() const {
+  const std::lock_guard lock(mutex_);
+  const std::optional<Range> range = range_of(durations_);
+  if (!range) return std::nullopt;
+  return range->median;
+}
+
+void CardWatch::pause(bool paused) {
+  std::unique_lock lock(mutex_);
+  paused_ = paused;
+  wake_.notify_all();
+  if (paused) wake_.wait(lock, [this] { return !reading_; });
+}
+
+void CardWatch::run() {
+  using Clock = std::chrono::steady_clock;
+  const auto interval =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval_seconds_));
+  Clock::time_point deadline = Clock::now();
+  std::unique_lock lock(mutex_);
+  for (std::size_t count = 0;; ++count) {
+    wake_.wait(lock, [this] { return stop_ || !paused_; });
+    if (stop_) return;
+    reading_ = true;
+    lock.unlock();
+    const double start = now_seconds();
+    const CardReading reading = card_->read();
+    const double seconds = now_seconds() - start;
+    lock.lock();
+    reading_ = false;
+    wake_.notify_all();
+
+    if (readings_.size() == kMostReadings)  // the rows of the older half are long written
+      readings_.erase(readings_.begin(), readings_.begin() + kMostReadings / 2);
+    readings_.push_back(reading);
+    if (durations_.size() < kMostDurations) durations_.push_back(seconds);
+    durations_[count % kMostDurations] = seconds;
+
+    // The next multiple of the interval: no drift, and what was missed is not made up for.
+    deadline += interval * ((Clock::now() - deadline) / interval + 1);
+    wake_.wait_until(lock, deadline, [this] { return stop_; });
+  }
+}
+
+std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
+                                      std::string& why_not) {
+  std::unique_ptr<Card> card;
+  if (device.kind == Device::Kind::cpu)
+    why_not = "a CPU is not watched";
+  else if (!device.pci_bus_id)
+    why_not = "the CUDA runtime does not tell the card's PCI bus id";
+  else
+    card = open_nvml(*device.pci_bus_id, why_not);
+  if (!card) return nullptr;
+  if (const auto driver = card->facts().driver) device.driver = driver;
+  if (interval_seconds > 0) return std::make_unique<CardWatch>(std::move(card), interval_seconds);
+  why_not = "--gemm_watch=0";
+  return nullptr;
+}
+
+}  // namespace gemm::bench

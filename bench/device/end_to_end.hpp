@@ -1,0 +1,34 @@
+// A kernel as a program feels it: the way of A and B to the card, the product, and the way of C
+// back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bench/device/backend.hpp"
+
+namespace gemm::bench {
+
+// Rows of A and C that travel and are computed together.
+struct Panel {
+  std::int64_t first, rows;
+  bool operator==(const Panel&) const = default;
+};
+
+// At most 8, of whole multiples of 256 rows but for the last: few enough to fill a card each, and
+// as well aligned as the whole.
+std::vector<Panel> row_panels(std::int64_t m);
+
+// What is computed of a panel: its rows, which lie together in layout nn alone, with all of B.
+constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
+  return {panel.rows, p.n, p.k, p.precision};
+}
+
+// For the device that make_cuda_backend made current. Throws OutOfMemory, of the card or of the
+// host.
+std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
+                                               std::span<const Operands> sets);
+
+}  // namespace gemm::bench

@@ -1,0 +1,247 @@
+#include "bench/device/problem_data.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/base/text.hpp"
+#include "bench/verification/wrong_pattern.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::int64_t kMostSets = 1024;
+constexpr double kReserveBytes = 256 << 20;  // left to handles, workspaces and graphs
+
+std::string gigabytes(double bytes) { return formatted("%.3g GB", bytes * 1e-9); }
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+template <typename T>
+T read_as(const unsigned char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+double half_value(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = exponent == 31  ? (fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                       : std::numeric_limits<double>::infinity())
+                      : exponent == 0 ? std::ldexp(fraction, -24)
+                                      : std::ldexp(1024 + fraction, exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+// An element of an output.
+double stored_value(const unsigned char* from, ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return read_as<float>(from);
+    case ElementType::f64:
+      return read_as<double>(from);
+    case ElementType::s32:
+      return read_as<std::int32_t>(from);
+    case ElementType::bf16:
+      return std::bit_cast<float>(std::uint32_t{read_as<std::uint16_t>(from)} << 16);
+    case ElementType::f16:
+      return half_value(read_as<std::uint16_t>(from));
+    default:
+      throw std::logic_error("no output is of this type");
+  }
+}
+
+// Of 128 rows.
+std::int64_t last_guard_bytes(const Problem& p) {
+  constexpr std::int64_t kMostBytes = 4 << 20;
+  return aligned(
+      std::clamp(128 * p.n * traits_of(p.precision).output_bytes, kGuardBytes, kMostBytes));
+}
+
+}  // namespace
+
+OperandLayout::OperandLayout(const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  a_bytes = p.m * p.k * traits.input_bytes;
+  b_bytes = p.k * p.n * traits.input_bytes;
+  c_bytes = p.m * p.n * traits.output_bytes;
+  a = kGuardBytes;
+  b = a + aligned(a_bytes) + kGuardBytes;
+  c = b + aligned(b_bytes) + kGuardBytes;
+  total = c + aligned(c_bytes) + last_guard_bytes(p);
+}
+
+// In floating point: the largest shapes have more bytes than an integer counts.
+std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
+  const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n;
+  const double inputs = bytes_minimum(p) - output;
+  const double enough =
+      2.0 * static_cast<double>(device.last_level_cache_bytes) / std::max(inputs, output);
+  return std::clamp(static_cast<std::int64_t>(enough) + 1, std::int64_t{2}, kMostSets);
+}
+
+double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
+                                 Reference reference) {
+  const double each = bytes_minimum(p) + 3.0 * (kGuardBytes + 256) + last_guard_bytes(p);
+  const double checks = reference == Reference::product ? 2.0 * sizeof(double) * p.m * p.n
+                                                        : 1.0 * sizeof(RowCheck) * (p.m + p.k);
+  return each * static_cast<double>(count_of_sets) + checks;
+}
+
+ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
+                         std::int64_t count_of_sets, Reference reference)
+    : backend_(backend), problem_(p), held_against_(reference) {
+  const OperandLayout layout(p);
+  const ElementType input = traits_of(p.precision).input;
+  for (std::int64_t set = 0; set < count_of_sets; ++set) {
+    memory_.push_back(backend.allocate(static_cast<std::size_t>(layout.total)));
+    std::byte* base = memory_.back().get();
+    backend.poison(base, static_cast<std::size_t>(layout.total));
+    sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
+    if (set == 0) {
+      backend.fill(base + layout.a, input, p.m * p.k, fill, 2 * seed);
+      backend.fill(base + layout.b, input, p.k * p.n, fill, 2 * seed + 1);
+    } else {  // the same values elsewhere: one reference serves all sets
+      backend.copy(base + layout.a, sets_[0].a, static_cast<std::size_t>(layout.a_bytes));
+      backend.copy(base + layout.b, sets_[0].b, static_cast<std::size_t>(layout.b_bytes));
+    }
+  }
+  if (reference == Reference::rows) {
+    reference_ = backend.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m));
+    backend.project(p, sets_[0].a, sets_[0].b, reinterpret_cast<RowCheck*>(reference_.get()));
+    return;
+  }
+  const std::int64_t count = p.m * p.n;
+  reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
+  auto* expected = reinterpret_cast<double*>(reference_.get());
+  backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
+}
+
+void ProblemData::poison() {
+  for (const Operands& set : sets_)
+    backend_.poison(set.c, static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
+}
+
+// What was written around the matrices, and how far from C.
+Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* base) const {
+  Verdict verdict;
+  const std::int64_t end = layout.c + layout.c_bytes;
+  const auto bytes = [](std::int64_t from, std::int64_t to) {
+    return static_cast<std::size_t>(to - from);
+  };
+  if (const auto after = backend_.first_changed(base + end, bytes(end, layout.total)); after >= 0)
+    verdict.outside_bytes = after + 1;
+  const std::pair<std::int64_t, std::int64_t> before_c[] = {
+      {0, layout.a}, {layout.a + layout.a_bytes, layout.b}, {layout.b + layout.b_bytes, layout.c}};
+  for (const auto& [from, to] : before_c)
+    if (const auto last = backend_.last_changed(base + from, bytes(from, to)); last >= 0)
+      verdict.outside_bytes = from + last - layout.c;
+  return verdict;
+}
+
+Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
+  const OperandLayout layout(p);
+  const auto* expected = reinterpret_cast<const double*>(reference_.get());
+  const Bound bound = bound_for(p);
+  Verdict verdict;
+  for (std::int64_t set = 0; set < count; ++set) {
+    verdict.merge(held_against_ == Reference::product
+                      ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound)
+                      : backend_.judge_rows(p, sets_[set],
+                                            reinterpret_cast<const RowCheck*>(reference_.get())));
+    verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
+    if (!verdict.passed()) break;  // the complaint speaks of one C
+  }
+  return verdict;
+}
+
+std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
+  constexpr std::int64_t kMostElements = 1 << 25;
+  const std::int64_t elements = p.m * p.n;
+  if (elements > kMostElements || held_against_ == Reference::rows) return "";
+  const auto* expected = reinterpret_cast<const double*>(reference_.get());
+  const Bound bound = bound_for(p);
+  std::int64_t set = 0;
+  while (set < count &&
+         backend_.judge(p, sets_[set].c, expected, expected + elements, bound).wrong == 0)
+    ++set;
+  if (set == count) return "";  // only what lies around C is wrong
+
+  const auto bytes = static_cast<std::size_t>(OperandLayout(p).c_bytes);
+  std::vector<unsigned char> c(bytes);
+  backend_.copy(c.data(), sets_[set].c, bytes);
+  Compared compared{.m = p.m, .n = p.n, .c = {}, .expected = {}, .bound = {}, .unwritten = {}};
+  const auto fetch = [&](const double* from, std::vector<double>& to) {
+    to.resize(static_cast<std::size_t>(elements));
+    backend_.copy(to.data(), from, to.size() * sizeof(double));
+  };
+  fetch(expected, compared.expected);
+  fetch(expected + elements, compared.bound);
+  const std::size_t width = bytes / static_cast<std::size_t>(elements);
+  for (std::size_t i = 0; i < c.size() / width; ++i) {
+    const unsigned char* element = c.data() + i * width;
+    compared.c.push_back(stored_value(element, traits_of(p.precision).output));
+    compared.unwritten.push_back(
+        std::all_of(element, element + width, [](unsigned char byte) { return byte == 0xff; }));
+    compared.bound[i] = bound(compared.expected[i], compared.bound[i]);
+  }
+  return wrong_pattern(compared);
+}
+
+bool ProblemData::serves(const Problem& p) const {
+  const PrecisionTraits &mine = traits_of(problem_.precision), &theirs = traits_of(p.precision);
+  return problem_.m == p.m && problem_.n == p.n && problem_.k == p.k &&
+         problem_.layout == p.layout && mine.input == theirs.input && mine.output == theirs.output;
+}
+
+std::int64_t ProblemCache::set_count(const Problem& p) const {
+  return rotate_ ? ProblemData::set_count(p, backend_.device()) : 1;
+}
+
+std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference reference) {
+  const auto found =
+      std::ranges::find_if(recent_, [&](const auto& data) { return data->serves(p); });
+  if (found != recent_.end()) {
+    recent_.splice(recent_.begin(), recent_, found);
+    return recent_.front();
+  }
+  make_room(p, reference);
+  recent_.push_front(
+      std::make_shared<ProblemData>(backend_, p, fill_, seed_, set_count(p), reference));
+  return recent_.front();
+}
+
+void ProblemCache::make_room(const Problem& p, Reference reference, double beside_bytes) {
+  const bool held = holds(p);
+  if (held && beside_bytes == 0) return;
+  if (held) get(p);  // is then the last that must go
+  const double needed = beside_bytes +
+                        (held ? 0 : ProblemData::bytes_needed(p, set_count(p), reference)) +
+                        kReserveBytes;
+  const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));
+  while (recent_.size() > (held ? 1 : 0) && needed + half > backend_.free_bytes())
+    recent_.pop_back();
+  if (const double free = backend_.free_bytes(); needed > free)
+    throw OutOfMemory("needs " + gigabytes(needed) + " of memory, " + gigabytes(free) +
+                      " are free");
+}
+
+bool ProblemCache::holds(const Problem& p) const {
+  return std::ranges::any_of(recent_, [&](const auto& data) { return data->serves(p); });
+}
+
+void ProblemCache::forget(const Problem& p) {
+  recent_.remove_if([&](const auto& data) { return data->serves(p); });
+}
+
+}  // namespace gemm::bench

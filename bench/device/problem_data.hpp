@@ -1,0 +1,98 @@
+// Operands and reference of a problem: made once, shared by every kernel that computes it.
+//
+// Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are NaN (-1
+// in integers): what is read beyond a matrix spoils the result, and what is written there is found.
+// The last one has the rows of a tile that nobody cut at the end of C.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/device/backend.hpp"
+
+namespace gemm::bench {
+
+constexpr std::int64_t kGuardBytes = 16 << 10;
+
+// Where the three matrices of a set lie in its allocation.
+struct OperandLayout {
+  std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
+  explicit OperandLayout(const Problem& p);
+};
+
+// What results are held against: the FP64 product, or, where that is too large or takes too long,
+// Freivalds' check.
+enum class Reference { product, rows };
+
+class ProblemData {
+ public:
+  // Throws OutOfMemory.
+  ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
+              std::int64_t count_of_sets, Reference reference = Reference::product);
+
+  // Sets that take turns: at least two, and enough that their inputs, or their outputs if those are
+  // larger, exceed twice the last-level cache.
+  static std::int64_t set_count(const Problem& p, const Device& device);
+  static double bytes_needed(const Problem& p, std::int64_t count_of_sets, Reference reference);
+
+  std::span<const Operands> sets() const { return sets_; }
+  // NaN into every C.
+  void poison();
+  // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which
+  // may differ in precision from the problem this was made for as long as the operands are of the
+  // same type.
+  Verdict judge(const Problem& p, std::int64_t count) const;
+  // What the wrong elements of the first C that is wrong have in common (wrong_pattern.hpp); empty
+  // if there are none, for a C that is too large to be looked at, and after Freivalds' check.
+  std::string pattern(const Problem& p, std::int64_t count) const;
+  // Same operands and the same product, whatever the arithmetic.
+  bool serves(const Problem& p) const;
+
+ private:
+  Verdict guards_of(const OperandLayout& layout, const std::byte* base) const;
+
+  Backend& backend_;
+  Problem problem_;
+  std::vector<Buffer> memory_;
+  std::vector<Operands> sets_;
+  Reference held_against_;
+  Buffer reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row
+};
+
+// Keeps the data of recent problems while half of the memory stays free.
+class ProblemCache {
+ public:
+  // Without rotation each problem has one operand set, which stays in the cache if it fits.
+  ProblemCache(Backend& backend, Fill fill, std::uint64_t seed, bool rotate = true)
+      : backend_(backend), fill_(fill), seed_(seed), rotate_(rotate) {}
+
+  std::int64_t set_count(const Problem& p) const;
+
+  // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
+  // alone.
+  std::shared_ptr<ProblemData> get(const Problem& p, Reference reference = Reference::product);
+  // Forgets what must go for it, and for so many bytes beside it; throws like get if that is not
+  // enough.
+  void make_room(const Problem& p, Reference reference = Reference::product,
+                 double beside_bytes = 0);
+  bool holds(const Problem& p) const;
+  // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
+  // for it.
+  void forget(const Problem& p);
+  // Leaves the device's memory to somebody else.
+  void clear() { recent_.clear(); }
+
+ private:
+  Backend& backend_;
+  Fill fill_;
+  std::uint64_t seed_;
+  bool rotate_;
+  std::list<std::shared_ptr<ProblemData>> recent_;  // latest first
+};
+
+}  // namespace gemm::bench

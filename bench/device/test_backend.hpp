@@ -1,0 +1,77 @@
+// Backends for tests: the GPU that is there, and one that forwards to another, to change a little.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "bench/device/backend.hpp"
+
+namespace gemm::bench {
+
+// Null without a GPU.
+inline Backend* cuda() {
+  static std::string reason;
+  static const std::unique_ptr<Backend> backend = make_cuda_backend(0, reason);
+  return backend.get();
+}
+
+#define SKIP_WITHOUT_GPU() \
+  if (cuda() == nullptr) GTEST_SKIP() << "no GPU"
+
+class ForwardingBackend : public Backend {
+ public:
+  explicit ForwardingBackend(Backend& real) : real_(real) {}
+  const DeviceInfo& device() const override { return real_.device(); }
+  std::string_view timer() const override { return real_.timer(); }
+  std::optional<Overheads> overheads() override { return real_.overheads(); }
+  double free_bytes() const override { return real_.free_bytes(); }
+  Buffer allocate(std::size_t bytes) override { return real_.allocate(bytes); }
+  void fill(void* to, ElementType type, std::int64_t count, Fill fill,
+            std::uint64_t seed) override {
+    real_.fill(to, type, count, fill, seed);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override { real_.copy(to, from, bytes); }
+  void poison(void* to, std::size_t bytes) override { real_.poison(to, bytes); }
+  std::int64_t first_changed(const void* from, std::size_t bytes) override {
+    return real_.first_changed(from, bytes);
+  }
+  std::int64_t last_changed(const void* from, std::size_t bytes) override {
+    return real_.last_changed(from, bytes);
+  }
+  void reference(const Problem& p, const void* a, const void* b, double* expected,
+                 double* magnitude) override {
+    real_.reference(p, a, b, expected, magnitude);
+  }
+  Verdict judge(const Problem& p, const void* c, const double* expected, const double* magnitude,
+                const Bound& bound) override {
+    return real_.judge(p, c, expected, magnitude, bound);
+  }
+  void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
+    real_.project(p, a, b, rows);
+  }
+  Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
+    return real_.judge_rows(p, operands, rows);
+  }
+  void run(const Launch& launch) override { real_.run(launch); }
+  LaunchedKernels kernels_of(const Launch& launch) override { return real_.kernels_of(launch); }
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
+    return real_.batch(launches, count, graph);
+  }
+  std::unique_ptr<EndToEnd> end_to_end(const Transferred& what,
+                                       std::span<const Operands> sets) override {
+    return real_.end_to_end(what, sets);
+  }
+
+ private:
+  Backend& real_;
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,28 @@
+// What a launch runs on the card: kernels, their machine code, and what they take of the card.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gemm::bench {
+
+// One kernel of a launch; what the driver does not tell is missing.
+struct KernelCode {
+  std::string name;
+  std::optional<std::string> fingerprint;  // of code of our own (bench/kernel_code/fingerprint.hpp)
+  std::optional<std::int64_t> registers;   // of a thread
+  std::optional<std::int64_t> shared_bytes;  // of a block, those that the launch asks for too
+  std::optional<std::int64_t> local_bytes;   // of a thread
+  std::int64_t threads = 0;                  // of a block
+  std::int64_t blocks = 0;
+  std::optional<double> occupancy;  // warps that fit on a multiprocessor, over what it has room for
+};
+
+struct LaunchedKernels {
+  std::vector<std::string> names;  // with "memcpy" and "memset" for what else is done on the card
+  std::vector<KernelCode> code;
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,95 @@
+// Measured ceilings: what the device really reaches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/base/json.hpp"
+#include "bench/peaks/peaks.hpp"
+#include "bench/peaks/probe.hpp"
+#include "bench/timing/timing.hpp"
+
+namespace gemm::bench {
+
+struct MeasuredCeiling {
+  std::string name, arithmetic, fill, what;                 // as in Probe
+  std::string utc;                                          // when: "20261121T020000Z"
+  std::optional<double> flop_per_second, bytes_per_second;  // one of them
+  // The figure over SM clock and number of SMs: FLOP or bytes per clock of one SM.
+  std::optional<double> per_clock_per_sm;
+  std::optional<double> of_nominal;  // over the queried figure at the clock seen
+  Quartiles seconds{};               // of a launch
+  std::int64_t samples = 0;
+  bool settled = false;
+  std::optional<double> sm_hz, memory_hz, power_w, temperature_c, throttled_share;
+
+  std::string label() const { return fill.empty() ? name : name + "/" + fill; }
+  bool computes() const { return flop_per_second.has_value(); }
+  double per_second() const { return computes() ? *flop_per_second : bytes_per_second.value_or(0); }
+};
+
+template <typename Io>
+void fields(Io& io, Like<Quartiles> auto& seconds) {
+  io("median", seconds.median);
+  io("q1", seconds.q1);
+  io("q3", seconds.q3);
+  io("min", seconds.min);
+}
+
+template <typename Io>
+void fields(Io& io, Like<MeasuredCeiling> auto& one) {
+  io("name", one.name);
+  io("arithmetic", one.arithmetic);
+  io("fill", one.fill);
+  io("what", one.what);
+  io("utc", one.utc);
+  io("flop_per_second", one.flop_per_second);
+  io("bytes_per_second", one.bytes_per_second);
+  io("per_clock_per_sm", one.per_clock_per_sm);
+  io("of_nominal", one.of_nominal);
+  io("seconds", one.seconds);
+  io("samples", one.samples);
+  io("settled", one.settled);
+  io("sm_hz", one.sm_hz);
+  io("memory_hz", one.memory_hz);
+  io("power_w", one.power_w);
+  io("temperature_c", one.temperature_c);
+  io("throttled_share", one.throttled_share);
+}
+
+// What can be probed on the device of this backend, and what cannot, with why.
+std::vector<Probe> probes_of(const Backend& backend);
+
+// Short rows, as there are some thirty of them, and the same whatever the options: they are kept.
+TimingPlan plan_for_ceilings();
+
+// First makes sure that the probe does its work. Throws what the backend does, Interrupted, and
+// std::runtime_error for a probe that is wrong or a figure above the nominal one.
+MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+                        const Probe& probe);
+
+// Everything that can be probed and is not among those `kept`: each is announced by its label, and
+// handed on once it is measured, or with why it could not be.
+struct CeilingsListener {
+  std::function<void(const std::string& label)> begins;
+  std::function<void(const MeasuredCeiling&)> measured;
+  std::function<void(const std::string& label, const std::string& why)> failed;
+};
+void measure_others(Backend& backend, const CardWatch* watch,
+                    const std::vector<MeasuredCeiling>& kept, const CeilingsListener& listener);
+
+// Roofs that nobody knows are the measured ones: those of a CPU, or of a card that is not in the
+// table.
+void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured);
+
+// The measured roof of a memory ("DRAM", "L2", "Shared"): the fastest way to it. Null if none was
+// measured, or only ones too far from the queried figure to be a limit for others: something else
+// was running on the card.
+const MeasuredCeiling* memory_roof(const std::vector<MeasuredCeiling>& measured,
+                                   std::string_view memory);
+
+}  // namespace gemm::bench

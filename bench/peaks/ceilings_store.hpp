@@ -1,0 +1,27 @@
+// Measured ceilings are kept for the next run on the same device and driver.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "bench/peaks/ceilings.hpp"
+
+namespace gemm::bench {
+
+// What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
+// cache is $XDG_CACHE_HOME or ~/.cache; an empty path without either. Nothing to be found, or a
+// file that makes no sense, is empty; saving replaces those of the same label, keeps the others,
+// and returns false if it cannot.
+std::filesystem::path ceilings_file(const DeviceInfo& device);
+std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
+                                           const DeviceInfo& device);
+bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
+                   const std::vector<MeasuredCeiling>& ceilings);
+
+// Those that are kept, unless they are asked for `anew`, and the others measured now, which takes
+// as long as a dozen rows: each is named on stderr and kept at once. Throws Interrupted,
+// DeviceLost.
+std::vector<MeasuredCeiling> kept_and_measured(Backend& backend, const CardWatch* watch,
+                                               const DeviceInfo& device, bool anew);
+
+}  // namespace gemm::bench

@@ -1,0 +1,100 @@
+// What was measured of a device is found again, and nothing else is taken for it.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "bench/peaks/ceilings_store.hpp"
+
+namespace gemm::bench {
+namespace {
+
+class KeptCeilings : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(file_); }
+
+  static MeasuredCeiling measured(const std::string& name, double per_second) {
+    MeasuredCeiling one{.name = name,
+                        .arithmetic = "f32",
+                        .what = "a test",
+                        .utc = "20261121T020000Z",
+                        .flop_per_second = per_second,
+                        .seconds = {1e-3, 1e-3, 1e-3, 1e-3}};
+    one.samples = 7;
+    return one;
+  }
+
+  std::vector<std::string> found(const DeviceInfo& device) const {
+    std::vector<std::string> labels;
+    for (const MeasuredCeiling& one : load_ceilings(file_, device)) labels.push_back(one.label());
+    return labels;
+  }
+
+  std::string text() const {
+    std::ifstream in(file_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& text) const { std::ofstream(file_) << text; }
+
+  std::filesystem::path file_ =
+      std::filesystem::path(::testing::TempDir()) /
+      (std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".json");
+  DeviceInfo device_ = [] {
+    DeviceInfo device;
+    device.name = "a card";
+    device.cores = 2;
+    device.driver = "580.1";
+    return device;
+  }();
+};
+
+using Labels = std::vector<std::string>;
+
+TEST_F(KeptCeilings, AreReplacedOneByOne) {
+  EXPECT_EQ(found(device_), Labels{});
+  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12), measured("other", 1)}));
+  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 2e12), measured("third", 3)}));
+  EXPECT_EQ(found(device_), (Labels{"FP32_FMA", "other", "third"}));
+  EXPECT_EQ(load_ceilings(file_, device_)[0].flop_per_second, 2e12);
+  EXPECT_EQ(load_ceilings(file_, device_)[0].samples, 7);
+}
+
+TEST_F(KeptCeilings, BelongToADeviceAndItsDriver) {
+  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12)}));
+  DeviceInfo other = device_;
+  other.driver = "590.1";
+  EXPECT_EQ(found(other), Labels{});
+  other = device_;
+  other.cores = 4;
+  EXPECT_EQ(found(other), Labels{});
+}
+
+TEST_F(KeptCeilings, OfOtherProbesOrWithoutSenseAreNone) {
+  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12)}));
+  const std::string good = text();
+  const auto damaged = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = good.find(from);
+    if (at == std::string::npos) return Labels{"there is no " + from};
+    write(std::string(good).replace(at, from.size(), to));
+    return found(device_);
+  };
+  EXPECT_EQ(damaged("a test", "a text"), Labels{"FP32_FMA"});
+  EXPECT_EQ(damaged("\"probes\": ", "\"probes\": 1"), Labels{});
+  EXPECT_EQ(damaged("1000000000000.0", "-1"), Labels{});
+  EXPECT_EQ(damaged("1000000000000.0", "null"), Labels{});
+  EXPECT_EQ(damaged(good, "{"), Labels{});
+  EXPECT_EQ(damaged(good, ""), Labels{});
+}
+
+TEST_F(KeptCeilings, ThatCannotBeWrittenAreToldOf) {
+  EXPECT_FALSE(save_ceilings({}, device_, {measured("FP32_FMA", 1e12)}));
+  write("a file, and no folder");
+  EXPECT_FALSE(save_ceilings(file_ / "ceilings.json", device_, {measured("FP32_FMA", 1e12)}));
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,184 @@
+#include "bench/peaks/peaks.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/base/text.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Dense FLOP per clock per SM; 0: the unit does not exist. Tensor rates accumulate in FP32.
+//
+// Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX
+// Blackwell (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the
+// rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp holds them against
+// data sheets. FP64 is that of the tensor cores where they have it (8.0, 9.0, 10.0).
+struct Rates {
+  int compute_capability;
+  int fp32, tf32, bf16, fp16, fp8, int8, fp64, int32;
+  // NVIDIA halves what accumulates in FP32, TF32, BF16, FP16 and FP8, on products whose name begins
+  // "NVIDIA GeForce".
+  bool halved_on_geforce;
+  // Tensor figures of the data sheet are quoted at a clock below the one the device reports (H100
+  // SXM: 1830 of 1980 MHz), which the tensor cores do not reach in power.
+  double tensor_clock_share;
+};
+
+constexpr Rates kRates[] = {
+    {75, 128, 0, 0, 1024, 0, 2048, 4, 128, true, 1},
+    {80, 128, 1024, 2048, 2048, 0, 4096, 128, 128, false, 1},
+    {86, 256, 512, 1024, 1024, 0, 2048, 4, 128, true, 1},
+    {89, 256, 512, 1024, 1024, 2048, 2048, 4, 128, true, 1},
+    {90, 256, 2048, 4096, 4096, 8192, 8192, 256, 128, false, 1830.0 / 1980.0},
+    {100, 256, 4096, 8192, 8192, 16384, 16384, 128, 128, false, 1855.0 / 1965.0},
+    {103, 256, 4096, 8192, 8192, 16384, 0, 4, 0, false, 1},
+    {120, 256, 512, 1024, 1024, 2048, 2048, 4, 128, true, 1},
+};
+
+// The units that draw so much that data sheets quote them at a lower clock.
+bool at_tensor_clock(Unit unit) {
+  return unit != Unit::fp32_fma && unit != Unit::fp64 && unit != Unit::int32_imad;
+}
+
+const Rates* rates_of(int compute_capability) {
+  const auto* found = std::ranges::find(kRates, compute_capability, &Rates::compute_capability);
+  return found == std::end(kRates) ? nullptr : found;
+}
+
+std::string text_of_capability(int cc) {
+  return std::to_string(cc / 10) + "." + std::to_string(cc % 10);
+}
+
+Ceiling unknown(std::string name, std::optional<Precision> precision, std::string why) {
+  return {std::move(name), precision, std::nullopt, Ceiling::Origin::unknown, std::move(why)};
+}
+
+Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
+  const auto none = [&](std::string why) {
+    return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
+  };
+  if (device.kind == Device::Kind::cpu)
+    return none("a CPU does not report its peak; give --gemm_peak_flops");
+  const Rates* rates = rates_of(device.compute_capability);
+  if (rates == nullptr)
+    return none("compute capability " + text_of_capability(device.compute_capability) +
+                " is not in the table; give --gemm_peak_flops");
+  const std::optional<double> rate =
+      flop_per_clock(device.compute_capability, traits.unit, device.name);
+  if (!rate)
+    return none("the table has none for compute capability " +
+                text_of_capability(device.compute_capability));
+  if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
+  const double clock =
+      *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);
+  return {std::string(traits.unit_name),
+          traits.precision,
+          *rate * device.sm_count * clock / traits.unit_products,
+          Ceiling::Origin::table,
+          formatted("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
+                    text_of_capability(device.compute_capability).c_str(), device.sm_count,
+                    clock * 1e-6) +
+              (traits.unit_products > 1 ? formatted(" / %d", traits.unit_products) : ""),
+          clock};
+}
+
+Ceiling nominal_memory(const DeviceInfo& device) {
+  if (device.kind == Device::Kind::cpu)
+    return unknown("DRAM", std::nullopt,
+                   "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
+  if (device.integrated)
+    return unknown("DRAM", std::nullopt,
+                   "an integrated GPU misreports its memory clock; give --gemm_peak_bandwidth");
+  if (!device.memory_clock_hz || !device.bus_width_bits)
+    return unknown(
+        "DRAM", std::nullopt,
+        "the device does not report its memory clock or bus width; give --gemm_peak_bandwidth");
+  return {"DRAM",
+          std::nullopt,
+          2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
+          Ceiling::Origin::queried,
+          formatted("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
+                    static_cast<long long>(*device.bus_width_bits)),
+          device.memory_clock_hz};
+}
+
+}  // namespace
+
+std::string_view name_of(Ceiling::Origin origin) {
+  constexpr std::string_view kNames[] = {"queried", "table", "given", "measured", "unknown"};
+  return kNames[static_cast<int>(origin)];
+}
+
+std::optional<double> flop_per_clock(int compute_capability, Unit unit,
+                                     std::string_view device_name) {
+  const Rates* rates = rates_of(compute_capability);
+  if (rates == nullptr) return std::nullopt;
+  const auto known = [](int rate) { return rate > 0 ? std::optional<double>(rate) : std::nullopt; };
+  if (unit == Unit::fp32_fma) return known(rates->fp32);
+  if (unit == Unit::fp64) return known(rates->fp64);
+  if (unit == Unit::int32_imad) return known(rates->int32);
+  // TU116 and TU117 (GTX 16xx, T400 to T1200, MX450) are 7.5 without tensor cores.
+  const bool turing_with_tensor_cores = device_name.find("RTX") != std::string_view::npos ||
+                                        device_name.ends_with("T4") || device_name.ends_with("T4G");
+  if (compute_capability == 75 && !turing_with_tensor_cores) return std::nullopt;
+  if (unit == Unit::int8_tensor) return known(rates->int8);
+  const bool halved = rates->halved_on_geforce && device_name.starts_with("NVIDIA GeForce");
+  const int rate = unit == Unit::tf32_tensor   ? rates->tf32
+                   : unit == Unit::bf16_tensor ? rates->bf16
+                   : unit == Unit::fp8_tensor  ? rates->fp8
+                                               : rates->fp16;
+  return known(halved ? rate / 2 : rate);
+}
+
+std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given) {
+  std::vector<Ceiling> ceilings;
+  for (const PrecisionTraits& traits : kPrecisions)
+    if (device.kind == Device::Kind::gpu || traits.unit == Unit::fp32_fma)
+      ceilings.push_back(nominal_compute(device, traits));
+  ceilings.push_back(nominal_memory(device));
+  for (Ceiling& ceiling : ceilings) {
+    const bool memory = !ceiling.precision;
+    const std::optional<double>& figure = memory ? given.bytes_per_second : given.flop_per_second;
+    if (!figure) continue;
+    ceiling.per_second = figure;
+    ceiling.clock_hz.reset();
+    ceiling.origin = Ceiling::Origin::given;
+    ceiling.source = memory ? "--gemm_peak_bandwidth" : "--gemm_peak_flops";
+  }
+  return ceilings;
+}
+
+std::optional<double> Ceiling::at(std::optional<double> other_clock_hz) const {
+  if (!per_second || !clock_hz || !other_clock_hz) return per_second;
+  return *per_second * *other_clock_hz / *clock_hz;
+}
+
+const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision) {
+  const auto found = std::ranges::find(ceilings, std::optional(precision), &Ceiling::precision);
+  return found == ceilings.end() ? nullptr : &*found;
+}
+
+const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings) {
+  const auto found = std::ranges::find(ceilings, std::optional<Precision>(), &Ceiling::precision);
+  return found == ceilings.end() ? nullptr : &*found;
+}
+
+std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+                            double flop_per_byte, const Clocks& clocks) {
+  const Ceiling* compute = compute_ceiling(ceilings, precision);
+  const Ceiling* memory = memory_ceiling(ceilings);
+  if (compute == nullptr || memory == nullptr) return std::nullopt;
+  if (!compute->per_second || !memory->per_second) return std::nullopt;
+  const double compute_bound = *compute->at(clocks.sm_hz);
+  const double memory_bound = flop_per_byte * *memory->at(clocks.memory_hz);
+  if (memory_bound < compute_bound) return Roof{memory->name, memory_bound};
+  return Roof{compute->name, compute_bound};
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,36 @@
+// What no kernel can do. A time that beats the card is a fault of the kernel or of the measurement,
+// never a record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/device/backend.hpp"
+#include "bench/peaks/peaks.hpp"
+
+namespace gemm::bench {
+
+// The limits of a device.
+struct Limits {
+  std::vector<Ceiling> ceilings;
+  std::int64_t last_level_cache_bytes = 0;
+  std::optional<double> dram_bytes_per_second;  // the best that was measured; else the ceiling's
+  std::optional<Overheads> overheads;
+};
+
+// What was seen of a row.
+struct Evidence {
+  Problem problem;
+  double seconds;                       // of one launch
+  std::int64_t operand_sets;            // that the launches take turns on
+  std::optional<double> highest_sm_hz;  // while it was timed
+};
+
+// Says by how much a row beats its compute roof at the highest clock seen, or the time that DRAM
+// needs for the bytes that cannot have stayed in the cache, and what the likeliest cause is.
+// Nothing if the row is possible, or if the limit is not known.
+std::optional<std::string> beats_physics(const Limits& limits, const Evidence& evidence);
+
+}  // namespace gemm::bench

@@ -1,0 +1,136 @@
+// A time that beats the card is refused, with the likeliest cause; a fast one is not.
+#include "bench/peaks/physics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace gemm::bench {
+namespace {
+
+// An H200 as it reports itself.
+Limits h200() {
+  DeviceInfo device;
+  device.kind = Device::Kind::gpu;
+  device.name = "NVIDIA H200";
+  device.compute_capability = 90;
+  device.sm_count = 132;
+  device.clock_hz = 1980e6;
+  device.memory_clock_hz = 3201e6;
+  device.bus_width_bits = 6016;
+  return {.ceilings = ceilings_of(device),
+          .last_level_cache_bytes = 60 << 20,
+          .dram_bytes_per_second = 4.6e12,
+          .overheads = Overheads{1e-6, 1.5e-6, 3e-6}};
+}
+
+Evidence at(const Problem& p, double flop_per_second, std::int64_t sets = 2,
+            std::optional<double> clock = 1980e6) {
+  return {.problem = p,
+          .seconds = flop(p) / flop_per_second,
+          .operand_sets = sets,
+          .highest_sm_hz = clock};
+}
+
+const Problem kLarge{8192, 8192, 8192, Precision::f32};
+
+std::string complaint_about(const Evidence& seen, const Limits& limits = h200()) {
+  return beats_physics(limits, seen).value_or("");
+}
+
+TEST(Physics, AllowsWhatTheCardCanDo) {
+  EXPECT_EQ(complaint_about(at(kLarge, 66.9e12)), "");
+  EXPECT_EQ(complaint_about(at(kLarge, 51e12, 2, 1500e6)), "");
+  // The tensor roof is stated at 1830 MHz; at 1980 MHz the card can do more.
+  EXPECT_EQ(complaint_about(at({8192, 8192, 8192, Precision::bf16}, 1060e12)), "");
+}
+
+TEST(Physics, HintsAtAnotherPrecision) {
+  const std::string text = complaint_about(at(kLarge, 350e12));
+  EXPECT_NE(text.find("TF32 tensor core"), std::string::npos) << text;
+  EXPECT_NE(text.find("another precision"), std::string::npos) << text;
+  EXPECT_NE(text.find("350 TFLOP/s"), std::string::npos) << text;
+  EXPECT_NE(text.find("at 1980 MHz"), std::string::npos) << text;
+}
+
+TEST(Physics, HoldsARowAgainstTheRoofAtItsOwnClock) {
+  EXPECT_EQ(complaint_about(at(kLarge, 60e12)), "");
+  EXPECT_NE(complaint_about(at(kLarge, 60e12, 2, 1500e6)), "");
+}
+
+TEST(Physics, HintsAtWorkThatIsElsewhereOrNotDone) {
+  const std::string text = complaint_about(at(kLarge, 5000e12));
+  EXPECT_NE(text.find("no unit of the device"), std::string::npos) << text;
+  EXPECT_NE(text.find("another stream"), std::string::npos) << text;
+}
+
+TEST(Physics, HintsAtAnEmptyLaunch) {
+  Evidence seen = at(kLarge, 1);
+  seen.seconds = 2e-6;
+  const std::string text = complaint_about(seen);
+  EXPECT_NE(text.find("empty kernel"), std::string::npos) << text;
+}
+
+// 1 x 8192 times 8192 x 8192: 268 MB of B for 0.13 GFLOP.
+TEST(Physics, HintsAtTheCache) {
+  const Problem thin{1, 8192, 8192, Precision::f32};
+  Evidence seen = at(thin, 1, 2);
+  seen.seconds = bytes_minimum(thin) / 4.5e12;
+  EXPECT_EQ(complaint_about(seen), "");
+  seen.seconds = bytes_minimum(thin) / 9e12;
+  const std::string text = complaint_about(seen);
+  EXPECT_NE(text.find("from the cache"), std::string::npos) << text;
+  EXPECT_NE(text.find("all 2 operand sets"), std::string::npos) << text;
+  // One set only: nobody said that it was cold.
+  seen.operand_sets = 1;
+  EXPECT_EQ(complaint_about(seen), "");
+}
+
+// What the cache can hold of a round need not come from DRAM.
+TEST(Physics, GrantsTheCacheWhatFitsIt) {
+  const Problem small{1024, 1024, 64, Precision::f32};  // 4.7 MB
+  Evidence seen = at(small, 1, 8);                      // 38 MB in all: fits
+  seen.seconds = 3e-6;
+  EXPECT_EQ(complaint_about(seen), "");
+  seen.operand_sets = 1000;
+  seen.seconds = 0.5e-6;
+  Limits limits = h200();
+  limits.ceilings.clear();  // the memory alone
+  EXPECT_NE(complaint_about(seen, limits), "");
+}
+
+TEST(Physics, NaNIsNotPossible) {
+  Evidence seen = at(kLarge, 1e12);
+  seen.seconds = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(complaint_about(seen), "");
+}
+
+TEST(Physics, WithoutAClockItAllowsForCardsThatRunAboveTheOneTheyReport) {
+  EXPECT_EQ(complaint_about(at(kLarge, 80e12, 2, std::nullopt)), "");
+  EXPECT_NE(complaint_about(at(kLarge, 100e12, 2, std::nullopt)), "");
+}
+
+TEST(Physics, AsksWhetherAGivenRoofIsRight) {
+  Limits limits = h200();
+  for (Ceiling& ceiling : limits.ceilings) {
+    ceiling.origin = Ceiling::Origin::given;
+    ceiling.per_second = 1e12;
+    ceiling.clock_hz.reset();
+  }
+  EXPECT_NE(complaint_about(at(kLarge, 2e12), limits).find("--gemm_peak_flops right?"),
+            std::string::npos);
+}
+
+TEST(Physics, SaysNothingWhereNoLimitIsKnown) {
+  EXPECT_EQ(complaint_about(at(kLarge, 1e18), {}), "");
+  // What was measured is no law.
+  Limits measured = h200();
+  for (Ceiling& ceiling : measured.ceilings) ceiling.origin = Ceiling::Origin::measured;
+  EXPECT_EQ(complaint_about(at(kLarge, 80e12), measured), "");
+}
+
+}  // namespace
+}  // namespace gemm::bench

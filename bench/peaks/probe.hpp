@@ -1,0 +1,39 @@
+// What measures a ceiling: a launch that does one kind of work, of a known amount, and nothing
+// else.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/device/backend.hpp"
+
+namespace gemm::bench {
+
+struct Probe {
+  enum class Unit { flop, bytes };
+  enum class Clock { sm, memory, none };  // what the figure grows with
+
+  std::string name;        // "FP32_FMA", "BF16_wgmma", "DRAM_read", "PCIe_to_device"
+  std::string arithmetic;  // f32 f64 f16x2 s32 tf32 bf16 f16 e4m3 s8; empty for memory
+  std::string fill;        // "random" or "zeros"; empty where there is only one
+  std::string what;        // how it is done, in a line
+  Unit unit = Unit::flop;
+  Clock clock = Clock::sm;
+  double work = 0;                         // FLOP (2 for a multiply-add) or bytes of one launch
+  std::optional<std::string> unsupported;  // why this device or this build cannot
+  // Allocates and fills; what it makes lives as long as the launch. Throws as Backend does.
+  std::function<Launch(Backend&)> prepare;
+  // Runs the same code on values whose outcome is known, and says what is wrong with the outcome:
+  // also whether all of `work` was done. Takes longer than a launch.
+  std::function<std::optional<std::string>(Backend&)> complaint;
+
+  std::string label() const { return fill.empty() ? name : name + "/" + fill; }
+};
+
+std::vector<Probe> host_probes(const DeviceInfo& device);
+// For the device that make_cuda_backend made current; none in a build without CUDA.
+std::vector<Probe> cuda_probes(const DeviceInfo& device);
+
+}  // namespace gemm::bench

@@ -1,0 +1,58 @@
+// What the families of GPU probes share.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/peaks/probe.hpp"
+
+namespace gemm::bench {
+
+// The code of this build that the device runs, which may be older than the device. Tells whether
+// instructions that need an architecture were compiled at all.
+struct DeviceCode {
+  int capability = 0;   // 90 for sm_90 and sm_90a; 0: none that the device can run
+  bool sm_90a = false;  // with what only sm_90a has
+};
+
+std::vector<Probe> fma_probes(const DeviceInfo& device);
+std::vector<Probe> mma_probes(const DeviceInfo& device, DeviceCode code);
+std::vector<Probe> wgmma_probes(const DeviceInfo& device, DeviceCode code);
+std::vector<Probe> memory_probes(const DeviceInfo& device);
+
+// 9.0, 10.0 and 8.0 have a whole FP64 unit; the others 1/32 or 1/64 of the FP32 rate.
+constexpr bool has_full_fp64(int capability) {
+  return capability == 80 || capability == 90 || capability == 100;
+}
+
+enum class Values { random, zeros, ones };  // random: uniform in [-1, 1); s8: -128..127
+constexpr std::string_view name_of(Values values) {
+  return values == Values::random ? "random" : values == Values::zeros ? "zeros" : "ones";
+}
+
+// Operands of a tensor core: so many bytes of elements of an arithmetic (tf32 as f32, and so on).
+std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values, std::size_t bytes);
+
+// Memory that is shared by the copies of a launch.
+std::shared_ptr<std::byte> shared_memory(Backend& backend, std::size_t bytes);
+std::shared_ptr<std::byte> shared_memory(Backend& backend, std::span<const std::byte> contents);
+
+// What is wrong with the results of all threads, each of which should be `expected`.
+template <typename T>
+std::optional<std::string> wrong_result(Backend& backend, const std::byte* results,
+                                        std::size_t bytes, T expected) {
+  std::vector<T> found(bytes / sizeof(T));
+  backend.copy(found.data(), results, bytes);
+  for (std::size_t thread = 0; thread < found.size(); ++thread)
+    if (!(found[thread] == expected))
+      return "thread " + std::to_string(thread) + " ends with " + std::to_string(found[thread]) +
+             ", expected " + std::to_string(expected);
+  return std::nullopt;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,158 @@
+// Multiply-adds outside the tensor cores, from registers alone.
+//
+// Each thread walks independent chains of x = x * x - 1.9: a chaotic map that stays in (-2, 2), so
+// that no value overflows, settles or can be computed ahead (in FP16 it ends in a cycle of 49
+// values). Squaring modulo 2^32 would settle; the integers walk x = a * x + c, whose period is
+// 2^32.
+#include <cuda_fp16.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/peaks/probes_cuda.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::uint64_t kSeed = 5;
+
+template <typename T>
+struct Real {  // f32, f64
+  using Value = T;
+  static constexpr Value kFactor = 0, kAddend = static_cast<T>(-1.9);
+  static constexpr int kFlop = 2;
+  static constexpr Value start(std::int64_t chain) {
+    return fill_value(Fill::uniform, kSeed, chain);
+  }
+  static __device__ Value step(Value x, Value, Value c) { return fma(x, x, c); }
+  static Value plain_step(Value x) { return std::fma(x, x, kAddend); }
+};
+
+struct HalfPair {
+  using Value = std::uint32_t;                               // two halves
+  static constexpr Value kFactor = 0, kAddend = 0xbf9abf9a;  // -1.9
+  static constexpr int kFlop = 4;
+  static __host__ __device__ Value pack(__half low, __half high) {
+    return __half_as_ushort(low) | std::uint32_t{__half_as_ushort(high)} << 16;
+  }
+  static __host__ __device__ Value start(std::int64_t chain) {
+    return pack(__float2half(fill_value(Fill::uniform, kSeed, 2 * chain)),
+                __float2half(fill_value(Fill::uniform, kSeed, 2 * chain + 1)));
+  }
+  static __device__ Value step(Value x, Value, Value c) {
+    Value next;
+    asm("fma.rn.f16x2 %0, %1, %1, %2;" : "=r"(next) : "r"(x), "r"(c));
+    return next;
+  }
+  static Value plain_step(Value x) {
+    const auto next = [](std::uint32_t bits) {
+      // Exact in FP64, then rounded once.
+      const double value = __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+      const double addend = __half2float(__ushort_as_half(kAddend & 0xffff));
+      return __double2half(value * value + addend);
+    };
+    return pack(next(x & 0xffff), next(x >> 16));
+  }
+};
+
+struct Integer {
+  using Value = std::uint32_t;
+  static constexpr Value kFactor = 1664525, kAddend = 1013904223;  // of Numerical Recipes
+  static constexpr int kFlop = 2;
+  static constexpr Value start(std::int64_t chain) {
+    return static_cast<Value>(random_bits(kSeed, chain));
+  }
+  static __device__ Value step(Value x, Value a, Value c) { return a * x + c; }
+  static Value plain_step(Value x) { return kFactor * x + kAddend; }
+};
+
+// 32 warps an SM and 8 chains a thread cover the latency; one branch comes with 512 multiply-adds.
+constexpr int kThreads = 1024, kChains = 8, kUnrolled = 64;
+
+template <typename Kind, typename Value = typename Kind::Value>
+__global__ void __launch_bounds__(kThreads, 1)
+    walk_chains(Value factor, Value addend, int rounds, Value* results) {
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  Value x[kChains];
+  for (int chain = 0; chain < kChains; ++chain) x[chain] = Kind::start(thread * kChains + chain);
+  for (int round = 0; round < rounds; ++round) {
+#pragma unroll
+    for (int step = 0; step < kUnrolled; ++step)
+#pragma unroll
+      for (int chain = 0; chain < kChains; ++chain) x[chain] = Kind::step(x[chain], factor, addend);
+  }
+  for (int chain = 0; chain < kChains; ++chain) results[thread * kChains + chain] = x[chain];
+}
+
+template <typename Kind>
+struct Walk {
+  int blocks, rounds;
+
+  using Value = typename Kind::Value;
+  std::int64_t chains() const { return std::int64_t{blocks} * kThreads * kChains; }
+  std::int64_t steps() const { return std::int64_t{rounds} * kUnrolled; }
+  std::size_t result_bytes() const { return static_cast<std::size_t>(chains()) * sizeof(Value); }
+  double work() const { return 1.0 * Kind::kFlop * chains() * steps(); }
+
+  Launch launch(std::shared_ptr<std::byte> results) const {
+    return [*this, results = std::move(results)](Stream stream) {
+      walk_chains<Kind><<<blocks, kThreads, 0, stream>>>(Kind::kFactor, Kind::kAddend, rounds,
+                                                         reinterpret_cast<Value*>(results.get()));
+    };
+  }
+
+  std::optional<std::string> complaint(Backend& backend) const {
+    const auto results = shared_memory(backend, result_bytes());
+    backend.poison(results.get(), result_bytes());
+    backend.run(launch(results));
+    constexpr int kChecked = 16;
+    for (int i = 0; i < kChecked; ++i) {
+      const std::int64_t chain = (chains() - 1) * i / (kChecked - 1);
+      Value expected = Kind::start(chain), found;
+      for (std::int64_t step = 0; step < steps(); ++step) expected = Kind::plain_step(expected);
+      backend.copy(&found, results.get() + chain * sizeof(Value), sizeof(Value));
+      if (!(found == expected))
+        return "chain " + std::to_string(chain) + " ends with " + std::to_string(found) +
+               ", expected " + std::to_string(expected);
+    }
+    return std::nullopt;
+  }
+};
+
+// About 2 ms where `rounds` is right.
+template <typename Kind>
+Probe probe(const DeviceInfo& device, const char* name, const char* arithmetic, int rounds) {
+  const Walk<Kind> walk{device.sm_count, rounds};
+  return {
+      .name = name,
+      .arithmetic = arithmetic,
+      .what = std::to_string(kChains) + " chains a thread, " + std::to_string(kThreads) +
+              " threads an SM, registers only",
+      .work = walk.work(),
+      .prepare =
+          [walk](Backend& backend) {
+            return walk.launch(shared_memory(backend, walk.result_bytes()));
+          },
+      .complaint = [walk](Backend& backend) { return walk.complaint(backend); },
+  };
+}
+
+}  // namespace
+
+std::vector<Probe> fma_probes(const DeviceInfo& device) {
+  return {
+      probe<Real<float>>(device, "FP32_FMA", "f32", 1024),
+      probe<Real<double>>(device, "FP64_FMA", "f64",
+                          has_full_fp64(device.compute_capability) ? 512 : 32),
+      probe<HalfPair>(device, "FP16x2_FMA", "f16x2", 1024),
+      probe<Integer>(device, "INT32_FMA", "s32", 512),
+  };
+}
+
+}  // namespace gemm::bench

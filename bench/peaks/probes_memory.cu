@@ -1,0 +1,457 @@
+// How fast bytes move: from and to the DRAM, out of the L2, out of shared memory, over the bus to
+// the host.
+//
+// What is read is summed, and the sum leaves the registers only where `mask` keeps a bit of it: in
+// no timed launch, but no compiler knows. To see that everything was read, the memory is filled
+// with words of -1: then the sum counts them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/device/cuda_check.hpp"
+#include "bench/peaks/probes_cuda.hpp"
+
+namespace gemm::bench {
+namespace {
+
+using Total = unsigned long long;  // what atomicAdd takes
+using Memory = std::shared_ptr<std::byte>;
+
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr float kScale = 0.75F;
+
+__device__ std::uint32_t sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
+
+__device__ uint4 four_of(std::uint32_t word) { return {word, word, word, word}; }
+
+__device__ void keep_sum(std::uint32_t sum, std::uint32_t mask, Total* words) {
+  if ((sum & mask) != 0) atomicAdd(words, Total{0U - sum});
+}
+
+__host__ __device__ std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+__host__ __device__ std::uint32_t triad_of(std::uint32_t a, std::uint32_t b) {
+  float x, y;
+  memcpy(&x, &a, sizeof x);
+  memcpy(&y, &b, sizeof y);
+  return bits_of(fmaf(kScale, y, x));
+}
+
+__device__ uint4 triad_of(uint4 a, uint4 b) {
+  return {triad_of(a.x, b.x), triad_of(a.y, b.y), triad_of(a.z, b.z), triad_of(a.w, b.w)};
+}
+
+// A count of words that left keep_sum.
+class WordCount {
+ public:
+  explicit WordCount(Backend& backend) : memory_(shared_memory(backend, sizeof(Total))) {
+    const Total zero = 0;
+    backend.copy(memory_.get(), &zero, sizeof zero);
+  }
+  const Memory& memory() const { return memory_; }
+  std::optional<std::string> complaint(Backend& backend, double expected_bytes) const {
+    Total words = 0;
+    backend.copy(&words, memory_.get(), sizeof words);
+    if (4.0 * static_cast<double>(words) == expected_bytes) return std::nullopt;
+    return "read " + std::to_string(4 * words) + " bytes of " +
+           std::to_string(static_cast<Total>(expected_bytes));
+  }
+
+ private:
+  Memory memory_;
+};
+
+// --- DRAM ----------------------------------------------------------------------------------------
+
+// out = in, or in0 + s * in1, or the sum of in, or the index: by the number of arrays read and
+// written.
+struct Arrays {
+  const uint4* in[2];
+  uint4* out;
+  std::int64_t vectors;  // in each array
+  std::uint32_t mask;
+  Total* words;
+};
+
+constexpr int vectors_in_flight(int inputs) { return inputs == 2 ? 4 : 8; }
+
+// A thread's loads are independent of each other; a block's part of an array is contiguous. All of
+// it streams, as nothing is used twice.
+template <int kIn, int kOut>
+__global__ void __launch_bounds__(1024) stream(Arrays arrays) {
+  constexpr int kVectors = vectors_in_flight(kIn);
+  const std::int64_t part = std::int64_t{kVectors} * blockDim.x;
+  std::uint32_t sum = 0;
+  for (std::int64_t first = blockIdx.x * part; first < arrays.vectors; first += gridDim.x * part) {
+    const std::int64_t i = first + threadIdx.x;
+    uint4 x[kVectors], y[kVectors];
+#pragma unroll
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kIn > 0) x[j] = __ldcs(arrays.in[0] + i + j * blockDim.x);
+      if constexpr (kIn > 1) y[j] = __ldcs(arrays.in[1] + i + j * blockDim.x);
+    }
+#pragma unroll
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kIn == 0) x[j] = four_of(static_cast<std::uint32_t>(i + j * blockDim.x));
+      if constexpr (kIn == 2) x[j] = triad_of(x[j], y[j]);
+      if constexpr (kOut == 0)
+        sum += sum_of(x[j]);
+      else
+        __stcs(arrays.out + i + j * blockDim.x, x[j]);
+    }
+  }
+  if constexpr (kOut == 0) keep_sum(sum, arrays.mask, arrays.words);
+}
+
+struct Grid {
+  int threads;
+  bool resident;  // as many blocks as fit at once, each with many parts; else one part each
+};
+constexpr Grid kGrids[] = {{256, true},  {512, true},  {1024, true},
+                           {256, false}, {512, false}, {1024, false}};
+
+template <int kIn, int kOut>
+class Dram {
+ public:
+  Dram(int sm_count, std::int64_t bytes) : sm_count_(sm_count), bytes_(bytes) {}
+
+  double work() const { return 1.0 * (kIn + kOut) * bytes_; }
+
+  // Which grid moves most differs from card to card.
+  Launch fastest(Backend& backend) const {
+    const Memories memories = allocate(backend, 0);
+    Launch best;
+    double best_seconds = HUGE_VAL;
+    for (const Grid& grid : kGrids) {
+      const Launch one = launch(memories, grid, 0);
+      backend.run(one);
+      const double seconds = backend.batch({&one, 1}, 3, false)->time().seconds;
+      if (seconds < best_seconds) {
+        best_seconds = seconds;
+        best = one;
+      }
+    }
+    return best;
+  }
+
+  std::optional<std::string> complaint(Backend& backend) const {
+    const Memories memories = allocate(backend, 1);
+    for (const Grid& grid : kGrids) {
+      const WordCount words(backend);
+      if (kOut > 0)
+        backend.poison(memories.back().get(), bytes_);
+      else
+        backend.poison(memories.front().get(), bytes_);
+      backend.run(launch(memories, grid, ~0U, words.memory()));
+      const auto wrong =
+          kOut > 0 ? wrong_output(backend, memories) : words.complaint(backend, work());
+      if (wrong)
+        return *wrong + " by blocks of " + std::to_string(grid.threads) + " threads" +
+               (grid.resident ? ", resident" : "");
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Memories = std::array<Memory, kIn + kOut>;
+
+  Memories allocate(Backend& backend, std::uint64_t seed) const {
+    Memories memories;
+    for (int i = 0; i < kIn + kOut; ++i) {
+      memories[i] = shared_memory(backend, bytes_);
+      if (i < kIn)
+        backend.fill(memories[i].get(), ElementType::f32, bytes_ / 4, Fill::uniform, seed + i);
+    }
+    return memories;
+  }
+
+  Launch launch(const Memories& memories, Grid grid, std::uint32_t mask,
+                const Memory& words = nullptr) const {
+    const auto vectors_of = [&](int i) { return reinterpret_cast<uint4*>(memories[i].get()); };
+    Arrays arrays{};
+    for (int i = 0; i < kIn; ++i) arrays.in[i] = vectors_of(i);
+    if (kOut > 0) arrays.out = vectors_of(kIn);
+    arrays.vectors = bytes_ / sizeof(uint4);
+    arrays.mask = mask;
+    arrays.words = reinterpret_cast<Total*>(words.get());
+    const std::int64_t parts = arrays.vectors / (vectors_in_flight(kIn) * grid.threads);
+    int per_sm = 0;
+    check(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, stream<kIn, kOut>, grid.threads, 0));
+    const auto blocks = static_cast<unsigned>(
+        grid.resident ? std::min<std::int64_t>(parts, std::int64_t{per_sm} * sm_count_) : parts);
+    return [=, keep = memories, keep_words = words](Stream on) {
+      stream<kIn, kOut><<<blocks, grid.threads, 0, on>>>(arrays);
+    };
+  }
+
+  // Of the first, a middle and the last MiB.
+  std::optional<std::string> wrong_output(Backend& backend, const Memories& memories) const {
+    constexpr std::size_t kWords = kMiB / 4;
+    for (const std::int64_t at : {std::int64_t{0}, bytes_ / kMiB / 2 * kMiB, bytes_ - kMiB}) {
+      std::array<std::vector<std::uint32_t>, kIn + kOut> words;
+      for (int i = 0; i < kIn + kOut; ++i) {
+        words[i].resize(kWords);
+        backend.copy(words[i].data(), memories[i].get() + at, kMiB);
+      }
+      for (std::size_t i = 0; i < kWords; ++i) {
+        std::uint32_t expected = static_cast<std::uint32_t>((at / 4 + i) / 4);
+        if constexpr (kIn == 1) expected = words[0][i];
+        if constexpr (kIn == 2) expected = triad_of(words[0][i], words[1][i]);
+        if (words[kIn][i] != expected)
+          return "word " + std::to_string(at / 4 + i) + " is " + std::to_string(words[kIn][i]) +
+                 ", expected " + std::to_string(expected);
+      }
+    }
+    return std::nullopt;
+  }
+
+  int sm_count_;
+  std::int64_t bytes_;
+};
+
+// At least 1 GiB and four times the L2, and about a millisecond of the queried bandwidth.
+std::int64_t array_bytes(const DeviceInfo& device, std::int64_t free) {
+  const double bandwidth = device.memory_clock_hz.value_or(0) *
+                           static_cast<double>(device.bus_width_bits.value_or(0)) / 4;
+  const auto wanted = std::max({1024 * kMiB, 4 * device.last_level_cache_bytes,
+                                static_cast<std::int64_t>(1e-3 * bandwidth)});
+  return std::min(wanted, free / 4) / kMiB * kMiB;
+}
+
+template <int kIn, int kOut>
+Probe dram_probe(const DeviceInfo& device, const char* name, const char* what, std::int64_t bytes) {
+  const Dram<kIn, kOut> dram(device.sm_count, bytes);
+  Probe probe{
+      .name = name,
+      .what = std::string(what) + ", " + std::to_string(bytes / kMiB) +
+              " MiB an array, 16-byte accesses, the fastest of " +
+              std::to_string(std::size(kGrids)) + " grids",
+      .unit = Probe::Unit::bytes,
+      .clock = Probe::Clock::memory,
+      .work = dram.work(),
+      .prepare = [dram](Backend& backend) { return dram.fastest(backend); },
+      .complaint = [dram](Backend& backend) { return dram.complaint(backend); },
+  };
+  if (bytes < 4 * device.last_level_cache_bytes || bytes == 0)
+    probe.unsupported = "too little free memory for arrays beyond the L2";
+  return probe;
+}
+
+// --- L2 ------------------------------------------------------------------------------------------
+
+constexpr int kL2Threads = 1024, kL2Vectors = 8;
+constexpr std::int64_t kPieceBytes = std::int64_t{kL2Threads} * kL2Vectors * sizeof(uint4);
+
+// Every block reads every piece, each from a start of its own; .cg passes the L1 by.
+__global__ void __launch_bounds__(kL2Threads, 1)
+    read_l2(const uint4* from, int pieces, int reads, std::uint32_t mask, Total* words) {
+  std::uint32_t sum = 0;
+  int piece = static_cast<int>(std::int64_t{blockIdx.x} * pieces / gridDim.x);
+  for (int read = 0; read < reads; ++read) {
+    const uint4* at = from + std::int64_t{piece} * kL2Vectors * kL2Threads + threadIdx.x;
+    uint4 x[kL2Vectors];
+#pragma unroll
+    for (int j = 0; j < kL2Vectors; ++j) x[j] = __ldcg(at + j * kL2Threads);
+#pragma unroll
+    for (int j = 0; j < kL2Vectors; ++j) sum += sum_of(x[j]);
+    piece = piece + 1 < pieces ? piece + 1 : 0;
+  }
+  keep_sum(sum, mask, words);
+}
+
+struct L2 {
+  int blocks, pieces, reads;
+
+  std::int64_t bytes() const { return pieces * kPieceBytes; }
+  double work() const { return 1.0 * blocks * reads * kPieceBytes; }
+  Launch launch(const Memory& from, std::uint32_t mask, const Memory& words = nullptr) const {
+    return [*this, from, mask, words](Stream stream) {
+      read_l2<<<blocks, kL2Threads, 0, stream>>>(reinterpret_cast<const uint4*>(from.get()), pieces,
+                                                 reads, mask,
+                                                 reinterpret_cast<Total*>(words.get()));
+    };
+  }
+  Launch prepare(Backend& backend) const {
+    const Memory from = shared_memory(backend, bytes());
+    backend.fill(from.get(), ElementType::f32, bytes() / 4, Fill::uniform, 0);
+    return launch(from, 0);
+  }
+  std::optional<std::string> complaint(Backend& backend) const {
+    const Memory from = shared_memory(backend, bytes());
+    backend.poison(from.get(), bytes());
+    const WordCount words(backend);
+    backend.run(launch(from, ~0U, words.memory()));
+    return words.complaint(backend, work());
+  }
+};
+
+Probe l2_probe(const DeviceInfo& device) {
+  constexpr std::int64_t kBytesPerBlock = 48 * kMiB;  // a millisecond on an H200
+  const std::int64_t pieces =
+      std::max<std::int64_t>(1, device.last_level_cache_bytes * 2 / 5 / kPieceBytes);
+  const L2 l2{device.sm_count, static_cast<int>(pieces),
+              static_cast<int>(kBytesPerBlock / kPieceBytes)};
+  Probe probe{
+      .name = "L2_read",
+      .what = "each SM reads the same " + std::to_string(l2.bytes() / 1024) +
+              " KiB again and again, past the L1",
+      .unit = Probe::Unit::bytes,
+      .work = l2.work(),
+      .prepare = [l2](Backend& backend) { return l2.prepare(backend); },
+      .complaint = [l2](Backend& backend) { return l2.complaint(backend); },
+  };
+  if (device.last_level_cache_bytes <= 0)
+    probe.unsupported = "the device does not report the size of its L2";
+  return probe;
+}
+
+// --- Shared memory -------------------------------------------------------------------------------
+
+constexpr int kSharedThreads = 1024, kRows = 32;  // rows of 512 bytes, one access of a warp each
+
+__global__ void __launch_bounds__(kSharedThreads, 1)
+    read_shared(const uint4* from, int rounds, std::uint32_t mask, Total* words) {
+  __shared__ uint4 rows[kRows][32];
+  static_assert(kRows * 32 == kSharedThreads);
+  rows[threadIdx.x / 32][threadIdx.x % 32] = from[threadIdx.x];
+  __syncthreads();
+  const auto address =
+      static_cast<std::uint32_t>(__cvta_generic_to_shared(rows[0] + threadIdx.x % 32));
+  std::uint32_t sum = 0;
+  for (int round = 0; round < rounds; ++round) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      uint4 x;  // volatile: else it is read once
+      asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                   : "r"(address + row * static_cast<std::uint32_t>(sizeof rows[0])));
+      sum += sum_of(x);
+    }
+  }
+  keep_sum(sum, mask, words);
+}
+
+struct SharedRead {
+  int blocks, rounds;
+
+  static constexpr std::size_t kBytes = kSharedThreads * sizeof(uint4);
+  double work() const { return 1.0 * blocks * kSharedThreads * rounds * kRows * sizeof(uint4); }
+  Launch launch(const Memory& from, std::uint32_t mask, const Memory& words = nullptr) const {
+    return [*this, from, mask, words](Stream stream) {
+      read_shared<<<blocks, kSharedThreads, 0, stream>>>(reinterpret_cast<const uint4*>(from.get()),
+                                                         rounds, mask,
+                                                         reinterpret_cast<Total*>(words.get()));
+    };
+  }
+  Launch prepare(Backend& backend) const {
+    return launch(shared_memory(backend, operand_bytes("tf32", Values::random, kBytes)), 0);
+  }
+  std::optional<std::string> complaint(Backend& backend) const {
+    const Memory from = shared_memory(backend, kBytes);
+    backend.poison(from.get(), kBytes);
+    const WordCount words(backend);
+    backend.run(launch(from, ~0U, words.memory()));
+    return words.complaint(backend, work());
+  }
+};
+
+Probe shared_probe(const DeviceInfo& device) {
+  const SharedRead shared{device.sm_count, 1024};
+  return {
+      .name = "Shared_read",
+      .what = "ld.shared.v4 without bank conflicts, all SMs",
+      .unit = Probe::Unit::bytes,
+      .work = shared.work(),
+      .prepare = [shared](Backend& backend) { return shared.prepare(backend); },
+      .complaint = [shared](Backend& backend) { return shared.complaint(backend); },
+  };
+}
+
+// --- The bus to the host -------------------------------------------------------------------------
+
+Memory pinned_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, bytes));
+  return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
+}
+
+struct Bus {
+  bool to_device;
+  std::size_t bytes;
+
+  Launch prepare(Backend& backend) const {
+    const Memory device = shared_memory(backend, bytes), host = pinned_memory(bytes);
+    backend.fill(device.get(), ElementType::f32, static_cast<std::int64_t>(bytes / 4),
+                 Fill::uniform, 0);
+    backend.copy(host.get(), device.get(), bytes);
+    return launch(device, host);
+  }
+  Launch launch(const Memory& device, const Memory& host) const {
+    return [to = to_device ? device : host, from = to_device ? host : device,
+            bytes = bytes](Stream stream) {
+      check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDefault, stream));
+    };
+  }
+  std::optional<std::string> complaint(Backend& backend) const {
+    const Memory device = shared_memory(backend, bytes), host = pinned_memory(bytes);
+    backend.poison(device.get(), bytes);
+    std::memset(host.get(), to_device ? 0x55 : 0, bytes);
+    backend.run(launch(device, host));
+    if (to_device) backend.copy(host.get(), device.get(), bytes);
+    const auto expected = static_cast<std::byte>(to_device ? 0x55 : 0xff);
+    const auto* wrong = std::find_if(host.get(), host.get() + bytes,
+                                     [=](std::byte found) { return found != expected; });
+    if (wrong == host.get() + bytes) return std::nullopt;
+    return "byte " + std::to_string(wrong - host.get()) + " was not copied";
+  }
+};
+
+Probe bus_probe(const DeviceInfo& device, bool to_device, std::int64_t free) {
+  const Bus bus{to_device, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB))};
+  Probe probe{
+      .name = to_device ? "PCIe_to_device" : "PCIe_to_host",
+      .what = "one copy of " + std::to_string(static_cast<std::int64_t>(bus.bytes) / kMiB) +
+              " MiB " + (to_device ? "from" : "to") + " pinned memory",
+      .unit = Probe::Unit::bytes,
+      .clock = Probe::Clock::none,
+      .work = static_cast<double>(bus.bytes),
+      .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
+      .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
+  };
+  if (device.integrated) probe.unsupported = "an integrated GPU shares the memory of the host";
+  if (bus.bytes == 0) probe.unsupported = "too little free memory";
+  return probe;
+}
+
+}  // namespace
+
+std::vector<Probe> memory_probes(const DeviceInfo& device) {
+  std::size_t free_now = 0, total = 0;
+  check(cudaMemGetInfo(&free_now, &total));
+  const auto free = static_cast<std::int64_t>(free_now);
+  const std::int64_t bytes = array_bytes(device, free);
+  return {
+      dram_probe<1, 0>(device, "DRAM_read", "sum of an array", bytes),
+      dram_probe<0, 1>(device, "DRAM_write", "an array written", bytes),
+      dram_probe<1, 1>(device, "DRAM_copy", "b = a, read + written", bytes),
+      dram_probe<2, 1>(device, "DRAM_triad", "c = a + s * b, read + written", bytes),
+      l2_probe(device),
+      shared_probe(device),
+      bus_probe(device, true, free),
+      bus_probe(device, false, free),
+  };
+}
+
+}  // namespace gemm::bench

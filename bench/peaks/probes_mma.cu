@@ -1,0 +1,239 @@
+// Tensor cores by mma.sync: a warp multiplies fragments that stay in its registers.
+//
+// A warp holds two slices (in k) of 2 fragments of A and 4 of B, and 8 tiles of sums: 16 different
+// products before one repeats. The sums begin anew after a while, so that they keep the size that
+// they have in a product of matrices, and are added to a total: with ones everywhere it counts the
+// products.
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bench/peaks/probes_cuda.hpp"
+
+namespace gemm::bench {
+namespace {
+
+#ifdef __CUDA_ARCH__
+constexpr int kCompiledFor = __CUDA_ARCH__ / 10;
+#else
+constexpr int kCompiledFor = 0;
+#endif
+
+// An instruction: what a thread holds of the fragments, the shape, and since when it exists.
+template <typename PartOf, int kAParts, int kBParts, typename SumOf, int kCParts, int kM, int kK,
+          int kCapabilityOf>
+struct Instruction {
+  using Part = PartOf;
+  using Sum = SumOf;
+  using A = Part[kAParts];
+  using B = Part[kBParts];
+  using C = Sum[kCParts];
+  static constexpr int kCapability = kCapabilityOf;
+  static constexpr double kFlop = 2.0 * kM * 8 * kK;
+};
+
+// C += A * B of 16 x 8 with 16 bytes of k a row: 8 of TF32, 16 of 16 bits, 32 of 8 bits.
+#define MMA_16X8(shape_and_types, sum)                                            \
+  asm volatile("mma.sync.aligned." shape_and_types                                \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+               : "+" sum(c[0]), "+" sum(c[1]), "+" sum(c[2]), "+" sum(c[3])       \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+
+struct Tf32 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 8, 80> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    MMA_16X8("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
+  }
+};
+struct Bf16 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 16, 80> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    MMA_16X8("m16n8k16.row.col.f32.bf16.bf16.f32", "f");
+  }
+};
+struct Fp16 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 16, 80> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    MMA_16X8("m16n8k16.row.col.f32.f16.f16.f32", "f");
+  }
+};
+struct Fp8 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 32, 89> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    MMA_16X8("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
+  }
+};
+struct Int8 : Instruction<std::uint32_t, 4, 2, std::int32_t, 4, 16, 32, 80> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    MMA_16X8("m16n8k32.row.col.s32.s8.s8.s32", "r");
+  }
+};
+#undef MMA_16X8
+
+struct Fp16Turing : Instruction<std::uint32_t, 2, 1, float, 4, 16, 8, 75> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  }
+};
+struct Int8Turing : Instruction<std::uint32_t, 1, 1, std::int32_t, 2, 8, 16, 75> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+r"(c[0]), "+r"(c[1])
+                 : "r"(a[0]), "r"(b[0]));
+  }
+};
+struct Fp64Ampere : Instruction<double, 1, 1, double, 2, 8, 4, 80> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(c[0]), "+d"(c[1])
+                 : "d"(a[0]), "d"(b[0]));
+  }
+};
+struct Fp64 : Instruction<double, 4, 2, double, 4, 16, 8, 90> {
+  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+  }
+};
+
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+constexpr int kSlices = 2, kRows = 2, kColumns = 4, kTiles = kRows * kColumns;
+constexpr int kSteps = 64;  // before the sums begin anew
+
+template <typename I>
+struct Fragments {
+  typename I::A a[kSlices][kRows];
+  typename I::B b[kSlices][kColumns];
+};
+
+template <typename I>
+__global__ void __launch_bounds__(kThreads, 1)
+    multiply_fragments([[maybe_unused]] const Fragments<I>* fragments, [[maybe_unused]] int rounds,
+                       [[maybe_unused]] typename I::Sum* results) {
+  if constexpr (kCompiledFor >= I::kCapability) {
+    const Fragments<I> mine = fragments[threadIdx.x];
+    typename I::C sums[kRows][kColumns], totals = {};
+#pragma unroll 1
+    for (int round = 0; round < rounds; ++round) {
+      for (auto& row : sums)
+        for (auto& tile : row)
+          for (auto& sum : tile) sum = 0;
+#pragma unroll 2
+      for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice)
+#pragma unroll
+          for (int i = 0; i < kTiles; ++i)
+            I::multiply(sums[i / kColumns][i % kColumns], mine.a[slice][i / kColumns],
+                        mine.b[slice][i % kColumns]);
+      for (const auto& row : sums)
+        for (const auto& tile : row)
+          for (int i = 0; i < static_cast<int>(std::size(tile)); ++i) totals[i] += tile[i];
+    }
+    typename I::Sum total = 0;
+    for (const auto& one : totals) total += one;
+    results[blockIdx.x * kThreads + threadIdx.x] = total;
+  }
+}
+
+template <typename I>
+struct Products {
+  const char* arithmetic;
+  int blocks, rounds;
+
+  using Sum = typename I::Sum;
+  std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
+  double work() const {
+    return 1.0 * blocks * kWarps * rounds * kSteps * kSlices * kTiles * I::kFlop;
+  }
+
+  Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {
+    constexpr std::size_t kBytes = sizeof(Fragments<I>) * kThreads;
+    const auto fragments = shared_memory(backend, operand_bytes(arithmetic, values, kBytes));
+    return [*this, fragments, results](Stream stream) {
+      multiply_fragments<I>
+          <<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const Fragments<I>*>(fragments.get()),
+                                            rounds, reinterpret_cast<Sum*>(results.get()));
+    };
+  }
+  Launch prepare(Backend& backend, Values values) const {
+    return launch(backend, values, shared_memory(backend, result_bytes()));
+  }
+  std::optional<std::string> complaint(Backend& backend, Values values) const {
+    const auto results = shared_memory(backend, result_bytes());
+    backend.poison(results.get(), result_bytes());
+    const bool zeros = values == Values::zeros;
+    backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
+    const double products = work() / 2 / (1.0 * blocks * kThreads);
+    return wrong_result(backend, results.get(), result_bytes(),
+                        zeros ? Sum{} : static_cast<Sum>(products));
+  }
+};
+
+template <typename I>
+Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic,
+            const char* shape, Values values, int rounds) {
+  const Products<I> products{arithmetic, device.sm_count, rounds};
+  Probe probe{
+      .name = name,
+      .arithmetic = arithmetic,
+      .fill = std::string(name_of(values)),
+      .what = std::string("mma.sync ") + shape + ", " + std::to_string(kTiles) + " tiles a warp, " +
+              std::to_string(kWarps) + " warps an SM",
+      .work = products.work(),
+      .prepare = [=](Backend& backend) { return products.prepare(backend, values); },
+      .complaint = [=](Backend& backend) { return products.complaint(backend, values); },
+  };
+  // Seen in the machine code of nvcc 13.0.
+  if (std::is_same_v<I, Fp8> && (code.capability == 90 || code.capability == 100))
+    probe.what += ", which is FP16 here: this device has no mma.sync of FP8";
+  const auto text = [](int capability) {
+    return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+  };
+  if (device.compute_capability < I::kCapability)
+    probe.unsupported = "needs compute capability " + text(I::kCapability);
+  else if (code.capability < I::kCapability)
+    probe.unsupported = "this build has no code for compute capability " + text(I::kCapability) +
+                        ": -DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(device.compute_capability);
+  return probe;
+}
+
+}  // namespace
+
+std::vector<Probe> mma_probes(const DeviceInfo& device, DeviceCode code) {
+  constexpr int kRounds = 256;  // 1.6 ms on an H200
+  const int fp64_rounds = has_full_fp64(device.compute_capability) ? 32 : 1;
+  std::vector<Probe> probes;
+  for (const Values values : {Values::random, Values::zeros}) {
+    const auto add = [&]<typename I>(I, const char* name, const char* arithmetic, const char* shape,
+                                     int rounds) {
+      probes.push_back(probe<I>(device, code, name, arithmetic, shape, values, rounds));
+    };
+    add(Tf32{}, "TF32_mma", "tf32", "m16n8k8", kRounds);
+    add(Bf16{}, "BF16_mma", "bf16", "m16n8k16", kRounds);
+    if (code.capability < Fp16::kCapability)
+      add(Fp16Turing{}, "FP16_mma", "f16", "m16n8k8", kRounds);
+    else
+      add(Fp16{}, "FP16_mma", "f16", "m16n8k16", kRounds);
+    add(Fp8{}, "FP8_mma", "e4m3", "m16n8k32", kRounds);
+    if (code.capability < Int8::kCapability)
+      add(Int8Turing{}, "INT8_mma", "s8", "m8n8k16", kRounds);
+    else
+      add(Int8{}, "INT8_mma", "s8", "m16n8k32", kRounds);
+    if (code.capability < Fp64::kCapability)
+      add(Fp64Ampere{}, "FP64_mma", "f64", "m8n8k4", fp64_rounds);
+    else
+      add(Fp64{}, "FP64_mma", "f64", "m16n8k8", fp64_rounds);
+  }
+  return probes;
+}
+
+}  // namespace gemm::bench

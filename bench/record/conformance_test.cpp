@@ -1,0 +1,160 @@
+// What a row says of how it was measured, and which test it was.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/record/record.hpp"
+
+namespace gemm::bench {
+namespace {
+
+const RegisteredKernel& tiled() {
+  static const RegisteredKernel kernel = [] {
+    RegisteredKernel one;
+    one.name = "Tiled";
+    return one;
+  }();
+  return kernel;
+}
+
+// On a card whose L2 holds 60 MiB and whose clock may reach 1980 MHz.
+Conditions run_on_a_card() {
+  Conditions run;
+  run.device.kind = Device::Kind::gpu;
+  run.device.last_level_cache_bytes = 60 << 20;
+  run.card = CardFacts{};
+  run.card->sm_hz_max = 1980e6;
+  return run;
+}
+
+// 3 x 201 MB, 1240 samples, settled at 1560 MHz and 693 W.
+Row settled_row(double sm_hz = 1560e6, double swing_hz = 30e6) {
+  Row row{.which = {&tiled(), {4096, 4096, 4096, Precision::f32}}};
+  row.rotation_sets = 3;
+  row.batch = 1;
+  row.timing.samples_seconds.assign(1240, 1e-3);
+  row.timing.samples_sm_hz.assign(1240, sm_hz);
+  row.timing.warmup = {.seconds = 2.8, .settled = true, .watched = "SM clock and power"};
+  row.timing.converged = true;
+  row.timing.card.readings = 60;
+  row.timing.card.sm_hz = Range{sm_hz - swing_hz, sm_hz, sm_hz + swing_hz};
+  row.timing.card.power_w = Range{690, 693, 699};
+  row.timing.card.throttled_share = 0;
+  return row;
+}
+
+Row with_reason(Row row, const std::string& reason, double throttled) {
+  row.timing.card.reasons = {{reason, 1.0}};
+  row.timing.card.throttled_share = throttled;
+  return row;
+}
+
+std::optional<std::string> test_of(const Conditions& run, const std::vector<Row>& rows) {
+  Results results(run);
+  for (std::size_t i = 0; i < rows.size(); ++i) results.add(std::to_string(i), rows[i]);
+  return results.test();
+}
+
+TEST(Conformance, TellsARowInALine) {
+  Results results(run_on_a_card());
+  const Row row = with_reason(settled_row(), "power cap", 1);
+  results.add("row", row);
+  EXPECT_EQ(results.conformance(row),
+            "fixed power, uniform[-1,1], 3 operand sets (604 MB), settled after 2.8 s at 1560 MHz "
+            "693 W (power cap), 1,240 samples");
+  EXPECT_TRUE(results.departures(row).empty());
+}
+
+TEST(Conformance, TellsARunInALine) {
+  Results results(run_on_a_card());
+  EXPECT_EQ(results.conformance(), "");
+  results.add("one", with_reason(settled_row(), "power cap", 1));
+  Row other = settled_row(1980e6);
+  other.timing.warmup.seconds = 0.5;
+  other.timing.converged = false;
+  results.add("two", other);
+  results.add("skipped", {.which = other.which, .skipped = "too large"});
+  EXPECT_EQ(results.conformance(),
+            "fixed power, uniform[-1,1], 3 operand sets, settled after 0.5 to 2.8 s at 1560 to "
+            "1980 MHz 693 W (throttled in 1 row), 1,240 samples a row; 1 row of 2 departs from the "
+            "guideline");
+}
+
+TEST(Conformance, SaysInWhichPointsARowDeparts) {
+  const auto departures = [](const Conditions& run, const Row& row) {
+    std::string all;
+    for (const Departure& one : Results(run).departures(row))
+      all += one.code + ": " + one.text + "; ";
+    return all;
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  Conditions run = run_on_a_card();
+  run.options.fill = Fill::integers;
+  has(departures(run, settled_row()), "low-power-operands: integers draw less power");
+  run = run_on_a_card();
+  run.options.fill = Fill::normal;
+  EXPECT_EQ(departures(run, settled_row()), "");
+  run.options.timing.state = State::burst;
+  has(departures(run, settled_row()), "burst");
+
+  run = run_on_a_card();
+  Row row = settled_row();
+  row.rotation_sets = 1;
+  has(departures(run, row), "one operand set");
+  row.which.problem = {64, 64, 64, Precision::f32};
+  row.rotation_sets = 1024;
+  has(departures(run, row), "do not exceed twice the cache");
+
+  row = settled_row();
+  row.timing.warmup.settled = false;
+  has(departures(run, row), "not-settled: clock and power not flat after 2.8 s");
+  EXPECT_EQ(Results(run).departures(row)[0].value, 2.8);
+  row.timing.warmup.watched.clear();
+  has(departures(run, row), "clock and power not watched");
+  row = settled_row();
+  row.timing.card.readings = 0;
+  has(departures(run, row), "power not watched");
+  row = settled_row();
+  row.timing.converged = false;
+  row.timing.samples_seconds = {1, 2};
+  has(departures(run, row), "too-few-samples: too few samples");
+  row.timing.samples_seconds = {1, 1, 1, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2};
+  EXPECT_EQ(Results(run).departures(row)[0].code, "median-uncertain");
+  EXPECT_EQ(Results(run).departures(row)[0].value, row.timing.median_interval());
+  has(departures(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
+      "thermal slowdown");
+}
+
+TEST(Test, IsFixedPowerWhereClocksFloat) {
+  EXPECT_EQ(test_of(run_on_a_card(), {settled_row(1560e6), settled_row(1980e6)}), "fixed power");
+  // At its maximum it stands still, too.
+  EXPECT_EQ(test_of(run_on_a_card(), {settled_row(1980e6, 0)}), "fixed power");
+  EXPECT_EQ(test_of(run_on_a_card(), {}), "fixed power");
+}
+
+TEST(Test, IsFixedFrequencyWhereSomebodySetTheClocks) {
+  Conditions set = run_on_a_card();
+  set.card->application_clocks_set = true;
+  EXPECT_EQ(test_of(set, {}), "fixed frequency");
+  EXPECT_EQ(test_of(run_on_a_card(), {with_reason(settled_row(), "clocks set by user", 0)}),
+            "fixed frequency");
+  // It shows: one value below the maximum in all rows, and nothing that throttles.
+  EXPECT_EQ(test_of(run_on_a_card(), {settled_row(1500e6, 0), settled_row(1500e6, 0)}),
+            "fixed frequency");
+  EXPECT_EQ(test_of(run_on_a_card(), {with_reason(settled_row(1500e6, 0), "power cap", 1)}),
+            "fixed power");
+}
+
+TEST(Test, IsNotKnownWhereTheCardIsNotWatched) {
+  Conditions run = run_on_a_card();
+  run.card.reset();
+  EXPECT_EQ(test_of(run, {settled_row()}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gemm::bench

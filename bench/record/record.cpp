@@ -1,0 +1,406 @@
+#include "bench/record/record.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/json.hpp"
+#include "bench/base/text.hpp"
+#include "bench/kernel_code/fingerprint.hpp"
+#include "bench/peaks/ceilings_store.hpp"
+#include "build_info.hpp"
+
+namespace gemm::bench {
+
+// What a row has of its own, by name; what follows from that, Results::to_json adds.
+template <typename Io>
+void fields(Io& io, Like<Range> auto& range) {
+  io("min", range.min);
+  io("median", range.median);
+  io("max", range.max);
+}
+
+template <typename Io>
+void fields(Io& io, Like<KernelCode> auto& code) {
+  io("name", code.name);
+  io("fingerprint", code.fingerprint);
+  io("registers", code.registers);
+  io("shared_bytes", code.shared_bytes);
+  io("local_bytes", code.local_bytes);
+  io("threads", Counted(code.threads));
+  io("blocks", Counted(code.blocks));
+  io("occupancy", code.occupancy);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Warmup> auto& warmup) {
+  io("seconds", warmup.seconds);
+  io("settled", warmup.settled);
+  io("watched", warmup.watched);
+}
+
+template <typename Io>
+void fields(Io& io, Like<CardState> auto& card) {
+  io("readings", card.readings);
+  io("sm_hz", card.sm_hz);
+  io("memory_hz", card.memory_hz);
+  io("power_w", card.power_w);
+  io("temperature_c", card.temperature_c);
+  io("throttled_share", card.throttled_share);
+  io("reasons", card.reasons);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Verdict> auto& verdict) {
+  io("wrong", verdict.wrong);
+  io("outside_bytes", verdict.outside_bytes);
+  io("wrong_rows", verdict.wrong_rows);
+  io("by_rows", verdict.by_rows);
+  io("max_error", verdict.max_error);
+  io("bound", verdict.bound_at_max);
+  io("of_bound", verdict.max_of_bound);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Versus> auto& versus) {
+  io("kernel", versus.kernel);
+  io("library", versus.library);
+  io("ratio", versus.ratio);
+  io("low", versus.low);
+  io("high", versus.high);
+  io("seconds", versus.seconds);
+  io("samples", versus.samples);
+}
+
+template <typename Io>
+void fields(Io& io, Like<PartTimes> auto& parts) {
+  io("to_device_seconds", parts.to_device_seconds);
+  io("kernel_seconds", parts.kernel_seconds);
+  io("from_device_seconds", parts.from_device_seconds);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Departure> auto& departure) {
+  io("code", departure.code);
+  io("value", departure.value);
+  io("text", departure.text);
+}
+
+template <typename Io>
+void fields(Io& io, Like<Row> auto& row) {
+  io("rotation_sets", Counted(row.rotation_sets));
+  io("batch", Counted(row.batch));
+  io("launch", row.launch);
+  io("device_kernels", row.launched.names);
+  io("device_code", row.launched.code);
+  io("verification", row.verdict);
+  io("skipped", row.skipped);
+  io("failed", row.failed);
+  if (!row.skipped.empty() || !row.failed.empty()) return;
+  io("warmup", row.timing.warmup);
+  io("samples_seconds", row.timing.samples_seconds);
+  io("samples_sm_hz", row.timing.samples_sm_hz);
+  io("samples_throttled", row.timing.samples_throttled);
+  io("converged", row.timing.converged);
+  io("clocks", row.timing.card);
+  io("versus", row.versus);
+  io("end_to_end", row.parts);
+}
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr char kProduct[] = "FP64 product of the stored operands";
+constexpr char kFreivalds[] =
+    "Freivalds: C x = A (B x) of every row for 4 vectors x, and 4096 elements, in FP64";
+
+json roof_json(const Roof& roof) {
+  return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};
+}
+
+json ceiling_json(const Ceiling& ceiling) {
+  const json figure = json_of(ceiling.per_second);
+  return {
+      {"name", ceiling.name},
+      {"precision", ceiling.precision ? json(traits_of(*ceiling.precision).name) : json(nullptr)},
+      {"flop_per_second", ceiling.precision ? figure : json(nullptr)},
+      {"bytes_per_second", ceiling.precision ? json(nullptr) : figure},
+      {"clock_hz", json_of(ceiling.clock_hz)},
+      {"origin", name_of(ceiling.origin)},
+      {"source", ceiling.source}};
+}
+
+json device_json(const DeviceInfo& device, const std::optional<CardFacts>& card) {
+  const int cc = device.compute_capability;
+  return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
+          {"name", device.name},
+          {"uuid_hash", json_of(device.uuid_hash)},
+          {"compute_capability",
+           cc > 0 ? json(std::to_string(cc / 10) + "." + std::to_string(cc % 10)) : json(nullptr)},
+          {"sm_count", json_of(Counted(device.sm_count))},
+          {"cores", json_of(Counted(device.cores))},
+          {"clock_hz", json_of(device.clock_hz)},
+          {"memory_clock_hz", json_of(device.memory_clock_hz)},
+          {"bus_width_bits", json_of(device.bus_width_bits)},
+          {"last_level_cache_bytes", json_of(Counted(device.last_level_cache_bytes))},
+          {"memory_bytes", json_of(device.memory_bytes)},
+          {"driver", json_of(device.driver)},
+          {"runtime", json_of(device.runtime)},
+          {"power_limit_w", card ? json_of(card->power_limit_w) : json(nullptr)}};
+}
+
+std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
+  std::vector<std::optional<std::string>> each;
+  for (const KernelCode& code : launched.code) each.push_back(code.fingerprint);
+  return combined(each);
+}
+
+// What the kernel is said to move, on the problem of the row.
+json traffic_json(const Case& which, const Device& device) {
+  const Kernel& kernel = *which.kernel;
+  if (!kernel.traffic || (kernel.unsupported && kernel.unsupported(which.problem, device)))
+    return nullptr;
+  const Traffic traffic = kernel.traffic(which.problem, device);
+  return {{"dram_bytes", traffic.dram}, {"l2_bytes", traffic.l2}, {"shared_bytes", traffic.shared}};
+}
+
+// What follows from the parts of a row with copies.
+json end_to_end_json(const Row& row) {
+  const auto hidden = row.hidden_share();
+  if (!hidden) return nullptr;
+  const PartTimes& parts = *row.parts;
+  const double there = to_device_bytes(row.which.problem);
+  const double back = from_device_bytes(row.which.problem);
+  json all = json_of(parts);
+  all.update({{"to_device_bytes", there},
+              {"from_device_bytes", back},
+              {"to_device_bytes_per_second", there / parts.to_device_seconds},
+              {"from_device_bytes_per_second", back / parts.from_device_seconds},
+              {"hidden_share", *hidden}});
+  return all;
+}
+
+}  // namespace
+
+void Results::add(const std::string& name, Row row) {
+  row.failed = one_line(row.failed);
+  row.skipped = one_line(row.skipped);
+  rows_[name].push_back(std::move(row));
+}
+
+const Row& Results::reported(const std::string& name, std::int64_t repetition,
+                             std::int64_t repetitions) const {
+  const std::vector<Row>& rows = rows_.at(name);
+  return rows.at(rows.size() - static_cast<std::size_t>(repetitions - repetition));
+}
+
+bool Results::all_timed(const std::string& name, std::int64_t repetitions) const {
+  for (std::int64_t i = 0; i < repetitions; ++i)
+    if (!reported(name, i, repetitions).timed()) return false;
+  return true;
+}
+
+std::optional<Baseline> Results::baseline(const Problem& p) const {
+  std::optional<Baseline> best;
+  for (const auto& [name, rows] : rows_) {
+    const Row& row = rows.back();  // the last repetition
+    if (row.timed() && row.which.kernel->is_library() && !row.which.transfer &&
+        row.which.problem == p && (!best || row.flop_per_second() > best->flop_per_second))
+      best = Baseline{row.which.kernel->label(), row.flop_per_second()};
+  }
+  if (best) return best;
+  const auto found = std::ranges::find(baselines_, p, &std::pair<Problem, Baseline>::first);
+  return found == baselines_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const {
+  const Problem& p = row.which.problem;
+  if (row.which.transfer) return std::nullopt;
+  return roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p), clocks);
+}
+
+std::optional<double> Results::of_roof(const Row& row) const {
+  const auto roof = roof_of(row);
+  if (!roof || !row.timed()) return std::nullopt;
+  return row.flop_per_second() / roof->flop_per_second;
+}
+
+// A memory clock that is not reported is taken for the nominal one: only the SMs are slowed down.
+std::optional<Clocks> Results::clocks_of(const Row& row) const {
+  const auto sm_hz = row.timing.median_sm_hz();
+  if (!row.timed() || !sm_hz) return std::nullopt;
+  const auto& memory = row.timing.card.memory_hz;
+  return Clocks{sm_hz, memory ? std::optional(memory->median) : std::nullopt};
+}
+
+std::optional<double> Results::of_roof_at_clock(const Row& row) const {
+  const auto clocks = clocks_of(row);
+  if (!clocks) return std::nullopt;
+  const auto roof = roof_of(row, *clocks);
+  return roof ? std::optional(row.flop_per_second() / roof->flop_per_second) : std::nullopt;
+}
+
+std::optional<double> Results::of_library(const Row& row) const {
+  if (row.timed() && row.versus && row.versus->library) return row.versus->ratio;
+  if (!row.timed() || row.which.transfer) return std::nullopt;
+  const auto best = baseline(row.which.problem);
+  if (!best) return std::nullopt;
+  return row.flop_per_second() / best->flop_per_second;
+}
+
+bool Results::any_failed() const {
+  return std::ranges::any_of(rows_, [](const auto& named) {
+    return std::ranges::any_of(named.second, [](const Row& row) { return !row.failed.empty(); });
+  });
+}
+
+json Results::to_json(const Row& row) const {
+  const Problem& p = row.which.problem;
+  const RegisteredKernel& kernel = *row.which.kernel;
+  json parameters = json::object();
+  for (const Parameter& parameter : kernel.parameters) parameters[parameter.name] = parameter.value;
+  const auto roof = roof_of(row);
+  json all = {{"kernel", kernel.name},
+              {"family", kernel.family},
+              {"parameters", parameters},
+              {"transfer", row.which.transfer ? json(name_of(*row.which.transfer)) : json(nullptr)},
+              {"precision", traits_of(p.precision).name},
+              {"layout", name_of(p.layout)},
+              {"m", p.m},
+              {"n", p.n},
+              {"k", p.k},
+              {"flop", flop(p)},
+              {"bytes_minimum", bytes_minimum(p)},
+              {"flop_per_byte", flop(p) / bytes_minimum(p)},
+              {"traffic", traffic_json(row.which, run_.device)},
+              {"variant", kernel.variant},
+              {"file", kernel.file ? json{{"name", kernel.file->name}, {"hash", kernel.file->hash}}
+                                   : json(nullptr)},
+              {"fingerprint", json_of(fingerprint_of(row.launched))},
+              {"roof", roof ? roof_json(*roof) : json(nullptr)}};
+  all.update(json_of(row));
+  if (row.verdict)
+    all["verification"].update({{"passed", row.verdict->passed()},
+                                {"reference", row.verdict->by_rows ? kFreivalds : kProduct}});
+  if (!row.timed()) return all;
+
+  const Timing& timing = row.timing;
+  const auto clocks = clocks_of(row);
+  const auto at_clock = clocks ? roof_of(row, *clocks) : std::nullopt;
+  const auto best = row.which.transfer ? std::nullopt : baseline(p);
+  const bool paired = row.versus && row.versus->library;
+  all.update({{"seconds", json_of(timing.quartiles_seconds())},
+              {"median_interval", json_of(timing.median_interval())},
+              {"flop_per_second", row.flop_per_second()},
+              {"of_roof_nominal", json_of(of_roof(row))},
+              {"roof_at_clock", at_clock ? roof_json(*at_clock) : json(nullptr)},
+              {"of_roof_at_clock", json_of(of_roof_at_clock(row))},
+              {"of_library", json_of(of_library(row))},
+              {"library", paired ? json(row.versus->kernel)
+                          : best ? json(best->label)
+                                 : json(nullptr)},
+              {"end_to_end", end_to_end_json(row)},
+              {"conformance", conformance(row)},
+              {"departures", json_of(departures(row))}});
+  all["clocks"]["sm_hz_by_timer"] = json_of(timing.sm_hz_by_timer());
+  if (row.versus) all["versus"]["confidence"] = kConfidence;
+  return all;
+}
+
+json Results::run_to_json() const {
+  const Options& options = run_.options;
+  const TimingPlan& plan = options.timing;
+  json precisions = json::array(), roofs = json::array(), measured = json::array();
+  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(ceiling_json(ceiling));
+  for (const MeasuredCeiling& ceiling : run_.measured) {
+    const std::string memory = ceiling.name.substr(0, ceiling.name.find('_'));
+    measured.push_back(json_of(ceiling));
+    measured.back()["roof_of"] =
+        &ceiling == memory_roof(run_.measured, memory) ? json(memory) : json(nullptr);
+  }
+  for (const PrecisionTraits& traits : kPrecisions)
+    precisions.push_back({{"name", traits.name},
+                          {"arithmetic", arithmetic_of(traits.precision)},
+                          {"products", traits.unit_products}});
+  json overheads;
+  if (run_.overheads)
+    overheads = {{"event_pair_seconds", run_.overheads->event_pair},
+                 {"graph_node_seconds", run_.overheads->graph_node},
+                 {"launch_seconds", run_.overheads->launch}};
+  const bool watched = run_.card.has_value();
+  const bool gpu = run_.device.kind == Device::Kind::gpu;
+  const bool burst = plan.state == State::burst;
+  const auto test_name = test();
+  const std::string line = conformance();
+  return {{"schema", 2},
+          {"complete", false},
+          {"commit", build_info::kCommit},
+          {"build",
+           {{"type", build_info::kType},
+            {"compiler", build_info::kCompiler},
+            {"cuda_compiler", json_of(std::string(build_info::kCudaCompiler))},
+            {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))}}},
+          {"command", run_.command},
+          {"device", device_json(run_.device, run_.card)},
+          {"precisions", precisions},
+          {"ceilings", roofs},
+          {"measured_ceilings", measured},
+          {"kernels", json::array()},
+          {"conformance", json_of(line)},
+          {"method",
+           {{"timer", run_.timer},
+            {"variants", options.variants ? "all" : "default"},
+            {"fill", name_of(options.fill)},
+            {"seed", options.seed},
+            {"cache", options.rotate ? "rotate" : "hot"},
+            {"test", test_name ? json(*test_name) : json(nullptr)},
+            {"state", burst ? json("burst")
+                      : gpu ? json("settled")
+                            : json(nullptr)},
+            {"warmup_seconds", plan.warmup_seconds},
+            {"flat", plan.flat},
+            {"sample_seconds", plan.sample_seconds},
+            {"sampling_seconds", plan.sampling_seconds},
+            {"longest_sampling_seconds", plan.longest_sampling_seconds},
+            {"target", plan.target},
+            {"cooldown_seconds", plan.cooldown_seconds},
+            {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
+            {"row_budget_seconds", plan.budget_seconds},
+            {"run_budget_seconds", json_of(options.run_budget_seconds)},
+            {"versus", json_of(options.versus)},
+            {"ceilings", name_of(options.ceilings)},
+            {"watch",
+             {{"source", watched ? json("NVML") : json(nullptr)},
+              {"why_not", json_of(run_.why_not_watched)},
+              {"interval_seconds", watched ? json(options.watch_seconds) : json(nullptr)},
+              {"read_seconds", nullptr}}},
+            {"overheads", overheads}}}};
+}
+
+Row row_from(const json& written, const Case& which) {
+  Row row{.which = which};
+  const Reader reader{written};
+  fields(reader, row);
+  return row;
+}
+
+void shorten_texts(json& value) {
+  if (value.is_string() && value.get_ref<const std::string&>().size() > kLongestText)
+    value = one_line(value.get_ref<const std::string&>());
+  if (value.is_structured())
+    for (json& part : value) shorten_texts(part);
+}
+
+std::string record_name(const DeviceInfo& device) {
+  return slug(device.name) + "/" + utc_now() + "-" + build_info::kCommit + ".json";
+}
+
+}  // namespace gemm::bench

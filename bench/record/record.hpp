@@ -1,0 +1,132 @@
+// The record: Google Benchmark's JSON with our `gemm` objects beside its keys
+// (results/schema.json).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/cases/cases.hpp"
+#include "bench/cases/options.hpp"
+#include "bench/device/device.hpp"
+#include "bench/kernel_code/kernel_code.hpp"
+#include "bench/peaks/ceilings.hpp"
+#include "bench/peaks/peaks.hpp"
+#include "bench/timing/timing.hpp"
+#include "bench/timing/versus.hpp"
+#include "bench/verification/verdict.hpp"
+
+namespace gemm::bench {
+
+// One kernel on one problem, one repetition.
+struct Row {
+  Case which;
+  Timing timing;
+  std::int64_t rotation_sets = 0, batch = 0;  // 0: never got that far
+  std::string launch;
+  LaunchedKernels launched;  // by one launch
+  std::optional<Verdict> verdict;
+  std::optional<Versus> versus;
+  std::optional<PartTimes> parts;  // of a case with a transfer
+  std::string skipped, failed;     // why; at most one is not empty
+
+  bool timed() const {
+    return skipped.empty() && failed.empty() && !timing.samples_seconds.empty();
+  }
+  double seconds() const { return timing.quantile_seconds(0.5); }
+  double flop_per_second() const { return flop(which.problem) / seconds(); }
+  std::optional<double> hidden_share() const {
+    return timed() && parts ? std::optional(parts->hidden_share(seconds())) : std::nullopt;
+  }
+};
+
+// What holds for every row of a run.
+struct Conditions {
+  Options options;
+  DeviceInfo device;
+  std::vector<Ceiling> ceilings;
+  std::vector<MeasuredCeiling> measured;
+  std::optional<Overheads> overheads;
+  std::string timer;
+  std::vector<std::string> command;
+  std::optional<CardFacts> card;  // empty: NVML could not be had,
+  std::string why_not_watched;    // for this reason
+};
+
+// A point in which a row departs from NVIDIA's guideline for measurements: a code that stays, its
+// figure (bytes, seconds or a fraction) if it has one, and both in words.
+struct Departure {
+  std::string code;
+  std::optional<double> value;
+  std::string text;
+};
+
+// Rate of a library on a problem.
+struct Baseline {
+  std::string label;
+  double flop_per_second;
+};
+
+// All rows so far and what they are measured against.
+class Results {
+ public:
+  explicit Results(Conditions run) : run_(std::move(run)) {}
+
+  const Conditions& run() const { return run_; }
+  // Reasons become one line that every reader of the record accepts.
+  void add(const std::string& name, Row row);
+  // Stands in for a library row where the filter left the library out.
+  void set_baseline(const Problem& p, Baseline baseline) {
+    baselines_.emplace_back(p, std::move(baseline));
+  }
+
+  // Google Benchmark may call a case before the calls that it reports, to warm up; it reports the
+  // last `repetitions` of them: this finds the row of one.
+  const Row& reported(const std::string& name, std::int64_t repetition,
+                      std::int64_t repetitions) const;
+  bool all_timed(const std::string& name, std::int64_t repetitions) const;
+  // The fastest library row of the problem, else its stand-in. Rows that copy, too, stand beside
+  // neither a library nor a roof.
+  std::optional<Baseline> baseline(const Problem& p) const;
+  std::optional<double> of_roof(const Row& row) const;
+  // Of the roof at the clocks that were seen while the row was timed.
+  std::optional<double> of_roof_at_clock(const Row& row) const;
+  std::optional<double> of_library(const Row& row) const;
+  bool any_failed() const;
+
+  // "fixed power": clocks float under the power cap. "fixed frequency": somebody set them, which
+  // the card says or which shows in all rows. Empty where the card is not watched.
+  std::optional<std::string> test() const;
+  std::vector<Departure> departures(const Row& row) const;
+  // How a row, or the run so far, was measured, in a line.
+  std::string conformance(const Row& row) const;
+  std::string conformance() const;
+
+  nlohmann::ordered_json to_json(const Row& row) const;
+  // context.gemm, but for the kernels and for the times of the run, which Suite knows.
+  nlohmann::ordered_json run_to_json() const;
+
+ private:
+  std::optional<Clocks> clocks_of(const Row& row) const;
+  std::optional<Roof> roof_of(const Row& row, const Clocks& clocks = {}) const;
+
+  Conditions run_;
+  std::map<std::string, std::vector<Row>> rows_;
+  std::vector<std::pair<Problem, Baseline>> baselines_;
+};
+
+// The row that Results::to_json wrote, of this case. Throws nlohmann::json::exception for anything
+// else.
+Row row_from(const nlohmann::ordered_json& written, const Case& which);
+
+// Cuts each text in it to what the readers of a record accept (kLongestText).
+void shorten_texts(nlohmann::ordered_json& value);
+
+// "nvidia-h200/20261121T020000Z-0123456789ab.json"
+std::string record_name(const DeviceInfo& device);
+
+}  // namespace gemm::bench

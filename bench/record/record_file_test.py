@@ -1,0 +1,267 @@
+"""What is left of a run that did not end by itself, and what becomes of it.
+
+GEMM_BENCH_KILLS says how often a run is killed, GEMM_BENCH_SEED when.
+"""
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+jsonschema = pytest.importorskip("jsonschema")
+pytest.importorskip("msgspec")
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
+KILLS = int(os.environ.get("GEMM_BENCH_KILLS", "6"))
+SEED = int(os.environ.get("GEMM_BENCH_SEED", "5"))
+COMPARE = Path("/usr/share/benchmark/compare.py")
+
+QUICK = [
+    BENCH,
+    "--gemm_device=cpu",
+    "--gemm_cache=hot",
+    "--gemm_warmup=0.001",
+    "--gemm_sample=0.0001",
+    "--gemm_sampling=0.002",
+    "--gemm_ceilings=queried",
+    "--benchmark_min_time=2x",
+]
+MANY = [*QUICK, "--gemm_shapes=" + ",".join(map(str, range(8, 40)))]
+ONE = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=CpuNaive"]
+LONG = [*MANY, "--gemm_cooldown=1"]
+
+pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+
+
+def run(command: list[Any], **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, **kwargs
+    )
+
+
+def record(path: Path) -> dict[str, Any]:
+    """The record, if the schema and gemm_report have nothing to say against it."""
+    document = json.loads(path.read_text())
+    jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
+    code = "import sys, pathlib; from gemm_report.record import read_record\n"
+    code += "read_record(pathlib.Path(sys.argv[1]))"
+    read = run([sys.executable, "-c", code, path], cwd=ROOT / "report")
+    assert read.returncode == 0, read.stderr
+    return document
+
+
+def names(document: dict[str, Any]) -> list[str]:
+    return [row["name"] for row in document["benchmarks"]]
+
+
+def shown(console: str) -> list[str]:
+    """The rows that a console says are finished; a last line may be torn."""
+    lines = console.split("\n")[:-1]
+    return [line.split()[0] for line in lines if re.search(r"\[\d+/\d+ ", line)]
+
+
+def killed(command: list[Any], seconds: float, folder: Path) -> str:
+    """What a run showed that was killed after so long."""
+    console = folder / "console.txt"
+    with console.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+        time.sleep(seconds)
+        process.kill()
+    return console.read_text()
+
+
+def with_a_row(out: Path) -> subprocess.Popen[bytes]:
+    """A run that has finished a row or two of many."""
+    process = subprocess.Popen(
+        [*LONG, f"--benchmark_out={out}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not out.exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+LOCK = ".gemm_bench_lock"
+
+
+def left_behind(out: Path) -> None:
+    """A run that was killed."""
+    with with_a_row(out) as process:
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """Seconds of the run that is killed at random moments."""
+    out = tmp_path_factory.mktemp("whole") / "record.json"
+    begin = time.monotonic()
+    done = run([*MANY, f"--benchmark_out={out}"])
+    seconds = time.monotonic() - begin
+    assert done.returncode == 0, done.stderr
+    assert shown(done.stdout) == names(record(out))
+    assert len(shown(done.stdout)) >= 64
+    return seconds
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_every_row_that_was_shown_outlives_a_kill(
+    kill: int, whole_run: float, tmp_path: Path
+) -> None:
+    moment = random.Random(f"{SEED} {kill}").uniform(0, 1.02) * whole_run
+    out = tmp_path / "record.json"
+    rows = shown(killed([*MANY, f"--benchmark_out={out}"], moment, tmp_path))
+    print(f"killed after {moment:.2f} s: {len(rows)} rows shown")
+    if rows or out.exists():
+        document = record(out)
+        assert names(document)[: len(rows)] == rows
+        assert len(names(document)) <= len(rows) + 1, "the row that was about to be shown"
+        whole = len(rows) >= 64 and document["context"]["gemm"]["complete"]
+        assert whole or not document["context"]["gemm"]["complete"]
+    # The next start clears away what else is left.
+    assert run([*ONE, f"--benchmark_out={tmp_path / 'next.json'}"]).returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} <= {"record.json", "next.json", "console.txt"}
+
+
+def test_the_record_of_a_killed_run_is_one_for_googles_tools(tmp_path: Path) -> None:
+    left_behind(tmp_path / "record.json")
+    document = record(tmp_path / "record.json")
+    run_keys = document["context"]["gemm"]
+    assert not run_keys["complete"]
+    assert run_keys["kernels"]
+    assert 0 < run_keys["time"]["kernel_seconds"] < run_keys["time"]["wall_seconds"]
+    assert run_keys["conformance"].startswith("uniform[-1,1], ")
+    if not COMPARE.exists():
+        pytest.skip("no compare.py of Google Benchmark here")
+    pytest.importorskip("scipy")
+    path = str(tmp_path / "record.json")
+    compared = run([sys.executable, COMPARE, "--no-utest", "benchmarks", path, path])
+    assert compared.returncode == 0, compared.stderr
+    assert names(document)[0] in compared.stdout
+
+
+def test_the_next_start_leaves_a_run_that_lives_alone(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    with with_a_row(out) as process:
+        assert run([*ONE, f"--benchmark_out={tmp_path / 'other.json'}"]).returncode == 0
+        assert {path.name for path in tmp_path.iterdir()} >= {"other.json", out.name + LOCK}
+        assert not record(out)["context"]["gemm"]["complete"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert names(record(out))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.json", "record.json"]
+
+
+def test_a_second_run_into_the_same_file_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    link = tmp_path / "link.json"
+    link.symlink_to(out)
+    with with_a_row(out) as process:
+        for name in (out, link):
+            done = run([*ONE, f"--benchmark_out={name}"])
+            assert done.returncode == 2
+            (line,) = done.stderr.splitlines()
+            assert line.startswith("gemm_bench: ")
+            assert "is being written by another gemm_bench" in line
+        process.kill()
+
+
+def test_runs_that_start_at_once_get_a_record_each(tmp_path: Path) -> None:
+    told = [tmp_path / f"{i}.txt" for i in range(4)]
+    runs = [
+        subprocess.Popen(
+            [*ONE, f"--benchmark_out={tmp_path / 'results'}/", f"--gemm_tell_record={path}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for path in told
+    ]
+    errors = [process.communicate(timeout=60)[1] for process in runs]
+    assert [process.returncode for process in runs] == [0] * 4, errors
+    paths = [Path(path.read_text().strip()) for path in told]
+    assert len(set(paths)) == 4
+    for path, error in zip(paths, errors, strict=True):
+        assert f"Record: {path}" in error
+        assert re.fullmatch(r"\d{8}T\d{6}Z-\w+(-dirty)?\.json", path.name)
+        assert path.parent.parent == tmp_path / "results"
+        assert f"--benchmark_out={path.name}" in record(path)["context"]["gemm"]["command"]
+        assert str(tmp_path) not in path.read_text()
+    assert set((tmp_path / "results").glob("*/*")) == set(paths)
+
+
+def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    (tmp_path / "errors.txt").write_text("before\n")
+    with (tmp_path / "errors.txt").open("a") as errors:
+        command = [*ONE, f"--benchmark_out={out}", "--gemm_tell_record=/dev/stderr"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=errors, timeout=60, check=True)
+    assert (tmp_path / "errors.txt").read_text() == f"before\n{out}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["errors.txt", "record.json"]
+
+
+@pytest.mark.parametrize("out", ["/dev/stdout", "/dev/fd/1"])
+def test_a_stream_gets_the_record_and_no_file_beside_it(out: str, tmp_path: Path) -> None:
+    piped = run([*ONE, "--benchmark_format=csv", f"--benchmark_out={out}"]).stdout
+    assert json.loads(piped[piped.index("{") :])["benchmarks"]
+    with (tmp_path / "console.txt").open("w") as console:
+        command = [*ONE, f"--benchmark_out={out}"]
+        assert subprocess.run(command, stdout=console, timeout=60, check=False).returncode == 0
+    text = (tmp_path / "console.txt").read_text()
+    assert shown(text) == names(json.loads(text[text.index("{\n") :]))
+    assert [path.name for path in tmp_path.iterdir()] == ["console.txt"]
+
+
+def test_what_a_full_disk_takes_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    done = run([*MANY, f"--benchmark_out={out}"], preexec_fn=small_files)
+    assert done.returncode == 2
+    rows = shown(done.stdout)
+    assert len(rows) >= 64, "the run goes on"
+    keeping, writing = done.stderr.splitlines()
+    assert "the run goes on" in keeping
+    assert "cannot write" in writing
+    assert f"are in '{out}'" in writing
+    kept = names(record(out))
+    assert 5 < len(kept) < len(rows)
+    assert kept == rows[: len(kept)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]).returncode != 0:
+        pytest.skip("mount is refused")
+    try:
+        filler = disk / "filler"
+        filler.write_bytes(b"x" * (900 << 10))
+        command = [*MANY, f"--benchmark_out={disk / 'record.json'}"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr
+            assert "the run goes on" in process.stderr.readline()
+            filler.unlink()
+            console, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert errors == ""
+        assert names(record(disk / "record.json")) == shown(console)
+        assert [path.name for path in disk.iterdir()] == ["record.json"]
+    finally:
+        run(["umount", disk])

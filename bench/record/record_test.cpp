@@ -1,0 +1,178 @@
+#include "bench/record/record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gemm::bench {
+namespace {
+
+RegisteredKernel kernel(std::string_view name, const char* family) {
+  RegisteredKernel kernel;
+  kernel.name = name;
+  kernel.family = family;
+  kernel.parameters = {{"tile", "16"}};
+  return kernel;
+}
+
+const RegisteredKernel kTiled = kernel("Tiled", "simt"), kLibrary = kernel("Library", "library");
+const Problem kProblem{10, 20, 30, Precision::f32};
+
+Row timed(const RegisteredKernel& which, double seconds) {
+  Row row{.which = {&which, kProblem}};
+  row.timing.samples_seconds = {seconds, seconds, seconds};
+  return row;
+}
+
+TEST(Timing, QuantilesInterpolate) {
+  Timing timing;
+  timing.samples_seconds = {4, 1, 3, 2};
+  EXPECT_DOUBLE_EQ(timing.quantile_seconds(0), 1);
+  EXPECT_DOUBLE_EQ(timing.quantile_seconds(0.5), 2.5);
+  EXPECT_DOUBLE_EQ(timing.quantile_seconds(0.25), 1.75);
+  EXPECT_DOUBLE_EQ(timing.quantile_seconds(1), 4);
+}
+
+TEST(Results, PercentOfLibraryIsOfTheFastestLibraryRow) {
+  Results results({});
+  results.add("Tiled", timed(kTiled, 4e-3));
+  EXPECT_EQ(results.of_library(timed(kTiled, 4e-3)), std::nullopt);
+  results.set_baseline(kProblem, {"stand-in", flop(kProblem) / 1e-3});
+  EXPECT_DOUBLE_EQ(*results.of_library(timed(kTiled, 4e-3)), 0.25);
+  results.add("slow", timed(kLibrary, 8e-3));
+  results.add("fast", timed(kLibrary, 2e-3));
+  EXPECT_DOUBLE_EQ(*results.of_library(timed(kTiled, 4e-3)), 0.5);
+  EXPECT_EQ(results.to_json(timed(kTiled, 4e-3))["library"], "Library/tile:16");
+}
+
+TEST(Results, ALibraryOfAnotherLayoutIsNoYardstick) {
+  Results results({});
+  Row library = timed(kLibrary, 2e-3);
+  results.add("library", library);
+  Row row = timed(kTiled, 4e-3);
+  row.which.problem.layout = Layout::tn;
+  EXPECT_EQ(results.to_json(row)["layout"], "tn");
+  EXPECT_EQ(results.of_library(row), std::nullopt);
+  library.which.problem.layout = Layout::tn;
+  results.add("tn library", library);
+  EXPECT_DOUBLE_EQ(*results.of_library(row), 0.5);
+  EXPECT_EQ(results.to_json(timed(kTiled, 4e-3))["layout"], "nn");
+}
+
+TEST(Results, ReportedRowsAreTheLastOnes) {
+  Results results({});
+  for (const double seconds : {1.0, 2.0, 3.0, 4.0}) results.add("Tiled", timed(kTiled, seconds));
+  EXPECT_EQ(results.reported("Tiled", 0, 2).seconds(), 3);
+  EXPECT_EQ(results.reported("Tiled", 1, 2).seconds(), 4);
+}
+
+TEST(Results, ARowIsReadBackAsItWasWritten) {
+  const Results results({});
+  Row row = timed(kTiled, 2e-3);
+  row.rotation_sets = 3;
+  row.batch = 7;
+  row.launch = "graph";
+  row.launched = {{"tiled"}, {{.name = "tiled", .registers = 40, .threads = 256, .blocks = 9}}};
+  row.verdict = Verdict{.max_error = 1e-6, .max_of_bound = 0.5, .bound_at_max = 2e-6};
+  row.versus = Versus{.kernel = "cuBLAS",
+                      .library = true,
+                      .ratio = 0.9,
+                      .low = 0.8,
+                      .high = 1,
+                      .seconds = 1e-3,
+                      .samples = 3};
+  row.timing.samples_sm_hz = {1e9, 2e9, 3e9};
+  row.timing.samples_throttled = {false, true, false};
+  row.timing.warmup = {.seconds = 0.4, .settled = true, .watched = "SM clock"};
+  row.timing.converged = true;
+  row.timing.card = {.readings = 5,
+                     .sm_hz = Range{1, 2, 3},
+                     .power_w = Range{4, 5, 6},
+                     .throttled_share = 0.25,
+                     .reasons = {{"power cap", 0.25}, {"thermal", 0.1}}};
+  const auto same = [&](const Row& one) {
+    const auto written = results.to_json(one);
+    EXPECT_EQ(results.to_json(row_from(written, one.which)), written);
+  };
+  same(row);
+  row.which.transfer = Transfer::pinned;
+  row.versus.reset();
+  row.parts = PartTimes{1e-3, 2e-3, 3e-3};
+  same(row);
+  same({.which = {&kTiled, kProblem}, .skipped = "why"});
+  Row failed{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};
+  failed.verdict = Verdict{.wrong = 1, .max_error = std::nan("")};
+  same(failed);
+  failed.verdict = Verdict{.outside_bytes = -4};
+  same(failed);
+}
+
+TEST(Results, NeitherNaNNorInfinityReachesTheJson) {
+  Results results({});
+  Row row{.which = {&kTiled, kProblem}, .failed = "c[0,0] = nan"};
+  row.verdict = Verdict{.wrong = 1,
+                        .max_error = std::nan(""),
+                        .max_of_bound = std::numeric_limits<double>::infinity(),
+                        .bound_at_max = std::nan("")};
+  const auto json = results.to_json(row);
+  EXPECT_TRUE(json["verification"]["max_error"].is_null());
+  EXPECT_TRUE(json["verification"]["of_bound"].is_null());
+  EXPECT_FALSE(json["verification"]["passed"].get<bool>());
+  EXPECT_FALSE(json.contains("seconds"));
+  EXPECT_FALSE(json.contains("samples_seconds"));
+}
+
+TEST(Results, TheCodeOfALaunchIsThatOfAllItsKernels) {
+  Results results({});
+  Row row = timed(kTiled, 1e-3);
+  EXPECT_TRUE(results.to_json(row)["fingerprint"].is_null());
+  EXPECT_TRUE(results.to_json(row)["device_code"].empty());
+  row.launched = {{"memset", "ours"},
+                  {{.name = "ours",
+                    .fingerprint = "0123456789abcdef",
+                    .registers = 40,
+                    .shared_bytes = 0,
+                    .threads = 256,
+                    .blocks = 64,
+                    .occupancy = 0.5}}};
+  auto json = results.to_json(row);
+  EXPECT_EQ(json["device_kernels"].dump(), R"(["memset","ours"])");
+  EXPECT_EQ(json["fingerprint"], "0123456789abcdef");
+  EXPECT_EQ(json["device_code"][0]["registers"], 40);
+  EXPECT_EQ(json["device_code"][0]["shared_bytes"], 0);
+  EXPECT_TRUE(json["device_code"][0]["local_bytes"].is_null());
+  row.launched.code.push_back({.name = "library"});
+  json = results.to_json(row);
+  EXPECT_TRUE(json["fingerprint"].is_null()) << "half of it would mislead";
+  EXPECT_EQ(json["device_code"][0]["fingerprint"], "0123456789abcdef");
+  EXPECT_TRUE(json["device_code"][1]["threads"].is_null());
+}
+
+TEST(Results, AFailedRowCountsASkippedOneDoesNot) {
+  Results results({});
+  results.add("skipped", {.which = {&kTiled, kProblem}, .skipped = "too large"});
+  EXPECT_FALSE(results.any_failed());
+  results.add("failed", {.which = {&kTiled, kProblem}, .failed = "wrong"});
+  EXPECT_TRUE(results.any_failed());
+}
+
+TEST(Device, NamesBecomeFolders) {
+  EXPECT_EQ(slug("NVIDIA H200"), "nvidia-h200");
+  EXPECT_EQ(slug("AMD EPYC 9654 (96-Core) @ 2.4GHz"), "amd-epyc-9654-96-core-2-4ghz");
+  EXPECT_EQ(slug("../.."), "device");
+}
+
+TEST(Device, SaysWhyThereIsNoGpu) {
+  EXPECT_EQ(cuda_problem("x", 0, 13000), "no NVIDIA driver is installed");
+  const std::string old = cuda_problem("x", 12040, 13000);
+  EXPECT_NE(old.find("CUDA 12.4"), std::string::npos) << old;
+  EXPECT_NE(old.find("CUDA 13.0"), std::string::npos) << old;
+  EXPECT_NE(cuda_problem("no device", 13000, 13000).find("no device"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gemm::bench

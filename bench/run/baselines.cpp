@@ -1,0 +1,58 @@
+#include "bench/run/baselines.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
+
+namespace gemm::bench {
+
+std::optional<Baseline> Baselines::fastest(const std::vector<Case>& cases) {
+  std::optional<Baseline> best;
+  for (const Case& one : cases) {
+    try {
+      bench_.active.reset();  // its memory may be needed
+      bench_.prepare(bench_.active, one);
+      // In the state of the rows: burst and settled differ by 15 % on one card.
+      TimingPlan plan = bench_.options.timing;
+      plan.samples.reset();
+      Row row{.which = one};
+      row.timing = bench_.active->time(plan, bench_.seconds_left());
+      bench_.active->verify();
+      if (const auto wrong = bench_.impossible(one, row.timing, bench_.active->rotation_sets()))
+        throw std::runtime_error(*wrong);
+      if (!best || row.flop_per_second() > best->flop_per_second)
+        best = Baseline{one.kernel->label(), row.flop_per_second()};
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const Skipped&) {  // the next one, or none
+    } catch (const std::exception& error) {
+      std::cerr << one.name() << " is no baseline: " << one_line(error.what()) << "\n";
+      bench_.discard(one);
+    }
+  }
+  return best;
+}
+
+void Baselines::measure(const Case& which) {
+  const Problem& p = which.problem;
+  if (which.transfer || which.kernel->is_library() || results_.baseline(p)) return;
+  if (std::ranges::find(without_library_, p) != without_library_.end()) return;
+  std::vector<Case> libraries = make_cases({{p.m, p.n, p.k}}, {p.precision},
+                                           bench_.backend->device().kind, false, {p.layout});
+  std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
+  if (const auto best = fastest(libraries))
+    results_.set_baseline(p, *best);
+  else
+    without_library_.push_back(p);
+}
+
+}  // namespace gemm::bench

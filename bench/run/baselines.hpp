@@ -1,0 +1,27 @@
+// The library's figure for a problem, which rows are compared with.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bench/record/record.hpp"
+#include "bench/run/workbench.hpp"
+
+namespace gemm::bench {
+
+class Baselines {
+ public:
+  Baselines(Workbench& bench, Results& results) : bench_(bench), results_(results) {}
+
+  // Makes sure that there is one: of the library's rows, or else of a measurement for this alone.
+  void measure(const Case& which);
+
+ private:
+  std::optional<Baseline> fastest(const std::vector<Case>& cases);
+
+  Workbench& bench_;
+  Results& results_;
+  std::vector<Problem> without_library_;  // where measuring it was tried in vain
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,167 @@
+#include "bench/run/child.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/durable.hpp"
+#include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
+#include "bench/timing/timing.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::size_t kMostPrinted = 8 << 10, kMostAnswered = 256 << 20;
+
+struct Pipe {
+  File read, write;
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw std::runtime_error(std::string("no pipe for a child: ") + std::strerror(errno));
+    read = File(ends[0]);
+    write = File(ends[1]);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  }
+};
+
+// Some of what is there now; false at the end of the file.
+bool read_some(const File& from, std::string& into, std::size_t most) {
+  std::array<char, 1 << 16> part;  // as much as a pipe holds
+  const ssize_t count = read(from.descriptor(), part.data(), part.size());
+  if (count <= 0) return count < 0;
+  into.append(part.data(), static_cast<std::size_t>(count));
+  if (into.size() > most) into.erase(0, into.size() - most);
+  return true;
+}
+
+pid_t start(const std::vector<std::string>& command, const Pipe& printed, const Pipe& answer) {
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, answer.write.descriptor(), kAnswer);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own: Ctrl-C is ours, and what it starts can be ended with it.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    throw std::runtime_error("cannot start '" + command[0] + "': " + std::strerror(error));
+  return child;
+}
+
+std::string ending(int status) {
+  if (WIFEXITED(status))
+    return WEXITSTATUS(status) == 0 ? ""
+                                    : "it called exit(" + std::to_string(WEXITSTATUS(status)) + ")";
+  switch (const int signal = WTERMSIG(status)) {
+    case SIGKILL:
+      return "it was killed, most likely because memory ran out";
+    case SIGABRT:
+      return "it called abort()";
+    default:
+      return strsignal(signal);
+  }
+}
+
+// Processes whose parent ended are handed to the nearest ancestor that asked for them.
+void end_orphans() {
+  const std::string mine = std::to_string(getpid());
+  for (bool more = true; more;) {
+    more = false;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const pid_t process = std::atoi(entry.path().filename().c_str());
+      if (process <= 0) continue;
+      std::ifstream file(entry.path() / "stat");
+      std::string text{std::istreambuf_iterator<char>(file), {}};
+      // "pid (name) state parent ...", where the name may hold anything
+      text.erase(0, std::min(text.rfind(')'), text.size()));
+      std::istringstream fields(text);
+      std::string bracket, state, parent;
+      if (!(fields >> bracket >> state >> parent) || parent != mine) continue;
+      more = kill(process, SIGKILL) == 0;
+      waitpid(process, nullptr, 0);
+    }
+  }
+}
+
+// Has it ended? It stays a zombie, so that its number is nobody else's.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == child;
+}
+
+}  // namespace
+
+ChildEnd run_child(const std::vector<std::string>& command, double seconds) {
+  constexpr int kPollMilliseconds = 20;
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Pipe printed, answer;
+  const pid_t child = start(command, printed, answer);
+  printed.write = File();
+  answer.write = File();
+  const double deadline = now_seconds() + seconds;
+  ChildEnd end;
+  int status = 0;
+  const auto listen = [&] {
+    std::array<pollfd, 2> ready = {pollfd{printed.read.descriptor(), POLLIN, 0},
+                                   pollfd{answer.read.descriptor(), POLLIN, 0}};
+    poll(ready.data(), ready.size(), kPollMilliseconds);
+    const bool more = read_some(printed.read, end.printed, kMostPrinted);
+    return read_some(answer.read, end.answer, kMostAnswered) || more;
+  };
+  while (!has_ended(child)) {
+    end.late = now_seconds() > deadline;
+    if (end.late || interrupted()) break;
+    if (!listen()) idle(1e-3 * kPollMilliseconds);  // it closed both, and lives on
+  }
+  kill(-child, SIGKILL);
+  waitpid(child, &status, 0);
+  end_orphans();  // they may hold the pipes
+  listen();
+  listen();
+  if (interrupted()) throw Interrupted();
+  end.how = end.late ? formatted("it did not end within %.3g s", seconds) : ending(status);
+  return end;
+}
+
+void become_child() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,773 @@
+"""gemm_bench as a person meets it: exit codes, messages, and what is left on disk.
+
+The programs come from the build folder in GEMM_BENCH_BUILD, relative to the project's root. They
+run on the CPU, so that the tests mean the same with and without a GPU.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+jsonschema = pytest.importorskip("jsonschema")
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
+BENCH = BUILD / "gemm_bench"
+PEAKS = BUILD / "peaks_bench"
+WRONG = BUILD / "bench" / "gemm_bench_wrong"
+QUICK = [
+    "--gemm_device=cpu",
+    "--gemm_warmup=0.001",
+    "--gemm_sample=0.0001",
+    "--gemm_sampling=0.05",
+    "--gemm_ceilings=queried",
+    "--benchmark_min_time=0.001s",
+]
+
+pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+
+
+def run(*arguments: str, program: Path = BENCH, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=120, check=False, **kwargs
+    )
+
+
+def codes(row: dict[str, Any]) -> list[str]:
+    """In which points the row departs from the guideline."""
+    return [departure["code"] for departure in row["gemm"]["departures"]]
+
+
+def record(path: Path) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{path} holds {constant}")
+
+    document = json.loads(path.read_text(), parse_constant=refuse)
+    jsonschema.validate(document, json.loads((ROOT / "results" / "schema.json").read_text()))
+    return document
+
+
+def test_writes_a_valid_record_and_a_table(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "record.json"
+    done = run(*QUICK, "--gemm_shapes=33x17x65,64", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    document = record(out)
+    rows = document["benchmarks"]
+    assert document["context"]["gemm"]["complete"]
+    assert {row["gemm"]["kernel"] for row in rows} >= {"CpuNaive", "CpuBlocked"}
+    for row in rows:
+        assert row["name"] in done.stdout
+        gemm = row["gemm"]
+        assert gemm["verification"]["passed"]
+        assert 0 <= gemm["verification"]["of_bound"] <= 1
+        assert row["real_time"] == pytest.approx(gemm["seconds"]["median"] * 1e6)
+        assert row["GFLOP/s"] == pytest.approx(gemm["flop_per_second"] * 1e-9)
+    assert "[1/" in done.stdout
+    assert "of about" in done.stdout
+    assert list(tmp_path.rglob("*.part*")) == []
+    assert str(tmp_path) not in out.read_text()
+
+
+def test_filter_runs_the_family_and_still_knows_the_library(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["kernel"] == "CpuBlocked"
+    if "OpenBLAS" in run("--benchmark_list_tests", "--gemm_device=cpu").stdout:
+        assert row["gemm"]["library"] == "OpenBLAS"
+        assert row["gemm"]["of_library"] > 0
+
+
+def test_repetitions_interleaving_and_aggregates_keep_their_meaning(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(
+        *QUICK,
+        "--gemm_shapes=64",
+        "--benchmark_filter=Cpu",
+        "--benchmark_repetitions=3",
+        "--benchmark_enable_random_interleaving",
+        "--benchmark_context=rack=7,operator=me",
+        "--benchmark_time_unit=ns",
+        "--gemm_row_budget=5",
+        f"--benchmark_out={out}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert record(out)["context"]["rack"] == "7"
+    rows = record(out)["benchmarks"]
+    iterations = [row for row in rows if row["run_type"] == "iteration"]
+    assert sorted(row["repetition_index"] for row in iterations) == [0, 0, 1, 1, 2, 2]
+    for row in iterations:
+        median = row["gemm"]["seconds"]["median"]
+        assert row["real_time"] == pytest.approx(median * 1e9), "another repetition's row"
+    assert {row["aggregate_name"] for row in rows if row["run_type"] == "aggregate"} == {
+        "mean",
+        "median",
+        "stddev",
+        "cv",
+    }
+    assert "_median" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_other_formats_go_to_stdout(form: str) -> None:
+    done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Naive", f"--benchmark_format={form}")
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert json.loads(done.stdout)["benchmarks"][0]["gemm"]["kernel"] == "CpuNaive"
+    else:
+        assert "CpuNaive/f32/64x64x64" in done.stdout
+
+
+def test_csv_survives_a_skipped_first_row() -> None:
+    shapes = "--gemm_shapes=2000000000x2000000000x1,64"
+    done = run(*QUICK, shapes, "--benchmark_filter=Naive", "--benchmark_format=csv")
+    assert done.returncode == 0, done.stderr
+    assert "CpuNaive/f32/64x64x64" in done.stdout
+    assert "2000000000" not in done.stdout
+    assert "skipped: needs" in done.stderr
+
+
+def test_a_pipe_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    link.symlink_to(target)
+    arguments = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive"]
+    assert run(*arguments, f"--benchmark_out={link}").returncode == 0
+    assert link.is_symlink()
+    assert record(target)["benchmarks"]
+    assert run(*arguments, "--benchmark_out=/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_records_keep_no_folder(tmp_path: Path) -> None:
+    out, shapes = tmp_path / "record.json", tmp_path / "shapes.json"
+    shapes.write_text('["16"]')
+    arguments = [f"--gemm_shapes=17,{shapes}", "--benchmark_filter=Naive/f32"]
+    assert run(*QUICK, *arguments, f"--benchmark_out={out}").returncode == 0
+    command = record(out)["context"]["gemm"]["command"]
+    assert "--gemm_shapes=17,shapes.json" in command
+    assert "--benchmark_filter=Naive/f32" in command
+    assert str(tmp_path) not in out.read_text()
+
+
+def test_bad_input_leaves_an_old_record_alone(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    out.write_text("old")
+    done = run("--gemm_device=cpu", "--benchmark_filter=Nonesuch", f"--benchmark_out={out}")
+    assert done.returncode == 2
+    assert out.read_text() == "old"
+
+
+def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    arguments = [
+        "--gemm_shapes=16",
+        "--benchmark_filter=Wrong[NPLT]|Naive",
+        f"--benchmark_out={out}",
+    ]
+    done = run(*QUICK, *arguments, program=WRONG)
+    assert done.returncode == 1
+    rows = {row["gemm"]["kernel"]: row for row in record(out)["benchmarks"]}
+    assert rows["CpuNaive"]["gemm"]["failed"] is None
+    expected = {
+        "WrongNaN": "c[0,0] = nan",
+        "WrongPastTheEnd": "past its end",
+        "WrongLater": "c[0,1] = ",
+        "WrongThrows": "no plan for this problem",
+    }
+    repeated = run(*QUICK, *arguments, "--benchmark_repetitions=3", program=WRONG)
+    assert repeated.returncode == 1, repeated.stderr
+    assert "WrongNaN/f32/16x16x16/manual_time_mean" not in repeated.stdout
+    assert run(*QUICK, *arguments, program=WRONG).returncode == 1
+    for kernel, complaint in expected.items():
+        row = rows[kernel]
+        assert complaint in row["gemm"]["failed"], kernel
+        assert "seconds" not in row["gemm"]
+        assert row["error_occurred"]
+        assert f"FAILED: {row['gemm']['failed']}" in done.stdout
+    assert not rows["WrongNaN"]["gemm"]["verification"]["passed"]
+    assert record(out)["context"]["gemm"]["complete"]
+
+
+def test_a_kernel_that_claims_a_layout_and_reads_another_fails(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    arguments = ["--gemm_layouts=nn,tn", "--gemm_shapes=64,33x17x65", f"--benchmark_out={out}"]
+    done = run(*QUICK, "--benchmark_filter=WrongLayout", *arguments, program=WRONG)
+    assert done.returncode == 1
+    rows = record(out)["benchmarks"]
+    assert [row["gemm"]["layout"] for row in rows] == ["tn", "tn"], "it has no other"
+    assert all("expected" in row["gemm"]["failed"] for row in rows), rows
+
+
+def test_layouts_are_cases_of_the_kernels_that_have_them(tmp_path: Path) -> None:
+    def listed(*arguments: str) -> list[str]:
+        done = run("--gemm_device=cpu", "--benchmark_list_tests", "--gemm_shapes=64", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    plain, every = listed(), listed("--gemm_layouts=nn,nt,tn,tt")
+    assert every[: len(plain)] == plain, "rows of nn keep their names"
+    assert all("/layout:" in name and "Cpu" not in name for name in every[len(plain) :])
+    if len(every) == len(plain):
+        pytest.skip("built without OpenBLAS")
+    out = tmp_path / "record.json"
+    chosen = ["--gemm_layouts=nt,tt", "--gemm_shapes=33x17x65", f"--benchmark_out={out}"]
+    assert run(*QUICK, *chosen).returncode == 0
+    rows = record(out)["benchmarks"]
+    assert [row["gemm"]["layout"] for row in rows] == ["nt", "tt"]
+    assert rows[0]["name"] == "OpenBLAS/layout:nt/f32/33x17x65/manual_time"
+    refused = run("--gemm_device=cpu", "--benchmark_filter=CpuNaive", "--gemm_layouts=nt")
+    assert refused.returncode == 2
+    assert "CpuNaive selects kernels of which none computes" in refused.stderr
+
+
+def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "record.json"
+    often = ["--benchmark_repetitions=30", "--benchmark_min_time=0.01s", "--gemm_shapes=16"]
+    done = run(
+        *QUICK, *often, "--benchmark_filter=WrongStops", f"--benchmark_out={out}", program=WRONG
+    )
+    assert done.returncode == 1, done.stderr
+    rows = [row["gemm"] for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    assert len(rows) == 30
+    assert rows[0]["seconds"]
+    assert rows[-1]["failed"].startswith("c[0,0] = ")
+
+
+def test_a_repetition_that_is_slower_than_the_first_ends_with_the_budget(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    often = ["--benchmark_repetitions=20", "--benchmark_min_time=300x", "--gemm_shapes=16"]
+    often += ["--gemm_sample=1e-9", "--gemm_row_budget=0.3", "--benchmark_filter=SlowsDown"]
+    done = run(*QUICK, *often, f"--benchmark_out={out}", program=WRONG)
+    assert done.returncode == 0, done.stderr
+    rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    counts = [len(row["gemm"]["samples_seconds"]) for row in rows]
+    assert [row["iterations"] for row in rows] == counts
+    assert counts[0] == 300
+    assert 1 <= counts[-1] < 20
+    assert rows[-1]["real_time"] == pytest.approx(rows[-1]["gemm"]["seconds"]["median"] * 1e6)
+
+
+def test_rows_beyond_a_budget_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    slow = ["--gemm_shapes=512x512x4096", "--gemm_row_budget=0.01", "--benchmark_filter=CpuNaive"]
+    done = run(*QUICK, *slow, f"--benchmark_out={out}")
+    assert done.returncode == 0
+    (row,) = record(out)["benchmarks"]
+    assert "--gemm_row_budget" in row["gemm"]["skipped"]
+    done = run(*QUICK, "--gemm_shapes=16,32", "--gemm_run_budget=1e-9", f"--benchmark_out={out}")
+    assert done.returncode == 0
+    assert all("run budget" in row["gemm"]["skipped"] for row in record(out)["benchmarks"])
+
+
+def test_a_row_budget_holds_for_small_problems_too(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    slow = ["--gemm_shapes=256", "--gemm_row_budget=0.01", "--benchmark_filter=CpuNaive"]
+    started = time.monotonic()
+    done = run(*QUICK, *slow, f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stdout
+    assert time.monotonic() - started < 5
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["skipped"] is None or "row budget is 0.01 s" in row["gemm"]["skipped"]
+
+
+def test_tall_thin_and_tiny_problems_are_measured(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    # A busy machine takes seconds for them; the wrong prediction was 702 s.
+    few = ["--gemm_shapes=1048576x8x32,4194304x1x4,1x1x1000000,1", "--gemm_row_budget=100"]
+    done = run(*QUICK, *few, "--benchmark_filter=Blocked", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stdout
+    assert [row["gemm"]["skipped"] for row in record(out)["benchmarks"]] == [None] * 4
+
+
+def test_an_argument_is_recorded_as_far_as_readers_accept_it(tmp_path: Path) -> None:
+    names = "|".join(["CpuNaive", *(f"x{number}" for number in range(300))])
+    out = tmp_path / "record.json"
+    few = ["--gemm_shapes=16", f"--benchmark_filter={names}"]
+    assert run(*QUICK, *few, f"--benchmark_out={out}").returncode == 0
+    assert max(map(len, record(out)["context"]["gemm"]["command"])) == 1000
+
+
+def test_a_closed_stdout_is_an_error(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    command = [*map(str, (BENCH, *QUICK)), "--gemm_shapes=64", f"--benchmark_out={out}"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"gemm_bench: standard output is closed")
+    assert not out.exists()
+
+
+def test_a_record_is_not_locked_through_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "record.json.gemm_bench_lock").symlink_to(elsewhere)
+    done = run(*QUICK, "--gemm_shapes=64", f"--benchmark_out={tmp_path / 'record.json'}")
+    assert done.returncode == 2
+    assert "record.json.gemm_bench_lock" in done.stderr
+    assert not elsewhere.exists()
+
+
+def test_what_does_not_fit_into_memory_is_skipped_with_the_bytes(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(*QUICK, "--gemm_shapes=2000000000x2000000000x1,16", f"--benchmark_out={out}")
+    assert done.returncode == 0
+    large, *_, small = record(out)["benchmarks"]
+    assert "needs 3.2e+10 GB of memory" in large["gemm"]["skipped"]
+    assert small["gemm"]["seconds"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("repetitions", [1, 5])
+def test_ctrl_c_keeps_what_is_complete(
+    tmp_path: Path, how: signal.Signals, repetitions: int
+) -> None:
+    out = tmp_path / "record.json"
+    arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.1s"]
+    arguments += ["--gemm_ceilings=queried", "--gemm_sampling=0.2"]
+    arguments.append(f"--benchmark_repetitions={repetitions}")
+    with subprocess.Popen(
+        [BENCH, *arguments, f"--benchmark_out={out}"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not out.exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)  # into the next case
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+    document = record(out)
+    assert document["context"]["gemm"]["complete"] is False
+    assert document["benchmarks"]
+    rows = [row for row in document["benchmarks"] if row["run_type"] == "iteration"]
+    assert all(row["gemm"]["seconds"] for row in rows)
+
+
+def test_minimum_times_say_how_long_or_how_often_a_row_is_sampled(tmp_path: Path) -> None:
+    def sampled(minimum: str) -> tuple[int, float]:
+        out = tmp_path / "record.json"
+        few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=CpuNaive"]
+        assert (
+            run(*few, f"--benchmark_min_time={minimum}", f"--benchmark_out={out}").returncode == 0
+        )
+        (row,) = record(out)["benchmarks"]
+        samples = row["gemm"]["samples_seconds"]
+        assert row["iterations"] == len(samples)
+        return len(samples), sum(samples) * row["gemm"]["batch"]
+
+    assert sampled("7x")[0] == 7
+    # Most of the time passes in samples; without it, 0.05 seconds would be the longest.
+    assert sampled("0.001s")[1] < 0.3 < sampled("0.6")[1]
+
+
+def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    done = run(*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}")
+    document = record(out)
+    (row,) = document["benchmarks"]
+    assert row["gemm"]["conformance"].startswith("uniform[-1,1], ")
+    assert "not-watched" in codes(row)
+    assert "* clock and power not watched" in done.stdout
+    assert row["gemm"]["clocks"]["sm_hz"] is None
+    assert row["gemm"]["fingerprint"] is None, "only GPU code has one"
+    assert row["gemm"]["device_code"] == []
+    assert row["gemm"]["of_roof_at_clock"] is None
+    run_keys = document["context"]["gemm"]
+    assert f"Measured: {run_keys['conformance']}" in done.stdout
+    assert run_keys["method"]["test"] is None, "nobody knows whether the clocks float"
+    assert run_keys["method"]["watch"]["why_not"] == "a CPU is not watched"
+    assert 0 < run_keys["time"]["kernel_seconds"] < run_keys["time"]["wall_seconds"]
+
+
+def test_what_departs_from_the_guideline_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", "--benchmark_min_time=5x"]
+    run(*few, "--gemm_fill=zeros", "--gemm_cache=hot", f"--benchmark_out={out}")
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["rotation_sets"] == 1
+    assert "low-power-operands" in codes(row)
+    assert "one-operand-set" in codes(row)
+    burst = ["--gemm_state=burst", "--gemm_cooldown=0.01", "--gemm_row_budget=1"]
+    done = run(*few, "--gemm_fill=normal", *burst)
+    assert "normal, " in done.stdout
+    assert "burst: the card was not settled" in done.stdout
+
+
+def test_versus_races_with_the_fastest_of_several(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=4", "--benchmark_filter=OpenBLAS", "--benchmark_min_time=20x"]
+    done = run(*few, "--gemm_versus=CpuBlocked,CpuNaive,f32:CpuBlocked", f"--benchmark_out={out}")
+    if "matches no" in done.stderr:
+        pytest.skip("built without OpenBLAS")
+    assert done.returncode == 0, done.stderr
+    document = record(out)
+    assert document["context"]["gemm"]["method"]["versus"] == "CpuBlocked,CpuNaive,f32:CpuBlocked"
+    (row,) = document["benchmarks"]
+    assert row["gemm"]["versus"]["kernel"] == "CpuNaive", "the slower one is no rival"
+
+
+def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Cpu", "--benchmark_min_time=20x"]
+    few += ["--gemm_sampling=5"]  # on a machine that does other things as well
+    done = run(*few, "--gemm_versus=CpuNaive", f"--benchmark_out={out}")
+    assert done.returncode == 0, done.stderr
+    naive, blocked = (row["gemm"] for row in record(out)["benchmarks"])
+    assert naive["versus"] is None, "nobody races against himself"
+    versus = blocked["versus"]
+    assert versus["kernel"] == "CpuNaive"
+    assert versus["low"] <= versus["ratio"] <= versus["high"]
+    assert versus["samples"] == len(blocked["samples_seconds"]) == 20
+    assert versus["ratio"] == pytest.approx(versus["seconds"] / blocked["seconds"]["median"])
+    assert "times as fast as CpuNaive" in done.stdout
+
+
+def test_a_row_that_beats_its_roof_is_an_error_without_a_time(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked"]
+    done = run(*few, "--gemm_peak_flops=1e6", f"--benchmark_out={out}")
+    assert done.returncode == 1
+    (row,) = record(out)["benchmarks"]
+    assert row["gemm"]["failed"].startswith("impossible: ")
+    assert "is --gemm_peak_flops right?" in row["gemm"]["failed"]
+    assert "samples_seconds" not in row["gemm"]
+    assert "flop_per_second" not in row["gemm"]
+    assert "FAILED: impossible" in done.stdout
+
+
+# Its kernel stays below the roofs of a machine that is busy while they are measured.
+FIRST_ROW = [
+    "--gemm_device=cpu",
+    "--gemm_shapes=64",
+    "--gemm_warmup=0.001",
+    "--benchmark_filter=Naive",
+    "--benchmark_min_time=5x",
+]
+
+
+def cached_in(folder: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_CACHE_HOME": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def first_run(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    """Measured in earnest, which takes a while: the cache, the run, and its ceilings."""
+    cache = tmp_path_factory.mktemp("cache")
+    out = tmp_path_factory.mktemp("first") / "record.json"
+    done = run(*FIRST_ROW, f"--benchmark_out={out}", env=cached_in(cache))
+    assert done.returncode == 0, done.stderr
+    return cache, done, record(out)["context"]["gemm"]["measured_ceilings"]
+
+
+# Takes more than 5 s: all ceilings are measured, by the fixture and once more.
+def test_ceilings_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
+    cache, done, first = first_run
+    assert "Measuring the ceilings" in done.stderr
+    assert {one["name"] for one in first} >= {"FP32_FMA", "DRAM_read", "DRAM_triad"}
+    assert all((one["flop_per_second"] or one["bytes_per_second"]) > 0 for one in first)
+    assert "(measured)" in done.stdout, "a CPU has no other roof"
+
+    shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
+    out = tmp_path / "record.json"
+
+    def ceilings(*more: str) -> tuple[bool, list[dict[str, Any]]]:
+        done = run(*FIRST_ROW, *more, f"--benchmark_out={out}", env=cached_in(tmp_path))
+        assert done.returncode == 0, done.stderr
+        measured = record(out)["context"]["gemm"]["measured_ceilings"]
+        return "Measuring the ceilings" in done.stderr, measured
+
+    assert ceilings() == (False, first)
+    assert ceilings("--gemm_ceilings=queried") == (False, [])
+    (kept,) = (tmp_path / "gemm_bench").iterdir()
+    some = json.loads(kept.read_text())
+    missing = some["ceilings"].pop()
+    kept.write_text(json.dumps(some))
+    anew, all_of_them = ceilings()
+    assert anew, "what peaks_bench left out"
+    assert [one["name"] for one in all_of_them] == [one["name"] for one in first]
+    # Which of them is a memory's roof depends on all.
+    assert [{**one, "roof_of": None} for one in all_of_them[:-1]] == [
+        {**one, "roof_of": None} for one in some["ceilings"]
+    ]
+    roofs = {one["roof_of"]: one["bytes_per_second"] for one in all_of_them if one["roof_of"]}
+    dram = [one["bytes_per_second"] for one in all_of_them if one["name"].startswith("DRAM_")]
+    assert roofs == {"DRAM": max(dram)}
+    assert missing not in all_of_them
+    anew, again = ceilings("--gemm_ceilings=measure")
+    assert anew
+    assert all(one not in again for one in all_of_them)
+
+
+def test_a_row_above_a_measured_roof_has_the_ceilings_measured_again(
+    first_run, tmp_path: Path
+) -> None:
+    shutil.copytree(first_run[0], tmp_path, dirs_exist_ok=True)
+    (kept,) = (tmp_path / "gemm_bench").iterdir()
+    low = json.loads(kept.read_text())
+    for one in low["ceilings"]:
+        for figure in ("flop_per_second", "bytes_per_second"):
+            one[figure] = one[figure] and 1e6
+    kept.write_text(json.dumps(low))
+    done = run(*FIRST_ROW, env=cached_in(tmp_path))
+    assert done.returncode == 0, "what was measured is no law"
+    assert done.stderr.count("faster than its measured roof") == 1
+    assert not kept.exists(), "the next run is the first one again"
+
+
+# Takes more than 5 s: all ceilings are measured.
+def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run(*FIRST_ROW, env=cached_in(tmp_path / "file"))
+    assert done.returncode == 0
+    assert "could not be kept" in done.stderr
+
+
+def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
+    environment = cached_in(tmp_path)
+    few = ["--gemm_device=cpu", "--benchmark_filter=FMA"]
+    done = run(*few, program=PEAKS, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "TFLOP/s" in done.stdout
+    assert "DRAM" not in done.stdout
+    (kept,) = (tmp_path / "gemm_bench").iterdir()
+    assert {one["name"] for one in json.loads(kept.read_text())["ceilings"]} == {
+        "FP32_FMA",
+        "FP64_FMA",
+    }
+    done = run(*few, "--benchmark_format=json", program=PEAKS, env=environment)
+    rows = json.loads(done.stdout)["benchmarks"]
+    assert all(row["FLOP/s"] > 0 for row in rows)
+    listed = run("--gemm_device=cpu", "--benchmark_list_tests", program=PEAKS, env=environment)
+    assert "DRAM_triad" in listed.stdout
+    for bad in (
+        "--gemm_bogus=1",
+        "--gemm_shapes=64",
+        "--bogus",
+        "--gemm_device=99",
+        "--benchmark_filter=zzz",
+        "--benchmark_filter=((",
+        "--benchmark_format=xml",
+        "--benchmark_repetitions=-1",
+        "--benchmark_time_unit=foo",
+        "--benchmark_out=/proc/ceilings.json",
+        "--gemm_watch",
+    ):
+        done = run("--gemm_device=cpu", bad, program=PEAKS, env=environment)
+        assert done.returncode == 2, bad
+        (line,) = done.stderr.strip().splitlines()
+        assert line.startswith("peaks_bench: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[PEAKS, "--benchmark_repetitions=4"], [BENCH, "--gemm_shapes=64"]],
+    ids=lambda command: command[0].name,
+)
+def test_ctrl_c_keeps_the_ceilings_so_far(command: list[Path | str], tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*command, "--gemm_device=cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=cached_in(tmp_path),
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("*/*.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    (kept,) = tmp_path.glob("*/*.json")
+    assert json.loads(kept.read_text())["ceilings"]
+
+
+@pytest.mark.parametrize("rival", ["WrongNaN", "WrongPastTheEnd", "WrongThrows"])
+def test_a_wrong_rival_is_no_fault_of_the_row(rival: str, tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    names = run("--gemm_device=cpu", "--benchmark_list_tests", program=WRONG).stdout
+    if rival not in names:
+        pytest.fail(f"{rival} is not among {names}")
+    done = run(
+        *QUICK,
+        "--gemm_shapes=16",
+        "--benchmark_filter=CpuNaive|CpuBlocked",
+        "--benchmark_repetitions=2",
+        f"--gemm_versus={rival}",
+        f"--benchmark_out={out}",
+        program=WRONG,
+    )
+    assert done.returncode == 0, done.stdout
+    rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
+    assert all(row["gemm"]["versus"] is None and row["gemm"]["seconds"] for row in rows)
+    assert done.stderr.count("is not raced against") == 1
+
+
+def test_names_its_record_after_device_time_and_commit() -> None:
+    done = run("--gemm_name_record", "--gemm_device=cpu")
+    assert done.returncode == 0
+    folder, name = done.stdout.strip().split("/")
+    assert folder
+    assert name.endswith(".json")
+    assert len(name.split("-")[0]) == len("20260101T000000Z")
+
+
+def test_lists_every_kernel_with_its_rung() -> None:
+    done = run("--gemm_list_kernels")
+    assert done.returncode == 0
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len({name for _, _, name, _ in lines}) == len(lines)
+    assert [family for _, family, name, _ in lines if name == "CpuBlocked"] == ["cpu"]
+    rungs = [int(rung) for rung, *_ in lines]
+    assert rungs == sorted(rungs)
+
+
+@pytest.mark.parametrize("switch", ["", "=true"])
+def test_only_aggregates_on_the_console_leaves_the_record_whole(
+    switch: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive", "--benchmark_repetitions=2"]
+    shown = run(*few, f"--benchmark_out={out}", f"--benchmark_display_aggregates_only{switch}")
+    assert "_median" in shown.stdout
+    assert "[1/" not in shown.stdout
+    rows = record(out)["benchmarks"]
+    assert [row["run_type"] for row in rows[:3]] == ["iteration", "iteration", "aggregate"]
+
+
+def test_only_aggregates_on_the_console_hides_no_failure(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Wrong[NL]", "--benchmark_repetitions=2"]
+    few += [f"--benchmark_out={out}", "--benchmark_display_aggregates_only"]
+    shown = run(*few, program=WRONG)
+    assert shown.returncode == 1
+    failed = [row for row in record(out)["benchmarks"] if row["gemm"]["failed"]]
+    assert shown.stdout.count("FAILED") == len(failed) > 0
+
+
+def test_help_lists_our_options_and_googles() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert "--gemm_shapes" in done.stdout
+    assert "--benchmark_filter" in done.stdout
+    assert "Exit codes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--gemm_bogus=1"], "--gemm_bogus"),
+        (["--gemm_device=cpu", "--gemm_versus=Nonesuch"], "Nonesuch"),
+        (["--gemm_device=cpu", "--benchmark_min_time=soon"], "soon"),
+        (["--gemm_device=cpu", "--benchmark_min_time=0"], "--benchmark_min_time=0"),
+        (["--gemm_device=cpu", "--benchmark_min_time=1e30x"], "1e30x"),
+        (["--gemm_device=cpu", "--benchmark_min_time=2.5x"], "2.5x"),
+        (["--gemm_watch=1e10"], "--gemm_watch"),
+        (["--bogus"], "--bogus"),
+        (["--gemm_precisions=f33"], "f33"),
+        (["--gemm_layouts=nn,NT"], "'NT' is not a layout (nn, nt, tn, tt)"),
+        (["--gemm_device=cpu", "--gemm_versus=CpuNaive,Nonesuch"], "Nonesuch"),
+        (["--gemm_device=cpu", "--gemm_versus=bf16:CpuNaive"], "that computes bf16"),
+        (["--gemm_device=cpu", "--gemm_versus="], "--gemm_versus"),
+        (["--gemm_shapes=0x4x4"], "0x4x4"),
+        (["--gemm_shapes=4x4"], "4x4"),
+        (["--gemm_shapes=abc"], "abc"),
+        (["--gemm_shapes=absent.json"], "absent.json"),
+        (["--gemm_device=cpu", "--benchmark_filter=Nonesuch"], "Nonesuch"),
+        (["--gemm_device=cpu", "--benchmark_filter=(("], "(("),
+        (["--gemm_device=cpu", "--benchmark_out=/proc/record.json"], "/proc/record.json"),
+        (["--gemm_device=99"], "--gemm_device=99"),
+        (["--gemm_device=cpu", "--gemm_precisions=bf16"], "precisions"),
+        (["--gemm_device=cpu", "--benchmark_format=xml"], "xml"),
+        (["--gemm_device=cpu", "--benchmark_repetitions=0"], "whole number from 1 to 1000"),
+        (["--gemm_device=cpu", "--benchmark_repetitions=-1"], "whole number from 1 to 1000"),
+        (["--gemm_device=cpu", "--benchmark_repetitions=2000000000"], "from 1 to 1000"),
+        (["--gemm_device=cpu", "--benchmark_repetitions=abc"], "from 1 to 1000"),
+        (["--gemm_device=cpu", "--benchmark_repetitions=2.5"], "from 1 to 1000"),
+        (["--gemm_device=cpu", "--benchmark_min_warmup_time=-4"], "from 0 to 3600"),
+        (["--gemm_device=cpu", "--benchmark_time_unit=foo"], "one of ns, us, ms, s"),
+        (["--gemm_device=cpu", "--benchmark_color=foo"], "neither true nor false"),
+        (["--gemm_device=cpu", "--benchmark_list_tests=foo"], "neither true nor false"),
+        (["--gemm_device=cpu", "--benchmark_out="], "--benchmark_out= has no value"),
+        (["--gemm_shapes="], "'' is not a list of shapes"),
+        (["--gemm_tell_record="], "'' is not a file"),
+        (["--gemm_shapes=/x.json"], "give the path of a JSON file"),
+        (["--gemm_watch=-3"], "'-3' is not 0 or a positive number"),
+        (["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_out_format=csv"], "csv"),
+        (
+            ["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_report_aggregates_only"],
+            "display_aggregates_only",
+        ),
+        (["--gemm_device=cpu", "--benchmark_out=x.json.gz"], "leave out .gz"),
+        (["--gemm_\x1b[31m\n::x=1"], "--gemm_ [31m ::x"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(arguments: list[str], says: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2, done.stdout
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("gemm_bench: ")
+    assert says in line
+    assert "[1/" not in done.stdout, "nothing is measured"
+
+
+@pytest.mark.parametrize("off", ["0", "false", "no", "F"])
+def test_switches_that_are_off_are_accepted(off: str, tmp_path: Path) -> None:
+    few = [*QUICK, "--gemm_shapes=16", f"--benchmark_out={tmp_path / 'record.json'}"]
+    done = run(*few, f"--benchmark_report_aggregates_only={off}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_is_no_file_of_shapes(tmp_path: Path) -> None:
+    folder = tmp_path / "shapes.json"
+    folder.mkdir()
+    done = run("--gemm_device=cpu", f"--gemm_shapes={folder}")
+    assert done.returncode == 2
+    assert f"shape file '{folder}' cannot be read" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("mode", ["--help", "--benchmark_list_tests", "--benchmark_format=json"])
+def test_what_cannot_be_printed_is_no_success(mode: str, tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", mode, f"--benchmark_out={out}"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([BENCH, *few], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert b"what was printed could not be written" in done.stderr
+    assert out.exists() == (mode == "--benchmark_format=json"), "nothing measured is lost"
+
+
+def test_a_gpu_kernel_on_the_cpu_is_refused_by_name() -> None:
+    done = run("--gemm_device=cpu", "--benchmark_filter=Tiled")
+    assert done.returncode == 2
+    assert "GPU kernels cannot run: --gemm_device=cpu was given" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["EndToEnd", "EndToEnd/pinned/Tiled", "CpuNaive|EndToEnd"])
+def test_end_to_end_on_the_cpu_is_refused(name: str) -> None:
+    done = run("--gemm_device=cpu", f"--benchmark_filter={name}")
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.endswith("EndToEnd needs a GPU to copy to: --gemm_device=cpu was given")
+
+
+def test_end_to_end_is_no_case_unless_it_is_asked_for() -> None:
+    for arguments in ([], ["--benchmark_filter=-EndToEnd"], ["--benchmark_filter=."]):
+        done = run("--gemm_device=cpu", "--benchmark_list_tests", *arguments)
+        assert done.returncode == 0
+        assert "CpuNaive" in done.stdout
+        assert "EndToEnd" not in done.stdout

@@ -1,0 +1,222 @@
+#include "bench/run/command_line.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
+#include "build_info.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Google Benchmark 1.8 and later want --benchmark_min_time with its unit.
+template <typename State>
+constexpr bool kSinceOneEight = requires(State& state) {
+  state.SkipWithMessage(std::string());
+};
+
+}  // namespace
+
+std::string google_flag(const std::vector<std::string>& arguments, const std::string& name) {
+  const std::string prefix = "--benchmark_" + name + "=";
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
+    if (argument->starts_with(prefix)) return argument->substr(prefix.size());
+  std::string variable = "BENCHMARK_" + name;
+  for (char& ch : variable) ch = static_cast<char>(std::toupper(static_cast<unsigned char>(ch)));
+  const char* value = std::getenv(variable.c_str());
+  return value == nullptr ? "" : value;
+}
+
+bool google_switch(const std::vector<std::string>& arguments, const std::string& name) {
+  const std::string value = google_flag(arguments, name);
+  const bool bare = std::ranges::find(arguments, "--benchmark_" + name) != arguments.end();
+  // As Google Benchmark reads a flag: what begins like "no", "false", "0", or is "off", is not on.
+  return bare || (!value.empty() && std::string_view("0fFnN").find(value[0]) == std::string::npos &&
+                  value != "off" && value != "Off" && value != "OFF");
+}
+
+void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
+  const std::string value = google_flag(arguments, "min_time");
+  std::erase_if(arguments, [](const std::string& argument) {
+    return argument.starts_with("--benchmark_min_time=");
+  });
+  arguments.emplace_back(kSinceOneEight<benchmark::State> ? "--benchmark_min_time=1e-12s"
+                                                          : "--benchmark_min_time=1e-12");
+  plan.sampling_seconds = std::min(plan.sampling_seconds, plan.longest_sampling_seconds);
+  if (value.empty()) return;
+  const bool times = value.ends_with('x');
+  const std::string digits =
+      times || value.ends_with('s') ? value.substr(0, value.size() - 1) : value;
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  const bool whole = number == std::floor(number) && number < 1e9;
+  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number) ||
+      (times && !whole))
+    throw BadInput("--benchmark_min_time=" + value +
+                   " is neither seconds (0.5s) nor samples (100x)");
+  if (times)
+    plan.samples = std::llround(number);
+  else
+    plan.sampling_seconds = number;
+}
+
+// Google Benchmark takes any word for yes or no.
+void check_switch(const std::vector<std::string>& arguments, const std::string& name) {
+  std::string value = google_flag(arguments, name);
+  if (value.empty()) return;
+  for (char& ch : value) ch = static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));
+  constexpr std::string_view kKnown[] = {"true", "false", "yes", "no", "on", "off",
+                                         "1",    "0",     "y",   "n",  "t",  "f"};
+  if (std::ranges::find(kKnown, value) == std::end(kKnown) && (name != "color" || value != "auto"))
+    throw BadInput("--benchmark_" + name + "=" + value + " is neither true nor false");
+}
+
+// Google Benchmark lets nothing, less than nothing, and more than memory holds pass.
+void check_number(const std::vector<std::string>& arguments, const std::string& name, double least,
+                  double most, bool whole) {
+  const std::string value = google_flag(arguments, name);
+  if (value.empty()) return;
+  double number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end || !(number >= least && number <= most) ||
+      (whole && number != std::floor(number))) {
+    std::ostringstream range;
+    range << least << " to " << most;
+    throw BadInput("--benchmark_" + name + "=" + value + " is not a " + (whole ? "whole " : "") +
+                   "number from " + range.str());
+  }
+}
+
+void check_google_flags(const std::vector<std::string>& arguments) {
+  for (const char* name : {"out", "min_time", "repetitions", "format", "time_unit"})
+    if (std::ranges::find(arguments, "--benchmark_" + std::string(name) + "=") != arguments.end())
+      throw BadInput("--benchmark_" + std::string(name) +
+                     "= has no value: give one, or leave it out");
+  for (const char* name : {"list_tests", "enable_random_interleaving", "display_aggregates_only",
+                           "report_aggregates_only", "counters_tabular", "color"})
+    check_switch(arguments, name);
+  check_number(arguments, "repetitions", 1, 1000, true);
+  check_number(arguments, "min_warmup_time", 0, 3600, false);
+  const std::string unit = google_flag(arguments, "time_unit");
+  if (!unit.empty() && unit != "ns" && unit != "us" && unit != "ms" && unit != "s")
+    throw BadInput("--benchmark_time_unit=" + unit + " is not one of ns, us, ms, s");
+  const std::string format = google_flag(arguments, "format");
+  if (!format.empty() && format != "console" && format != "json" && format != "csv")
+    throw BadInput("--benchmark_format=" + format + " is not one of console, json, csv");
+  const std::string out_format = google_flag(arguments, "out_format");
+  if (!out_format.empty() && out_format != "json")
+    throw BadInput("--benchmark_out_format=" + out_format +
+                   ": a file gets the record, which is json; use --benchmark_format=csv > FILE");
+  const std::string out = google_flag(arguments, "out");
+  if (out.ends_with(".gz"))
+    throw BadInput(
+        "--benchmark_out=" + out +
+        ": a record is written as plain JSON: leave out .gz, and compress it afterwards");
+  if (google_switch(arguments, "report_aggregates_only") && !out.empty())
+    throw BadInput(
+        "--benchmark_report_aggregates_only would leave the samples out of the record: "
+        "use --benchmark_display_aggregates_only");
+}
+
+std::size_t count_matches(const std::vector<std::string>& names, std::string filter) {
+  if (filter.empty() || filter == "all") return names.size();
+  const bool negative = filter[0] == '-';
+  if (negative) filter.erase(0, 1);
+  try {
+    const std::regex pattern(filter, std::regex::extended);
+    return static_cast<std::size_t>(std::ranges::count_if(names, [&](const std::string& name) {
+      return std::regex_search(name + "/manual_time", pattern) != negative;
+    }));
+  } catch (const std::regex_error&) {
+    throw BadInput("--benchmark_filter=" + filter + " is not a regular expression");
+  }
+}
+
+void require_output() {
+  std::cout << std::flush;
+  if (!std::cout)
+    throw BadInput("what was printed could not be written: has the disk of its file room?");
+}
+
+void guarded_main(const char* program, const std::function<int()>& run) {
+  const bool heard = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+  // Or a file that is opened takes the place of what was closed, and what is printed goes there.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
+  const auto end = [&](int code, const std::exception* error) {
+    if (error != nullptr) std::cerr << program << ": " << one_line(error->what()) << "\n";
+    std::cout << std::flush;
+    std::cerr << std::flush;
+    // Without the end of libraries: some of them wait there for threads that could not be made, and
+    // memory of a GPU that hangs could never be freed.
+    std::_Exit(code);
+  };
+  try {
+    if (!heard) throw BadInput("standard output is closed: redirect it to a file, or to /dev/null");
+    const int code = run();
+    require_output();
+    end(code, nullptr);
+  } catch (const Interrupted&) {
+    end(kInterrupted, nullptr);
+  } catch (const DeviceLost& error) {
+    end(kFailedRow, &error);
+  } catch (const std::exception& error) {
+    end(kBadInput, &error);
+  }
+}
+
+void initialize_google(std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(arguments.size());
+  benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);  // --benchmark_time_unit overrides it
+  benchmark::Initialize(&argc, argv.data());
+  if (argc > 1)
+    throw BadInput("unknown or malformed option " + std::string(argv[1]) + ": --help lists them");
+}
+
+void require_release(const Options& options) {
+  if (std::string_view(build_info::kType) != "Release" && !options.allow_debug)
+    throw BadInput("this is a " + std::string(build_info::kType) +
+                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add "
+                   "--gemm_allow_debug");
+}
+
+std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu) {
+  const std::string& device = options.device;
+  if (device == "cpu") {
+    why_no_gpu = "--gemm_device=cpu was given";
+    return make_host_backend();
+  }
+  std::unique_ptr<Backend> gpu =
+      make_cuda_backend(device == "auto" ? 0 : std::stoi(device), why_no_gpu,
+                        std::max(options.patience_seconds, options.timing.budget_seconds));
+  if (gpu) return gpu;
+  if (device != "auto") throw BadInput("--gemm_device=" + device + ": " + why_no_gpu);
+  return make_host_backend();
+}
+
+}  // namespace gemm::bench

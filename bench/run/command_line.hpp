@@ -1,0 +1,56 @@
+// What the programs here share: Google Benchmark's flags as it will see them, the device, exit
+// codes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/cases/options.hpp"
+#include "bench/device/backend.hpp"
+
+namespace gemm::bench {
+
+constexpr int kFailedRow = 1, kBadInput = 2, kInterrupted = 130;
+
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A Google Benchmark flag, from the command line or else the environment; empty if not given.
+std::string google_flag(const std::vector<std::string>& arguments, const std::string& name);
+
+// Google Benchmark answers some wrong values by exiting with 0, takes others for what they are not,
+// and some combinations lose rows: throws BadInput for all.
+void check_google_flags(const std::vector<std::string>& arguments);
+
+// How many of the names --benchmark_filter selects, as Google Benchmark matches: a search, with a
+// leading '-' for the opposite. Throws BadInput for what is no regular expression.
+std::size_t count_matches(const std::vector<std::string>& names, std::string filter);
+
+// Is a flag like --benchmark_list_tests on?
+bool google_switch(const std::vector<std::string>& arguments, const std::string& name);
+
+// --benchmark_min_time says how long (0.5, 0.5s) or how often (100x) a row is sampled at least. To
+// Google Benchmark one call is always enough: it holds all the samples.
+void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan);
+
+// Hands the arguments to benchmark::Initialize; throws BadInput for what it leaves.
+void initialize_google(std::vector<std::string>& arguments);
+
+// Throws BadInput for a build whose times mean nothing.
+void require_release(const Options& options);
+
+// Throws BadInput if what was printed could not be written.
+void require_output();
+
+// Runs a program and ends the process with its exit code; says in one line what went wrong.
+void guarded_main(const char* program, const std::function<int()>& run);
+
+// `why_no_gpu` tells a GPU kernel's user what is missing.
+std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu);
+
+}  // namespace gemm::bench

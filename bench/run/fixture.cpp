@@ -1,0 +1,83 @@
+#include "bench/run/fixture.hpp"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <limits>
+#include <stdexcept>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+// What went wrong is told in our row and not by SkipWithError: Google Benchmark aborts when one
+// repetition has an error and another has not. So the loop runs to its end.
+template <typename Step>
+void GemmFixture::guarded(Step&& step) {
+  try {
+    step();
+    return;
+  } catch (const Interrupted& error) {
+    row_.skipped = error.what();
+  } catch (const Skipped& error) {
+    row_.skipped = settled_skip_ = error.what();
+  } catch (const DeviceLost& error) {
+    suite_.lose_device(error.what(), case_);
+    row_.failed = settled_failure_ = error.what();
+  } catch (const WrongResult& error) {
+    row_.verdict = error.verdict;
+    row_.failed = settled_failure_ = error.what();
+  } catch (const std::exception& error) {
+    row_.failed = settled_failure_ = error.what();
+  }
+  if (!row_.failed.empty()) suite_.discard(case_);
+}
+
+void GemmFixture::SetUp(benchmark::State&) {
+  // So that something is to be seen while operands and reference are made.
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << case_.name() << " ..." << std::flush;
+  row_ = Row{.which = case_};
+  guarded([&] {
+    if (!settled_skip_.empty()) throw Skipped(settled_skip_);
+    if (!settled_failure_.empty()) throw std::runtime_error(settled_failure_);
+    suite_.measure(case_, iterations_, row_);
+  });
+  if (!iterations_)
+    iterations_ = row_.timed() ? static_cast<std::int64_t>(row_.timing.samples_seconds.size()) : 1;
+}
+
+void GemmFixture::BenchmarkCase(benchmark::State& state) {
+  const double all = row_.timed() ? row_.seconds() * static_cast<double>(*iterations_) : 1;
+  while (state.KeepRunningBatch(*iterations_)) state.SetIterationTime(all);
+}
+
+void GemmFixture::TearDown(benchmark::State& state) {
+  Results& results = suite_.results();
+  results.add(case_.name(), row_);
+  if (!row_.timed()) return;
+  state.counters["GFLOP/s"] = row_.flop_per_second() * 1e-9;
+  state.counters["%roof"] = 100 * results.of_roof(row_).value_or(kUnknown);
+  state.counters["%roof_at_clock"] = 100 * results.of_roof_at_clock(row_).value_or(kUnknown);
+  state.counters["%library"] = 100 * results.of_library(row_).value_or(kUnknown);
+  if (counts_copies_) count_copies(state.counters);
+}
+
+void GemmFixture::count_copies(benchmark::UserCounters& counters) const {
+  const Problem& p = case_.problem;
+  const auto& parts = row_.parts;
+  counters["to_device_GB/s"] =
+      parts ? 1e-9 * to_device_bytes(p) / parts->to_device_seconds : kUnknown;
+  counters["from_device_GB/s"] =
+      parts ? 1e-9 * from_device_bytes(p) / parts->from_device_seconds : kUnknown;
+  counters["%hidden"] = 100 * row_.hidden_share().value_or(kUnknown);
+}
+
+}  // namespace gemm::bench

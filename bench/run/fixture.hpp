@@ -1,0 +1,47 @@
+// A kernel and a problem as a Google Benchmark fixture. One Google Benchmark iteration is one
+// sample, a batch of launches, and its time that of one launch. How many there are is for the
+// timing plan to say, in one call of the benchmark.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "bench/run/suite.hpp"
+
+namespace gemm::bench {
+
+class GemmFixture : public benchmark::Fixture {
+ public:
+  // Where some cases have a transfer, all have its counters: Google Benchmark's CSV wants the same
+  // ones in every row.
+  GemmFixture(Suite& suite, const Case& which, bool counts_copies)
+      : suite_(suite), case_(which), counts_copies_(counts_copies) {}
+
+  using benchmark::Fixture::SetUp;
+  using benchmark::Fixture::TearDown;
+  void SetUp(benchmark::State& state) override;
+  void TearDown(benchmark::State& state) override;
+
+ protected:
+  void BenchmarkCase(benchmark::State& state) override;
+
+ private:
+  // Runs a step and turns what it throws into a skipped or failed row.
+  template <typename Step>
+  void guarded(Step&& step);
+  void count_copies(benchmark::UserCounters& counters) const;
+
+  Suite& suite_;
+  Case case_;
+  bool counts_copies_;
+  Row row_;
+  // Of the first call, and said of every further one, which takes so many samples, too, unless its
+  // budget ends them: Google Benchmark aborts when repetitions differ in it.
+  std::optional<std::int64_t> iterations_;
+  std::string settled_skip_, settled_failure_;  // said once, true for every further call
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,331 @@
+// gemm_bench: registers every case with Google Benchmark, runs those that the filter selects, and
+// writes the record. Exit codes: 0 all rows right, 1 a row failed, 2 bad input, 130 interrupted.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/base/interrupt.hpp"
+#include "bench/run/child.hpp"
+#include "bench/run/command_line.hpp"
+#include "bench/run/fixture.hpp"
+#include "bench/run/reporters.hpp"
+#include "bench/run/user_kernels.hpp"
+#include "kernels/user/python.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// The command line for a record that is made to be published: files without their folders.
+std::vector<std::string> publishable(int argc, char** argv) {
+  const auto file_name = [](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  };
+  std::vector<std::string> command{file_name(argv[0])};
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto value = argument.find('=') + 1;
+    if (argument.starts_with("--gemm_tell_record=")) continue;
+    if (!argument.starts_with("--benchmark_out=") && !argument.starts_with("--gemm_shapes=") &&
+        !argument.starts_with("--gemm_kernel=")) {
+      command.push_back(argument);
+      continue;
+    }
+    std::string kept;
+    std::istringstream items(argument.substr(value));
+    for (std::string item; std::getline(items, item, ',');)
+      kept += (kept.empty() ? "" : ",") + file_name(item);
+    command.push_back(argument.substr(0, value) + kept);
+  }
+  return command;
+}
+
+// A kernel's variants are one line. Between the fields are tabs.
+void list_kernels() {
+  std::set<std::string_view> seen;
+  for (const RegisteredKernel& kernel : registry())
+    if (seen.insert(kernel.name).second)
+      std::cout << kernel.rung << '\t' << kernel.family << '\t' << kernel.name << '\t'
+                << kernel.idea << '\n';
+}
+
+// With the name that the record has, whether it was given or found.
+void name_record(std::vector<std::string>& command, const std::filesystem::path& record) {
+  for (std::string& argument : command)
+    if (argument.starts_with("--benchmark_out="))
+      argument = "--benchmark_out=" + record.filename().string();
+}
+
+// Null where the record goes to a pipe or the like. Throws std::runtime_error, before anything is
+// measured, if the record could not be written.
+std::unique_ptr<RecordFile> open_record(const std::string& out, const DeviceInfo& device,
+                                        const Options& options) {
+  if (is_stream(out)) return nullptr;
+  const bool folder = out.ends_with('/') || std::filesystem::is_directory(out);
+  auto file = folder ? std::make_unique<RecordFile>(out, [&] { return record_name(device); })
+                     : std::make_unique<RecordFile>(out);
+  if (folder) std::cerr << "Record: " << file->path().string() << "\n";
+  if (options.tell_record) write_atomically(*options.tell_record, file->path().string() + "\n");
+  return file;
+}
+
+// --benchmark_context=key=value,key=value, which Google Benchmark hands to its own reporters only.
+nlohmann::ordered_json custom_context(const std::string& flag) {
+  nlohmann::ordered_json context = nlohmann::ordered_json::object();
+  std::istringstream pairs(flag);
+  for (std::string pair; std::getline(pairs, pair, ',');)
+    if (const auto equals = pair.find('='); equals != std::string::npos)
+      context[pair.substr(0, equals)] = pair.substr(equals + 1);
+  return context;
+}
+
+void print_help(const char* program) {
+  std::cout
+      << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
+         "against its roof.\n\n"
+      << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
+      << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
+      << "  " << program << " --benchmark_filter=EndToEnd     with the copies from and to "
+      << "the host\n"
+      << "  " << program << " --gemm_kernel=my.cu            a kernel of yours\n"
+      << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
+      << "  " << program << " --benchmark_out=results/        keep the record, as "
+      << "results/<device>/<utc>-<commit>.json\n"
+      << "  " << program << " --benchmark_list_tests          what there is\n\n"
+      << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
+         "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
+      << "EndToEnd/<transfer>/<name> times the copies, too: pageable, pinned or overlapped; only "
+         "a filter\nwith EndToEnd in it runs or lists them, of layout nn alone.\n"
+      << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
+      << options_help()
+      << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time says how "
+         "long (0.5s) or\nhow often (100x) a row is sampled at least:\n"
+      << std::flush;
+}
+
+std::size_t count_cases(const std::vector<Case>& cases, const std::string& filter) {
+  std::vector<std::string> names;
+  for (const Case& one : cases) names.push_back(one.name());
+  return count_matches(names, filter);
+}
+
+void require_matches(std::size_t matches, const std::string& filter, const Options& options,
+                     Device::Kind kind, const std::string& why_no_gpu) {
+  const bool end_to_end = asks_for_end_to_end(filter);
+  if (end_to_end && kind == Device::Kind::cpu)
+    throw BadInput("--benchmark_filter=" + filter +
+                   ": EndToEnd needs a GPU to copy to: " + why_no_gpu);
+  if (matches > 0) return;
+  const std::string list = std::string(": ") + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
+                           "--benchmark_list_tests shows what there is";
+  if (filter.empty())
+    throw BadInput("no kernel here computes these precisions in these layouts" + list);
+  if (count_cases(make_cases(parse_shapes(options.shapes, kind), usual_precisions(kind), kind,
+                             options.variants, {Layout::nn}),
+                  filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " selects kernels of which none computes these precisions in these layouts" +
+                   list);
+  if (kind == Device::Kind::cpu)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
+  const auto cpu_shapes = parse_shapes(options.shapes, Device::Kind::cpu);
+  if (count_cases(
+          make_cases(cpu_shapes, options.precisions, Device::Kind::cpu, false, options.layouts),
+          filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " selects CPU kernels only: add --gemm_device=cpu");
+  if (!options.variants && count_cases(make_cases(parse_shapes(options.shapes, kind),
+                                                  options.precisions, kind, true, options.layouts),
+                                       filter) > 0)
+    throw BadInput("--benchmark_filter=" + filter +
+                   " selects points of a tuning space only: add --gemm_variants=all");
+  throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
+}
+
+void require_rival(const Options& options, Device::Kind kind) {
+  if (!options.versus) return;
+  for (const Rival& rival : parse_versus(*options.versus)) {
+    bool found = false;
+    std::string known;
+    for (const RegisteredKernel& kernel : registry()) {
+      if (kernel.runs_on != kind) continue;
+      found =
+          found || (rival.means(kernel) &&
+                    (!rival.precision || std::ranges::count(kernel.precisions, *rival.precision)));
+      known += ", " + kernel.label();
+    }
+    if (!found)
+      throw BadInput("--gemm_versus: '" + rival.kernel + "' is no kernel of this device" +
+                     (rival.precision
+                          ? " that computes " + std::string(traits_of(*rival.precision).name)
+                          : "") +
+                     ": library" + known);
+  }
+}
+
+// In a child: measures its one row, answers with it, and leaves without asking what a user's kernel
+// may have left to be done at the end.
+[[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options) {
+  become_child();
+  const auto found = std::ranges::find(cases, options.child_case, &Case::name);
+  if (found == cases.end()) throw BadInput("--gemm_child: no such case");
+  Row row{.which = *found};
+  try {
+    suite.measure(*found, options.child_samples, row);
+  } catch (const Skipped& error) {
+    row.skipped = error.what();
+  } catch (const WrongResult& error) {
+    row.verdict = error.verdict;
+    row.failed = error.what();
+  } catch (const std::exception& error) {
+    row.failed = error.what();
+  }
+  const nlohmann::ordered_json whole = {{"row", suite.results().to_json(row)},
+                                        {"kernel_seconds", row.timing.kernel_seconds}};
+  const std::string text =
+      whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = write(kAnswer, text.data() + written, text.size() - written);
+    if (count < 0) break;
+    written += static_cast<std::size_t>(count);
+  }
+  std::cout << std::flush;
+  std::_Exit(0);
+}
+
+int run(int argc, char** argv) {
+  std::vector<std::string> command = publishable(argc, argv);
+  Options options = parse_options(argc, argv);
+  if (options.help) {
+    print_help(command[0].c_str());
+    require_output();
+    benchmark::Initialize(&argc, argv);  // prints its own help and exits
+    return 0;
+  }
+  if (options.list_kernels) {
+    list_kernels();
+    return 0;
+  }
+  watch_for_interrupt();
+  if (options.rerun) rerun_on_save(options);
+  // It would turn FP32 products into TF32 ones behind our back.
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+
+  std::string why_no_gpu;
+  std::unique_ptr<Backend> backend = make_backend(options, why_no_gpu);
+  const DeviceInfo device = backend->device();
+  if (options.name_record) {
+    std::cout << record_name(device) << "\n";
+    return 0;
+  }
+
+  register_user_kernels(options, device.kind, why_no_gpu);
+  const bool users = !options.kernels.empty();
+  if (options.shapes.empty())
+    options.shapes = !users ? "default" : device.kind == Device::Kind::gpu ? "4096" : "512";
+  if (options.precisions.empty()) options.precisions = usual_precisions(device.kind);
+  std::vector<Case> cases =
+      make_cases(parse_shapes(options.shapes, device.kind), options.precisions, device.kind,
+                 options.variants, options.layouts);
+  std::vector<std::string> google_arguments(argv, argv + argc);
+  if (users && google_flag(google_arguments, "filter").empty())
+    std::erase_if(cases, [](const Case& one) { return !one.kernel->is_users(); });
+  const std::string out = google_flag(google_arguments, "out");
+  check_google_flags(google_arguments);
+  const bool writes_record = !out.empty();
+  const bool aggregates_only = google_switch(google_arguments, "display_aggregates_only");
+  if (writes_record) {  // by us, and first (RecordFirst)
+    google_arguments.emplace_back("--benchmark_out=");
+    google_arguments.emplace_back("--benchmark_display_aggregates_only=false");
+  }
+  const std::string format = google_flag(google_arguments, "format");
+  settle_min_time(google_arguments, options.timing);
+
+  initialize_google(google_arguments);
+
+  require_rival(options, device.kind);
+  const std::string filter = benchmark::GetBenchmarkFilter();
+  const bool end_to_end = asks_for_end_to_end(filter);
+  if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
+  const std::size_t matches = count_cases(cases, filter);
+  require_matches(matches, filter, options, device.kind, why_no_gpu);
+  const bool list_only = google_switch(google_arguments, "list_tests");
+  if (list_only) {  // nothing is measured for it
+    options.ceilings = CeilingsFrom::queried;
+    options.watch_seconds = 0;
+  } else {
+    require_release(options);
+  }
+  if (options.is_child()) {
+    Suite suite(std::move(backend), options, command);
+    answer(suite, cases, options);
+  }
+  if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
+    std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
+
+  std::unique_ptr<RecordFile> file;
+  if (writes_record && !list_only) file = open_record(out, device, options);
+  if (file) name_record(command, file->path());
+  Suite suite(std::move(backend), options, command);
+  std::vector<std::unique_ptr<GemmFixture>> fixtures;
+  for (const Case& one : cases) {
+    fixtures.push_back(std::make_unique<GemmFixture>(suite, one, end_to_end));
+    benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](
+                                                         benchmark::State& state) {
+      fixture->Run(state);
+    })->UseManualTime();
+  }
+
+  const auto write = [&](const std::string& document) {
+    file ? file->finish(document) : write_atomically(out, document);
+  };
+  const auto print = [](const std::string& document) { std::cout << document; };
+  const auto extra = custom_context(google_flag(google_arguments, "context"));
+  RecordReporter record(suite, extra, file.get(), write);
+  RecordReporter printed_record(suite, extra, nullptr, print);
+  TableReporter table(suite, matches);
+  // Google Benchmark's own CSV cannot have a row without counters.
+  TimedRowsReporter csv(suite);
+  benchmark::BenchmarkReporter* display =
+      format == "json"  ? static_cast<benchmark::BenchmarkReporter*>(&printed_record)
+      : format == "csv" ? static_cast<benchmark::BenchmarkReporter*>(&csv)
+                        : &table;
+  RecordFirst both(record, *display, suite.results(), aggregates_only);
+  benchmark::RunSpecifiedBenchmarks(writes_record ? &both : display);
+  const bool failed = suite.results().any_failed() || suite.lost();
+  const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;
+  if (suite.lost()) {
+    // To free what lies on a card that hangs is to wait for it for ever.
+    std::cout << std::flush;
+    std::_Exit(code);
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace gemm::bench
+
+int main(int argc, char** argv) {
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+}
+
+// The same from a process that is Python (kernels/user/run_in_python.py); it ends that process.
+extern "C" [[gnu::visibility("default")]] void gemm_bench_in_python(
+    int argc, char** argv, const gemm::PythonFunctions* functions) {
+  gemm::set_python(functions);
+  gemm::bench::guarded_main("gemm_bench", [&] { return gemm::bench::run(argc, argv); });
+}

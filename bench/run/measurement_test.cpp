@@ -1,0 +1,817 @@
+// The road from operands to verdict, on the CPU and (label gpu) on the GPU: every kernel of the
+// suite is right at awkward sizes, and every kind of wrong kernel is caught.
+#include "bench/run/measurement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/device/test_backend.hpp"
+#include "bench/run/suite.hpp"
+
+namespace gemm::bench {
+namespace {
+
+std::string first_complaint(Backend& backend, const Kernel& kernel, const Problem& p) {
+  ProblemData data(backend, p, Fill::uniform, 1, 2);
+  data.poison();
+  for (const Operands& set : data.sets()) backend.run(kernel.prepare(p, backend.device(), set));
+  return complaint(p, data.judge(p, static_cast<std::int64_t>(data.sets().size()))).value_or("");
+}
+
+// How many cases there were.
+std::int64_t expect_all_right(Backend& backend, bool libraries) {
+  constexpr Shape kShapes[] = {{1, 1, 1},      {5, 7, 300},      {33, 65, 17},   {64, 64, 64},
+                               {257, 129, 31}, {1, 300, 5},      {300, 1, 5},    {31, 32, 33},
+                               {129, 1, 128},  {128, 256, 1},    {96, 40, 8},    {255, 257, 9},
+                               {8, 8, 2049},   {130, 514, 1026}, {512, 512, 512}};
+  std::int64_t checked = 0;
+  // Of libraries the first few: one of them tries all its algorithms for each problem.
+  for (const Shape& shape : std::span(kShapes).first(libraries ? 5 : std::size(kShapes)))
+    for (const Case& one : make_cases({shape}, {}, backend.device().kind, true, {})) {
+      const Kernel& kernel = *one.kernel;
+      if (one.kernel->is_library() != libraries) continue;
+      if (kernel.unsupported != nullptr && kernel.unsupported(one.problem, backend.device()))
+        continue;
+      EXPECT_EQ(first_complaint(backend, kernel, one.problem), "") << one.name();
+      ++checked;
+    }
+  return checked;
+}
+
+TEST(Kernels, AreRightAtAwkwardSizesOnTheCpu) {
+  EXPECT_GT(expect_all_right(*make_host_backend(), false), 0);
+}
+
+TEST(Kernels, AreRightAtAwkwardSizesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_GT(expect_all_right(*cuda(), false), 0);
+}
+
+TEST(Libraries, AreRightAtAwkwardSizesOnTheCpu) {
+  if (expect_all_right(*make_host_backend(), true) == 0) GTEST_SKIP() << "built without OpenBLAS";
+}
+
+// Apart, because tools/sanitize need not look into them.
+TEST(Libraries, AreRightAtAwkwardSizesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_GT(expect_all_right(*cuda(), true), 0);
+}
+
+constexpr Shape kAnyAndSquare[] = {{33, 65, 17}, {96, 40, 8}, {64, 64, 64}, {128, 128, 128}};
+
+// A kernel that claims a layout and reads that of `which`, for each layout that it may claim.
+void expect_refused_elsewhere(Backend& backend, const Case& which) {
+  Kernel liar = *which.kernel;
+  liar.prepare = [&](const Problem&, const Device& device, const Operands& o) {
+    return which.kernel->prepare(which.problem, device, o);
+  };
+  Problem claimed = which.problem;
+  for (const Layout layout : kLayouts) {
+    claimed.layout = layout;
+    EXPECT_EQ(first_complaint(backend, liar, claimed) == "", layout == which.problem.layout)
+        << which.name() << " on operands of " << name_of(layout);
+  }
+}
+
+// Every kernel of the suite, told a wrong layout.
+void expect_other_layouts_refused(Backend& backend) {
+  std::int64_t checked = 0;
+  for (const Shape& shape : kAnyAndSquare)
+    for (const Case& one : make_cases({shape}, {}, backend.device().kind, false, {})) {
+      const RegisteredKernel& kernel = *one.kernel;
+      if (kernel.is_library()) continue;
+      if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;
+      expect_refused_elsewhere(backend, one);
+      ++checked;
+    }
+  EXPECT_GT(checked, 0);
+}
+
+TEST(Verification, RefusesAKernelThatReadsAnotherLayoutOnTheCpu) {
+  expect_other_layouts_refused(*make_host_backend());
+}
+
+TEST(Verification, RefusesAKernelThatReadsAnotherLayoutOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_other_layouts_refused(*cuda());
+}
+
+// A launch that computes the right C and then does harm: kSpoil gets C and the number of its
+// elements.
+template <auto kSpoil>
+Launch spoiled(const Problem& p, const Device&, const Operands& o) {
+  return [=](Stream) {
+    const auto *a = static_cast<const float*>(o.a), *b = static_cast<const float*>(o.b);
+    auto* c = static_cast<float*>(o.c);
+    for (std::int64_t i = 0; i < p.m; ++i)
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        float sum = 0;
+        for (std::int64_t l = 0; l < p.k; ++l)
+          sum += a[index_in_a(p, i, l)] * b[index_in_b(p, l, j)];
+        c[i * p.n + j] = sum;
+      }
+    kSpoil(c, p.m * p.n);
+  };
+}
+
+template <auto kSpoil>
+std::string complaint_about() {
+  Kernel kernel;
+  kernel.prepare = spoiled<kSpoil>;
+  return first_complaint(*make_host_backend(), kernel, {9, 11, 13, Precision::f32});
+}
+
+TEST(Verification, PassesTheUnspoiledKernel) {
+  EXPECT_EQ((complaint_about<[](float*, std::int64_t) {}>()), "");
+}
+
+TEST(Verification, PassesItInTheLayoutThatItReadsAndInNoOther) {
+  RegisteredKernel kernel;
+  kernel.prepare = spoiled<[](float*, std::int64_t) {}>;
+  const auto backend = make_host_backend();
+  for (const auto& [m, n, k] : kAnyAndSquare)
+    for (const Layout layout : kLayouts)
+      expect_refused_elsewhere(*backend, {&kernel, {m, n, k, Precision::f32, layout}});
+}
+
+TEST(Verification, CatchesNaN) {
+  const auto text = complaint_about<[](float* c, std::int64_t) {
+    c[12] = std::numeric_limits<float>::quiet_NaN();
+  }>();
+  EXPECT_NE(text.find("c[1,1] = nan"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesInfinity) {
+  const auto text = complaint_about<[](float* c, std::int64_t) {
+    c[0] = std::numeric_limits<float>::infinity();
+  }>();
+  EXPECT_NE(text.find("c[0,0] = inf"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesOneWrongElement) {
+  const auto text = complaint_about<[](float* c, std::int64_t count) { c[count - 1] += 1e-3F; }>();
+  EXPECT_NE(text.find("c[8,10]"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 of 99"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesAnUnwrittenElement) {
+  const auto text =
+      complaint_about<[](float* c, std::int64_t) { std::memset(c + 5, 0xff, sizeof *c); }>();
+  EXPECT_NE(text.find("c[0,5] = "), std::string::npos) << text;
+  EXPECT_NE(text.find("nan"), std::string::npos) << text;
+}
+
+TEST(Verification, CatchesOneElementPastTheEnd) {
+  const auto text = complaint_about<[](float* c, std::int64_t count) { c[count] = 0; }>();
+  EXPECT_NE(text.find("past its end"), std::string::npos) << text;
+}
+
+// 128 rows of 11 elements.
+TEST(Verification, CatchesARowFarPastTheEndAndOneBeforeA) {
+  const auto past =
+      complaint_about<[](float* c, std::int64_t count) { c[count + 100 * 11] = 0; }>();
+  EXPECT_EQ(past, "wrote outside C: byte 4401 past its end");
+  Kernel kernel;
+  kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    const Launch right = spoiled<[](float*, std::int64_t) {}>(p, device, o);
+    return [=](Stream stream) {
+      right(stream);
+      const_cast<float*>(static_cast<const float*>(o.a))[-1] = 0;
+    };
+  };
+  const auto before = first_complaint(*make_host_backend(), kernel, {9, 11, 13, Precision::f32});
+  EXPECT_NE(before.find("before its beginning"), std::string::npos) << before;
+}
+
+TEST(Verification, CatchesOneElementBeforeTheBeginning) {
+  const auto text = complaint_about<[](float* c, std::int64_t) { c[-1] = 0; }>();
+  EXPECT_EQ(text, "wrote outside C: byte 1 before its beginning");
+}
+
+// The guards are NaN, so that a read beyond an operand spoils the sum even where it is multiplied
+// by zero.
+TEST(Verification, CatchesAReadPastTheEndOfB) {
+  Kernel kernel;
+  kernel.prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    const Launch right = spoiled<[](float*, std::int64_t) {}>(p, device, o);
+    return [=](Stream stream) {
+      right(stream);
+      static_cast<float*>(o.c)[0] += 0.0F * static_cast<const float*>(o.b)[p.k * p.n];
+    };
+  };
+  EXPECT_NE(first_complaint(*make_host_backend(), kernel, {9, 16, 16, Precision::f32}), "");
+}
+
+TEST(ProblemData, RotatesPastTwiceTheCacheAndKeepsAtLeastTwoSets) {
+  Device device;
+  device.last_level_cache_bytes = 60 << 20;
+  const Problem small{256, 256, 256, Precision::f32}, large{8192, 8192, 8192, Precision::f32};
+  const double inputs = 2.0 * 256 * 256 * 4;
+  EXPECT_GT(static_cast<double>(ProblemData::set_count(small, device)) * inputs, 2.0 * (60 << 20));
+  EXPECT_EQ(ProblemData::set_count(large, device), 2);
+  EXPECT_EQ(ProblemData::set_count({46400, 46400, 8, Precision::f32}, device), 2);  // C flushes
+  EXPECT_GT(ProblemData::bytes_needed(large, 2, Reference::product), 2 * bytes_minimum(large));
+}
+
+TEST(ProblemCache, SharesOperandsAmongPrecisionsOfOneTypeAndRefusesWhatDoesNotFit) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  const auto f32 = cache.get({8, 8, 8, Precision::f32});
+  EXPECT_EQ(cache.get({8, 8, 8, Precision::tf32}), f32);
+  EXPECT_NE(cache.get({8, 8, 9, Precision::f32}), f32);
+  EXPECT_NE(cache.get({8, 8, 8, Precision::f32, Layout::tn}), f32) << "another product";
+  EXPECT_EQ(cache.get({8, 8, 8, Precision::f32}), f32);
+  cache.forget({8, 8, 8, Precision::tf32});
+  EXPECT_NE(cache.get({8, 8, 8, Precision::f32}), f32);
+  try {
+    cache.get({2000000000, 2000000000, 1, Precision::f32});
+    FAIL() << "there cannot be that much memory";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("needs "), std::string::npos) << error.what();
+  }
+}
+
+RegisteredKernel sleeper(Launch (*prepare)(const Problem&, const Device&, const Operands&)) {
+  RegisteredKernel kernel;
+  kernel.name = "Sleeper";
+  kernel.family = "cpu";
+  kernel.prepare = prepare;
+  return kernel;
+}
+
+TEST(Measurement, TimesAVerifiedKernelInBatches) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.sampling_seconds = 0.05;
+  const RegisteredKernel kernel =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          right(stream);
+        };
+      });
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, {4, 4, 4, Precision::f32}});
+  measurement.prepare(1e9);
+  const Timing timing = measurement.time(options.timing, 1e9);
+  EXPECT_GE(timing.samples_seconds.size(), 5U);
+  EXPECT_GT(timing.quantile_seconds(0), 0.9e-3);
+  EXPECT_LT(timing.quantile_seconds(0.5), 1);
+  EXPECT_GT(timing.kernel_seconds, 0.05);
+  EXPECT_LE(measurement.plan().size, 5);  // of 5 ms
+  EXPECT_TRUE(measurement.verify().passed());
+}
+
+TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = 1;
+  const RegisteredKernel kernel =
+      sleeper([](const Problem& p, const Device&, const Operands&) -> Launch {
+        // 20 ms at 256
+        const std::chrono::microseconds needed(p.m * p.n * p.k / 840);
+        return [=](Stream) { std::this_thread::sleep_for(needed); };
+      });
+  const Case large{&kernel, {512, 512, 2048, Precision::f32}};
+  try {
+    Measurement(*backend, nullptr, cache, options, large).prepare(1e9);
+    FAIL() << "was run";
+  } catch (const Skipped& skipped) {
+    EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
+        << skipped.what();
+  }
+}
+
+std::string skipped_because(const RegisteredKernel& kernel, const Problem& p, double budget) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = budget;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, p});
+  try {
+    measurement.prepare(1e9);
+    return "";
+  } catch (const Skipped& skipped) {
+    return skipped.what();
+  }
+}
+
+// A launch that computes what it should, and takes the time that kMicroseconds() says beside.
+template <auto kMicroseconds>
+Launch right_after(const Problem& p, const Device& d, const Operands& o) {
+  return [p, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
+    std::this_thread::sleep_for(std::chrono::microseconds(kMicroseconds(p)));
+    right(stream);
+  };
+}
+
+// A corner of 256 x 8 x 4 takes as long as 256 times as many rows.
+TEST(Measurement, WhatIsFixedIsNotScaledWithATallProblem) {
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 10000; }>);
+  EXPECT_EQ(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1), "");
+}
+
+TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
+  const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
+  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget is 1 s"),
+            std::string::npos);
+}
+
+// Its first launch may compile it.
+TEST(Measurement, APythonKernelIsNotJudgedByItsFirstLaunch) {
+  static bool compiled;
+  auto kernel = sleeper(
+      right_after<[](const Problem&) { return std::exchange(compiled, true) ? 0 : 60'000; }>);
+  const Problem tall{65536, 8, 4, Precision::f32};
+  for (const bool python : {false, true}) {
+    compiled = false;
+    kernel.python = python ? "kernel.py" : "";
+    EXPECT_EQ(skipped_because(kernel, tall, 1).empty(), python);
+  }
+}
+
+// A GPU, as far as plans go, whose graphs can be made or not.
+class Capturing : public ForwardingBackend {
+ public:
+  Capturing(Backend& real, bool can) : ForwardingBackend(real), device_(real.device()), can_(can) {
+    device_.kind = Device::Kind::gpu;
+  }
+  const DeviceInfo& device() const override { return device_; }
+  std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
+                               bool graph) override {
+    if (graph && !can_) throw std::runtime_error("operation not permitted");
+    ++(graph ? graphs : streams);
+    return ForwardingBackend::batch(launches, count, false);
+  }
+
+  int graphs = 0, streams = 0;
+
+ private:
+  DeviceInfo device_;
+  bool can_;
+};
+
+TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
+  auto kernel = sleeper(right_after<[](const Problem&) { return 300; }>);
+  const auto host = make_host_backend();
+  Options options;
+  options.timing.warmup_seconds = options.timing.sampling_seconds = 0.01;
+  for (const bool python : {false, true})
+    for (const bool can : {false, true}) {
+      kernel.python = python ? "kernel.py" : "";
+      Capturing backend(*host, can);
+      ProblemCache cache(backend, Fill::uniform, 1);
+      const Case which{&kernel, {4, 4, 4, Precision::f32}};
+      Measurement measurement(backend, nullptr, cache, options, which);
+      measurement.prepare(1e9);
+      const int tries = backend.streams;
+      EXPECT_GT(measurement.time(options.timing, 1e9).quantile_seconds(0), 0.2e-3);
+      EXPECT_EQ(backend.graphs, python && can ? 1 : 0);
+      EXPECT_GT(backend.streams, tries);
+      EXPECT_EQ(measurement.plan().graph, python && can);
+    }
+}
+
+// As large as the first corner, so that nothing was predicted.
+TEST(Measurement, ASlowKernelOnASmallProblemIsSkippedOrGetsFewerOperandSets) {
+  const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
+  const Problem small{8, 8, 8, Precision::f32};
+  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget is 0.1 s"), std::string::npos);
+
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.budget_seconds = 1;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, small});
+  measurement.prepare(1e9);
+  EXPECT_GE(measurement.rotation_sets(), 2);
+  EXPECT_LE(measurement.rotation_sets(), 25);
+  EXPECT_GT(cache.set_count(small), 100);
+}
+
+TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  const RegisteredKernel kernel =
+      sleeper([](const Problem&, const Device&, const Operands&) -> Launch {
+        return [](Stream) {};  // writes nothing
+      });
+  const Options options;
+  Measurement measurement(*backend, nullptr, cache, options, {&kernel, {4, 4, 4, Precision::f32}});
+  EXPECT_THROW(measurement.prepare(1e9), WrongResult);
+}
+
+// Two kernels that write to the same C: the right one must not cover for the one that stopped.
+TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
+  const auto backend = make_host_backend();
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  Options options;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.samples = 3;
+  const RegisteredKernel right =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return spoiled<[](float*, std::int64_t) {}>(p, d, o);
+      });
+  static bool writes = true;
+  const RegisteredKernel stops =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return [right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream s) {
+          if (writes) right(s);
+        };
+      });
+  const Problem p{16, 16, 16, Precision::f32};
+  Measurement mine(*backend, nullptr, cache, options, {&stops, p});
+  Measurement rival(*backend, nullptr, cache, options, {&right, p});
+  mine.prepare(1e9);
+  rival.prepare(1e9);
+  writes = false;
+  Timing theirs;
+  const Timing timing = mine.time(options.timing, 1e9, &rival, &theirs);
+  EXPECT_EQ(timing.samples_seconds.size(), 3U);
+  EXPECT_EQ(theirs.samples_seconds.size(), 3U);
+  EXPECT_TRUE(rival.verify().passed());
+  EXPECT_THROW(mine.verify(), WrongResult);
+}
+
+// The CPU until it stops answering.
+class Mortal : public ForwardingBackend {
+ public:
+  explicit Mortal(int launches) : Mortal(make_host_backend(), launches) {}
+  void run(const Launch& launch) override {
+    if (left_-- <= 0) throw DeviceLost("the GPU did not finish within 60 s");
+    ForwardingBackend::run(launch);
+  }
+
+ private:
+  Mortal(std::unique_ptr<Backend> host, int launches)
+      : ForwardingBackend(*host), host_(std::move(host)), left_(launches) {}
+
+  std::unique_ptr<Backend> host_;
+  int left_;
+};
+
+TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
+  Options options;
+  options.ceilings = CeilingsFrom::queried;
+  options.rotate = false;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.samples = 3;
+  const RegisteredKernel kernel =
+      sleeper([](const Problem& p, const Device& d, const Operands& o) -> Launch {
+        return spoiled<[](float*, std::int64_t) {}>(p, d, o);
+      });
+  RegisteredKernel library = kernel;  // is compared with nothing
+  library.family = "library";
+  const Case first{&library, {8, 8, 8, Precision::f32}},
+      second{&library, {9, 9, 9, Precision::f32}};
+  Suite suite(std::make_unique<Mortal>(2), options, {"gemm_bench"});
+  Row row{.which = first};
+  suite.measure(first, std::nullopt, row);
+  EXPECT_EQ(row.timing.samples_seconds.size(), 3U);
+  suite.results().add(first.name(), row);
+
+  Row lost{.which = second};
+  try {
+    suite.measure(second, std::nullopt, lost);
+    FAIL() << "was measured";
+  } catch (const DeviceLost& error) {
+    suite.lose_device(error.what(), second);
+    suite.discard(second);
+  }
+  EXPECT_TRUE(suite.lost());
+  try {
+    suite.measure(first, std::nullopt, row);
+    FAIL() << "was measured";
+  } catch (const Skipped& skipped) {
+    EXPECT_NE(std::string(skipped.what()).find(second.name()), std::string::npos) << skipped.what();
+    EXPECT_NE(std::string(skipped.what()).find("did not finish"), std::string::npos);
+  }
+  EXPECT_NE(suite.run_to_json()["conformance"], nullptr);
+}
+
+// Also while the library is measured on the side: the row is the one that fails.
+TEST(Suite, ADeviceLostInTheBaselineIsLost) {
+  Options options;
+  options.ceilings = CeilingsFrom::queried;
+  options.timing.samples = 3;
+  const auto cases = make_cases({{8, 8, 8}}, {Precision::f32}, Device::Kind::cpu);
+  const auto naive =
+      std::ranges::find_if(cases, [](const Case& one) { return one.kernel->name == "CpuNaive"; });
+  ASSERT_NE(naive, cases.end());
+  Suite suite(std::make_unique<Mortal>(0), options, {"gemm_bench"});
+  Row row{.which = *naive};
+  EXPECT_THROW(suite.measure(*naive, std::nullopt, row), DeviceLost);
+}
+
+// On the CPU, short.
+Options brief(const std::string& versus) {
+  Options options;
+  options.ceilings = CeilingsFrom::queried;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.samples = 3;
+  options.timing.sampling_seconds = options.timing.longest_sampling_seconds = 0.05;
+  options.versus = versus;
+  return options;
+}
+
+TEST(Suite, RacesAgainstAnotherPrecisionOnTheSameOperands) {
+  RegisteredKernel split = sleeper(spoiled<[](float*, std::int64_t) {}>);
+  split.runs_on = Device::Kind::cpu;
+  const Case which{&split, {16, 24, 8, Precision::tf32}};
+  Suite suite(make_host_backend(), brief("CpuBlocked,f32:CpuNaive"), {"gemm_bench"});
+  Row row{.which = which};
+  suite.measure(which, std::nullopt, row);
+  ASSERT_TRUE(row.versus.has_value());
+  EXPECT_EQ(row.versus->kernel, "f32:CpuNaive");
+  EXPECT_FALSE(row.versus->library);
+  EXPECT_EQ(row.versus->samples, 3);
+}
+
+// Of a problem this small CpuNaive has made several before CpuBlocked has its threads together.
+TEST(Suite, RacesAgainstTheFastestOfThoseThatAreNamed) {
+  RegisteredKernel ours = sleeper(spoiled<[](float*, std::int64_t) {}>);
+  ours.runs_on = Device::Kind::cpu;
+  for (const char* versus : {"CpuNaive,CpuBlocked", "CpuBlocked,CpuNaive"}) {
+    Suite suite(make_host_backend(), brief(versus), {"gemm_bench"});
+    for (const std::int64_t k : {4, 5}) {
+      const Case which{&ours, {4, 4, k, Precision::f32}};
+      Row row{.which = which};
+      suite.measure(which, std::nullopt, row);
+      ASSERT_TRUE(row.versus.has_value());
+      EXPECT_EQ(row.versus->kernel, "CpuNaive") << versus;
+    }
+  }
+}
+
+TEST(CudaBackend, FillsAsTheCpuDoesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const auto host = make_host_backend();
+  constexpr std::int64_t kCount = 100003;
+  std::vector<float> expected(kCount), found(kCount);
+  for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers, Fill::zeros}) {
+    host->fill(expected.data(), ElementType::f32, kCount, fill, 42);
+    const Buffer memory = cuda()->allocate(kCount * sizeof(float));
+    cuda()->fill(memory.get(), ElementType::f32, kCount, fill, 42);
+    cuda()->copy(found.data(), memory.get(), kCount * sizeof(float));
+    EXPECT_EQ(expected, found);
+  }
+}
+
+// A type of one byte, as the formats define it.
+struct ByteFormat {
+  Precision precision;
+  int fraction_bits, bias;  // no fraction: an integer
+
+  double value(std::uint8_t bits) const {
+    if (fraction_bits == 0) return static_cast<std::int8_t>(bits);
+    const int fraction = bits & ((1 << fraction_bits) - 1);
+    const int exponent = (bits & 0x7f) >> fraction_bits;
+    const double magnitude = std::ldexp(fraction + (exponent == 0 ? 0 : 1 << fraction_bits),
+                                        std::max(exponent, 1) - bias - fraction_bits);
+    return bits >= 0x80 ? -magnitude : magnitude;
+  }
+  // What stands for an element that is filled with `value`: the nearest, of two the even one.
+  double nearest(double value) const {
+    if (value == 0) return 0;
+    const int last = std::max(std::ilogb(value), 1 - bias) - fraction_bits;
+    return std::ldexp(std::nearbyint(std::ldexp(value, -last)), last);
+  }
+};
+constexpr ByteFormat kByteFormats[] = {
+    {Precision::e4m3, 3, 7}, {Precision::e5m2, 2, 15}, {Precision::s8, 0, 0}};
+
+TEST(CudaBackend, FillsBytesWithWhatIsNearestOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kCount = 100003;
+  std::vector<std::uint8_t> found(kCount);
+  const Buffer memory = cuda()->allocate(kCount);
+  for (const ByteFormat& format : kByteFormats)
+    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers, Fill::zeros}) {
+      cuda()->fill(memory.get(), traits_of(format.precision).input, kCount, fill, 42);
+      cuda()->copy(found.data(), memory.get(), kCount);
+      for (std::int64_t i = 0; i < kCount; ++i)
+        ASSERT_EQ(format.value(found[i]), format.fraction_bits == 0
+                                              ? fill_element<std::int8_t>(fill, 42, i)
+                                              : format.nearest(fill_value(fill, 42, i)))
+            << traits_of(format.precision).name << " " << name_of(fill) << " " << i;
+    }
+}
+
+TEST(Fill, OfBytesTakesAllThatThereAre) {
+  std::set<int> found;
+  for (std::uint64_t i = 0; i < 10000; ++i)
+    found.insert(fill_element<std::int8_t>(Fill::uniform, 1, i));
+  EXPECT_EQ(found.size(), 256U);
+  // The largest sum of the longest product that is not refused.
+  const std::int64_t longest = traits_of(Precision::s8).longest_sum;
+  EXPECT_LT(longest * 128 * 128, std::int64_t{1} << 31);
+  EXPECT_GE((longest + 1) * 128 * 128, std::int64_t{1} << 31);
+}
+
+TEST(CudaBackend, MultipliesAndJudgesBytesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  for (const ByteFormat& format : kByteFormats) {
+    const Problem p{33, 17, 129, format.precision, Layout::nt};
+    const PrecisionTraits& traits = traits_of(p.precision);
+    ProblemData data(*cuda(), p, Fill::uniform, 1, 1);
+    data.poison();
+    const Operands& set = data.sets()[0];
+    std::vector<std::uint8_t> a(p.m * p.k), b(p.n * p.k);
+    cuda()->copy(a.data(), set.a, a.size());
+    cuda()->copy(b.data(), set.b, b.size());
+    std::vector<std::byte> c;
+    for (std::int64_t i = 0; i < p.m * p.n; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l)
+        sum +=
+            format.value(a[index_in_a(p, i / p.n, l)]) * format.value(b[index_in_b(p, l, i % p.n)]);
+      // To the nearest number of BF16, which is the upper half of FP32.
+      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(sum));
+      const std::uint32_t stored = traits.output == ElementType::s32
+                                       ? static_cast<std::uint32_t>(std::lround(sum))
+                                       : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+      const auto* bytes = reinterpret_cast<const std::byte*>(&stored);
+      c.insert(c.end(), bytes, bytes + traits.output_bytes);
+    }
+    cuda()->copy(set.c, c.data(), c.size());
+    EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << traits.name;
+    c.back() ^= std::byte{0x40};  // in the last element's exponent, or near its sign
+    cuda()->copy(set.c, c.data(), c.size());
+    EXPECT_EQ(data.judge(p, 1).first_wrong, p.m * p.n - 1) << traits.name;
+  }
+}
+
+TEST(CudaBackend, JudgesAsTheCpuDoesOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const auto host = make_host_backend();
+  const Problem p{67, 129, 65, Precision::f32};
+  std::vector<float> a(p.m * p.k), b(p.k * p.n), c(p.m * p.n);
+  std::vector<double> expected(2 * c.size()), found(2 * c.size());
+  host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
+  host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
+  host->reference(p, a.data(), b.data(), expected.data(), expected.data() + c.size());
+
+  const auto upload = [](const void* from, std::size_t bytes) {
+    Buffer memory = cuda()->allocate(bytes);
+    cuda()->copy(memory.get(), from, bytes);
+    return memory;
+  };
+  const Buffer gpu_a = upload(a.data(), a.size() * 4), gpu_b = upload(b.data(), b.size() * 4);
+  const Buffer reference = cuda()->allocate(found.size() * 8);
+  auto* gpu_expected = reinterpret_cast<double*>(reference.get());
+  cuda()->reference(p, gpu_a.get(), gpu_b.get(), gpu_expected, gpu_expected + c.size());
+  cuda()->copy(found.data(), gpu_expected, found.size() * 8);
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(expected[i], found[i], 1e-12);
+
+  const auto judge_on = [&](Backend& backend, const float* values, const double* reference_of) {
+    return backend.judge(p, values, reference_of, reference_of + c.size(), bound_for(p));
+  };
+  const auto both_find = [&](std::int64_t wrong, std::int64_t first) {
+    const Buffer gpu_c = upload(c.data(), c.size() * 4);
+    const Verdict cpu = judge_on(*host, c.data(), expected.data());
+    const Verdict gpu =
+        judge_on(*cuda(), reinterpret_cast<const float*>(gpu_c.get()), gpu_expected);
+    EXPECT_EQ(cpu.wrong, wrong);
+    EXPECT_EQ(gpu.wrong, wrong);
+    EXPECT_EQ(cpu.first_wrong, first);
+    EXPECT_EQ(gpu.first_wrong, first);
+  };
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(expected[i]);
+  both_find(0, -1);
+  c[4321] += 1e-2F;
+  both_find(1, 4321);
+  c[4322] = std::numeric_limits<float>::quiet_NaN();
+  c[99] = std::numeric_limits<float>::infinity();
+  both_find(3, 99);
+}
+
+TEST(CudaBackend, HasTheCpusReferenceInEveryLayoutOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const auto host = make_host_backend();
+  for (const Layout layout : kLayouts) {
+    const Problem p{67, 129, 65, Precision::f32, layout};
+    const std::size_t a_bytes = p.m * p.k * sizeof(float), b_bytes = p.k * p.n * sizeof(float);
+    std::vector<float> a(p.m * p.k), b(p.k * p.n);
+    std::vector<double> expected(2 * p.m * p.n), found(expected.size());
+    host->fill(a.data(), ElementType::f32, p.m * p.k, Fill::uniform, 1);
+    host->fill(b.data(), ElementType::f32, p.k * p.n, Fill::uniform, 2);
+    host->reference(p, a.data(), b.data(), expected.data(), expected.data() + p.m * p.n);
+    const Buffer gpu_a = cuda()->allocate(a_bytes), gpu_b = cuda()->allocate(b_bytes);
+    const Buffer reference = cuda()->allocate(found.size() * sizeof(double));
+    cuda()->copy(gpu_a.get(), a.data(), a_bytes);
+    cuda()->copy(gpu_b.get(), b.data(), b_bytes);
+    auto* sums = reinterpret_cast<double*>(reference.get());
+    cuda()->reference(p, gpu_a.get(), gpu_b.get(), sums, sums + p.m * p.n);
+    cuda()->copy(found.data(), sums, found.size() * sizeof(double));
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(expected[i], found[i], 1e-12) << name_of(layout);
+  }
+}
+
+TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  const Problem p{8, 8, 8, Precision::f32};
+  ProblemData data(*cuda(), p, Fill::uniform, 1, 2);
+  data.poison();
+  const float zero = 0;
+  auto* c = static_cast<float*>(data.sets()[0].c);
+  cuda()->copy(c + 64, &zero, sizeof zero);
+  EXPECT_EQ(data.judge(p, 1).outside_bytes, 1);
+  cuda()->copy(c - 2, &zero, sizeof zero);
+  EXPECT_LT(data.judge(p, 1).outside_bytes, 0);
+}
+
+// A card that hangs: the wait ends, and says so. The kernel ends by itself, after the patience.
+TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  std::string reason;
+  const auto impatient = make_cuda_backend(0, reason, 0.2);
+  const Problem p{8192, 8192, 8192, Precision::f32};
+  ProblemData data(*cuda(), p, Fill::zeros, 1, 1);
+  const auto cases = make_cases({{p.m, p.n, p.k}}, {p.precision}, Device::Kind::gpu);
+  const auto slow = std::ranges::find_if(
+      cases, [](const Case& one) { return one.kernel->name == "NaiveUncoalesced"; });
+  ASSERT_NE(slow, cases.end());
+  const Launch launch = slow->kernel->prepare(p, cuda()->device(), data.sets()[0]);
+  EXPECT_THROW(impatient->run(launch), DeviceLost);
+  cuda()->run([](Stream) {});
+}
+
+// In turns with and without the watch, so that neither clock nor temperature tells them apart.
+TEST(CardWatch, CostsNoTimeOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  std::string why;
+  auto card = open_nvml(cuda()->device().pci_bus_id.value_or(""), why);
+  if (!card) GTEST_SKIP() << why;
+  CardWatch watch(std::move(card), 0.02);
+  for (const std::int64_t size : {512, 2048}) {
+    const auto cases = make_cases({{size, size, size}}, {Precision::f32}, Device::Kind::gpu);
+    const auto found =
+        std::ranges::find_if(cases, [](const Case& one) { return one.kernel->name == "cuBLAS"; });
+    ASSERT_NE(found, cases.end());
+    ProblemData data(*cuda(), found->problem, Fill::uniform, 1, 2);
+    std::vector<Launch> launches;
+    for (const Operands& set : data.sets())
+      launches.push_back(found->kernel->prepare(found->problem, cuda()->device(), set));
+    // Each sample longer than the interval: there is a reading in it.
+    const auto batch = cuda()->batch(launches, size == 512 ? 2000 : 100, size == 512);
+    std::vector<double> with, without;
+    for (int i = -20; i < 80; ++i) {
+      watch.pause(false);
+      const double on = batch->time().seconds;
+      watch.pause(true);
+      const double off = batch->time().seconds;
+      if (i < 0) continue;  // warms up
+      with.push_back(on);
+      without.push_back(off);
+    }
+    const Versus versus = compare_pairs(with, without);
+    std::printf("%lld: %.4f %% (95 %%: %.4f to %.4f), a reading takes %.1f us\n",
+                static_cast<long long>(size), 100 * (1 / versus.ratio - 1),
+                100 * (1 / versus.high - 1), 100 * (1 / versus.low - 1),
+                1e6 * watch.read_seconds().value_or(0));
+    EXPECT_NEAR(versus.ratio, 1, 0.002);
+  }
+}
+
+TEST(Measurement, ShortKernelsGoOutAsAGraphAndAreVerifiedOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  ProblemCache cache(*cuda(), Fill::uniform, 1);
+  Options options;
+  options.timing.warmup_seconds = 0.02;
+  options.timing.sampling_seconds = 0.02;
+  for (const Case& one : make_cases({{64, 64, 32}}, {}, Device::Kind::gpu)) {
+    if (one.kernel->unsupported && one.kernel->unsupported(one.problem, cuda()->device())) continue;
+    Measurement measurement(*cuda(), nullptr, cache, options, one);
+    measurement.prepare(1e9);
+    const Timing timing = measurement.time(options.timing, 1e9);
+    EXPECT_GT(timing.quantile_seconds(0), 0) << one.name();
+    EXPECT_EQ(measurement.launch(), "graph") << one.name();
+    EXPECT_EQ(measurement.plan().size % measurement.rotation_sets(), 0) << one.name();
+    EXPECT_TRUE(measurement.verify().passed()) << one.name();
+  }
+}
+
+}  // namespace
+}  // namespace gemm::bench

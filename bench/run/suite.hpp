@@ -1,0 +1,53 @@
+// A session: the device is opened, cases are measured one after another, and what was measured is
+// kept for the record.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/record/record.hpp"
+#include "bench/run/baselines.hpp"
+#include "bench/run/race.hpp"
+#include "bench/run/workbench.hpp"
+
+namespace gemm::bench {
+
+class Suite {
+ public:
+  // Takes the ceilings that `options` ask for, which may need to be measured first. Throws
+  // Interrupted, DeviceLost.
+  Suite(std::unique_ptr<Backend> backend, const Options& options, std::vector<std::string> command);
+
+  const DeviceInfo& device() const { return bench_.backend->device(); }
+  Results& results() { return *results_; }
+  double elapsed_seconds() const { return bench_.elapsed_seconds(); }
+  bool lost() const { return !lost_.empty(); }
+
+  // Fills the row: in a child if a user's kernel has a part in it, else here. `samples` asks for so
+  // many, unless the row's budget ends them. Throws as Race::run and measure_in_child do.
+  void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
+  // After a failure: nothing that the kernel may have written to is used again.
+  void discard(const Case& which);
+  // After `error` nothing can be measured any more.
+  void lose_device(const std::string& error, const Case& during);
+
+  // context.gemm as of now, but for the kernels.
+  nlohmann::ordered_json run_to_json() const;
+
+ private:
+  bool needs_child(const Case& which, const std::vector<Case>& rivals) const;
+  // A row that beats a measured compute roof shows that something else ran when that was measured.
+  void doubt_ceilings(const Row& row);
+
+  Workbench bench_;
+  std::unique_ptr<Results> results_;
+  std::optional<Baselines> baselines_;
+  Race race_{bench_};
+  std::string lost_;
+  bool doubted_ = false;
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,26 @@
+// --gemm_kernel: kernels from files of the user, which join the registry before anything is run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/cases/cases.hpp"
+#include "bench/cases/options.hpp"
+#include "kernels/gemm.hpp"
+
+namespace gemm::bench {
+
+// Each file with each combination of --gemm_define. Throws std::invalid_argument, in one line, for
+// what is no such file or cannot run on this kind of device (`why_no_gpu`).
+void register_user_kernels(const Options& options, Device::Kind kind,
+                           const std::string& why_no_gpu);
+
+// What a child that runs these cases is started as, without its options: this program, or, where
+// some of them are in Python, that with this program's library in it.
+std::vector<std::string> child_program(const std::vector<Case>& cases);
+
+// Runs the program anew, without --gemm_watch, at once and whenever one of the files is saved;
+// until Ctrl-C, when it throws Interrupted.
+[[noreturn]] void rerun_on_save(const Options& options);
+
+}  // namespace gemm::bench

@@ -1,0 +1,49 @@
+#include "bench/run/workbench.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gemm::bench {
+
+double Workbench::seconds_left() const {
+  if (!options.run_budget_seconds) return std::numeric_limits<double>::infinity();
+  return *options.run_budget_seconds - elapsed_seconds();
+}
+
+// It is prepared where it lies: a hanging GPU would hold up its destructor.
+void Workbench::prepare(std::unique_ptr<Measurement>& place, const Case& which) {
+  if (place && place->which() == which) return;
+  place = std::make_unique<Measurement>(*backend, watch.get(), cache, options, which);
+  place->prepare(seconds_left());
+}
+
+void Workbench::discard(const Case& which) {
+  active.reset();
+  rival.reset();
+  cache.forget(which.problem);
+}
+
+void Workbench::clear() {
+  active.reset();
+  rival.reset();
+  cache.clear();
+}
+
+std::optional<std::string> Workbench::impossible(const Case& which, const Timing& timing,
+                                                 std::int64_t operand_sets) const {
+  // A burst is shorter than the time between two updates of NVML's clock.
+  const std::optional<Range> by_timer = timing.sm_hz_by_timer();
+  const std::optional<double> highest_sm_hz = options.timing.state != State::burst
+                                                  ? timing.highest_sm_hz()
+                                              : by_timer ? std::optional(by_timer->max)
+                                                         : std::nullopt;
+  return beats_physics(limits, {.problem = which.problem,
+                                .seconds = timing.quantile_seconds(0.5),
+                                .operand_sets = operand_sets,
+                                .highest_sm_hz = highest_sm_hz});
+}
+
+}  // namespace gemm::bench

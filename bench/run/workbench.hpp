@@ -1,0 +1,41 @@
+// What rows are measured with: the device, the operands, and the one or two cases that are
+// prepared.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/base/clock.hpp"
+#include "bench/peaks/physics.hpp"
+#include "bench/run/measurement.hpp"
+
+namespace gemm::bench {
+
+struct Workbench {
+  std::unique_ptr<Backend> backend;
+  Options options;
+  std::unique_ptr<CardWatch> watch = {};
+  ProblemCache cache{*backend, options.fill, options.seed, options.rotate};
+  Limits limits = {};
+  std::unique_ptr<Measurement> active = {}, rival = {};
+  double started = now_seconds();  // of a steady clock
+  double kernel_seconds = 0;       // of kernels under test
+
+  double elapsed_seconds() const { return now_seconds() - started; }
+  // Of the run's budget; infinite without one.
+  double seconds_left() const;
+  // Makes `place` a prepared measurement of the case; nothing to do if it is. Throws as
+  // Measurement::prepare does.
+  void prepare(std::unique_ptr<Measurement>& place, const Case& which);
+  // After a failure: nothing that the kernel may have written to is used again.
+  void discard(const Case& which);
+  // Leaves the device's memory to somebody else.
+  void clear();
+  // Why the device cannot have been so fast; nothing if it can.
+  std::optional<std::string> impossible(const Case& which, const Timing& timing,
+                                        std::int64_t operand_sets) const;
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,291 @@
+#include "bench/timing/timing.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::int64_t kMostLaunches = 1000;  // in a batch; the driver queues about as many
+
+constexpr double kChunkSeconds = 0.02;  // of a warm-up
+constexpr double kWindowSeconds = 0.4;  // in which clock and power must be flat
+// In which clock and power of an H200 swing when it meets its power cap.
+constexpr double kSwingSeconds = 1.0;
+constexpr double kUnwatchedWarmupSeconds = 0.25;
+constexpr std::size_t kFewestSamples = 5;
+
+// A value and when it was seen.
+struct Seen {
+  double when, value;
+};
+
+// Do the means of the halves of the last window agree? Nothing if one of them is empty.
+std::optional<bool> flat(const std::vector<Seen>& seen, double now, double window,
+                         double tolerance) {
+  double sum[2] = {};
+  int count[2] = {};
+  for (const Seen& one : seen) {
+    if (one.when <= now - window) continue;
+    const int half = one.when > now - window / 2 ? 1 : 0;
+    sum[half] += one.value;
+    ++count[half];
+  }
+  if (count[0] == 0 || count[1] == 0) return std::nullopt;
+  const double before = sum[0] / count[0], after = sum[1] / count[1];
+  return std::fabs(after - before) <= tolerance * before;
+}
+
+double sorted_quantile(const std::vector<double>& sorted, double place) {
+  place = std::clamp(place, 0.0, static_cast<double>(sorted.size() - 1));
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
+                     Device::Kind where) {
+  const bool graph = where == Device::Kind::gpu && seconds_per_launch < plan.graph_below_seconds;
+  if (plan.state == State::burst) return {plan.burst_launches, graph};
+  const double enough = std::ceil(plan.sample_seconds / std::max(seconds_per_launch, 1e-7));
+  const auto size =
+      static_cast<std::int64_t>(std::clamp(enough, 1.0, static_cast<double>(kMostLaunches)));
+  // Whole rounds of the operand sets are one graph.
+  return {graph ? (size + sets - 1) / sets * sets : size, graph};
+}
+
+BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches) {
+  double per_launch = backend.batch(launches, 1, false)->time().seconds;
+  constexpr double kEnoughSeconds = 2e-3;
+  if (per_launch < kEnoughSeconds) {
+    const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(per_launch, 1e-5));
+    per_launch = backend.batch(launches, count, false)->time().seconds / static_cast<double>(count);
+  }
+  return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()),
+                    backend.device().kind);
+}
+
+double Timing::quantile_seconds(double share) const {
+  std::vector<double> sorted = samples_seconds;
+  std::ranges::sort(sorted);
+  return sorted_quantile(sorted, share * static_cast<double>(sorted.size() - 1));
+}
+
+Quartiles Timing::quartiles_seconds() const {
+  return {quantile_seconds(0.5), quantile_seconds(0.25), quantile_seconds(0.75),
+          quantile_seconds(0)};
+}
+
+std::optional<double> Timing::highest_sm_hz() const {
+  std::optional<double> highest;
+  for (const std::optional<Range>& seen : {sm_hz_by_timer(), card.sm_hz})
+    if (seen) highest = std::max(highest.value_or(0), seen->max);
+  return highest;
+}
+
+std::optional<double> Timing::median_sm_hz() const {
+  if (const auto seen = sm_hz_by_timer()) return seen->median;
+  return card.sm_hz ? std::optional(card.sm_hz->median) : std::nullopt;
+}
+
+double Timing::median_interval() const { return bench::median_interval(samples_seconds); }
+
+double effective_count(const std::vector<double>& samples) {
+  const auto n = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / n;
+  const auto covariance = [&](std::size_t lag) {
+    double sum = 0;
+    for (std::size_t i = lag; i < samples.size(); ++i)
+      sum += (samples[i] - mean) * (samples[i - lag] - mean);
+    return sum;
+  };
+  const double variance = covariance(0);
+  if (!(variance > 1e-20 * n * mean * mean)) return n;  // they differ by rounding at most
+  double time = 1;
+  constexpr std::size_t kMostLags = 1000;
+  for (std::size_t lag = 1; lag < std::min(samples.size() / 2, kMostLags); ++lag) {
+    const double correlation = covariance(lag) / variance;
+    if (!(correlation > 0)) break;
+    time += 2 * correlation;
+  }
+  return std::max(1.0, n / time);
+}
+
+double median_interval(const std::vector<double>& samples) {
+  if (samples.size() < kFewestSamples) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted = samples;
+  std::ranges::sort(sorted);
+  const auto n = static_cast<double>(sorted.size());
+  const double middle = (n - 1) / 2;
+  const double independent = effective_count(samples) - 2;
+  if (independent < 1) return std::numeric_limits<double>::infinity();
+  const double reach = 0.6745 / 2 * n / std::sqrt(independent);  // of the rank
+  return (sorted_quantile(sorted, middle + reach) - sorted_quantile(sorted, middle - reach)) /
+         sorted_quantile(sorted, middle);
+}
+
+Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
+               double deadline) {
+  Warmup warmup;
+  const double start = now_seconds();
+  const double cap = std::min(plan.warmup_seconds, (deadline - start) / 2);
+  std::vector<Seen> clocks;
+  double longest_batch = 0;
+  for (;;) {
+    if (interrupted()) throw Interrupted();
+    double chunk_seconds = 0;
+    bool timers = false;
+    while (chunk_seconds < kChunkSeconds) {
+      for (Batch* batch : batches) {
+        const BatchTime time = batch->time();
+        chunk_seconds += time.seconds;
+        longest_batch = std::max(longest_batch, time.seconds);
+        if (time.sm_hz) clocks.push_back({now_seconds(), *time.sm_hz});
+        timers = timers || time.sm_hz;
+      }
+      if (now_seconds() - start >= cap) break;
+    }
+    const double now = now_seconds();
+    warmup.kernel_seconds += chunk_seconds;
+    warmup.seconds = now - start;
+
+    std::vector<Seen> power, reported;
+    warmup.throttled = false;
+    if (watch != nullptr)
+      for (const CardReading& reading :
+           watch->between(std::max(start, now - 3 * kSwingSeconds), now)) {
+        if (reading.when > now - kWindowSeconds && (reading.reasons.value_or(0) & kThrottled) != 0)
+          warmup.throttled = true;
+        if (reading.power_w) power.push_back({reading.when, *reading.power_w});
+        if (!timers && reading.sm_hz) reported.push_back({reading.when, *reading.sm_hz});
+      }
+    const std::vector<Seen>& clock = clocks.empty() ? reported : clocks;
+    const bool watched = !clock.empty() || !power.empty();
+    const double longest = watched ? cap : std::min(cap, kUnwatchedWarmupSeconds);
+    warmup.watched = !clock.empty() && !power.empty() ? "SM clock and power"
+                     : !clock.empty()                 ? "SM clock"
+                     : !power.empty()                 ? "power"
+                                                      : "";
+    // Each half has a batch and a reading in it.
+    const double window =
+        std::max({warmup.throttled ? 2 * kSwingSeconds : kWindowSeconds, 2.2 * longest_batch,
+                  watch != nullptr ? 2.2 * watch->interval_seconds() : 0.0});
+    const bool clock_flat = clock.empty() || flat(clock, now, window, plan.flat).value_or(false);
+    const bool power_flat = power.empty() || flat(power, now, window, plan.flat).value_or(false);
+    warmup.settled = warmup.seconds >= window && watched && clock_flat && power_flat;
+    if (warmup.settled || warmup.seconds >= longest) return warmup;
+  }
+}
+
+Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline, bool throttled)
+    : plan_(plan),
+      watch_(watch),
+      started_(now_seconds()),
+      deadline_(deadline),
+      shortest_(plan.sampling_seconds) {
+  if (plan_.state == State::burst) {
+    shortest_ = 0;
+    return;
+  }
+  if (plan_.samples) return;
+  const double longest = std::max(shortest_, plan_.longest_sampling_seconds);
+  if (throttled) shortest_ = std::clamp(2 * kSwingSeconds, shortest_, longest);
+  deadline_ = std::min(deadline_, started_ + longest);
+}
+
+bool Sampling::enough() {
+  constexpr double kLookSeconds = 0.05;  // not after every sample: it takes a while to tell
+  const std::size_t taken = spans_.size();
+  if (plan_.samples && static_cast<std::int64_t>(taken) >= *plan_.samples) return true;
+  const double now = now_seconds();
+  // However long they rest: fewer bursts say nothing.
+  const std::size_t fewest = plan_.state == State::burst && !plan_.samples ? kFewestSamples : 1;
+  if (taken >= fewest && now >= deadline_) return true;
+  if (plan_.samples) return false;
+  if (taken < kFewestSamples || now - started_ < shortest_ || now - looked_ < kLookSeconds)
+    return false;
+  looked_ = now;
+  return timing_.median_interval() <= plan_.target;
+}
+
+void Sampling::take(Batch& batch, std::int64_t size) {
+  if (plan_.state == State::burst) idle(plan_.cooldown_seconds);
+  if (interrupted()) throw Interrupted();
+  const double from = now_seconds();
+  const BatchTime time = batch.time();
+  spans_.push_back({from, now_seconds()});
+  const double seconds = time.seconds / static_cast<double>(size);
+  if (!(seconds > 0)) throw std::runtime_error("a batch of launches took no time: nothing ran");
+  timing_.kernel_seconds += time.seconds;
+  timing_.samples_seconds.push_back(seconds);
+  if (time.sm_hz) timing_.samples_sm_hz.push_back(*time.sm_hz);
+}
+
+Timing Sampling::finish() const {
+  Timing timing = timing_;
+  if (timing.samples_sm_hz.size() != spans_.size()) timing.samples_sm_hz.clear();
+  timing.converged = timing.median_interval() <= plan_.target;
+  if (watch_ == nullptr || spans_.empty()) return timing;
+
+  // While a burst waits for the card to cool down, nothing is timed.
+  std::vector<CardReading> readings;
+  for (const Span& span : spans_)
+    for (const CardReading& reading : watch_->between(span.from, span.to))
+      readings.push_back(reading);
+  timing.card = summarize(readings);
+
+  const std::vector<CardReading> all =
+      watch_->between(spans_.front().from - 1, spans_.back().to + 1);
+  for (const Span& span : spans_) {
+    const double middle = (span.from + span.to) / 2;
+    const auto nearest = std::ranges::min_element(all, {}, [&](const CardReading& reading) {
+      return reading.reasons ? std::fabs(reading.when - middle)
+                             : std::numeric_limits<double>::infinity();
+    });
+    if (nearest == all.end() || !nearest->reasons) {
+      timing.samples_throttled.clear();
+      break;
+    }
+    timing.samples_throttled.push_back((*nearest->reasons & kThrottled) != 0);
+  }
+  return timing;
+}
+
+Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+                     std::span<const Launch> launches) {
+  const double deadline = now_seconds() + plan.budget_seconds;
+  const BatchPlan batch_plan = try_out(backend, plan, launches);
+  std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
+  try {
+    Batch* const batches[] = {batch.get()};
+    const Warmup warmup = warm_up(plan, watch, batches, deadline);
+    Sampling sampling(plan, watch, deadline, warmup.throttled);
+    while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
+    Timing timing = sampling.finish();
+    timing.warmup = warmup;
+    timing.kernel_seconds += warmup.kernel_seconds;
+    return timing;
+  } catch (const DeviceLost&) {
+    (void)batch.release();  // to destroy it would be to wait for the card
+    throw;
+  }
+}
+
+}  // namespace gemm::bench

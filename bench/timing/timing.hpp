@@ -1,0 +1,124 @@
+// The timing plan of a row: warm up until the card is settled, then sample until the median is
+// known as well as was asked, or until the budget is spent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/device/backend.hpp"
+#include "bench/device/card.hpp"
+
+namespace gemm::bench {
+
+enum class State { settled, burst };
+
+struct TimingPlan {
+  State state = State::settled;
+  double warmup_seconds = 4;       // longest warm-up
+  double flat = 0.01;              // the card is settled when the halves of a window agree so well
+  double sample_seconds = 0.005;   // shortest batch that makes a sample
+  double target = 0.005;           // quartile interval of the median, over the median
+  double sampling_seconds = 0.25;  // shortest time of sampling
+  double longest_sampling_seconds = 3;
+  double budget_seconds = 10;   // longest time of a row
+  double cooldown_seconds = 0;  // idle before a row, or before each burst
+  std::int64_t burst_launches = 10;
+  // Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+  double graph_below_seconds = 50e-6;
+  std::optional<std::int64_t> samples;  // so many, unless the budget ends them
+};
+
+// How launches are gathered into samples.
+struct BatchPlan {
+  std::int64_t size;
+  bool graph;
+};
+BatchPlan plan_batch(const TimingPlan& plan, double seconds_per_launch, std::int64_t sets,
+                     Device::Kind where);
+
+// The same after a few launches have shown how long they take.
+BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Launch> launches);
+
+struct Warmup {
+  double seconds = 0;
+  bool settled = false;
+  std::string watched;     // "SM clock and power"; empty if nothing could be watched
+  bool throttled = false;  // when it ended
+  double kernel_seconds = 0;
+};
+
+struct Quartiles {
+  double median, q1, q3, min;
+};
+
+// What was timed, and the state of the card in exactly that time.
+struct Timing {
+  Warmup warmup;
+  std::vector<double> samples_seconds;  // of one launch, the mean of a batch
+  std::vector<double> samples_sm_hz;    // by the timers on the card; empty or as long
+  std::vector<bool> samples_throttled;  // by the reading nearest in time; empty or as long
+  CardState card;
+  double kernel_seconds = 0;  // how long the launches ran, all together
+  bool converged = false;     // the target was reached
+
+  double quantile_seconds(double share) const;  // linear between the two nearest samples
+  Quartiles quartiles_seconds() const;
+  std::optional<Range> sm_hz_by_timer() const { return range_of(samples_sm_hz); }
+  // The highest that either watcher saw.
+  std::optional<double> highest_sm_hz() const;
+  // In the middle of the samples, by the timers on the card if they tell, else by NVML.
+  std::optional<double> median_sm_hz() const;
+  double median_interval() const;
+};
+
+// How many independent samples are worth as much as these: their number over the sum of their
+// autocorrelations (Sokal 1997), up to the first that is not positive.
+double effective_count(const std::vector<double>& samples);
+
+// In half of all repetitions the median would fall into this interval; its width over the median.
+// Between the order statistics n/2 -+ 0.34 n/sqrt(effective count - 2), which asks nothing of the
+// distribution; less 2, because the effective count is itself estimated. Infinite below 5 samples
+// or an effective count of 3.
+double median_interval(const std::vector<double>& samples);
+
+// Runs batches, by turns if there are several, until the card is settled: until the halves of a
+// window agree in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
+// cap, where clock and power swing with a period of a second for some seconds. Without anything to
+// watch (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline is
+// left to the samples in any case.
+Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
+               double deadline);
+
+// Collects samples and knows when they are enough.
+class Sampling {
+ public:
+  // `deadline` is when the row's budget is spent. A throttled card is sampled for whole periods of
+  // its swings.
+  Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline, bool throttled = false);
+
+  bool enough();
+  // Times one batch of `size` launches and keeps it.
+  void take(Batch& batch, std::int64_t size);
+  Timing finish() const;
+
+ private:
+  struct Span {
+    double from, to;
+  };
+  TimingPlan plan_;
+  const CardWatch* watch_;
+  double started_, deadline_, shortest_;
+  Timing timing_;
+  std::vector<Span> spans_;  // when each sample was taken
+  double looked_ = 0;        // at the interval of the median, last
+};
+
+// Warms up and samples launches that take turns, settled and without a cool-down. Throws what the
+// backend does, and Interrupted.
+Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+                     std::span<const Launch> launches);
+
+}  // namespace gemm::bench

@@ -1,0 +1,284 @@
+// The timing plan: when a card counts as settled and a median as known, and what is kept of both.
+#include "bench/timing/timing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/verification/fill.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Takes as long as it says, and its clock runs as the test wants.
+class FakeBatch : public Batch {
+ public:
+  FakeBatch(double seconds, std::function<std::optional<double>()> sm_hz)
+      : seconds_(seconds), sm_hz_(std::move(sm_hz)) {}
+  BatchTime time() override {
+    ++times;
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+    return {seconds_, sm_hz_()};
+  }
+  void rewind() override {}
+  std::string_view launch() const override { return "call"; }
+
+  int times = 0;
+
+ private:
+  double seconds_;
+  std::function<std::optional<double>()> sm_hz_;
+};
+
+// Draws as much power as the test wants.
+class FakeCard : public Card {
+ public:
+  explicit FakeCard(std::function<CardReading()> reading) : reading_(std::move(reading)) {}
+  CardFacts facts() override { return {}; }
+  CardReading read() override {
+    CardReading reading = reading_();
+    reading.when = now_seconds();
+    return reading;
+  }
+
+ private:
+  std::function<CardReading()> reading_;
+};
+
+Warmup warm_up_one(const TimingPlan& plan, const CardWatch* watch, FakeBatch& batch) {
+  Batch* const batches[] = {&batch};
+  return warm_up(plan, watch, batches, now_seconds() + plan.budget_seconds);
+}
+
+TEST(MedianInterval, ShrinksWithTheSquareRootOfTheCount) {
+  const auto interval = [](std::uint64_t count) {
+    std::vector<double> samples;
+    for (std::uint64_t i = 0; i < count; ++i)
+      samples.push_back(1 + 0.01 * static_cast<double>(fill_value(Fill::normal, 1, i)));
+    return median_interval(samples);
+  };
+  // The median of n normal samples deviates by 1.2533/sqrt(n), half of that interval is 0.6745.
+  for (const std::uint64_t count : {100U, 400U, 1600U})
+    EXPECT_NEAR(interval(count), 2 * 0.6745 * 1.2533 * 0.01 / std::sqrt(count),
+                0.5 * 0.0169 / std::sqrt(count))
+        << count;
+  EXPECT_EQ(median_interval({1, 1, 1, 1, 1}), 0);
+  EXPECT_TRUE(std::isinf(median_interval({1, 1, 1, 1})));
+  EXPECT_TRUE(std::isinf(median_interval({})));
+}
+
+// What swings slowly is sampled often without being known better.
+TEST(MedianInterval, IsNotFooledBySlowSwings) {
+  std::vector<double> quick, slow;
+  for (int i = 0; i < 400; ++i) {
+    quick.push_back(1 + 0.01 * static_cast<double>(fill_value(Fill::uniform, 3, i)));
+    slow.push_back(1 + 0.01 * std::sin(i * 2 * 3.14159265 / 200));
+  }
+  EXPECT_GT(effective_count(quick), 200);
+  EXPECT_LT(effective_count(slow), 20);
+  EXPECT_GT(median_interval(slow), 3 * median_interval(quick));
+  EXPECT_EQ(effective_count({1, 1, 1, 1}), 4);
+}
+
+TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
+  const double start = now_seconds();
+  const auto falling_until = [=](double seconds, double from, double to) {
+    const double passed = std::min(1.0, (now_seconds() - start) / seconds);
+    return from + passed * (to - from);
+  };
+  CardWatch watch(std::make_unique<FakeCard>(
+                      [=] { return CardReading{.power_w = falling_until(0.7, 300, 600)}; }),
+                  0.01);
+  FakeBatch batch(0.005, [=] { return falling_until(0.3, 1.9e9, 1.5e9); });
+  const Warmup warmup = warm_up_one({}, &watch, batch);
+  EXPECT_TRUE(warmup.settled);
+  EXPECT_EQ(warmup.watched, "SM clock and power");
+  EXPECT_GT(warmup.seconds, 0.7);
+  EXPECT_LT(warmup.seconds, 2);
+  EXPECT_NEAR(warmup.kernel_seconds, 0.005 * batch.times, 1e-9);
+}
+
+TEST(WarmUp, GivesUpAtItsCapAndSaysSo) {
+  double clock = 1e9;
+  FakeBatch batch(0.005, [&] { return clock *= 1.01; });
+  TimingPlan plan;
+  plan.warmup_seconds = 0.7;
+  const Warmup warmup = warm_up_one(plan, nullptr, batch);
+  EXPECT_FALSE(warmup.settled);
+  EXPECT_EQ(warmup.watched, "SM clock");
+  EXPECT_NEAR(warmup.seconds, 0.7, 0.1);
+}
+
+TEST(WarmUp, SettlesWithLaunchesLongerThanTheWindow) {
+  FakeBatch batch(0.5, [] { return 1.5e9; });
+  const Warmup warmup = warm_up_one({}, nullptr, batch);
+  EXPECT_TRUE(warmup.settled);
+  EXPECT_LT(warmup.seconds, 2.1);
+}
+
+TEST(WarmUp, LeavesHalfOfTheTimeToTheSamples) {
+  double clock = 1e9;
+  FakeBatch batch(0.005, [&] { return clock *= 1.01; });
+  TimingPlan plan;
+  plan.budget_seconds = 0.8;
+  EXPECT_NEAR(warm_up_one(plan, nullptr, batch).seconds, 0.4, 0.1);
+}
+
+TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
+  FakeBatch batch(0.005, [] { return std::nullopt; });
+  const Warmup warmup = warm_up_one({}, nullptr, batch);
+  EXPECT_FALSE(warmup.settled);
+  EXPECT_EQ(warmup.watched, "");
+  EXPECT_NEAR(warmup.seconds, 0.25, 0.1);
+}
+
+// At the power cap half a second is too short to tell a swing from a settled card.
+TEST(WarmUp, LooksLongerAtAThrottledCard) {
+  CardWatch watch(
+      std::make_unique<FakeCard>([] { return CardReading{.power_w = 700, .reasons = 0x4}; }), 0.01);
+  FakeBatch batch(0.005, [] { return 1.5e9; });
+  const Warmup warmup = warm_up_one({}, &watch, batch);
+  EXPECT_TRUE(warmup.settled);
+  EXPECT_TRUE(warmup.throttled);
+  EXPECT_GT(warmup.seconds, 2);
+}
+
+Timing sample(const TimingPlan& plan, FakeBatch& batch, const CardWatch* watch = nullptr) {
+  Sampling sampling(plan, watch, now_seconds() + plan.budget_seconds);
+  while (!sampling.enough()) sampling.take(batch, 1);
+  return sampling.finish();
+}
+
+TEST(Sampling, EndsWhenTheMedianIsKnown) {
+  FakeBatch batch(0.001, [] { return 1.5e9; });
+  TimingPlan plan;
+  plan.sampling_seconds = 0.05;
+  const Timing timing = sample(plan, batch);
+  EXPECT_TRUE(timing.converged);
+  EXPECT_GE(timing.samples_seconds.size(), 5U);
+  EXPECT_LT(timing.samples_seconds.size(), 60U);
+  EXPECT_EQ(timing.samples_sm_hz.size(), timing.samples_seconds.size());
+  EXPECT_EQ(timing.median_sm_hz(), 1.5e9);
+}
+
+TEST(Sampling, EndsWithTheBudgetAndSaysThatTheMedianIsNotKnown) {
+  FakeBatch slow(0.02, [] { return std::nullopt; });
+  TimingPlan plan;
+  plan.sampling_seconds = 1e-3;
+  plan.budget_seconds = 0.05;
+  const Timing timing = sample(plan, slow);
+  EXPECT_FALSE(timing.converged);
+  EXPECT_LT(timing.samples_seconds.size(), 5U);
+  EXPECT_GE(timing.samples_seconds.size(), 1U);
+  EXPECT_TRUE(timing.samples_sm_hz.empty());
+}
+
+TEST(Sampling, TakesAsManyAsAskedUnlessTheBudgetEndsThem) {
+  FakeBatch batch(0.001, [] { return std::nullopt; });
+  TimingPlan plan;
+  plan.samples = 7;
+  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 7U);
+  plan.samples = 100;
+  plan.budget_seconds = 0.02;
+  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 30U);
+}
+
+// A budget that their rest exceeds leaves as few of them as say something.
+TEST(Sampling, BurstsEndWithTheBudgetButNotBeforeTheFifth) {
+  FakeBatch batch(0.001, [] { return std::nullopt; });
+  TimingPlan plan;
+  plan.state = State::burst;
+  plan.target = 1e-300;  // never reached, but by equal samples
+  plan.cooldown_seconds = 0.05;
+  plan.budget_seconds = 0.1;
+  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 5U);
+  plan.samples = 100;
+  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 5U);
+}
+
+// A row that never converges is over when its budget is.
+TEST(Sampling, BurstsThatNeverConvergeEndWithTheBudget) {
+  class Random : public FakeBatch {
+   public:
+    Random() : FakeBatch(0, [] { return std::nullopt; }) {}
+    BatchTime time() override {
+      return {1e-3 * (2 + static_cast<double>(fill_value(Fill::uniform, 1, ++times))),
+              std::nullopt};
+    }
+  } batch;
+  TimingPlan plan;
+  plan.state = State::burst;
+  plan.target = 1e-300;
+  plan.cooldown_seconds = 1e-3;
+  plan.budget_seconds = 0.2;
+  const double start = now_seconds();
+  Sampling sampling(plan, nullptr, start + plan.budget_seconds);
+  while (!sampling.enough()) sampling.take(batch, 1);
+  EXPECT_LT(now_seconds() - start, 1);
+  EXPECT_FALSE(sampling.finish().converged);
+}
+
+TEST(Sampling, RestsBeforeEachBurst) {
+  FakeBatch batch(0.001, [] { return std::nullopt; });
+  TimingPlan plan;
+  plan.state = State::burst;
+  plan.cooldown_seconds = 0.05;
+  const double start = now_seconds();
+  const Timing timing = sample(plan, batch);
+  EXPECT_GE(timing.samples_seconds.size(), 5U);
+  EXPECT_GE(now_seconds() - start, 0.05 * static_cast<double>(timing.samples_seconds.size()));
+  EXPECT_EQ(plan_batch(plan, 1e-3, 2, Device::Kind::gpu).size, plan.burst_launches);
+  EXPECT_EQ(plan_batch(plan, 1e-5, 31, Device::Kind::gpu).size, plan.burst_launches);
+}
+
+TEST(BatchPlan, ShortKernelsOfAGpuAreWholeRoundsInAGraph) {
+  const TimingPlan plan{.sample_seconds = 0.005};
+  const BatchPlan brief = plan_batch(plan, 1e-5, 31, Device::Kind::gpu);
+  EXPECT_TRUE(brief.graph);
+  EXPECT_EQ(brief.size, 17 * 31);
+  const BatchPlan longer = plan_batch(plan, 1e-4, 31, Device::Kind::gpu);
+  EXPECT_FALSE(longer.graph);
+  EXPECT_EQ(longer.size, 50);
+  const BatchPlan call = plan_batch(plan, 1e-5, 31, Device::Kind::cpu);
+  EXPECT_FALSE(call.graph);
+  EXPECT_EQ(call.size, 500);
+}
+
+TEST(Sampling, LabelsThrottledSamplesAndKeepsThem) {
+  const double start = now_seconds();
+  CardWatch watch(std::make_unique<FakeCard>([=] {
+                    const bool capped = now_seconds() - start > 0.15;
+                    return CardReading{.sm_hz = 1.5e9, .reasons = capped ? 0x4U : 0U};
+                  }),
+                  0.005);
+  FakeBatch batch(0.005, [] { return 1.5e9; });
+  TimingPlan plan;
+  plan.sampling_seconds = 0.3;
+  const Timing timing = sample(plan, batch, &watch);
+  ASSERT_EQ(timing.samples_throttled.size(), timing.samples_seconds.size());
+  EXPECT_FALSE(timing.samples_throttled.front());
+  EXPECT_TRUE(timing.samples_throttled.back());
+  EXPECT_NEAR(timing.card.throttled_share.value_or(0), 0.5, 0.2);
+  ASSERT_EQ(timing.card.reasons.size(), 1U);
+  EXPECT_EQ(timing.card.reasons[0].first, "power cap");
+}
+
+TEST(Sampling, ABatchThatTakesNoTimeIsAnError) {
+  FakeBatch batch(0, [] { return std::nullopt; });
+  EXPECT_THROW(sample({}, batch), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace gemm::bench

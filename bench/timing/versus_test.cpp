@@ -1,0 +1,77 @@
+#include "bench/timing/versus.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bench/verification/fill.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Seconds that drift together, as two kernels in one power state do.
+std::vector<double> drifting(double seconds, std::uint64_t seed, std::size_t count) {
+  std::vector<double> samples;
+  for (std::size_t i = 0; i < count; ++i)
+    samples.push_back(seconds * (1 + 0.1 * static_cast<double>(i) / static_cast<double>(count)) *
+                      (1 + 0.002 * static_cast<double>(fill_value(Fill::normal, seed, i))));
+  return samples;
+}
+
+TEST(Versus, FindsTheRatioInItsInterval) {
+  const Versus versus = compare_pairs(drifting(1.00, 1, 100), drifting(1.02, 2, 100));
+  EXPECT_NEAR(versus.ratio, 1.02, 0.005);
+  EXPECT_LE(versus.low, versus.ratio);
+  EXPECT_GE(versus.high, versus.ratio);
+  EXPECT_GT(versus.low, 1);  // told apart, though either drifts by 10 %
+  EXPECT_EQ(versus.samples, 100);
+}
+
+TEST(Versus, EqualCodeIsNotToldApart) {
+  int apart = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Versus versus = compare_pairs(drifting(1, 2 * seed, 60), drifting(1, 2 * seed + 1, 60));
+    apart += versus.low > 1 || versus.high < 1 ? 1 : 0;
+  }
+  EXPECT_LE(apart, 6);  // 5 % of 40 are 2
+}
+
+// Noise that hangs together and is each kernel's own.
+std::vector<double> autoregressive(double correlation, std::uint64_t seed, std::size_t count) {
+  std::vector<double> samples;
+  double state = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    state = correlation * state + static_cast<double>(fill_value(Fill::normal, seed, i));
+    samples.push_back(1 + 0.002 * state);
+  }
+  return samples;
+}
+
+TEST(Versus, EqualCodeIsNotToldApartBySlowNoise) {
+  int apart = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Versus versus = compare_pairs(autoregressive(0.8, 100 + 2 * seed, 200),
+                                        autoregressive(0.8, 101 + 2 * seed, 200));
+    apart += versus.low > 1 || versus.high < 1 ? 1 : 0;
+  }
+  EXPECT_LE(apart, 12);  // 26 when each pair is drawn for itself
+}
+
+TEST(Versus, SaysTheSameOfTheSame) {
+  const auto mine = drifting(1, 3, 31), theirs = drifting(1.1, 4, 31);
+  const Versus first = compare_pairs(mine, theirs), second = compare_pairs(mine, theirs);
+  EXPECT_EQ(first.low, second.low);
+  EXPECT_EQ(first.high, second.high);
+}
+
+TEST(Versus, OfOnePairThereIsNoInterval) {
+  const Versus versus = compare_pairs({2}, {1});
+  EXPECT_EQ(versus.ratio, 0.5);
+  EXPECT_EQ(versus.low, 0.5);
+  EXPECT_EQ(versus.high, 0.5);
+}
+
+}  // namespace
+}  // namespace gemm::bench

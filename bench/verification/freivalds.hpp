@@ -1,0 +1,122 @@
+// Is C = A * B without the FP64 product of the whole? Freivalds (Probabilistic machines can use
+// less running time, 1977): C x = A (B x) for a few vectors x of +1 and -1, in FP64, row by row;
+// beside that some elements anywhere in C are computed exactly.
+//
+// It takes m k + k n + m n operations instead of 2 m n k, and 40 bytes a row instead of 16 an
+// element. A wrong element shows if it is off by more than what rounding may do to its whole row;
+// a smaller error shows only where an element is computed exactly.
+//
+// The functions are constexpr, so that the CPU and the GPU compute by the same lines. `lane` of
+// `lanes` threads takes every lanes-th element of a row; the sums of all lanes are added up.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "bench/verification/fill.hpp"
+#include "bench/verification/verdict.hpp"
+#include "kernels/layout.hpp"
+
+namespace gemm::bench {
+
+inline constexpr int kVectors = 4;
+inline constexpr std::int64_t kExactSamples = 4096;
+
+// Of a row of B: B x, and the row's length. Of a row of C: A (B x), and how far C x may be from it.
+struct RowCheck {
+  double sums[kVectors] = {};
+  double size = 0;
+};
+
+constexpr double signed_by_column(double value, std::int64_t column, int vector) {
+  const std::uint64_t signs = random_bits(99, static_cast<std::uint64_t>(column));
+  return (signs >> (60 + vector) & 1) != 0 ? -value : value;
+}
+
+// Of row l of B; size is the sum of squares.
+template <typename In, typename Value>
+constexpr RowCheck project_b(const Problem& p, const In* b, std::int64_t l, int lane, int lanes,
+                             Value&& value_of) {
+  RowCheck row;
+  for (std::int64_t j = lane; j < p.n; j += lanes) {
+    const double value = value_of(b[index_in_b(p, l, j)]);
+    for (int v = 0; v < kVectors; ++v) row.sums[v] += signed_by_column(value, j, v);
+    row.size += value * value;
+  }
+  return row;
+}
+
+// Of row i of A times B; size is at least the length of row i of |A| |B|: the sum over l of |a_il|
+// times the length of row l of B (the triangle inequality).
+template <typename In, typename Value>
+constexpr RowCheck project_a(const Problem& p, const In* a, const RowCheck* b_rows, std::int64_t i,
+                             int lane, int lanes, Value&& value_of) {
+  RowCheck row;
+  for (std::int64_t l = lane; l < p.k; l += lanes) {
+    const double value = value_of(a[index_in_a(p, i, l)]);
+    for (int v = 0; v < kVectors; ++v) row.sums[v] += value * b_rows[l].sums[v];
+    row.size += (value < 0 ? -value : value) * b_rows[l].size;
+  }
+  return row;
+}
+
+// What a row of C may be off, over that size. An element of C is a sum of k products and has k + 2
+// errors, each of at most a round-off of its sum |a b|, and those of its operands and of its
+// output; x adds up those of a row, where they stay below 8 deviations by the argument of
+// bound_for. What that grants to FP8's sums already is some.
+inline double share_of_size(const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const Bound bound = bound_for(p);
+  const double coarse = traits.coarse_error > 0 ? bound.of_magnitude + bound.of_expected : 0;
+  return 8 * (std::sqrt(static_cast<double>(p.k) + 2) * traits.accumulate_error +
+              traits.input_error + traits.output_error) +
+         coarse;
+}
+
+// C x of row i.
+template <typename Out, typename Value>
+constexpr RowCheck project_c(const Problem& p, const Out* c, std::int64_t i, int lane, int lanes,
+                             Value&& value_of) {
+  RowCheck row;
+  for (std::int64_t j = lane; j < p.n; j += lanes) {
+    const double value = value_of(c[i * p.n + j]);
+    for (int v = 0; v < kVectors; ++v) row.sums[v] += signed_by_column(value, j, v);
+  }
+  return row;
+}
+
+// Whether C x is as near to A (B x) as it must be; NaN is not.
+constexpr bool row_is_right(const RowCheck& cx, const RowCheck& abx) {
+  for (int v = 0; v < kVectors; ++v) {
+    const double error =
+        cx.sums[v] < abx.sums[v] ? abx.sums[v] - cx.sums[v] : cx.sums[v] - abx.sums[v];
+    if (!(error <= abx.size)) return false;
+  }
+  return true;
+}
+
+// Judges the element of C with this row-major index by its exact value.
+template <typename In, typename Out, typename Value>
+constexpr void add_exactly(Verdict& verdict, const Problem& p, const In* a, const In* b,
+                           const Out* c, const Bound& bound, std::int64_t index, Value&& value_of) {
+  double expected = 0, magnitude = 0;
+  for (std::int64_t l = 0; l < p.k; ++l) {
+    const double product =
+        value_of(a[index_in_a(p, index / p.n, l)]) * value_of(b[index_in_b(p, l, index % p.n)]);
+    expected += product;
+    magnitude += product < 0 ? -product : product;
+  }
+  verdict.add(index, value_of(c[index]), expected, magnitude, bound);
+}
+
+// The elements that are computed exactly: samples from all of C, then those of a row that is wrong.
+constexpr std::int64_t exact_index(const Problem& p, std::int64_t which, std::int64_t wrong_row) {
+  if (which >= kExactSamples) return wrong_row * p.n + which - kExactSamples;
+  return static_cast<std::int64_t>(random_bits(7, static_cast<std::uint64_t>(which)) %
+                                   static_cast<std::uint64_t>(p.m * p.n));
+}
+constexpr std::int64_t exact_count(const Problem& p, std::int64_t wrong_row) {
+  return kExactSamples + (wrong_row >= 0 ? p.n : 0);
+}
+
+}  // namespace gemm::bench

@@ -1,0 +1,170 @@
+// Freivalds' check: it takes a right C in every layout, refuses one wrong element wherever it is,
+// and names it. On the CPU, and (label gpu) on the GPU.
+#include "bench/verification/freivalds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/device/problem_data.hpp"
+#include "bench/device/test_backend.hpp"
+#include "bench/run/measurement.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr Problem kProblem{150, 131, 67, Precision::f32};
+
+// Operands with a right C, rounded once, which tests then spoil.
+class Checked {
+ public:
+  explicit Checked(Backend& backend, Layout layout = Layout::nn)
+      : backend_(backend),
+        p_{kProblem.m, kProblem.n, kProblem.k, kProblem.precision, layout},
+        data_(backend, p_, Fill::uniform, 5, 1, Reference::rows) {
+    const auto elements = static_cast<std::size_t>(p_.m * p_.n);
+    const Buffer sums = backend.allocate(2 * elements * sizeof(double));
+    auto* expected = reinterpret_cast<double*>(sums.get());
+    backend.reference(p_, data_.sets()[0].a, data_.sets()[0].b, expected, expected + elements);
+    std::vector<double> exact(elements);
+    backend.copy(exact.data(), expected, elements * sizeof(double));
+    for (const double value : exact) right_.push_back(static_cast<float>(value));
+    restore();
+  }
+
+  void restore() { backend_.copy(data_.sets()[0].c, right_.data(), right_.size() * sizeof(float)); }
+  void add(std::int64_t index, float error) {
+    const float value = right_[static_cast<std::size_t>(index)] + error;
+    backend_.copy(static_cast<float*>(data_.sets()[0].c) + index, &value, sizeof value);
+  }
+  void poison() { data_.poison(); }
+  Verdict verdict() const { return data_.judge(p_, 1); }
+  std::optional<std::string> text() const { return complaint(p_, verdict()); }
+  const Problem& problem() const { return p_; }
+
+ private:
+  Backend& backend_;
+  Problem p_;
+  ProblemData data_;
+  std::vector<float> right_;
+};
+
+bool is_computed_exactly(std::int64_t index) {
+  for (std::int64_t which = 0; which < kExactSamples; ++which)
+    if (exact_index(kProblem, which, -1) == index) return true;
+  return false;
+}
+
+// Seen by its row alone.
+std::int64_t hidden_index() {
+  std::int64_t index = kProblem.m * kProblem.n / 3;
+  while (is_computed_exactly(index)) ++index;
+  return index;
+}
+
+void expect_right_in_every_layout(Backend& backend) {
+  for (const Layout layout : kLayouts)
+    EXPECT_EQ(Checked(backend, layout).text(), std::nullopt) << name_of(layout);
+}
+
+void expect_wrong_elements_are_refused(Backend& backend) {
+  Checked c(backend);
+  const std::int64_t index = hidden_index(), row = index / kProblem.n;
+  for (const float error : {3e-2F, -1.0F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    c.add(index, error);
+    const Verdict found = c.verdict();
+    EXPECT_FALSE(found.passed()) << error;
+    EXPECT_TRUE(found.by_rows);
+    EXPECT_EQ(found.wrong_rows, 1) << error;
+    EXPECT_EQ(found.first_wrong_row, row) << error;
+    EXPECT_EQ(found.first_wrong, index) << "the element is found in its row";
+    c.restore();
+    EXPECT_TRUE(c.verdict().passed());
+  }
+  c.add(index, 2);
+  EXPECT_NE(c.text()->find("c[" + std::to_string(row) + "," + std::to_string(index % kProblem.n)),
+            std::string::npos)
+      << *c.text();
+  EXPECT_NE(c.text()->find("1 of 150 rows"), std::string::npos) << *c.text();
+}
+
+// Less than the sum of a row can tell.
+void expect_samples_refuse_small_errors(Backend& backend) {
+  Checked c(backend);
+  const std::int64_t index = exact_index(kProblem, 17, -1);
+  c.add(index, 1e-4F);
+  const Verdict found = c.verdict();
+  EXPECT_EQ(found.wrong_rows, 0);
+  EXPECT_GE(found.wrong, 1);
+  EXPECT_EQ(found.first_wrong, index);
+}
+
+void expect_a_c_that_nobody_wrote_is_refused(Backend& backend) {
+  Checked c(backend);
+  c.poison();
+  EXPECT_EQ(c.verdict().wrong_rows, kProblem.m);
+}
+
+TEST(Freivalds, TakesWhatIsRightInEveryLayout) {
+  expect_right_in_every_layout(*make_host_backend());
+}
+TEST(Freivalds, RefusesOneWrongElementAndNamesIt) {
+  expect_wrong_elements_are_refused(*make_host_backend());
+}
+TEST(Freivalds, ComputesSomeElementsExactly) {
+  expect_samples_refuse_small_errors(*make_host_backend());
+}
+TEST(Freivalds, RefusesACThatNobodyWrote) {
+  expect_a_c_that_nobody_wrote_is_refused(*make_host_backend());
+}
+
+TEST(Freivalds, DoesAsOnTheCpuOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  expect_right_in_every_layout(*cuda());
+  expect_wrong_elements_are_refused(*cuda());
+  expect_samples_refuse_small_errors(*cuda());
+  expect_a_c_that_nobody_wrote_is_refused(*cuda());
+}
+
+// The CPU with so much memory free, or with an FP64 product that takes so long.
+class Limited : public ForwardingBackend {
+ public:
+  explicit Limited(double free_bytes) : Limited(make_host_backend(), free_bytes) {}
+  double free_bytes() const override { return free_bytes_; }
+
+ private:
+  Limited(std::unique_ptr<Backend> host, double free_bytes)
+      : ForwardingBackend(*host), host_(std::move(host)), free_bytes_(free_bytes) {}
+  std::unique_ptr<Backend> host_;
+  double free_bytes_;
+};
+
+Verdict verdict_of(Backend& backend, const Options& options) {
+  ProblemCache cache(backend, Fill::uniform, 1, false);
+  const std::vector<Case> cases = make_cases({{700, 700, 8}}, {Precision::f32}, Device::Kind::cpu);
+  Measurement measurement(backend, nullptr, cache, options, cases.front());
+  measurement.prepare(1e9);
+  TimingPlan plan = options.timing;
+  plan.warmup_seconds = 0.01;
+  plan.samples = 2;
+  measurement.time(plan, 1e9);
+  return measurement.verify();
+}
+
+TEST(Freivalds, IsTakenWhereTheProductDoesNotFitIntoMemory) {
+  constexpr double kReserve = 256 << 20, kProduct = 16.0 * 700 * 700;
+  Limited much(2 * kReserve), little(kReserve + kProduct);
+  EXPECT_FALSE(verdict_of(much, {}).by_rows);
+  EXPECT_TRUE(verdict_of(little, {}).by_rows);
+}
+
+}  // namespace
+}  // namespace gemm::bench

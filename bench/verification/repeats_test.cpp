@@ -1,0 +1,232 @@
+// The same launch gives the same bits, however often it runs, whatever C held before, and with
+// another operand set's launches before and behind it: every kernel of ours on the CPU and (label
+// gpu) on the GPU, at shapes of few tiles and a long k, where work is cut and sums are put
+// together.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/cases/cases.hpp"
+#include "bench/device/problem_data.hpp"
+#include "bench/device/test_backend.hpp"
+
+namespace gemm::bench {
+namespace {
+
+// Two sets of operands that have nothing but the problem in common.
+class Twins {
+ public:
+  Twins(Backend& backend, const Problem& p)
+      : problem_(p),
+        data_{ProblemData(backend, p, Fill::uniform, 1, 1),
+              ProblemData(backend, p, Fill::uniform, 2, 1)} {}
+
+  std::array<ProblemData, 2>& data() { return data_; }
+  bool serves(const Problem& p) const { return data_[0].serves(p); }
+  void poison() {
+    for (ProblemData& one : data_) one.poison();
+  }
+  std::vector<std::byte> bits(Backend& backend, int set) const {
+    std::vector<std::byte> bits(static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
+    backend.copy(bits.data(), data_[set].sets()[0].c, bits.size());
+    return bits;
+  }
+
+ private:
+  Problem problem_;
+  std::array<ProblemData, 2> data_;
+};
+
+using Prepare = std::function<Launch(const Problem&, const Device&, const Operands&)>;
+
+// What a later launch has done otherwise than the first, which must be right; or nothing.
+std::string complaint_about(Backend& backend, const Prepare& prepare, const Problem& p,
+                            Twins& twins, int launches) {
+  std::vector<Launch> both;
+  for (ProblemData& one : twins.data()) both.push_back(prepare(p, backend.device(), one.sets()[0]));
+
+  twins.poison();
+  std::array<std::vector<std::byte>, 2> first;
+  for (int set = 0; set < 2; ++set) {
+    backend.run(both[set]);
+    first[set] = twins.bits(backend, set);
+  }
+  for (int set = 0; set < 2; ++set)
+    if (const auto text = complaint(p, twins.data()[set].judge(p, 1)))
+      return "set " + std::to_string(set) + ": " + *text;
+
+  const auto changed = [&](const std::string& when) -> std::string {
+    for (int set = 0; set < 2; ++set) {
+      const std::vector<std::byte> now = twins.bits(backend, set);
+      if (now == first[set]) continue;  // much faster than to look for the place
+      const auto after = std::ranges::mismatch(first[set], now).in2;
+      const std::int64_t element = (after - now.begin()) / traits_of(p.precision).output_bytes;
+      return "set " + std::to_string(set) + ": c[" + std::to_string(element / p.n) + "," +
+             std::to_string(element % p.n) + "] has other bits after " + when;
+    }
+    return "";
+  };
+  for (int launch = 2; launch <= launches; ++launch) {
+    twins.poison();
+    backend.run([&](Stream stream) {  // without a pause between them
+      for (const Launch& one : both) one(stream);
+    });
+    if (auto text = changed("launch " + std::to_string(launch)); !text.empty()) return text;
+  }
+  twins.poison();
+  backend.batch(both, 2 * launches, true)->time();
+  return changed("a graph of " + std::to_string(launches) + " launches of each set");
+}
+
+// Of each kernel what it runs by default. None may say that it cannot repeat itself. Returns how
+// many cases there were.
+int expect_same_bits(Backend& backend, Precision precision, const std::vector<Shape>& shapes,
+                     int launches) {
+  int checked = 0;
+  std::unique_ptr<Twins> twins;  // of the last problem: cases come problem by problem
+  for (const Case& one : make_cases(shapes, {precision}, backend.device().kind, false, {})) {
+    const RegisteredKernel& kernel = *one.kernel;
+    if (kernel.is_library()) continue;
+    if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;
+    if (twins == nullptr || !twins->serves(one.problem))
+      twins = std::make_unique<Twins>(backend, one.problem);
+    EXPECT_EQ(complaint_about(backend, kernel.prepare, one.problem, *twins, launches), "")
+        << one.name();
+    ++checked;
+  }
+  return checked;
+}
+
+TEST(Repeats, HaveTheSameBitsOnTheCpu) {
+  const auto backend = make_host_backend();
+  EXPECT_GT(expect_same_bits(*backend, Precision::f32, {{96, 160, 256}, {65, 33, 259}}, 3), 0);
+}
+
+// Tiles of which each gets several blocks; ragged ones; few rows and a long k, which clusters
+// share; and, of one row, several waves of tiles, the last of which are cut into unequal pieces.
+TEST(Repeats, HaveTheSameBitsOnTheGpu) {
+  SKIP_WITHOUT_GPU();
+  int checked = 0;
+  for (const PrecisionTraits& traits : kPrecisions) {
+    std::vector<Shape> shapes = {{192, 320, 2048}, {257, 129, 1031}, {33, 264, 4104}};
+    if (traits.precision == Precision::f32)  // the kernels that cut k
+      shapes = {{384, 640, 2048}, {257, 129, 1031}, {4, 103'004, 130}};
+    checked += expect_same_bits(*cuda(), traits.precision, shapes, 20);
+  }
+  EXPECT_GT(checked, 0);
+}
+
+// --- What is refused -----------------------------------------------------------------------------
+
+constexpr Problem kProblem{9, 33, 131, Precision::f32};
+
+// C = A * B, summed up from one step along k on and round.
+void multiply(const Problem& p, const Operands& o, std::int64_t from) {
+  const auto *a = static_cast<const float*>(o.a), *b = static_cast<const float*>(o.b);
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      float sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        const std::int64_t at = (from + l) % p.k;
+        sum += a[i * p.k + at] * b[at * p.n + j];
+      }
+      static_cast<float*>(o.c)[i * p.n + j] = sum;
+    }
+}
+
+std::string complaint_about(const Prepare& prepare, int launches = 3) {
+  const auto backend = make_host_backend();
+  Twins twins(*backend, kProblem);
+  return complaint_about(*backend, prepare, kProblem, twins, launches);
+}
+
+// A kernel whose launches are counted, from 1 on.
+template <typename F>
+Prepare counted(F f) {
+  return [=](const Problem& p, const Device&, const Operands& o) -> Launch {
+    return [=, count = std::make_shared<int>(0)](Stream) { f(p, o, ++*count); };
+  };
+}
+
+TEST(Repeats, AreAcceptedWithTheSameBits) {
+  EXPECT_EQ(
+      complaint_about(counted([](const Problem& p, const Operands& o, int) { multiply(p, o, 0); })),
+      "");
+}
+
+TEST(Repeats, AreRefusedWithAnotherOrderOfTheSum) {
+  const Prepare turns =
+      counted([](const Problem& p, const Operands& o, int count) { multiply(p, o, count % 2); });
+  EXPECT_NE(complaint_about(turns).find("has other bits after launch 2"), std::string::npos);
+}
+
+// By one bit of one element, in one launch of many.
+TEST(Repeats, AreRefusedWithAnotherValueOnce) {
+  for (const int wrong : {2, 11, 20}) {
+    const Prepare slips = counted([=](const Problem& p, const Operands& o, int count) {
+      multiply(p, o, 0);
+      auto* c = static_cast<float*>(o.c);
+      if (count == wrong) c[2 * p.n + 5] = std::nextafterf(c[2 * p.n + 5], 100);
+    });
+    EXPECT_EQ(complaint_about(slips, 20),
+              "set 0: c[2,5] has other bits after launch " + std::to_string(wrong));
+  }
+}
+
+TEST(Repeats, AreRefusedInEitherSet) {
+  for (const int wrong : {0, 1}) {
+    const Prepare slips = [=, prepared = std::make_shared<int>(0)](const Problem& p, const Device&,
+                                                                   const Operands& o) -> Launch {
+      return [=, set = (*prepared)++, count = std::make_shared<int>(0)](Stream) {
+        multiply(p, o, ++*count == 2 && set == wrong ? 1 : 0);
+      };
+    };
+    EXPECT_EQ(complaint_about(slips).find("set " + std::to_string(wrong)), 0U);
+  }
+}
+
+TEST(Repeats, AreRefusedWithAnotherValueInTheGraph) {
+  const Prepare slips = counted(
+      [](const Problem& p, const Operands& o, int count) { multiply(p, o, count > 3 ? 1 : 0); });
+  EXPECT_NE(complaint_about(slips).find("after a graph"), std::string::npos);
+}
+
+// Each launch adds to what the ones before it left.
+TEST(Repeats, AreRefusedIfTheyAddUp) {
+  const Prepare adds = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+    return [=, sums = std::make_shared<std::vector<float>>(p.m * p.n)](Stream) {
+      multiply(p, o, 0);
+      auto* c = static_cast<float*>(o.c);
+      for (std::size_t i = 0; i < sums->size(); ++i) c[i] = (*sums)[i] += c[i];
+    };
+  };
+  EXPECT_NE(complaint_about(adds).find("has other bits after launch 2"), std::string::npos);
+}
+
+TEST(Repeats, AreRefusedIfOnlyTheFirstWrites) {
+  const Prepare once = counted([](const Problem& p, const Operands& o, int count) {
+    if (count == 1) multiply(p, o, 0);
+  });
+  EXPECT_NE(complaint_about(once).find("c[0,0] has other bits after launch 2"), std::string::npos);
+}
+
+// The first launch works on what was prepared last.
+TEST(Repeats, AreRefusedIfTheSetsShareAWorkspace) {
+  const auto shared = std::make_shared<Operands>();
+  const Prepare last = [=](const Problem& p, const Device&, const Operands& o) -> Launch {
+    *shared = o;
+    return [=](Stream) { multiply(p, {shared->a, shared->b, o.c}, 0); };
+  };
+  EXPECT_EQ(complaint_about(last).find("set 0: "), 0U);
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,33 @@
+#include "bench/verification/verdict.hpp"
+
+#include <cinttypes>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "bench/base/text.hpp"
+
+namespace gemm::bench {
+
+std::optional<std::string> complaint(const Problem& p, const Verdict& verdict) {
+  if (verdict.passed()) return std::nullopt;
+  const std::string rows =
+      verdict.wrong_rows == 0
+          ? ""
+          : formatted("%" PRId64 " of %" PRId64
+                      " rows of C differ from A (B x) by more than rounding, row %" PRId64 " first",
+                      verdict.wrong_rows, p.m, verdict.first_wrong_row);
+  if (verdict.wrong > 0)
+    return formatted("c[%" PRId64 ",%" PRId64 "] = %.9g, expected %.9g +- %.2g (%" PRId64 " of ",
+                     verdict.first_wrong / p.n, verdict.first_wrong % p.n, verdict.value,
+                     verdict.expected, verdict.bound, verdict.wrong) +
+           (verdict.by_rows
+                ? "the elements computed exactly are wrong" + (rows.empty() ? "" : "; " + rows)
+                : formatted("%" PRId64 " elements are wrong", p.m * p.n)) +
+           ")";
+  if (!rows.empty()) return rows;
+  return formatted("wrote outside C: byte %" PRId64 " %s", std::abs(verdict.outside_bytes),
+                   verdict.outside_bytes > 0 ? "past its end" : "before its beginning");
+}
+
+}  // namespace gemm::bench

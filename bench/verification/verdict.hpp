@@ -1,0 +1,136 @@
+// Is a result right? Every element of C is held against an FP64 product of the same inputs, under
+// an error bound that grows with k and with the magnitude of the sum it belongs to.
+//
+// The functions are constexpr so that the CPU and the GPU judge by the same lines.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm::bench {
+
+// For an element with exact value `expected` = sum of a*b and `magnitude` = sum of |a*b|.
+struct Bound {
+  double of_magnitude, of_expected, absolute;
+
+  constexpr double operator()(double expected, double magnitude) const {
+    return of_magnitude * magnitude + of_expected * (expected < 0 ? -expected : expected) +
+           absolute;
+  }
+};
+
+// Worst case for small k: k + 2 additions, each off by one round-off of at most `magnitude`. That
+// grows linearly and, at k = 8192, would let a kernel drop a whole product unseen. Rounding errors
+// are not all of one sign: by Hoeffding's inequality (Higham and Mary, A new approach to
+// probabilistic rounding error analysis, 2019) they stay below 8 sqrt(k) round-offs but for a
+// chance of 2 exp(-32) an element. The same argument holds for operands rounded inside the kernel
+// (TF32), whose truncation adds a bias in proportion to the result.
+//
+// By that argument FP8's 13 bits would hide a whole tile: at k = 8192 8 sqrt(k) 2^-13 of the
+// magnitude is six times a typical result. But a sum never is as large as the magnitude if its
+// products have random signs, as those of every fill have: it walks from zero to the result, off
+// the straight way by magnitude / sqrt(k) in the mean. What an addition cuts off is at most 2^-13
+// of the sum, evenly spread, and of the sign of what is cut: the mean square of one error is
+// (0.7 / sqrt(3))^2 of that, and 4 sqrt(k) of them are 10 deviations, which leaves room for the
+// bias. Where sums go into FP32 every 128 products, each walk has only so many steps.
+inline Bound bound_for(const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double k = static_cast<double>(p.k);
+  const auto coarse = static_cast<double>(std::min(p.k, traits.coarse_length));
+  const double sums = std::ceil(k / coarse);
+  const double coarse_error = traits.coarse_error * std::fmin(k + 2, 4 * std::sqrt(k)) * coarse / k;
+  Bound bound{
+      .of_magnitude = traits.accumulate_error * std::fmin(sums + 2, 8 * std::sqrt(sums)) +
+                      coarse_error / std::sqrt(coarse),
+      .of_expected = traits.output_error + coarse_error,
+      .absolute = traits.output_smallest,
+  };
+  const double share = 8 / std::sqrt(k);
+  if (share < 1) {
+    bound.of_magnitude += traits.input_error * share;
+    bound.of_expected += traits.input_error;
+  } else {
+    bound.of_magnitude += traits.input_error;
+  }
+  return bound;
+}
+
+struct Judgement {
+  double error, bound, of_bound;
+  bool passed;
+};
+
+// A value that is not finite never passes: the comparison is written so that NaN fails it.
+constexpr Judgement judge(double value, double expected, double magnitude, const Bound& bound) {
+  const double difference = value < expected ? expected - value : value - expected;
+  const double limit = bound(expected, magnitude);
+  const double of_bound = difference == 0 ? 0 : difference / limit;
+  return {difference, limit, of_bound, difference <= limit};
+}
+
+// What a whole C looks like.
+struct Verdict {
+  std::int64_t wrong = 0;                     // elements that do not pass
+  std::int64_t first_wrong = -1;              // index of the first of them, row-major; -1 if none
+  double value = 0, expected = 0, bound = 0;  // of that element
+  double max_error = 0;                       // over all elements; NaN or infinite if one is
+  double max_of_bound = 0;                    // largest error / bound, likewise
+  double bound_at_max = 0;                    // the bound of that element
+  std::int64_t outside_bytes =
+      0;  // where something was written outside C: > 0 past its end, < 0 before it
+
+  // By Freivalds' check (freivalds.hpp); then the above is of the elements that it computes
+  // exactly.
+  bool by_rows = false;
+  std::int64_t wrong_rows = 0, first_wrong_row = -1;
+
+  constexpr bool passed() const { return wrong == 0 && wrong_rows == 0 && outside_bytes == 0; }
+
+  constexpr void add(std::int64_t index, double c, double reference, double magnitude,
+                     const Bound& limit) {
+    const Judgement one = judge(c, reference, magnitude, limit);
+    merge({.wrong = one.passed ? 0 : 1,
+           .first_wrong = one.passed ? -1 : index,
+           .value = c,
+           .expected = reference,
+           .bound = one.bound,
+           .max_error = one.error,
+           .max_of_bound = one.of_bound,
+           .bound_at_max = one.bound});
+  }
+
+  constexpr void merge(const Verdict& other) {
+    if (other.wrong > 0 && (wrong == 0 || other.first_wrong < first_wrong)) {
+      first_wrong = other.first_wrong;
+      value = other.value;
+      expected = other.expected;
+      bound = other.bound;
+    }
+    wrong += other.wrong;
+    if (worse(other.max_error, max_error)) max_error = other.max_error;
+    if (worse(other.max_of_bound, max_of_bound)) {
+      max_of_bound = other.max_of_bound;
+      bound_at_max = other.bound_at_max;
+    }
+    if (outside_bytes == 0) outside_bytes = other.outside_bytes;
+    by_rows = by_rows || other.by_rows;
+    if (wrong_rows == 0) first_wrong_row = other.first_wrong_row;
+    wrong_rows += other.wrong_rows;
+  }
+
+ private:
+  // NaN is worse than any number, and stays.
+  static constexpr bool worse(double candidate, double current) {
+    return current == current && !(candidate <= current);
+  }
+};
+
+// "c[17,3] = nan, expected 4.25 +- 1e-3 (and 12 more of 4096 elements)"; nothing if it passed.
+std::optional<std::string> complaint(const Problem& p, const Verdict& verdict);
+
+}  // namespace gemm::bench

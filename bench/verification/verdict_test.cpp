@@ -1,0 +1,235 @@
+#include "bench/verification/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/verification/fill.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const Problem kProblem{16, 16, 64, Precision::f32};
+
+TEST(Judge, WhatIsNotFiniteNeverPasses) {
+  const Bound bound = bound_for(kProblem);
+  for (const double value : {kNaN, kInfinity, -kInfinity})
+    EXPECT_FALSE(judge(value, 1, 4, bound).passed);
+  EXPECT_FALSE(judge(1, kNaN, 4, bound).passed);
+  EXPECT_FALSE(judge(1, 1.5, kNaN, bound).passed);
+}
+
+TEST(Judge, PassesUpToTheBoundAndNotBeyond) {
+  const Bound bound{.of_magnitude = 0.5, .of_expected = 0, .absolute = 0};
+  EXPECT_TRUE(judge(3, 1, 4, bound).passed);
+  EXPECT_FALSE(judge(3.001, 1, 4, bound).passed);
+  EXPECT_FALSE(judge(-1.001, 1, 4, bound).passed);
+  EXPECT_DOUBLE_EQ(judge(2, 1, 4, bound).of_bound, 0.5);
+}
+
+TEST(Bound, IsTheWorstCaseForSmallKAndGrowsWithItsRootBeyond) {
+  const auto growth = [](std::int64_t k) {
+    return bound_for({1, 1, k, Precision::f32}).of_magnitude * 0x1p24;
+  };
+  EXPECT_DOUBLE_EQ(growth(1), 3);
+  EXPECT_DOUBLE_EQ(growth(16), 18);
+  EXPECT_DOUBLE_EQ(growth(4096), 8 * 64);
+  EXPECT_GT(growth(8192), growth(4096));
+}
+
+// The reason for the root: with uniform operands at k = 8192, a kernel that forgets one product of
+// typical size (1/4) must not pass. The magnitude is then about 8192 / 4.
+TEST(Bound, FindsOneForgottenProductAtLargeK) {
+  const Bound bound = bound_for({1, 1, 8192, Precision::f32});
+  EXPECT_FALSE(judge(10.0 + 0.25, 10.0, 2048, bound).passed);
+  EXPECT_TRUE(judge(10.0 + 1e-4, 10.0, 2048, bound).passed);
+}
+
+TEST(Bound, AllowsForTheRoundingOfOperandsAndOutput) {
+  EXPECT_EQ(bound_for({1, 1, 1, Precision::bf16})(1, 0), 0x1p-8);
+  EXPECT_GT(bound_for({1, 1, 1, Precision::tf32})(1, 1), 0x1p-9);
+  EXPECT_LT(bound_for({1, 1, 1, Precision::tf32})(1, 1), 0x1p-8);
+  // 3xTF32 is as exact as FP32 but for what its splitting leaves out.
+  for (const std::int64_t k : {1, 64, 8192})
+    EXPECT_LE(bound_for({1, 1, k, Precision::tf32x3})(1, 1),
+              bound_for({1, 1, k, Precision::f32})(1, 1) + 0x1p-19)
+        << k;
+  EXPECT_GT(bound_for({1, 1, 1, Precision::f16})(0, 0), 0);  // subnormal results
+}
+
+// --- FP8, with the sums of Hopper's tensor cores
+// --------------------------------------------------
+
+constexpr std::int64_t kStep = 32;  // products of one instruction
+
+double cut(double value, int exponent) {
+  return std::ldexp(std::trunc(std::ldexp(value, 13 - exponent)), exponent - 13);
+}
+
+// Terms are cut off 13 bits below the exponent of the largest, and their sum 13 bits below its own
+// (DeepSeek-V3's report, section 3.5.2).
+double coarse_sum(double sum, const double* products, std::int64_t count) {
+  int largest = sum == 0 ? -1000 : std::ilogb(sum);
+  for (std::int64_t i = 0; i < count; ++i)
+    if (products[i] != 0) largest = std::max(largest, std::ilogb(products[i]));
+  double total = cut(sum, largest);
+  for (std::int64_t i = 0; i < count; ++i) total += cut(products[i], largest);
+  return total == 0 ? 0 : cut(total, std::ilogb(total));
+}
+
+// With the tensor core's sums going into FP32 every so many products.
+double summed_up(const std::vector<double>& products, std::int64_t promotion) {
+  float sum = 0;
+  double part = 0;
+  const auto k = static_cast<std::int64_t>(products.size());
+  for (std::int64_t l = 0; l < k; l += kStep) {
+    if (l % promotion == 0) {
+      sum += static_cast<float>(part);
+      part = 0;
+    }
+    part = coarse_sum(part, products.data() + l, std::min(kStep, k - l));
+  }
+  return sum + static_cast<float>(part);
+}
+
+// To the nearest number of E4M3.
+double e4m3(double value) {
+  const int exponent = std::max(std::ilogb(value == 0 ? 1 : value), -6) - 3;
+  return std::ldexp(std::nearbyint(std::ldexp(value, -exponent)), exponent);
+}
+
+struct Element {
+  std::vector<double> products;
+  double expected = 0, magnitude = 0;
+
+  Element(Fill fill, std::int64_t k, std::uint64_t seed) {
+    for (std::int64_t l = 0; l < k; ++l) {
+      products.push_back(e4m3(fill_value(fill, 2 * seed, l)) *
+                         e4m3(fill_value(fill, 2 * seed + 1, l)));
+      expected += products.back();
+      magnitude += std::fabs(products.back());
+    }
+  }
+  Judgement judged(double value, Precision precision) const {
+    const auto k = static_cast<std::int64_t>(products.size());
+    return judge(value, expected, magnitude, bound_for({1, 1, k, precision}));
+  }
+};
+
+constexpr std::int64_t kNever = std::int64_t{1} << 40;
+
+TEST(BoundOfFp8, LetsTheSumsOfTensorCoresPassWithRoomToSpare) {
+  for (const std::int64_t k : {1, 5, 32, 100, 128, 512, 4096, 16384})
+    for (const Fill fill : {Fill::uniform, Fill::normal, Fill::integers})
+      for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        const Element element(fill, k, seed);
+        const double promoted = summed_up(element.products, kPromotion),
+                     fast = summed_up(element.products, kNever);
+        EXPECT_LT(element.judged(promoted, Precision::e4m3).of_bound, 0.25) << k;
+        EXPECT_LT(element.judged(fast, Precision::e4m3fast).of_bound, 0.25) << k;
+      }
+}
+
+// Of a few thousand elements, as every C has, at least one gives it away.
+TEST(BoundOfFp8, FindsWhatIsLeftOut) {
+  constexpr std::int64_t kLong = 8192;
+  int fast_as_promoted = 0, step_of_fast = 0, tile_of_fast = 0, step_of_promoted = 0;
+  constexpr int kElements = 2000;
+  for (std::uint64_t seed = 0; seed < kElements; ++seed) {
+    const Element element(Fill::uniform, kLong, seed);
+    const auto without = [&](std::int64_t left_out) {
+      double value = element.expected;
+      for (std::int64_t l = 0; l < left_out; ++l) value -= element.products[l];
+      return value;
+    };
+    const double fast = summed_up(element.products, kNever);
+    fast_as_promoted += !element.judged(fast, Precision::e4m3).passed;
+    step_of_fast += !element.judged(without(kStep), Precision::e4m3fast).passed;
+    tile_of_fast += !element.judged(without(128), Precision::e4m3fast).passed;
+    step_of_promoted += !element.judged(without(kStep), Precision::e4m3).passed;
+  }
+  EXPECT_GT(fast_as_promoted, 0);
+  EXPECT_GT(step_of_fast, kElements / 100);
+  EXPECT_GT(tile_of_fast, kElements / 4);
+  EXPECT_GT(step_of_promoted, kElements / 2);
+}
+
+TEST(BoundOfFp8, FindsOneForgottenProductOfATypicalSizeInAShortSum) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Element element(Fill::uniform, 128, seed);
+    const double value = element.expected - std::copysign(0.25, element.expected);
+    found += !element.judged(value, Precision::e4m3fast).passed;
+  }
+  EXPECT_GT(found, 90);
+}
+
+TEST(BoundOfFp8, IsTheTighterForSumsThatGoIntoFp32TheLongerTheyAre) {
+  const auto ratio = [](std::int64_t k) {
+    // As the magnitude of uniform operands, with a result of no size.
+    const double magnitude = static_cast<double>(k) / 4;
+    return bound_for({1, 1, k, Precision::e4m3fast})(0, magnitude) /
+           bound_for({1, 1, k, Precision::e4m3})(0, magnitude);
+  };
+  EXPECT_EQ(ratio(128), 1);
+  EXPECT_GT(ratio(1024), 2);
+  EXPECT_GT(ratio(8192), 6);
+}
+
+TEST(Verdict, CountsAndNamesTheFirstWrongElement) {
+  const Bound bound = bound_for(kProblem);
+  Verdict verdict;
+  for (std::int64_t i = 0; i < 256; ++i) verdict.add(i, i == 17 || i == 40 ? 9 : 1, 1, 4, bound);
+  EXPECT_FALSE(verdict.passed());
+  EXPECT_EQ(verdict.wrong, 2);
+  EXPECT_EQ(verdict.first_wrong, 17);
+  const std::string text = complaint(kProblem, verdict).value();
+  EXPECT_NE(text.find("c[1,1] = 9, expected 1 +-"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 of 256"), std::string::npos) << text;
+}
+
+TEST(Verdict, NaNStaysTheLargestError) {
+  const Bound bound = bound_for(kProblem);
+  Verdict verdict;
+  for (const double value : {1.0, kNaN, 2.0}) verdict.add(0, value, 1, 4, bound);
+  EXPECT_EQ(verdict.wrong, 2);
+  EXPECT_TRUE(std::isnan(verdict.max_error));
+  EXPECT_TRUE(std::isnan(verdict.max_of_bound));
+}
+
+TEST(Verdict, MergesInAnyOrder) {
+  const Bound bound = bound_for(kProblem);
+  Verdict left, right;
+  left.add(9, 5, 1, 4, bound);
+  right.add(3, 7, 1, 4, bound);
+  Verdict one = left, other = right;
+  one.merge(right);
+  other.merge(left);
+  EXPECT_EQ(one.first_wrong, 3);
+  EXPECT_EQ(other.first_wrong, 3);
+  EXPECT_EQ(one.value, 7);
+  EXPECT_EQ(one.max_error, 6);
+  EXPECT_EQ(other.max_error, 6);
+}
+
+TEST(Verdict, SaysWhereSomethingWasWrittenOutsideC) {
+  Verdict verdict;
+  EXPECT_TRUE(verdict.passed());
+  EXPECT_EQ(complaint(kProblem, verdict), std::nullopt);
+  verdict.outside_bytes = 4;
+  EXPECT_FALSE(verdict.passed());
+  EXPECT_EQ(complaint(kProblem, verdict), "wrote outside C: byte 4 past its end");
+  verdict.outside_bytes = -8;
+  EXPECT_EQ(complaint(kProblem, verdict), "wrote outside C: byte 8 before its beginning");
+}
+
+}  // namespace
+}  // namespace gemm::bench

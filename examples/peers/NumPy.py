@@ -1,0 +1,9 @@
+"""NumPy's matmul on the CPU, through whatever BLAS it was built with."""
+
+import numpy as np
+
+
+def prepare(problem, a, b, c):
+    """On views of the operands."""
+    a, b, c = (np.asarray(each) for each in (a, b, c))
+    return lambda stream: np.matmul(a, b, out=c)

@@ -1,0 +1,80 @@
+// A user's Python file, whose functions Python itself hands over.
+#include "kernels/user/python.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/layout.hpp"
+
+namespace gemm {
+namespace {
+
+const PythonFunctions* python = nullptr;
+
+const char* name_of(ElementType element) {
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "e4m3", "e5m2", "f64", "s32", "s8"};
+  return kNames[static_cast<std::size_t>(element)];
+}
+
+void check(const char* raised) {
+  if (raised != nullptr) throw std::runtime_error(first_line(raised));
+}
+
+// As long as the file and entry live.
+struct File {
+  explicit File(const UserKernel& user)
+      : path(std::filesystem::absolute(user.file)),
+        entry(user.entry.empty() ? "prepare" : user.entry) {}
+
+  PythonCall call(const Problem& p, const Device& device, const Operands& o = {}) const {
+    if (python == nullptr) throw std::logic_error("a Python file without Python");
+    const PrecisionTraits& traits = traits_of(p.precision);
+    return {.file = path.c_str(),
+            .entry = entry.c_str(),
+            .precision = traits.name.data(),
+            .layout = gemm::name_of(p.layout).data(),
+            .device = device.kind == Device::Kind::gpu ? "gpu" : "cpu",
+            .input_element = name_of(traits.input),
+            .output_element = name_of(traits.output),
+            .a = o.a,
+            .b = o.b,
+            .c = o.c,
+            .m = p.m,
+            .n = p.n,
+            .k = p.k};
+  }
+
+  std::string path, entry;
+};
+
+}  // namespace
+
+void set_python(const PythonFunctions* functions) { python = functions; }
+
+std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
+    const UserKernel& user) {
+  return [file = File(user)](const Problem& p, const Device& device) -> std::optional<std::string> {
+    const PythonCall call = file.call(p, device);
+    const char* reason = nullptr;
+    check(python->unsupported(&call, &reason));
+    return reason == nullptr ? std::nullopt : std::optional(first_line(reason));
+  };
+}
+
+Prepare prepare_in_python(const UserKernel& user) {
+  return [file = File(user)](const Problem& p, const Device& device, const Operands& o) -> Launch {
+    const PythonCall call = file.call(p, device, o);
+    std::int64_t launch = 0;
+    check(python->prepare(&call, &launch));
+    const std::shared_ptr<void> held(nullptr, [launch](void*) { python->release(launch); });
+    return [launch, held](Stream stream) { check(python->launch(launch, stream)); };
+  };
+}
+
+}  // namespace gemm

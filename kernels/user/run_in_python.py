@@ -1,0 +1,215 @@
+"""Runs gemm_bench inside Python, for kernels from Python files:
+
+    python3 -u run_in_python.py LIBRARY FILE[,FILE...] gemm_bench ARGUMENT...
+
+gemm_bench starts this for a row with a --gemm_kernel=FILE.py in it. Such a file has
+
+    def prepare(problem, a, b, c):  # or another name, for FILE.py:NAME
+        ...                         # untimed, once for each operand set: a, b, c are Matrix
+        return launch               # launch(stream) enqueues c = a @ b and returns
+
+and may have `unsupported(problem)`, which returns why a problem is skipped, or None. `problem` is a
+Problem. `stream` is a cudaStream_t as an integer; None on the CPU, where launch computes.
+Everything here is for one process and one thread. It needs Python 3.10 and nothing else.
+"""
+
+import ctypes
+import importlib.util
+import itertools
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+
+# As NumPy names them. What it has no type for is handed on as integers of that size.
+TYPES = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "s32": "<i4", "s8": "|i1"}
+TYPES |= {"bf16": "<i2", "e4m3": "|u1", "e5m2": "|u1"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C (m x n) = A (m x k) * B (k x n)."""
+
+    m: int
+    n: int
+    k: int
+    precision: str  # "f32", "tf32", "bf16", ...
+    layout: str  # "nn", "nt", "tn", "tt": how A and B are stored, t for transposed
+    device: str  # "cpu" or "gpu"
+
+
+class Matrix:
+    """A, B or C where it lies: `shape` as in the product, `strides` in bytes, so that a transposed
+    one is a view; `pointer`, an integer; `element`, "bf16" for example. numpy.asarray takes it on
+    the CPU, and on the GPU torch.as_tensor, cupy.asarray and numba.cuda.as_cuda_array do."""
+
+    def __init__(
+        self, pointer: int, shape: tuple[int, int], transposed: bool, element: str, device: str
+    ) -> None:
+        self.pointer, self.shape, self.element = pointer, shape, element
+        size = int(TYPES[element][-1])
+        self.strides = (size, shape[0] * size) if transposed else (shape[1] * size, size)
+        interface = {
+            "version": 3,
+            "shape": shape,
+            "strides": self.strides if transposed else None,
+            "typestr": TYPES[element],
+            "data": (pointer, False),
+        }
+        setattr(self, f"__{'' if device == 'cpu' else 'cuda_'}array_interface__", interface)
+
+
+Launch = Callable[[int | None], object]
+
+
+class Call(ctypes.Structure):
+    """PythonCall of kernels/user/python.hpp."""
+
+    _fields_ = [
+        *((name, ctypes.c_char_p) for name in ("file", "entry", "precision", "layout", "device")),
+        *((name, ctypes.c_char_p) for name in ("input", "output")),
+        *((name, ctypes.c_void_p) for name in "abc"),
+        *((name, ctypes.c_int64) for name in "mnk"),
+    ]
+
+    @property
+    def path(self) -> str:
+        """The file, as its module is known by."""
+        return os.fsdecode(self.file)
+
+    def problem(self) -> Problem:
+        """What the functions of a file are told."""
+        names = (each.decode() for each in (self.precision, self.layout, self.device))
+        return Problem(self.m, self.n, self.k, *names)
+
+    def operands(self) -> tuple[Matrix, Matrix, Matrix]:
+        """A, B and C."""
+        inside, outside, device = (x.decode() for x in (self.input, self.output, self.device))
+        turned = [letter == "t" for letter in self.layout.decode()]
+        return (
+            Matrix(self.a, (self.m, self.k), turned[0], inside, device),
+            Matrix(self.b, (self.k, self.n), turned[1], inside, device),
+            Matrix(self.c, (self.m, self.n), False, outside, device),
+        )
+
+
+class Files:
+    """The functions of the files, as PythonFunctions of kernels/user/python.hpp calls them."""
+
+    def __init__(self, files: list[str]) -> None:
+        self._numbers = itertools.count(1)
+        self._launches: dict[int, tuple[Launch, str]] = {}
+        self._said: Any = None  # kept until the next call
+        # Before LIBRARY is loaded: where both bring a library of one name, theirs is used.
+        self._modules = {file: imported(file) for file in files}
+
+    def unsupported(self, call: Any, reason: Any) -> int | None:
+        """Has `reason` point to that for which a problem is skipped."""
+        return self._guarded(call.contents.path, self._unsupported, call.contents, reason)
+
+    def prepare(self, call: Any, launch: Any) -> int | None:
+        """Writes the number of a launch."""
+        return self._guarded(call.contents.path, self._prepare, call.contents, launch)
+
+    def launch(self, number: int, stream: int | None) -> int | None:
+        """Runs it."""
+        launch, file = self._launches[number]
+        return self._guarded(file, launch, stream)
+
+    def release(self, number: int) -> int | None:
+        """Forgets it."""
+        return self._guarded(self._launches[number][1], self._launches.pop, number)
+
+    def _guarded(self, file: str, function: Callable[..., object], *arguments: Any) -> int | None:
+        """The address of what it raised, in one line."""
+        try:
+            function(*arguments)
+        except BaseException as error:
+            frame = error.__traceback__
+            while frame and frame.tb_frame.f_code.co_filename != file:
+                frame = frame.tb_next
+            traceback.print_exception(type(error), error, frame)
+            return self._say(one_line(error, file))
+        return None
+
+    def _say(self, text: str) -> int:
+        self._said = ctypes.create_string_buffer(text.encode(errors="replace"))
+        return ctypes.addressof(self._said)
+
+    def _module(self, call: Call) -> ModuleType:
+        module = self._modules[call.path]
+        if isinstance(module, BaseException):
+            raise module
+        return module
+
+    def _unsupported(self, call: Call, reason: Any) -> None:
+        function = getattr(self._module(call), "unsupported", None)
+        if function and (why := function(call.problem())):
+            reason[0] = self._say(str(why))
+
+    def _prepare(self, call: Call, launch: Any) -> None:
+        name = call.entry.decode()
+        function = getattr(self._module(call), name, None)
+        if not callable(function):
+            raise TypeError(f"it has no function {name}(problem, a, b, c)")
+        found = function(call.problem(), *call.operands())
+        if not callable(found):
+            raise TypeError(f"{name} returned {found!r:.80}, and no function launch(stream)")
+        launch[0] = next(self._numbers)
+        self._launches[launch[0]] = found, call.path
+
+
+def imported(file: str) -> ModuleType | BaseException:
+    """The module, or what was raised instead."""
+    path = Path(file)
+    sys.path.append(str(path.parent))  # last: a file like a package's must not take its place
+    name = f"gemm_kernel_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        return error
+    return module
+
+
+def one_line(error: BaseException, file: str) -> str:
+    """`my.py(7): ValueError: what it says`, with the last line of the file that it came through."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    said: object = error
+    if isinstance(error, SyntaxError) and error.filename == file:
+        lines, said = [error.lineno], error.msg
+    where = Path(file).name + (f"({lines[-1]})" if lines else "")
+    return f"{where}: {type(error).__name__}: {' '.join(str(said).split())}".removesuffix(": ")
+
+
+def main(library: str, files: str, *arguments: str) -> None:
+    """Ends with gemm_bench."""
+    # As its become_child(), before a file is imported.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
+    of_files = Files(files.split(","))
+    call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p
+    functions = (
+        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(text))(of_files.unsupported),
+        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(number))(of_files.prepare),
+        ctypes.CFUNCTYPE(text, number, ctypes.c_void_p)(of_files.launch),
+        ctypes.CFUNCTYPE(text, number)(of_files.release),
+    )
+    table = (text * len(functions))(*(ctypes.cast(each, text) for each in functions))
+    argv = (ctypes.c_char_p * len(arguments))(*map(os.fsencode, arguments))
+    ctypes.CDLL(library).gemm_bench_in_python(len(arguments), argv, table)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

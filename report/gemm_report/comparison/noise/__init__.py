@@ -1,0 +1,1 @@
+"""How far medians are apart though the code is the same."""

@@ -1,0 +1,294 @@
+"""A comparison as text for a terminal, as Markdown for a pull request, and as JSON."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gemm_report.comparison.conditions import differences
+from gemm_report.comparison.noise.between import GUESSED
+from gemm_report.comparison.run import Run
+from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
+from gemm_report.writing.quantity import change, quantity
+from gemm_report.writing.tables import columns, markdown_table
+
+SCHEMA = 1
+
+# GitHub refuses a comment of 65,536 characters; some take two in its count.
+_LARGEST_COMMENT = 60_000
+_LONGEST_NAME = 120
+_MOST_NAMED = 20
+
+_HEAD = ("verdict", "case", "BASE", "NEW", "change", "interval", "in cycles", "remark")
+
+
+def summary_line(comparison: Comparison) -> str:
+    """The whole in one line, which a log may end with."""
+    counts = [
+        f"{len(comparison.failed)} wrong" if comparison.failed else "",
+        *(f"{comparison.count(verdict)} {verdict.value}" for verdict in Verdict),
+    ]
+    verdict = "no regression"
+    if comparison.regressed:
+        verdict = "REGRESSION"
+    elif comparison.count(Verdict.AMBIGUOUS):
+        verdict = "no regression seen"
+    cases = len(comparison.cases) + len(comparison.failed)
+    return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}"
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """What a reader has to know beside the cases, a line for each."""
+    base, new = comparison.base, comparison.new
+    return [
+        *([comparison.common_shift] if comparison.common_shift else []),
+        *_noise(comparison),
+        *differences(*([run.record for run in side if run.record] for side in (base, new))),
+        *_named("wrong in NEW, and not timed in BASE", comparison.otherwise_failed),
+        *_named("no longer timed", comparison.no_longer_timed),
+        *_named("timed now, and not before", comparison.newly_timed),
+        *_named("only in BASE", comparison.only_base),
+        *_named("only in NEW", comparison.only_new),
+    ]
+
+
+def console(comparison: Comparison, every: bool = False) -> str:
+    """Regressions first; cases that are the same are counted, or all told."""
+    shown = _shown(comparison, every)
+    lines = [f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}", ""]
+    if shown:
+        cells = [[_plain(cell) for cell in line] for line in (_HEAD, *map(_cells, shown))]
+        table = columns([line[:-1] for line in cells], left=2).splitlines()
+        # Remarks are as long as they like.
+        lines += [f"{row}  {line[-1]}".rstrip() for row, line in zip(table, cells, strict=True)]
+    lines += [_plain(f"wrong now  {each.name}: {each.reason}") for each in comparison.failed]
+    lines += [f"{line} (--all names them)" for line in _hidden(comparison, shown)]
+    lines += ["", *(_plain(line) for line in remarks(comparison)), summary_line(comparison)]
+    return "\n".join(lines)
+
+
+def markdown(comparison: Comparison) -> str:
+    """A comment that GitHub takes, whatever the number of cases and whatever they are called."""
+    parts = [
+        f"### {_markup(summary_line(comparison))}",
+        f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
+    ]
+    if comparison.failed:
+        failed = comparison.failed[:_MOST_NAMED]
+        items = [f"- {_code(each.name)}: {_code(each.reason)}" for each in failed]
+        items += _more(len(comparison.failed) - len(failed))
+        parts += ["**The result is wrong now:**", "\n".join(items)]
+    after = "\n".join(f"- {_markup(line)}" for line in remarks(comparison))
+    room = _LARGEST_COMMENT - sum(map(_size, parts)) - _size(after)
+    shown = _shown(comparison, every=False)
+    rows = []
+    for case in shown:
+        cells = _cells(case)
+        row = [*cells[:1], _code(cells[1]), *map(_markup, cells[2:])]
+        room -= _size(markdown_table(row, []))
+        if room < 0:
+            break
+        rows.append(row)
+    if rows:
+        parts.append(markdown_table(_HEAD, rows))
+    counted = [*_hidden(comparison, shown), *_more(len(shown) - len(rows))]
+    parts.append("\n".join(f"- {_markup(line)}" for line in counted))
+    return "\n\n".join(filter(None, [*parts, after])) + "\n"
+
+
+def as_json(comparison: Comparison) -> str:
+    """All of it. SI units; ratios are NEW over BASE; what is not known is null."""
+    document = {
+        "schema": SCHEMA,
+        "regression": comparison.regressed,
+        "threshold": comparison.threshold,
+        "confidence": 1 - ERROR_RATE,
+        "calibration": comparison.calibration and str(comparison.calibration.path),
+        "base": [_run(run) for run in comparison.base],
+        "new": [_run(run) for run in comparison.new],
+        "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
+        "cases": [_case(case) for case in comparison.cases],
+        "failed": [asdict(each) for each in comparison.failed],
+        "otherwise_failed": [asdict(each) for each in comparison.otherwise_failed],
+        "no_longer_timed": [asdict(each) for each in comparison.no_longer_timed],
+        "newly_timed": comparison.newly_timed,
+        "only_base": comparison.only_base,
+        "only_new": comparison.only_new,
+        "remarks": remarks(comparison),
+    }
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _shown(comparison: Comparison, every: bool) -> list[Case]:
+    """Not those that are the same, nor those that only might be other than that."""
+    return [case for case in comparison.cases if every or _stands_out(case, comparison.threshold)]
+
+
+def _stands_out(case: Case, threshold: float) -> bool:
+    changed = abs(math.log(case.ratio)) > math.log1p(threshold)
+    return case.verdict is not Verdict.SAME and (case.verdict is not Verdict.AMBIGUOUS or changed)
+
+
+def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
+    """How many are not told by name; a line for each verdict."""
+    left = {
+        verdict: comparison.count(verdict) - sum(case.verdict is verdict for case in shown)
+        for verdict in Verdict
+    }
+    small = f"that changed by less than {100 * comparison.threshold:g} % so far"
+    named = {case.name for case in shown}
+    guessed = sum(
+        case.verdict is Verdict.AMBIGUOUS and case.noise in GUESSED and case.name not in named
+        for case in comparison.cases
+    )
+    rest = f", {guessed} of them not calibrated" if guessed else ""
+    told = (
+        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}{rest}"
+        if left[Verdict.AMBIGUOUS]
+        else "",
+        f"{left[Verdict.SAME]} cases are the same" if left[Verdict.SAME] else "",
+    )
+    return list(filter(None, told))
+
+
+def _cells(case: Case) -> list[str]:
+    needs = case.needs and f"needs {case.needs}"
+    remark = "; ".join(filter(None, (case.suspect, needs)))
+    return [
+        case.verdict.value,
+        _short(case.name),
+        quantity(case.base_seconds, "s"),
+        quantity(case.new_seconds, "s"),
+        change(case.ratio),
+        f"{change(case.time.low)} to {change(case.time.high)}",
+        change(case.cycles.ratio) if case.cycles else "-",
+        remark,
+    ]
+
+
+def _noise(comparison: Comparison) -> list[str]:
+    calibration, cases = comparison.calibration, comparison.cases
+    if not cases:
+        return []
+    sources = Counter(case.noise for case in cases)
+    told = ", ".join(f"{source} ({count} cases)" for source, count in sources.items())
+    lines = [f"noise between processes is from: {told}"]
+    unknown = sum(case.noise in GUESSED for case in cases)
+    if unknown:
+        lines.append(
+            f"not calibrated: {unknown} of {len(cases)} cases, of which only large changes are "
+            "told: run tools/calibrate with the options of the runs, or give several processes"
+        )
+    if calibration is None:
+        return lines
+    lines[0] += f"; the calibration is {calibration.path}, of {calibration.processes} processes"
+    record = comparison.new[-1].record
+    if record:
+        for what, its, ours in (
+            ("driver", calibration.driver, record.device.driver),
+            ("power limit", calibration.power_limit_w, record.device.power_limit_w),
+            ("state", calibration.state, record.method.state),
+        ):
+            if its != ours:
+                lines.append(f"the calibration's {what} is {its}, that of NEW is {ours}")
+    return lines
+
+
+def _side(runs: Sequence[Run]) -> str:
+    """Which run, or how many of them."""
+    first = runs[0]
+    commits = dict.fromkeys(run.record.commit for run in runs if run.record)
+    what = [first.path.name if len(runs) == 1 else f"{len(runs)} processes"]
+    what += [f"commit {', '.join(commits)}"] if commits else []
+    what += [first.device] if first.device else []
+    return _plain(", ".join(what))
+
+
+def _named(what: str, cases: Iterable[Untimed | str]) -> list[str]:
+    """One line for all of them."""
+    names = [
+        _short(case) if isinstance(case, str) else f"{_short(case.name)} ({_short(case.reason)})"
+        for case in cases
+    ]
+    if not names:
+        return []
+    told = ", ".join(names[:_MOST_NAMED])
+    rest = len(names) - _MOST_NAMED
+    return [f"{what}: {told}{f' and {rest} more' if rest > 0 else ''}"]
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count} more: the JSON has all of them"] if count > 0 else []
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _plain(text: str) -> str:
+    """One line that moves no cursor and rings no bell."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _code(text: str) -> str:
+    """As code, in which GitHub calls nobody by name."""
+    return f"<code>{_entities(_plain(_short(text)))}</code>"
+
+
+def _markup(text: str) -> str:
+    """As text. A mention is found after entities are read: what follows its sign must not join."""
+    return _entities(_plain(text)).replace("&#64;", "@\u200b")
+
+
+def _entities(text: str) -> str:
+    """Neither HTML nor Markdown nor the end of a table's cell is left in it."""
+    return re.sub(r"[^\w /:.,;()+=%×…-]|_", lambda found: f"&#{ord(found[0])};", text)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace")) + 2
+
+
+def _run(run: Run) -> dict[str, Any]:
+    record = run.record
+    return {
+        "path": str(run.path),
+        "device": run.device,
+        "commit": record and record.commit,
+        "date": record and record.date,
+        "driver": record and record.device.driver,
+    }
+
+
+def _case(case: Case) -> dict[str, Any]:
+    row = case.new_row
+    return {
+        "name": case.name,
+        "verdict": case.verdict.value,
+        "base_seconds": case.base_seconds,
+        "new_seconds": case.new_seconds,
+        "ratio": case.ratio,
+        "offset": case.offset,
+        "time": _interval(case.time),
+        "cycles": case.cycles and _interval(case.cycles),
+        "sd_within": _finite(case.within_sd),
+        "sd_between": _finite(case.between_sd),
+        "noise": case.noise,
+        "suspect": case.suspect,
+        "needs": case.needs,
+        "kernel": row and row.kernel,
+        "parameters": row and row.parameters,
+        **{key: row and getattr(row, key) for key in ("precision", "layout", "m", "n", "k")},
+        "throttled_share": row and row.throttled_share,
+    }
+
+
+def _interval(interval: Interval) -> dict[str, float | None]:
+    return {key: _finite(value) for key, value in interval._asdict().items()}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

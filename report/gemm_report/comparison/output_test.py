@@ -1,0 +1,105 @@
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gemm_report.comparison.noise.within import LogMedian
+from gemm_report.comparison.output import as_json, console, markdown, summary_line
+from gemm_report.comparison.run import Run, Timed
+from gemm_report.comparison.verdict import Comparison, Process, compare
+
+NASTY = (
+    "<script>alert(1)</script>",
+    "a|b\\|c",
+    "`code` and ``more``",
+    "@everybody #1",
+    "\x1b[31mred\x07\r\n\u202eright",
+    "[link](javascript:1) ![x](y)",
+    "*bold* _under_ ~~gone~~",
+    "k" * 5000,
+)
+
+
+def side(logs: dict[str, float], untimed: dict[str, str] | None = None) -> Process:
+    timed = {name: Timed(name, (1.0,) * 9) for name in logs}
+    untimed = untimed or {}
+    run = Run(Path("made.json"), "Test GPU", timed, untimed, failed=frozenset(untimed))
+    return Process(run, {name: LogMedian(each, 1e-8, 20) for name, each in logs.items()}, {})
+
+
+def comparison(names: list[str], change: float = math.log(2.0)) -> Comparison:
+    base = side(dict.fromkeys(names, 0.0) | {"broken": 0.0})
+    return compare([base], [side(dict.fromkeys(names, change), {"broken": NASTY[0]})])
+
+
+@pytest.mark.parametrize("count", [8, 5000])
+def test_markdown_fits_a_comment_whatever_the_names(count: int) -> None:
+    names = [f"{NASTY[i % len(NASTY)]}{i}" for i in range(count)]
+    text = markdown(comparison(names))
+    assert len(text) < 65_536
+    assert len(text.encode("utf-16-le")) // 2 < 65_536
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) > 8
+    assert {line.count("|") for line in table} == {9}, "every row has eight cells"
+    if count > 100:
+        assert re.search(r"- and \d+ more: the JSON has all of them", text)
+        assert len(table) > 100
+
+
+def test_markdown_holds_no_markup_of_names() -> None:
+    text = markdown(comparison(list(NASTY)))
+    assert set(re.findall(r"<[^>]*>", text)) == {"<code>", "</code>"}
+    assert not re.search(
+        r"[`*_~\[\]\x00-\x09\x0b-\x1f]|@\w", text.replace("**The", "").replace("now:**", "")
+    )
+
+
+def test_a_terminal_gets_no_control_characters() -> None:
+    text = console(comparison(list(NASTY)), every=True)
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert "\\x1b[31mred" in text
+    assert "wrong now  broken: <script>" in text
+
+
+def test_json_has_every_case_and_only_numbers() -> None:
+    found = comparison([f"{name}{i}" for i, name in enumerate(NASTY)])
+
+    def refuse(constant: str) -> None:
+        pytest.fail(constant)
+
+    document = json.loads(as_json(found), parse_constant=refuse)
+    assert {case["name"] for case in document["cases"]} == {case.name for case in found.cases}
+    assert document["regression"] is True
+    assert document["counts"]["slower"] == 8
+    assert document["failed"] == [{"name": "broken", "reason": NASTY[0]}]
+    for case in document["cases"]:
+        assert case["time"]["low"] <= case["time"]["ratio"] <= case["time"]["high"]
+        assert case["new_seconds"] == pytest.approx(case["ratio"] * case["base_seconds"])
+        assert set(case) == set(document["cases"][0])
+
+
+def test_json_is_finite_where_nothing_is_known() -> None:
+    found = comparison(["far"], change=math.log(1e100))
+    json.loads(as_json(found), parse_constant=lambda constant: pytest.fail(constant))
+    assert "×1e+100" in console(found)
+
+
+def test_cases_that_are_the_same_are_counted_or_all_told() -> None:
+    found = comparison(["one", "two", "three"], change=0.0)
+    narrow: Any = dataclasses.replace(found, threshold=0.5)
+    assert "one" not in console(narrow).split()
+    counted = "3 ambiguous cases that changed by less than 50 % so far, 3 of them not calibrated"
+    assert counted in console(narrow)
+    assert "one" in console(narrow, every=True).split()
+
+
+def test_the_last_line_is_the_whole() -> None:
+    found = comparison(["one"])
+    assert console(found).splitlines()[-1] == summary_line(found)
+    assert summary_line(found).startswith("REGRESSION: of 2 cases 1 wrong, 1 slower")
+    calm = compare([side({"one": 0.0})], [side({"one": 0.0})])
+    assert summary_line(calm).startswith("no regression seen: of 1 cases 0 slower, 1 ambiguous")

@@ -1,0 +1,91 @@
+"""Records of earlier programs as those of today: what they lack, and what they said in prose."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+# Schema 1 had no list of them: name, the arithmetic of its unit, and how many products of that make
+# one of its own.
+_PRECISIONS = (
+    ("f32", "f32", 1),
+    ("tf32", "tf32", 1),
+    ("tf32x3", "tf32", 3),
+    ("bf16", "bf16", 1),
+    ("f16", "f16", 1),
+    ("e4m3", "e4m3", 1),
+    ("e4m3fast", "e4m3", 1),
+    ("e5m2", "e4m3", 1),
+    ("e5m2fast", "e4m3", 1),
+    ("f64", "f64", 1),
+    ("s32", "s32", 1),
+    ("s8", "s8", 1),
+)
+
+# What departures were: prose, the code, and the unit of its figure where it has one.
+_DEPARTURES = (
+    (r"median known to (.+) % only", "median-uncertain", 0.01),
+    (r"the median is known to (.+) %, not to .+ %", "median-uncertain", 0.01),
+    (r"too few samples to know the median", "too-few-samples", 1),
+    (r"clock and power not flat after (.+) s", "not-settled", 1),
+    (r"clock and power not watched", "not-watched", 1),
+    (r"power not watched", "power-not-watched", 1),
+    (r"burst: the card was not settled", "burst", 1),
+    (r"one operand set, which the cache may hold", "one-operand-set", 1),
+    (r"operand sets of (.+) MB do not exceed twice the cache .*", "cached-operands", 1e6),
+    (r".+ draw less power than real data", "low-power-operands", 1),
+    (r".+ in (.+) % of the readings", "hardware-slowdown", 0.01),
+    (r"the host launches no faster than the device computes", "host-bound", 1),
+)
+
+
+def as_today(document: dict[str, Any]) -> dict[str, Any]:
+    """`document`, changed in place; what is not as any program wrote it stays for the decoder."""
+    run = document["context"]["gemm"]
+    if not isinstance(run, dict) or run.get("schema") != 1:
+        return document
+    keys = ("name", "arithmetic", "products")
+    run["precisions"] = [dict(zip(keys, each, strict=True)) for each in _PRECISIONS]
+    _mark_roofs([each for each in _list(run, "measured_ceilings") if isinstance(each, dict)])
+    for benchmark in _list(document, "benchmarks"):
+        row = benchmark.get("gemm") if isinstance(benchmark, dict) else None
+        if isinstance(row, dict) and _list(row, "departures"):
+            row["departures"] = [_departure(each) for each in row["departures"]]
+    return document
+
+
+def _list(holder: dict[str, Any], key: str) -> list[Any]:
+    found = holder.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _mark_roofs(measured: list[dict[str, Any]]) -> None:
+    """Reading stood for a memory, and where it was not read the best of the rest."""
+
+    def merit(probe: dict[str, Any]) -> tuple[bool, float]:
+        return probe["name"].endswith("_read"), probe["bytes_per_second"]
+
+    for level in ("DRAM", "L2", "Shared"):
+        probes = [probe for probe in measured if _is_of(probe, level)]
+        if probes:
+            max(probes, key=merit)["roof_of"] = level
+
+
+def _is_of(probe: dict[str, Any], level: str) -> bool:
+    name, rate = probe.get("name"), probe.get("bytes_per_second")
+    return isinstance(name, str) and name.startswith(f"{level}_") and isinstance(rate, int | float)
+
+
+def _departure(said: Any) -> Any:
+    if not isinstance(said, str):
+        return said
+    code, figure = next(_codes(said), ("other", None))
+    return {"code": code, "value": figure, "text": said}
+
+
+def _codes(said: str) -> Iterator[tuple[str, float | None]]:
+    for prose, code, unit in _DEPARTURES:
+        if found := re.fullmatch(prose, said):
+            try:
+                yield code, unit * float(found[1]) if found.groups() else None
+            except ValueError:
+                continue

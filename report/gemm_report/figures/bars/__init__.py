@@ -1,0 +1,1 @@
+"""Figures that have a line for each row."""

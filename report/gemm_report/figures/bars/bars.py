@@ -1,0 +1,109 @@
+"""Horizontal bars, their names on the left and columns of figures on the right: a table to see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, size_in_points, text_width
+from gemm_report.record import Part, Record
+
+_GAP = 10.0  # points between two columns
+
+
+@dataclass(frozen=True)
+class Line:
+    """What stands beside one bar."""
+
+    name: str
+    cells: Sequence[str]
+    bold: bool = False
+
+    @property
+    def weight(self) -> str:
+        """Of its letters."""
+        return "bold" if self.bold else "normal"
+
+
+def bars(
+    record: Record,
+    subject: str,
+    notes: Sequence[str],
+    head: Sequence[str],
+    panels: Sequence[Sequence[Line]],
+    *,
+    width: float = 4.4,
+    pitch: float = 0.2,
+    above: float = 0.55,
+    below: float = 0.5,
+    top: float = 0.0,
+    part: Part = Part.LADDER,
+) -> tuple[Page, list[Axes]]:
+    """A page with a plot for each panel, whose bars stand at 0, 1, ... from the top.
+
+    In inches: the width of a plot, what its bars are apart, the room above and below each, and at
+    the `top` of the page.
+    """
+    left = max(text_width(line.name, LABEL_SIZE, line.weight) for each in panels for line in each)
+    left = (left + 8) / POINTS
+    heights = [pitch * len(lines) for lines in panels]
+    page = Page(
+        record,
+        subject,
+        notes,
+        width=left + width + max(_cells_width(head, lines) for lines in panels),
+        height=top + sum(heights) + len(panels) * (above + below),
+        part=part,
+    )
+    plots = []
+    for lines, height in zip(panels, heights, strict=True):
+        axes = page.axes(left, top + above, width, height)
+        axes.grid(axis="y", visible=False)
+        axes.spines["left"].set_visible(False)
+        _write_lines(axes, head, lines)
+        plots.append(axes)
+        top += above + height + below
+    return page, plots
+
+
+def _cells_width(head: Sequence[str], lines: Sequence[Line]) -> float:
+    return sum(_GAP + width for width in _widths(head, lines)) / POINTS
+
+
+def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None:
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_yticks([])
+    width, tall = size_in_points(axes)
+    levels = [1 - (i + 0.5) / len(lines) for i in range(len(lines))]
+    for line, y in zip(lines, levels, strict=True):
+        _write(axes, -6 / width, y, line.name, line.weight)
+    right = 1.0
+    for column, its_width in enumerate(_widths(head, lines)):
+        right += (_GAP + its_width) / width
+        _write(axes, right, 1 + 7.5 / tall, head[column], "bold")
+        for line, y in zip(lines, levels, strict=True):
+            _write(axes, right, y, line.cells[column], line.weight)
+
+
+def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
+    def texts(column: int) -> list[tuple[str, str]]:
+        return [(head[column], "bold"), *((line.cells[column], line.weight) for line in lines)]
+
+    return [
+        max(text_width(text, LABEL_SIZE, weight) for text, weight in texts(column))
+        for column in range(len(head))
+    ]
+
+
+def _write(axes: Axes, x: float, y: float, text: str, weight: str) -> None:
+    axes.text(
+        x,
+        y,
+        text,
+        transform=axes.transAxes,
+        ha="right",
+        va="center_baseline",
+        size=LABEL_SIZE,
+        color=INK,
+        weight=weight,
+    )

@@ -1,0 +1,194 @@
+"""How the samples of chosen rows lie around their median: every one a dot, the quartiles a box."""
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from gemm_report.document import InputError
+from gemm_report.figures.bars.bars import Line, bars
+from gemm_report.figures.page import INK
+from gemm_report.figures.palette import Look
+from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows
+from gemm_report.record import Record, Row
+from gemm_report.writing.quantity import quantity
+
+_BY_ITSELF = 12  # rows, if nobody chose any
+_MOST = 40
+_FEWEST_SAMPLES = 5
+# Beyond this many distances between median and quartile a sample must not squeeze the rest.
+_REACH = 6.0
+_HEAD = ["median", "quartiles apart", "samples", "held down", "beyond"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Of one row: how far each is from the median, as a share of it."""
+
+    row: Row
+    away: tuple[float, ...]
+    low: float
+    high: float
+
+    @property
+    def spread(self) -> float:
+        """Between the quartiles."""
+        return self.high - self.low
+
+    @property
+    def held_down(self) -> tuple[bool, ...]:
+        """Of each sample; nowhere if nobody watched."""
+        return self.row.samples_throttled or (False,) * len(self.away)
+
+
+def chosen(record: Record, pattern: str | None = None) -> list[Samples]:
+    """Rows whose names match, at most 40; else those that stand for a kernel and vary most.
+
+    InputError where the pattern is none, or nothing matches.
+    """
+    if pattern is None:
+        found = [_samples(row) for row in headlines(drawn_rows(record)) if _has_enough(row)]
+        widest = sorted(found, key=lambda samples: -samples.spread)[:_BY_ITSELF]
+        return [samples for samples in found if samples in widest]
+    wanted = expression("--distribution", pattern)
+    rows = [row for row in ordered_rows(record) if row.status == "timed" and _has_enough(row)]
+    matching = [row for row in rows if wanted.search(str(row.identity))]
+    if not matching:
+        raise InputError(f"--distribution={pattern}: matches no timed row of {record.path}")
+    return [_samples(row) for row in matching[:_MOST]]
+
+
+def expression(option: str, pattern: str) -> re.Pattern[str]:
+    """InputError where `pattern` is no regular expression."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"{option}={pattern}: is no regular expression: {error}") from None
+
+
+def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
+    """The plotted data: every sample."""
+    return [
+        {
+            "name": str(samples.row.identity),
+            "repetition": samples.row.repetition,
+            "sample": i,
+            "seconds": seconds,
+            "over_median": 1 + away,
+            "held_down": held if samples.row.samples_throttled else None,
+        }
+        for samples in chosen(record, pattern)
+        for i, (seconds, away, held) in enumerate(
+            zip(samples.row.samples_seconds, samples.away, samples.held_down, strict=True)
+        )
+    ]
+
+
+def draw(record: Record, looks: Mapping[str, Look], pattern: str | None) -> Figure:
+    """All rows over one axis of percent, so that their spreads compare."""
+    found = chosen(record, pattern)
+    reach = _reach(found)
+    lines = [_line(samples, reach) for samples in found]
+    remarks = _notes(pattern, found)
+    page, (axes,) = bars(record, "GEMM samples", remarks, _HEAD, [lines], width=5.0, pitch=0.3)
+    page.legend(0, _legend())
+    axes.set_xlim(-100 * reach[0], 100 * reach[1])
+    axes.set_xlabel("time of a launch, % above the median of its row")
+    axes.axvline(0, color="#9a9a9a", linewidth=0.8, zorder=1)
+    for y, samples in enumerate(found):
+        color = looks[samples.row.label].color if samples.row.label in looks else INK
+        _draw_samples(axes, y, samples, color, reach)
+    return page.figure
+
+
+def _samples(row: Row) -> Samples:
+    middle = median(row.samples_seconds)
+    away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
+    low, _, high = quantiles(away, n=4, method="inclusive")
+    return Samples(row, away, low, high)
+
+
+def _has_enough(row: Row) -> bool:
+    return len(row.samples_seconds) >= _FEWEST_SAMPLES
+
+
+def _reach(found: Sequence[Samples]) -> tuple[float, float]:
+    """How far the axis goes to either side."""
+    widest = max(max(-each.low, each.high) for each in found)
+    below = min(_REACH * widest, max(-min(each.away) for each in found))
+    above = min(_REACH * widest, max(max(each.away) for each in found))
+    least = max(0.2 * below, 0.2 * above, 1e-4)
+    return 1.05 * max(below, least), 1.05 * max(above, least)
+
+
+def _draw_samples(
+    axes: Axes, y: int, samples: Samples, color: str, reach: tuple[float, float]
+) -> None:
+    # The same dots at every drawing.
+    chance = random.Random(str(samples.row.identity))
+    heights = [y + chance.uniform(-0.3, 0.3) for _ in samples.away]
+    box = (100 * samples.low, y - 0.38), 100 * samples.spread, 0.76
+    axes.add_patch(Rectangle(*box, facecolor=color, alpha=0.15, edgecolor="none", zorder=1.5))
+    for x, width in ((samples.low, 0.8), (0, 1.8), (samples.high, 0.8)):
+        axes.plot([100 * x] * 2, [y - 0.38, y + 0.38], color=INK, linewidth=width, zorder=4)
+    marks = [
+        (100 * min(max(away, -reach[0]), reach[1]), height, held, -reach[0] <= away <= reach[1])
+        for away, height, held in zip(samples.away, heights, samples.held_down, strict=True)
+    ]
+    for held_down in (False, True):
+        dots = [(x, at) for x, at, held, inside in marks if held == held_down and inside]
+        look = {"color": color, "marker": "o", "markersize": 2.6, "markeredgewidth": 0}
+        if held_down:
+            look |= {"marker": "x", "markersize": 3.2, "markeredgewidth": 0.7}
+        xs, ys = zip(*dots, strict=True) if dots else ((), ())
+        axes.plot(xs, ys, linestyle="none", alpha=0.55, zorder=3, **look)
+    for x, _, _, inside in marks:
+        if not inside:
+            marker = "<" if x < 0 else ">"
+            axes.plot(x, y, marker=marker, color=color, markersize=5, clip_on=False, zorder=5)
+
+
+def _line(samples: Samples, reach: tuple[float, float]) -> Line:
+    row = samples.row
+    held = sum(row.samples_throttled)
+    beyond = sum(not -reach[0] <= away <= reach[1] for away in samples.away)
+    cells = (
+        quantity(median(row.samples_seconds), "s"),
+        f"{100 * samples.spread:.2f} %",
+        str(len(samples.away)),
+        str(held) if row.samples_throttled else "-",
+        str(beyond) if beyond else "",
+    )
+    return Line(f"{row.label}  {row.precision}  {row.size}{row.ordinal}", cells)
+
+
+def _legend() -> list[Line2D]:
+    grey = {"linestyle": "none", "color": "#777777"}
+    band = {"color": "#777777", "solid_capstyle": "butt"}
+    return [
+        Line2D([], [], marker="o", markersize=3.5, label="a sample", **grey),
+        Line2D([], [], marker="x", markersize=4, label="while the card was held down", **grey),
+        Line2D([], [], linewidth=7, alpha=0.4, label="between the quartiles", **band),
+        Line2D([], [], color=INK, linewidth=1.4, label="median; thin: quartiles"),
+        Line2D([], [], marker=">", markersize=5, label="beyond the axis", **grey),
+    ]
+
+
+def _notes(pattern: str | None, found: Sequence[Samples]) -> list[str]:
+    remarks = []
+    if pattern is None:
+        remarks.append(
+            f"The {len(found)} rows that vary most, of those that stand for a kernel; "
+            "--distribution chooses others."
+        )
+    elif len(found) == _MOST:
+        remarks.append(f"The first {_MOST} rows that match {pattern!r}.")
+    if not any(samples.row.samples_throttled for samples in found):
+        remarks.append("Nobody watched whether something held the clocks down during a sample.")
+    return remarks

@@ -1,0 +1,78 @@
+import dataclasses
+
+import pytest
+
+from gemm_report.document import InputError
+from gemm_report.figures.bars.distribution import chosen, table
+from gemm_report.figures.write import Choice, drawings
+from gemm_report.figures.write_test import check_text, drawn, texts
+from gemm_report.record import Record
+
+
+def with_samples(record: Record, *seconds: float, held: tuple[bool, ...] = ()) -> Record:
+    row = next(row for row in record.rows if row.status == "timed")
+    row = dataclasses.replace(row, samples_seconds=seconds, samples_throttled=held)
+    return dataclasses.replace(record, rows=(row,))
+
+
+def test_quartiles_are_those_of_the_samples(gpu: Record) -> None:
+    (samples,) = chosen(with_samples(gpu, 9.0, 10.0, 8.0, 12.0, 11.0))
+    assert (samples.low, samples.high) == (pytest.approx(-0.1), pytest.approx(0.1))
+    assert min(samples.away) == pytest.approx(-0.2)
+
+
+def test_the_rows_that_vary_most_are_shown_unless_told(h200: Record) -> None:
+    by_itself = chosen(h200)
+    assert len(by_itself) == 12
+    everywhere = [chosen(h200, r"4096x4096x4096$")]
+    least = min(samples.spread for samples in by_itself)
+    left_out = [s for s in everywhere[0] if s.row not in [each.row for each in by_itself]]
+    assert left_out
+    assert all(samples.spread <= least for samples in left_out)
+
+
+def test_rows_are_chosen_by_the_names_of_their_benchmarks(h200: Record) -> None:
+    found = chosen(h200, r"^cuBLAS/.*/bf16/2048x")
+    assert [str(s.row.identity) for s in found] == ["cuBLAS/math:default/bf16/2048x2048x2048"]
+    figure = drawn("distribution", h200, Choice(distribution="^Tiled"))
+    check_text(figure)
+    names = [text for text, _ in texts(figure)]
+    assert "Tiled/tile:16  f32  512" in names
+
+
+def test_what_matches_nothing_and_what_is_no_pattern_is_said_in_one_line(h200: Record) -> None:
+    with pytest.raises(InputError, match="--distribution=Nobody: matches no timed row"):
+        drawings(h200, Choice(distribution="Nobody"))
+    with pytest.raises(InputError, match="is no regular expression"):
+        drawings(h200, Choice(distribution="("))
+
+
+def test_samples_of_a_card_that_was_held_down_are_crosses(gpu: Record) -> None:
+    held = (False, True, True, False, False)
+    record = with_samples(gpu, 9.0, 10.0, 10.5, 9.5, 10.0, held=held)
+    (axes,) = drawn("distribution", record).axes
+    crosses = [line for line in axes.lines if line.get_marker() == "x"]
+    assert sorted(float(x) for line in crosses for x in line.get_xdata()) == [0, pytest.approx(5)]
+    assert [row["held_down"] for row in table(record, None)] == list(held)
+    unwatched = with_samples(gpu, 9.0, 10.0, 10.5, 9.5, 10.0)
+    assert {row["held_down"] for row in table(unwatched, None)} == {None}
+    said = " ".join(text for text, _ in texts(drawn("distribution", unwatched)))
+    assert "Nobody watched" in said
+
+
+def test_a_sample_far_away_is_marked_at_the_edge_and_counted(gpu: Record) -> None:
+    record = with_samples(gpu, *[10.0, 10.1, 9.9, 10.05, 9.95] * 4, 40.0)
+    figure = drawn("distribution", record)
+    (axes,) = figure.axes
+    assert axes.get_xlim()[1] < 20
+    (outside,) = [line for line in axes.lines if line.get_marker() == ">"]
+    assert float(outside.get_xdata()[0]) == pytest.approx(axes.get_xlim()[1])
+    assert "1" in [text for text, _ in texts(figure)]
+
+
+def test_equal_samples_can_be_drawn(gpu: Record) -> None:
+    check_text(drawn("distribution", with_samples(gpu, *[1e-3] * 7)))
+
+
+def test_few_samples_have_no_distribution(gpu: Record) -> None:
+    assert "distribution" not in drawings(with_samples(gpu, 1.0, 2.0, 3.0, 4.0))

@@ -1,0 +1,135 @@
+"""What a program feels: copies and kernel together, beside what each of them takes alone."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from gemm_report.figures.bars.bars import Line, bars
+from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.palette import Look
+from gemm_report.ladder.rows import drawn_rows
+from gemm_report.record import Part, Record, Row
+from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
+
+_PARTS = {"to device": "#56B4E9", "kernel": "#E69F00", "from device": "#0072B2"}
+_TOGETHER = "#555555"
+_HEAD = ("together", "to device, of PCIe", "from device, of PCIe", "hidden")
+
+
+def transfer_rows(record: Record) -> list[Row]:
+    """Those with a time and with parts, by precision, problem, kernel and transfer."""
+    rows = [row for row in drawn_rows(record, Part.END_TO_END) if row.end_to_end]
+    # Sorting is stable: within a problem the order stays that of the ladder.
+    return sorted(rows, key=_problem)
+
+
+def transfer_cells(record: Record, row: Row) -> list[str]:
+    """Rate and share of PCIe's ceiling each way, and what is hidden of the copies."""
+    parts = row.end_to_end
+    if parts is None:
+        return ["-"] * 3
+    rates = (
+        (parts.to_device_bytes_per_second, record.measured_rate("PCIe_to_device")),
+        (parts.from_device_bytes_per_second, record.measured_rate("PCIe_to_host")),
+    )
+    each_way = [
+        quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
+        for rate, ceiling in rates
+    ]
+    return [*each_way, percent(parts.hidden_share)]
+
+
+def table(record: Record) -> list[dict[str, object]]:
+    """The plotted data."""
+    return [
+        {
+            "kernel": row.kernel_label,
+            "transfer": row.transfer,
+            "precision": row.precision,
+            "shape": row.shape,
+            "seconds": _seconds(row),
+            "to_device_seconds": parts.to_device_seconds,
+            "kernel_seconds": parts.kernel_seconds,
+            "from_device_seconds": parts.from_device_seconds,
+            "to_device_bytes_per_second": parts.to_device_bytes_per_second,
+            "from_device_bytes_per_second": parts.from_device_bytes_per_second,
+            "hidden_share": parts.hidden_share,
+        }
+        for row in transfer_rows(record)
+        if (parts := row.end_to_end)
+    ]
+
+
+def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
+    """For each problem, kernel and kind of transfer: the parts end to end, and all together."""
+    panels = [list(rows) for _, rows in groupby(transfer_rows(record), key=_problem)]
+    lines = [[_line(record, row) for row in panel] for panel in panels]
+    remarks = _notes(record, [row for panel in panels for row in panel])
+    sizes = {"width": 4.0, "pitch": 0.33, "above": 0.62, "below": 0.55, "top": 0.3}
+    page, plots = bars(
+        record, "GEMM end to end", remarks, _HEAD, lines, part=Part.END_TO_END, **sizes
+    )
+    for panel, axes in zip(panels, plots, strict=True):
+        _draw_panel(axes, panel)
+    _draw_legend(plots[0])
+    return page.figure
+
+
+def _problem(row: Row) -> tuple[str, int, int, int, int]:
+    return row.precision, row.volume, row.m, row.n, row.k
+
+
+def _line(record: Record, row: Row) -> Line:
+    together = quantity(_seconds(row), "s") + mark(row)
+    name = f"{row.kernel_label}, {row.transfer}"
+    return Line(name, (together, *transfer_cells(record, row)))
+
+
+def _seconds(row: Row) -> float:
+    return row.seconds.median if row.seconds else 0
+
+
+def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
+    parts = [row.end_to_end for row in rows if row.end_to_end]
+    alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
+    longest = max(max(map(_seconds, rows)), max(map(sum, alone)))
+    prefix = prefix_for([longest])
+    axes.set_title(f"{rows[0].precision}, {rows[0].size}", pad=16)
+    axes.set_xlim(0, scaled(longest, prefix) * 1.02)
+    axes.set_xlabel(f"{prefix}s")
+    for y, (row, seconds) in enumerate(zip(rows, alone, strict=True)):
+        start = 0.0
+        for part, color in zip(seconds, _PARTS.values(), strict=True):
+            length = scaled(part, prefix)
+            axes.barh(y - 0.2, length, height=0.36, left=start, color=color, zorder=2)
+            start += length
+        total = scaled(_seconds(row), prefix)
+        axes.barh(y + 0.2, total, height=0.36, color=_TOGETHER, zorder=2)
+
+
+def _draw_legend(axes: Axes) -> None:
+    entries = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
+    axes.legend(
+        handles=[*entries, Patch(color=_TOGETHER, label="together")],
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        bbox_transform=axes.transAxes,
+        ncols=4,
+        borderaxespad=3.8,
+        handlelength=1.2,
+        columnspacing=1.4,
+    )
+
+
+def _notes(record: Record, rows: Sequence[Row]) -> list[str]:
+    links = [(name, record.measured_rate(name)) for name in ("PCIe_to_device", "PCIe_to_host")]
+    known = [f"{name} {quantity(rate, 'B/s')}" for name, rate in links if rate]
+    return [
+        *notes(rows),
+        "Hidden: how much of the copies costs no time of its own, since other work runs meanwhile; "
+        "below 0 all together took longer than the parts.",
+        f"Measured ceilings: {', '.join(known)}." if known else "PCIe's ceiling was not measured.",
+    ]

@@ -1,0 +1,46 @@
+import dataclasses
+
+import pytest
+
+from gemm_report.conftest import clocks
+from gemm_report.figures.bars.energy import flop_per_joule, groups, table
+from gemm_report.figures.write import drawings
+from gemm_report.figures.write_test import drawn, texts
+from gemm_report.record import Record, Seconds
+
+
+def test_a_product_costs_power_times_time(gpu: Record) -> None:
+    row = dataclasses.replace(
+        gpu.rows[0],
+        flop_per_second=70e12,
+        seconds=Seconds(2e-3, 2e-3, 2e-3, 2e-3),
+        clocks=clocks(power_w=700.0),
+    )
+    assert row.joules == pytest.approx(1.4)
+    assert flop_per_joule(row) == pytest.approx(1e11)
+
+
+def test_bars_are_those_of_the_ladders_size(h200: Record) -> None:
+    assert {row["size"] for row in table(h200)} == {"4096"}
+    found = [[row.precision for row in rows] for rows in groups(h200)]
+    assert [len(set(precisions)) for precisions in found] == [1] * len(found)
+    figure = drawn("energy", h200)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[:3] == ["f32 at 4096", "tf32 at 4096", "bf16 at 4096"]
+    rows = [row for row in table(h200) if row["precision"] == "f32"]
+    lengths = [patch.get_width() for patch in figure.axes[0].patches]
+    assert lengths == [pytest.approx(float(str(row["flop_per_joule"])) / 1e9) for row in rows]
+    said = [text for text, _ in texts(figure)]
+    assert "J per product" in said
+
+
+def test_a_precision_of_libraries_alone_has_its_bars(h200: Record) -> None:
+    rows = [row for row in table(h200) if row["precision"] == "tf32"]
+    assert {row["kernel"] for row in rows} >= {"cuBLAS/math:default"}
+
+
+def test_without_power_there_is_no_figure(cpu: Record, epyc: Record, h200: Record) -> None:
+    assert "energy" not in {*drawings(cpu), *drawings(epyc)}
+    rows = tuple(dataclasses.replace(row, clocks=None) for row in h200.rows)
+    assert "energy" not in drawings(dataclasses.replace(h200, rows=rows))
+    assert "energy" in drawings(h200)

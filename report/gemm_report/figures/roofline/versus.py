@@ -1,0 +1,99 @@
+"""Two runs in one figure: which rows are the same case, and what has no partner."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gemm_report.document import RecordError
+from gemm_report.figures.page import run_line
+from gemm_report.ladder.rows import drawn_rows, headlines
+from gemm_report.ladder.rungs import rate
+from gemm_report.record import Record, Row
+
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A row, and the same case in the older record if that has it."""
+
+    new: Row
+    old: Row | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast as before."""
+        return rate(self.new) / rate(self.old) if self.old else None
+
+
+def check_device(record: Record, other: Record) -> None:
+    """RecordError where one picture, with one set of roofs, would be wrong for both."""
+    if (record.device.kind, record.device.name) != (other.device.kind, other.device.name):
+        raise RecordError(
+            f"{other.path}: was made on {other.device.name}, {record.path.name} on "
+            f"{record.device.name}: give two records of one device"
+        )
+
+
+def all_pairs(record: Record, other: Record) -> list[Pair]:
+    """Every row of `record` that has a time."""
+    old = {row.identity: row for row in drawn_rows(other)}
+    return [Pair(row, old.get(row.identity)) for row in drawn_rows(record)]
+
+
+def headline_pairs(record: Record, other: Record) -> list[Pair]:
+    """One for each kernel and precision: its largest cube that both have, else its largest."""
+    pairs = {pair.new.identity: pair for pair in all_pairs(record, other)}
+    matched = headlines([pair.new for pair in pairs.values() if pair.old])
+    there = {(row.precision, row.label) for row in matched}
+    alone = [
+        row for row in headlines(drawn_rows(record)) if (row.precision, row.label) not in there
+    ]
+    return [pairs[row.identity] for row in [*matched, *alone]]
+
+
+def run_name(record: Record) -> str:
+    """Short, for a legend: 937303dac991, 2026-11-21 10:44."""
+    state = f", {record.method.state}" if record.method.state else ""
+    return f"{record.commit[:12]}, {record.date[:16].replace('T', ' ')}{state}"
+
+
+def versus_notes(record: Record, other: Record) -> list[str]:
+    """What the older run was, in what the two differ, and what has no partner."""
+    remarks = [f"Old run: {run_line(other)}."]
+    new, old = record.device, other.device
+    facts = {
+        "card": (old.uuid_hash, new.uuid_hash),
+        "driver": (old.driver, new.driver),
+        "CUDA runtime": (old.runtime, new.runtime),
+        "power limit": (old.power_limit_w, new.power_limit_w),
+        "state": (other.method.state, record.method.state),
+        "fill": (other.method.fill, record.method.fill),
+    }
+    differing = [name for name, (a, b) in facts.items() if None not in (a, b) and a != b]
+    if differing:
+        remarks.append(f"The two runs differ in: {', '.join(differing)}.")
+    for name, ours, others in (("new", record, other), ("old", other, record)):
+        if alone := _without_partner(drawn_rows(ours), drawn_rows(others)):
+            remarks.append(f"Only in the {name} run: {alone}.")
+    return remarks
+
+
+def _without_partner(rows: Sequence[Row], others: Sequence[Row]) -> str:
+    there = {row.identity for row in others}
+    alone = [row for row in rows if row.identity not in there]
+    kernels = {(row.label, row.precision) for row in others}
+    names = list(
+        dict.fromkeys(
+            f"{row.label} {row.precision}"
+            for row in alone
+            if (row.label, row.precision) not in kernels
+        )
+    )
+    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    sizes = sorted(
+        {(row.volume, row.size) for row in alone if (row.label, row.precision) in kernels}
+    )
+    problems = f"of the others the problems {', '.join(size for _, size in sizes)}"
+    return "; ".join(
+        filter(None, [", ".join([*names[:_LISTED], *more]), problems if sizes else ""])
+    )

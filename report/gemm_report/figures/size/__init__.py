@@ -1,0 +1,1 @@
+"""Figures over the size of the problem."""

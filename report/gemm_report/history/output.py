@@ -1,0 +1,111 @@
+"""History as text and as JSON: a change is one of the rate, since higher is better there."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from gemm_report.history.changes import Change
+from gemm_report.history.reading import SETTINGS
+from gemm_report.history.series import History
+from gemm_report.history.trends import Trend, Turn
+from gemm_report.writing.tables import columns
+
+
+def change_text(ratio: float) -> str:
+    """Of a ratio of seconds what the rate does: -4.8 %."""
+    return f"{100 * (1 / ratio - 1):+.1f} %"
+
+
+def interval_text(change: Change) -> str:
+    """The interval of the same: -5.0 to -4.5 %."""
+    low, high = (100 * (1 / ratio - 1) for ratio in (change.high, change.low))
+    return f"{low:+.1f} to {high:+.1f} %"
+
+
+def as_text(history: History, trends: Sequence[Trend], limit: int | None) -> str:
+    """The newest record of each device, and the changes, the newest first."""
+    lines = [_state(history, device, trends) for device in _devices(history)]
+    found = [(trend, turn) for trend in trends for turn in trend.turns]
+    found.sort(key=lambda pair: -_record(*pair))
+    if not found:
+        return "\n".join([*lines, "no change was found"])
+    shown = found[:limit]
+    several = len(_devices(history)) > 1
+    rows = [["date", "case", *(["device"] if several else []), "suspect", "rate", "95 % interval"]]
+    for trend, turn in shown:
+        entry = history.entries[_record(trend, turn)]
+        device = [trend.series.device] if several else []
+        where = [entry.date[:10], str(trend.series.case), *device, turn.suspect]
+        rows.append([*where, change_text(turn.change.ratio), interval_text(turn.change)])
+    more = [f"and {len(found) - len(shown)} older ones: --all"] if len(shown) < len(found) else []
+    return "\n".join([*lines, "", columns(rows, left=len(rows[0]) - 2), *more])
+
+
+def as_json(history: History, trends: Sequence[Trend]) -> str:
+    """All that was found; SI units, `ratio` is new over old seconds."""
+    entries = history.entries
+    records = [
+        {"path": str(entry.path), "date": entry.date, "device": entry.device}
+        | {"complete": entry.complete}
+        | dict(zip(SETTINGS, entry.setting, strict=True))
+        for entry in entries
+    ]
+    series = [
+        {
+            "device": trend.series.device,
+            "name": str(trend.series.case),
+            "records": len(trend.series.record),
+            "failed": len(trend.series.failed),
+            "newest": {
+                "record": trend.newest,
+                "seconds": float(trend.series.seconds[-1]),
+                "strays": trend.strays,
+            },
+            "levels": [
+                {
+                    "first_record": int(trend.series.record[level.start]),
+                    "last_record": int(trend.series.record[level.end - 1]),
+                    "seconds": level.seconds,
+                }
+                for level in trend.segments
+            ],
+            "changes": [
+                {
+                    "record": _record(trend, turn),
+                    "ratio": turn.change.ratio,
+                    "interval": [turn.change.low, turn.change.high],
+                    "suspects": [asdict(suspect) for suspect in turn.suspects],
+                }
+                for turn in trend.turns
+            ],
+        }
+        for trend in trends
+    ]
+    document = {"schema": 1, "records": records, "series": series}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _devices(history: History) -> list[str]:
+    return sorted({entry.device for entry in history.entries})
+
+
+def _record(trend: Trend, turn: Turn) -> int:
+    return int(trend.series.record[turn.change.at])
+
+
+def _state(history: History, device: str, trends: Sequence[Trend]) -> str:
+    """Of the newest record: how many rows have a time, how many are not as before."""
+    newest = max(i for i, entry in enumerate(history.entries) if entry.device == device)
+    entry = history.entries[newest]
+    of_device = [trend for trend in trends if trend.series.device == device]
+    there = [trend for trend in of_device if trend.newest == newest]
+    counts = {
+        "timed": len(there),
+        "failed": sum(newest in trend.series.failed[-1:] for trend in of_device),
+        "far off their level": sum(trend.strays for trend in there),
+        "throttled": sum(trend.series.throttled[-1] > 0 for trend in there),
+    }
+    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name == "timed")
+    records = sum(entry.device == device for entry in history.entries)
+    unfinished = "" if entry.complete else " (incomplete)"
+    return f"{device}: {records} records, newest {entry.path.name}{unfinished}: {said}"

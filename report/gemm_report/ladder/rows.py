@@ -1,0 +1,105 @@
+"""Which rows of a record tell a kernel's story: one row a problem, and the one to name it by."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from gemm_report.record import TRANSFERS, Kernel, Part, Record, Row
+
+_BEHIND = {"library": 1, "peer": 2}
+
+
+def ordered_rows(record: Record) -> list[Row]:
+    """All rows: by precision, rung, variant and problem."""
+    rungs = {kernel.name: _place(kernel) for kernel in record.kernels}
+    return sorted(
+        record.rows,
+        key=lambda row: (
+            record.precision_names.index(row.precision),
+            rungs.get(row.kernel, (1, 0)),
+            natural(row.kernel_label),
+            TRANSFERS.index(row.transfer) if row.transfer else -1,
+            (row.volume, row.m, row.n, row.k),
+            row.repetition,
+        ),
+    )
+
+
+def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
+    """One of every kernel, layout and problem: of several repetitions, the middle one."""
+    timed = [row for row in ordered_rows(record) if row.status == "timed" and row.part == part]
+    repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.m, row.n, row.k))
+    return [_middle(list(rows)) for _, rows in repetitions]
+
+
+def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
+    """Of each precision those of its plain layout, or all where there is none: what other layouts
+    cost is told apart."""
+    timed = timed_rows(record, part)
+    found: list[Row] = []
+    for precision in precisions(timed):
+        rows = [row for row in timed if row.precision == precision]
+        found += [row for row in rows if row.layout == plain_layout(precision)] or rows
+    return found
+
+
+def plain_layout(precision: str) -> str:
+    """In which nothing need be turned: tensor cores read operands of one byte along k alone."""
+    return "nt" if precision.startswith(("e4m3", "e5m2", "s8")) else "nn"
+
+
+def ladder_sizes(rows: Iterable[Row]) -> set[int]:
+    """The cube sizes that a line may join.
+
+    A size beside a rounder one (4092 beside 4096) asks what an odd size costs: joined to the line
+    it would only make it jagged.
+    """
+    sizes = {row.m for row in rows if row.is_cube}
+
+    def is_beside_rounder(size: int) -> bool:
+        return any(
+            other != size and abs(other - size) < 0.05 * size and _twos(other) > _twos(size)
+            for other in sizes
+        )
+
+    return {size for size in sizes if not is_beside_rounder(size)}
+
+
+def headlines(rows: Sequence[Row]) -> list[Row]:
+    """The row that stands for each kernel and precision: its largest cube, else its largest."""
+    sizes = ladder_sizes(rows)
+
+    def weight(row: Row) -> tuple[bool, int]:
+        return row.is_cube and row.m in sizes, row.volume
+
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.precision, row.label)
+        if key not in best or weight(row) > weight(best[key]):
+            best[key] = row
+    return list(best.values())
+
+
+def natural(label: str) -> tuple[str | int, ...]:
+    """A key that sorts tile:8 before tile:16."""
+    parts = re.split(r"(\d{1,18})", label)
+    return tuple(int(part) if i % 2 else part for i, part in enumerate(parts))
+
+
+def precisions(rows: Iterable[Row]) -> list[str]:
+    """Those that occur, in the order of the rows."""
+    return list(dict.fromkeys(row.precision for row in rows))
+
+
+def _place(kernel: Kernel) -> tuple[int, int]:
+    # A library is what the ladder is measured against: it stands behind the last rung, and what
+    # others made behind that.
+    return _BEHIND.get(kernel.family, 0), kernel.rung
+
+
+def _middle(rows: list[Row]) -> Row:
+    return sorted(rows, key=lambda row: row.flop_per_second or 0)[(len(rows) - 1) // 2]
+
+
+def _twos(size: int) -> int:
+    return (size & -size).bit_length()

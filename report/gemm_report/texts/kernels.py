@@ -1,0 +1,166 @@
+"""The figures in kernels/README.md, which tells the ladder: its prose is written by hand."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.write import drawings
+from gemm_report.ladder.rows import drawn_rows, precisions
+from gemm_report.ladder.rungs import Rung, libraries, limits, rate, rungs
+from gemm_report.record import Part, Record, Row
+from gemm_report.texts.readme import (
+    ReadmeError,
+    as_text,
+    between_markers,
+    caption,
+    link,
+    picture,
+    read_text,
+)
+from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
+from gemm_report.writing.tables import markdown_table
+
+_BEGIN = re.compile(r"<!-- gemm_report:begin (.*?) -->")
+_RUNG = re.compile(r"rung (\w+)")
+_MAIN = "f32"
+
+
+@dataclass(frozen=True)
+class Told:
+    """The new text, and the kernels in it of which the records know nothing."""
+
+    text: str
+    missing: tuple[str, ...]
+
+
+def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Told:
+    """`readme` with everything between its markers made from the records, the first one first."""
+    text = read_text(readme)
+    told = _told_kernels(readme, text)
+    known = [k.name for record in records for k in record.kernels if _is_rung(record, k.name)]
+    if untold := [name for name in dict.fromkeys(known) if name not in told]:
+        raise ReadmeError(
+            f"{readme}: does not tell of {', '.join(untold)}: each needs the lines "
+            "'<!-- gemm_report:begin rung NAME -->' and '<!-- gemm_report:end rung NAME -->'"
+        )
+    main = records[0]
+    view = overview(main, link(readme, main.path), link(readme, pictures_folder))
+    text = between_markers(readme, text, "overview", view)
+    for name in told:
+        text = between_markers(readme, text, f"rung {name}", figures(records, name, readme))
+    return Told(text, tuple(name for name in told if name not in known))
+
+
+def pictures(record: Record) -> list[str]:
+    """The figures of the ladder that a record has."""
+    return [name for name in ("ladder", "ladder_roofline") if name in drawings(record)]
+
+
+def overview(record: Record, record_link: str, folder: str) -> str:
+    """The ladder at one glance."""
+    found = rungs(record, _MAIN) + [Rung(row, None) for row in libraries(record, _MAIN)]
+    if not found:
+        return "Not in the record."
+    prefix = prefix_for(rate(rung.row) for rung in found)
+    ideas = {kernel.name: kernel.idea for kernel in record.kernels}
+    size = found[0].row.size
+    head = ["kernel", "idea", f"{prefix}FLOP/s", "step", "of roof", "of library"]
+    cells = [
+        [
+            f"[{rung.row.label}](#{rung.row.kernel.lower()})"
+            if rung.row.is_ours
+            else rung.row.label,
+            ideas.get(rung.row.kernel, ""),
+            as_text(significant(scaled(rate(rung.row), prefix)) + mark(rung.row)),
+            times(rung.step),
+            percent(rung.row.of_roof_nominal),
+            percent(rung.row.of_library),
+            _binds(record, rung.row),
+        ]
+        for rung in found
+    ]
+    return "\n\n".join(
+        [
+            *filter(None, [picture(record, folder, pictures(record))]),
+            markdown_table([*head, "lowest modelled roof"], cells),
+            f"{_MAIN} at {size}; a step is over the fastest variant of the kernel one rung lower.",
+            caption(record, record_link),
+            *map(as_text, notes(rung.row for rung in found)),
+        ]
+    )
+
+
+def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
+    """A line for each variant and precision of one kernel, from the first record that has it.
+
+    All but the first record are named there.
+    """
+    for record in records:
+        origin = f" · {record.device.name} · [record]({link(readme, record.path)})"
+        lines = [
+            _line(record, rung) + ("" if record is records[0] else origin)
+            for precision in precisions(drawn_rows(record))
+            for rung in rungs(record, precision)
+            if rung.row.kernel == kernel
+        ]
+        if lines:
+            return "\n".join(f"- {line}" for line in lines)
+    return "No time at the ladder's size."
+
+
+def _told_kernels(readme: Path, text: str) -> list[str]:
+    names = []
+    for part in _BEGIN.findall(text):
+        rung = _RUNG.fullmatch(part)
+        if rung:
+            names.append(rung[1])
+        elif part != "overview":
+            raise ReadmeError(
+                f"{readme}: has an unknown marker 'begin {part}': it knows 'overview' and "
+                "'rung NAME'"
+            )
+    return names
+
+
+def _is_rung(record: Record, kernel: str) -> bool:
+    rows = [row for row in record.rows if row.kernel == kernel]
+    return any(row.part is Part.LADDER and row.is_ours for row in rows)
+
+
+def _line(record: Record, rung: Rung) -> str:
+    row = rung.row
+    facts = [
+        f"{row.precision} at {row.size}{f', {row.settings}' if row.parameters else ''}: "
+        f"**{quantity(rate(row), 'FLOP/s')}**" + as_text(mark(row)),
+        rung.below and f"{times(rung.step)} of {rung.below.label}",
+        row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of the roof",
+        row.of_library and f"{percent(row.of_library)} of {row.library or 'the library'}",
+        _model(record, row),
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _model(record: Record, row: Row) -> str | None:
+    """Intensity in each memory, and the lowest of the roofs."""
+    levels = [
+        f"{significant(limit.flop_per_byte)} of {limit.resource}"
+        for limit in sorted(limits(record, row), key=lambda limit: limit.flop_per_byte or 0)
+        if limit.flop_per_byte
+    ]
+    return (
+        f"FLOP/byte by model: {', '.join(levels)}; binds: {_binds(record, row)}" if levels else None
+    )
+
+
+def _binds(record: Record, row: Row) -> str:
+    """The lowest modelled roof, and why a kernel is above it where it is."""
+    lowest = next(iter(limits(record, row)), None)
+    if lowest is None:
+        return "-"
+    roof = f"{lowest.resource}, {quantity(lowest.flop_per_second, 'FLOP/s')}"
+    if rate(row) <= lowest.flop_per_second:
+        return roof
+    cached = lowest.resource in ("L2", "DRAM")
+    return f"{roof}, passed " + ("thanks to a cache" if cached else "since the model overrates it")

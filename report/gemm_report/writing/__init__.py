@@ -1,0 +1,1 @@
+"""How numbers, tables and files are written."""

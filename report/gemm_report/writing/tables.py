@@ -1,0 +1,52 @@
+"""Tables: for a terminal, as Markdown, as CSV."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gemm_report.terminal import printable
+
+
+def columns(lines: Sequence[Sequence[str]], left: int) -> str:
+    """Cells under each other: the first `left` columns flush left, the others flush right."""
+    lines = [[printable(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+    def padded(line: Sequence[str]) -> str:
+        cells = zip(line, widths, range(len(line)), strict=True)
+        return "  ".join(c.ljust(width) if i < left else c.rjust(width) for c, width, i in cells)
+
+    return "\n".join(map(padded, lines))
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells may hold any text."""
+    lines = [head, ["---"] * len(head), *rows]
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Numbers with all their digits; an empty cell is not known; no text becomes a formula."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell, header))
+        for row in rows:
+            writer.writerow(map(cell, row))
+
+
+def cell(value: object) -> object:
+    """What is written for a value: before a text that would be a formula stands an apostrophe."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,119 @@
+"""Our harness compared with a foreign one (tools/peers --against-nvbench): one kernel on as many
+rotated operand sets, timed by gemm_bench and by nvbench (cuda-bench), each in a process of its own,
+one after the other.
+
+nvbench's cold samples are single launches after its own flush of the L2; its batch is many launches
+in a row, which is what ours are.
+"""
+
+import importlib.util
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+ENTRY = "fast_matmul_repaired"  # from 10 us to milliseconds with the same code at every size
+HEAD = ("shape", "ours (us)", "nvbench cold (us)", "nvbench batch (us)", "ours / batch")
+BATCH_MEAN = "nv/batch/time/gpu/mean"
+
+
+def compare(
+    program: Path, python: str, peer: Path, shapes: Sequence[str], options: Sequence[str]
+) -> int:
+    """Prints the table, in Markdown, of medians, but for batch, which is a mean; 1 if one of the
+    two could not time a shape."""
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
+    causes = []
+    for shape in shapes:
+        with tempfile.TemporaryDirectory() as folder:
+            record = Path(folder) / "record.json"
+            command = [program, f"--gemm_kernel={peer}:{ENTRY}", f"--gemm_shapes={shape}"]
+            command += [f"--benchmark_out={record}", *options]
+            ours = subprocess.run(command, capture_output=True, text=True, check=False)
+            row = _row(record)
+        if row is None or row["seconds"] is None:
+            why = row and (row["failed"] or row["skipped"])
+            causes.append(f"{shape}: gemm_bench: {why or _last_line(ours.stderr)}")
+            continue
+        mine = row["seconds"]["median"]
+        sizes = [str(row[key]) for key in ("m", "n", "k", "rotation_sets")]
+        command = [python, __file__, str(peer), *sizes]
+        theirs = subprocess.run(command, capture_output=True, text=True, check=False)
+        if theirs.returncode != 0:
+            causes.append(f"{shape}: nvbench: {_last_line(theirs.stderr)}")
+            continue
+        cold, batch = json.loads(theirs.stdout.splitlines()[-1])
+        cells = [f"{1e6 * seconds:.2f}" for seconds in (mine, cold, batch)]
+        lines.append("| " + " | ".join([shape, *cells, f"{mine / batch:.4f}"]) + " |")
+    print("\n".join(lines))
+    for cause in causes:
+        print(f"peers: {cause}", file=sys.stderr)
+    return 1 if causes else 0
+
+
+def _row(record: Path) -> dict[str, Any] | None:
+    if not record.is_file():
+        return None
+    return json.loads(record.read_text(encoding="utf-8"))["benchmarks"][0]["gemm"]
+
+
+def _last_line(text: str) -> str:
+    return next(reversed(text.strip().splitlines()), "no output")
+
+
+def timed(peer: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
+    """Seconds of one launch: the median of nvbench's cold samples, and the mean of its batches."""
+    import cuda.bench as nvbench
+    import numpy as np
+    from cuda.bench.results import BenchmarkResult
+    from numba import cuda
+
+    spec = importlib.util.spec_from_file_location(peer.stem, peer)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    random = np.random.default_rng(1)
+
+    def matrix(rows: int, columns: int) -> Any:
+        return cuda.to_device(random.uniform(-1, 1, (rows, columns)).astype(np.float32))
+
+    problem = SimpleNamespace(m=m, n=n, k=k)
+    launches = [
+        getattr(module, ENTRY)(problem, matrix(m, k), matrix(k, n), matrix(m, n))
+        for _ in range(sets)
+    ]
+    launches[0](0)  # compiles
+    cuda.synchronize()
+    turns = itertools.cycle(launches)
+
+    def product(state: Any) -> None:
+        state.exec(lambda launch: next(turns)(launch.get_stream().addressof()), batched=True)
+
+    nvbench.register(product)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "nvbench.json"
+        nvbench.run_all_benchmarks(["nvbench", "--devices", "0", "--jsonbin", str(out)])
+        (states,) = BenchmarkResult.from_json(out).values()
+        return figures(states[0])
+
+
+def figures(state: Any) -> tuple[float, float]:
+    """Of one of nvbench's results."""
+    if state.is_skipped:
+        raise RuntimeError(f"nvbench skipped it: {state.skip_reason}")
+    if not state.samples:
+        raise RuntimeError("nvbench wrote no samples")
+    batch = state.summaries.get(BATCH_MEAN)
+    if batch is None:
+        raise RuntimeError(f"nvbench has no {BATCH_MEAN}")
+    return statistics.median(state.samples), float(batch.value)
+
+
+if __name__ == "__main__":
+    print(json.dumps(timed(Path(sys.argv[1]), *map(int, sys.argv[2:]))))

@@ -1,1 +1,0 @@
-"""One file a peer: how it is asked for a product. gemm_peers.peer has the contract."""

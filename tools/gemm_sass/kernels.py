@@ -1,0 +1,150 @@
+"""The kernels of an object, a program or a cubin, as the toolkit's disassembler prints them."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemm_report.document import InputError
+
+from gemm_sass.instruction import Instruction, instructions_in
+
+ROOT = Path(__file__).resolve().parents[2]
+_REGISTERS = re.compile(r"^ Function (\S+):\n +REG:(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel as compiled for one architecture."""
+
+    source: str  # "simt/async_copy", which kernels/ has as a .cu; of other files their name
+    function: str  # "async_copy<AsyncTile<64, 128, ...>>"
+    symbol: str  # the same as mangled
+    architecture: str  # "sm_90a"
+    compiler: str  # the release of ptxas: "13.0"; empty if its cubin does not say
+    registers: int  # of a thread
+    code: tuple[Instruction, ...]
+
+
+def disassembler() -> str | None:
+    """The path of cuobjdump; None where that or nvdisasm, which it calls, is missing."""
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    path = os.pathsep.join([os.environ.get("PATH", ""), f"{toolkit}/bin", f"{ROOT}/.venv/bin"])
+    return shutil.which("nvdisasm", path=path) and shutil.which("cuobjdump", path=path)
+
+
+def kernels_of(files: Sequence[Path], words: Sequence[str] = ()) -> list[Kernel]:
+    """The kernels of some files that have one of the words in their name, or all without a word.
+
+    They are sorted by source, function and architecture. InputError where a file is damaged or
+    holds no kernel.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        each = pool.map(lambda path: list(_kernels_of(path, words)), files)
+        return sorted(
+            (kernel for kernels in each for kernel in kernels),
+            key=lambda one: (
+                one.source,
+                one.function,
+                generation(one.architecture),
+                one.architecture,
+            ),
+        )
+
+
+def generation(architecture: str) -> int:
+    """sm_90a is of the generation 90."""
+    return int(architecture.removeprefix("sm_").rstrip("af"))
+
+
+def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
+    source = source_of(path)
+    # To list functions takes cuobjdump no time, to disassemble all of them seconds.
+    symbols = list(dict(_REGISTERS.findall(_cuobjdump(path, "-res-usage"))))
+    names = dict(zip(symbols, readable(symbols), strict=True))
+    wanted = [symbol for symbol in symbols if named(f"{source}/{names[symbol]}", words)]
+    if wanted:
+        chosen = [] if wanted == symbols else ["-fun", ",".join(wanted)]
+        text = _cuobjdump(path, "-elf", "-res-usage", "-sass", *chosen)
+        for symbol, *others in _printed(text):
+            yield Kernel(source, names[symbol], symbol, *others)
+
+
+def _cuobjdump(path: Path, *options: str) -> str:
+    """What it prints of a file; InputError, with its own words, where it refuses."""
+    if not (program := disassembler()):
+        raise InputError(
+            "there is no cuobjdump or no nvdisasm: run tools/setup test, which installs them, or "
+            "install the whole CUDA toolkit"
+        )
+    if not path.is_file():
+        raise InputError(f"{path}: no such file: give the path of an object of nvcc or a cubin")
+    done = subprocess.run(
+        [program, *options, path], capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise InputError(f"{path}: give an object of nvcc or a cubin: {said or 'cuobjdump failed'}")
+    return done.stdout
+
+
+def _printed(text: str) -> Iterator[tuple[str, str, str, int, tuple[Instruction, ...]]]:
+    """Symbol, architecture, compiler, registers and code of each function.
+
+    Of every cubin cuobjdump prints the sections, among them the note that ptxas has left, then the
+    resources of its functions, then their code.
+    """
+    head, *cubins = re.split(r"^\tcode for (\S+)$", text, flags=re.MULTILINE)
+    for architecture, code in zip(cubins[::2], cubins[1::2], strict=True):
+        release = re.search(r"Tool Version: .* release (\d+\.\d+)", head)
+        compiler = release[1] if release else ""
+        registers = dict(_REGISTERS.findall(head))
+        _, *functions = re.split(r"^\t\tFunction : (\S+)$", code, flags=re.MULTILINE)
+        for symbol, body in zip(functions[::2], functions[1::2], strict=True):
+            used = int(registers.get(symbol, 0))
+            yield symbol, architecture, compiler, used, tuple(instructions_in(body))
+        head = code  # behind which the sections of the next cubin stand
+
+
+def objects_of(build: Path) -> list[Path]:
+    """The objects of the target `kernels`."""
+    return sorted((build / "kernels" / "CMakeFiles" / "kernels.dir").rglob("*.cu.o"))
+
+
+def source_of(path: Path) -> str:
+    """simt/async_copy for .../kernels.dir/simt/async_copy.cu.o; for other files their name."""
+    _, target, source = path.as_posix().rpartition("/kernels.dir/")
+    return source.removesuffix(".cu.o") if target else path.name
+
+
+def readable(symbols: Sequence[str]) -> list[str]:
+    """The functions' names with their template arguments, without namespaces and parameters."""
+    if not symbols:
+        return []
+    if not (program := shutil.which("c++filt")):
+        raise InputError("there is no c++filt on PATH: install binutils, as for the compiler")
+    # -p: without parameters, and so without the type of the result.
+    done = subprocess.run(
+        [program, "-p"], input="\n".join(symbols), capture_output=True, text=True, check=True
+    )
+    return [shortened(name) for name in done.stdout.splitlines()]
+
+
+def shortened(name: str) -> str:
+    """`a::f<a::T<1, (a::E)2> >` becomes `f<T<1, 2>>`."""
+    name = re.sub(r"\((anonymous namespace|\w+)\)::", "", name)
+    name = re.sub(r"\((?:\w+::)*\w+\)(?=-?\d)", "", name)  # the type of an enumerator
+    return re.sub(r"> +(?=>)", ">", re.sub(r"\b\w+::", "", name))
+
+
+def named(name: str, words: Sequence[str]) -> bool:
+    """Is one of the words in it? `AsyncCopy` is in `async_copy`. Without a word it is."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[\s_]", "", text).lower()
+
+    return not words or any(plain(word) in plain(name) for word in words)

@@ -1,0 +1,137 @@
+"""What cuobjdump prints of whole files, by a script in its place; names, and finding by a part."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from gemm_report.document import InputError
+
+from gemm_sass.instruction_test import EXIT, decoded, other
+from gemm_sass.kernels import disassembler, kernels_of, named, readable, shortened, source_of
+
+# Prints the file that it is given, which a test wrote.
+PROGRAM = """#!/bin/sh
+for file; do :; done
+grep -q "code for" "$file" && exec cat "$file"
+echo "cuobjdump info    : File '$file' does not contain device code"
+exit 255
+"""
+
+
+def put_disassembler(folder: Path) -> None:
+    """Programs in the place of cuobjdump and nvdisasm."""
+    folder.mkdir(exist_ok=True)
+    for name in ("cuobjdump", "nvdisasm"):
+        (folder / name).write_text(PROGRAM)
+        (folder / name).chmod(0o755)
+
+
+def cubin(
+    kernels: Mapping[str, Sequence[str]], architecture: str = "sm_90a", registers: int = 168
+) -> str:
+    """What is printed of a cubin by ptxas 13.0."""
+    head = "\tTool Version: Cuda compilation tools, release 13.0, V13.0.88\n\nResource usage:\n"
+    uses = [f" Function {name}:\n  REG:{registers} STACK:0 SHARED:0\n" for name in kernels]
+    codes = [f"\t\tFunction : {name}\n{''.join(lines)}" for name, lines in kernels.items()]
+    return f"{head}{''.join(uses)}\n\tcode for {architecture}\n{''.join(codes)}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    put_disassembler(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_all_cubins_of_a_file_are_read(folder: Path) -> None:
+    path = folder / "both.o"
+    first = cubin({"_Z1av": [other(), EXIT], "_Z1bv": [EXIT]})
+    path.write_text(first + cubin({"_Z1av": [EXIT]}, "sm_80", 32).replace("release", "of"))
+    a80, a90, b90 = kernels_of([path])
+    assert (a80.source, a80.function, a80.symbol) == ("both.o", "a", "_Z1av")
+    assert (a80.architecture, a80.compiler, a80.registers) == ("sm_80", "", 32)
+    assert (a90.architecture, a90.compiler, a90.registers) == ("sm_90a", "13.0", 168)
+    assert (a90.code, b90.code) == (decoded([other(), EXIT]), decoded([EXIT]))
+    assert b90.function == "b"
+
+
+def test_files_without_a_kernel_of_that_name_are_left_out(folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / name).write_text(cubin({f"_Z3{name}v": [EXIT]}))
+    files = [folder / "two", folder / "one"]
+    assert [one.function for one in kernels_of(files)] == ["one", "two"]
+    assert [one.function for one in kernels_of(files, ["Two"])] == ["two"]
+
+
+def test_what_cuobjdump_refuses_is_told_in_its_words(folder: Path) -> None:
+    path = folder / "host.o"
+    path.write_text("no kernels")
+    with pytest.raises(InputError, match=r"host\.o: .*does not contain device code"):
+        kernels_of([path])
+    with pytest.raises(InputError, match="no such file"):
+        kernels_of([folder / "none.o"])
+
+
+@pytest.mark.parametrize("missing", ["cuobjdump", "nvdisasm"])
+def test_without_a_disassembler_it_says_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr("gemm_sass.kernels.ROOT", folder)
+    monkeypatch.setenv("CUDA_HOME", str(folder))
+    assert disassembler() == f"{folder}/bin/cuobjdump"
+    (folder / "bin" / missing).unlink()
+    monkeypatch.setenv("PATH", f"{folder}/bin")
+    assert disassembler() is None
+    (folder / "k.o").touch()
+    with pytest.raises(InputError, match="run tools/setup test"):
+        kernels_of([folder / "k.o"])
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("kernel", "kernel"),
+        ("gemm::simt::(anonymous namespace)::prefetch", "prefetch"),
+        ("f<gemm::simt::Tile<64, 128> >", "f<Tile<64, 128>>"),
+        ("a::f<a::T<a::U<a::V<1> > >, true>", "f<T<U<V<1>>>, true>"),
+        ("f<(gemm::Precision)2, -1>", "f<2, -1>"),
+        ("f<double, long>", "f<double, long>"),
+    ],
+)
+def test_functions_lose_namespaces(name: str, short: str) -> None:
+    assert shortened(name) == short
+
+
+def test_symbols_are_read_as_the_compiler_mangles_them() -> None:
+    file = "_GLOBAL__N__497c070a_13_rasterized_cu_340dede6_13868"
+    symbol = f"_ZN4gemm4simt{len(file)}{file}10rasterizedINS0_4TileILi64ELb1EEEEEvPf"
+    assert readable([symbol, "plain"]) == ["rasterized<Tile<64, true>>", "plain"]
+    assert readable([]) == []
+
+
+def test_without_a_demangler_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"c\+\+filt"):
+        readable(["k"])
+
+
+def test_an_object_of_the_build_is_named_by_its_source() -> None:
+    assert source_of(Path("build/x/kernels.dir/simt/tiled.cu.o")) == "simt/tiled"
+    assert source_of(Path("/tmp/attempt.cubin")) == "attempt.cubin"
+    assert source_of(Path("other.cu.o")) == "other.cu.o"
+
+
+def test_a_word_is_found_in_source_or_function_whatever_its_case() -> None:
+    copy, tiled = "simt/async_copy/async_copy<AsyncTile<64, 128>>", "simt/tiled/tiled<float, 32>"
+    for words, found in (
+        ([], [copy, tiled]),
+        (["AsyncCopy"], [copy]),
+        (["AsyncTile<64,128>"], [copy]),
+        (["tiled/tiled"], [tiled]),
+        (["Tile"], [copy, tiled]),
+        (["tiled", "async"], [copy, tiled]),
+        (["absent"], []),
+    ):
+        assert [name for name in (copy, tiled) if named(name, words)] == found, words

@@ -1,0 +1,209 @@
+"""The files of examples/peers without a GPU: what is asked of PyTorch and CuPy, by some that are
+made up; Numba's kernels in its simulator; Triton's, compiled."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+FILES = Path(__file__).parents[1] / "examples" / "peers"
+
+
+def imported(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"peer_{name}", FILES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Tensor:
+    """An array that knows which element its bits are taken for."""
+
+    def __init__(self, array: Any, element: str) -> None:
+        self.array, self.element = array, element
+
+    def view(self, element: str) -> "Tensor":
+        return Tensor(self.array, element)
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Products of arrays, and what was asked with them."""
+    asked: list[dict[str, Any]] = []
+    settings: dict[str, Any] = {}
+
+    def product(name: str) -> Any:
+        def call(a: Tensor, b: Tensor, *scales: Any, out: Tensor, **how: Any) -> None:
+            elements = (a.element, b.element, out.element)
+            asked.append({"name": name, "elements": elements, **settings, **how})
+            np.matmul(a.array, b.array, out=out.array, casting="unsafe")
+
+        return call
+
+    def stream(which: int) -> Any:
+        settings["stream"] = which
+        return nullcontext()
+
+    found = SimpleNamespace(
+        asked=asked,
+        cuda=SimpleNamespace(
+            ExternalStream=lambda stream: stream, stream=stream, synchronize=lambda: None
+        ),
+        backends=SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace())),
+        set_float32_matmul_precision=lambda name: settings.update(float32=name),
+        ones=lambda *size, device: 1,
+        as_tensor=lambda matrix, device: Tensor(matrix.array, matrix.element),
+        bfloat16="bfloat16",
+        float8_e4m3fn="float8_e4m3fn",
+        matmul=product("matmul"),
+        _int_mm=product("_int_mm"),
+        _scaled_mm=product("_scaled_mm"),
+    )
+    monkeypatch.setitem(sys.modules, "torch", found)
+    return found
+
+
+def problem(precision: str, m: int, n: int, k: int, layout: str = "nn") -> SimpleNamespace:
+    return SimpleNamespace(precision=precision, layout=layout, m=m, n=n, k=k)
+
+
+@pytest.mark.parametrize(
+    ("precision", "elements", "expected"),
+    [
+        ("f32", ("f32", "f32"), {"name": "matmul", "float32": "highest"}),
+        ("tf32", ("f32", "f32"), {"name": "matmul", "float32": "high"}),
+        ("bf16", ("bf16", "bf16"), {"name": "matmul", "elements": ("bfloat16",) * 3}),
+        ("e4m3", ("e4m3", "bf16"), {"name": "_scaled_mm", "use_fast_accum": False}),
+        ("e4m3fast", ("e4m3", "bf16"), {"name": "_scaled_mm", "use_fast_accum": True}),
+        ("s8", ("s8", "s32"), {"name": "_int_mm", "elements": ("s8", "s8", "s32")}),
+    ],
+)
+def test_pytorch_is_asked_for_the_arithmetic_of_the_precision(
+    torch: SimpleNamespace, precision: str, elements: tuple[str, str], expected: dict[str, Any]
+) -> None:
+    random = np.random.default_rng(1)
+    a, b = random.integers(-4, 5, (32, 48)), random.integers(-4, 5, (48, 16))
+    c = np.full((32, 16), -1)
+    inside, outside = elements
+    operands = [
+        SimpleNamespace(array=x, element=e) for x, e in ((a, inside), (b, inside), (c, outside))
+    ]
+    peer, what = imported("PyTorch"), problem(precision, 32, 16, 48)
+    launch = peer.prepare(what, *operands)
+    launch(7)
+    assert np.array_equal(c, a @ b)
+    (asked,) = torch.asked
+    assert asked["stream"] == 7
+    assert expected.items() <= asked.items()
+    flags = vars(torch.backends.cuda.matmul)
+    assert flags and not any(flags.values()), "no sums in 16 bits"
+
+
+def test_what_pytorch_does_not_take_is_unsupported(torch: SimpleNamespace) -> None:
+    unsupported = imported("PyTorch").unsupported
+    for layout in ("nn", "nt", "tn", "tt"):
+        assert unsupported(problem("bf16", 5, 7, 23, layout)) is None
+    for precision in ("e4m3", "e4m3fast", "s8"):
+        assert unsupported(problem(precision, 32, 32, 32, "nt")) is None
+        assert "layout nt" in unsupported(problem(precision, 32, 32, 32))
+        assert "multiples" in unsupported(problem(precision, 32, 7, 32, "nt"))
+    assert "m above 16" in unsupported(problem("s8", 16, 32, 32, "nt"))
+    assert unsupported(problem("e5m2", 32, 32, 32)) == "PyTorch does not compute e5m2"
+
+
+def test_cupy_multiplies_on_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams: list[int] = []
+
+    def stream(which: int) -> Any:
+        streams.append(which)
+        return nullcontext()
+
+    found = SimpleNamespace(
+        asarray=np.asarray, matmul=np.matmul, cuda=SimpleNamespace(ExternalStream=stream)
+    )
+    monkeypatch.setitem(sys.modules, "cupy", found)
+    a, b, c = np.ones((2, 3)), np.ones((3, 4)), np.zeros((2, 4))
+    imported("CuPy").prepare(problem("f32", 2, 4, 3), a, b, c)(9)
+    assert (c == 3).all()
+    assert streams == [9]
+
+
+# What Numba's documentation prints for arange(4 x 4) and arange(5 x 23) times ones.
+SQUARE = [[6.0] * 4, [22.0] * 4, [38.0] * 4, [54.0] * 4]
+RECTANGLE = [[253.0] * 7, [782.0] * 7, [1311.0] * 7, [1840.0] * 7, [2369.0] * 7]
+KERNELS = {
+    "matmul_kernel": "grid_by_rows",
+    "fast_matmul_kernel": "grid_as_printed",
+    "repaired_kernel": "grid_of_c",
+}
+SIMULATED = """
+import json, sys
+import numpy as np
+from peers_files_test import imported
+peer, (m, n, k) = imported("Numba"), map(int, sys.argv[3:])
+a = np.arange(m * k).reshape(m, k)
+b, c = np.ones((k, n)), np.zeros((m, n))
+getattr(peer, sys.argv[1])[getattr(peer, sys.argv[2])(m, n, k), (16, 16)](a, b, c)
+print(json.dumps(c.tolist()))
+"""
+
+
+def simulated(kernel: str, grid: str, m: int, n: int, k: int) -> Any:
+    """The product, in a process of its own: the simulator is chosen when Numba is imported."""
+    if importlib.util.find_spec("numba") is None:
+        pytest.skip("numba is not installed: see tools/requirements-peers.txt")
+    done = subprocess.run(
+        [sys.executable, "-c", SIMULATED, kernel, grid, *map(str, (m, n, k))],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("kernel", "grid"), KERNELS.items())
+def test_the_outputs_that_numba_prints_come_out(kernel: str, grid: str) -> None:
+    assert simulated(kernel, grid, 4, 4, 4) == SQUARE
+    assert simulated(kernel, grid, 5, 7, 23) == RECTANGLE
+
+
+def test_the_printed_loop_leaves_products_out_with_the_grid_that_c_needs() -> None:
+    found = simulated("fast_matmul_kernel", "grid_of_c", 5, 7, 23)
+    assert found[0] == [120.0] * 7, "the sum of the first 16 of 23 products: 0 + 1 + ... + 15"
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+@pytest.mark.parametrize("precision", ["f32", "tf32", "bf16", "f16"])
+def test_every_triton_tile_becomes_machine_code(precision: str, capability: int) -> None:
+    triton = pytest.importorskip("triton", reason="triton is not installed")
+    pytest.importorskip("torch", reason="torch is not installed")
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    peer = imported("Triton")
+    given = {"GROUP": 8, "PRECISION": "tf32" if precision == "tf32" else "ieee"}
+    constants = {**peer.CONFIGS[-1].kwargs, **given}
+    pointer = {"bf16": "*bf16", "f16": "*fp16"}.get(precision, "*fp32")
+    signature = dict.fromkeys("abc", pointer) | dict.fromkeys("mnk", "i32")
+    signature |= dict.fromkeys(constants, "constexpr")
+    source = ASTSource(fn=peer.product.fn, signature=signature, constexprs=constants)
+    target = GPUTarget("cuda", capability, 32)
+    built = triton.compile(source, target=target, options={"num_warps": 4})
+    assert built.asm["cubin"]
+    ptx = built.asm["ptx"]
+    if precision == "f32":
+        assert "fma.rn" in ptx and "mma" not in ptx, "FP32 stays on CUDA cores"
+    else:
+        assert "mma" in ptx, "tensor cores"

@@ -1,0 +1,192 @@
+"""tools/peers: which rows it asks gemm_bench for, what it leaves out, and NumPy, whole."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gemm_nvbench
+import pytest
+from gemm_report.record import read_record
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
+STORED = ROOT / "results" / "nvidia-h200" / "peers" / "20261122T033856Z-4e3e58ec99e7.json"
+# It has a GPU where FAKE_GPU says so, and writes down how it was called, or the record that is set.
+BENCH = """#!/usr/bin/env bash
+case "$*" in
+  *--gemm_name_record*) [[ $FAKE_GPU ]] && echo nvidia-h200/now.json && exit; exit 2 ;;
+esac
+printf '%s\\n' "$@" >"$(dirname "$0")/called"
+for argument; do
+  case $argument in --benchmark_out=*) [[ $RECORD ]] && cp "$RECORD" "${argument#*=}" ;; esac
+done
+exit 0
+"""
+PYTHON = """#!/usr/bin/env bash
+[[ $1 == -c ]] && echo "$MODULES" && exit
+[[ $NVBENCH ]] && echo "$NVBENCH" && exit
+echo 'ModuleNotFoundError: No module named cuda' >&2; exit 1
+"""
+ALL = ("numba", "numba_cuda", "triton", "torch", "cutlass_cppgen", "cupy", "numpy")
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """With a gemm_bench and a Python that say what the test wants."""
+    program(folder / "gemm_bench", BENCH)
+    modules = json.dumps({module: [f"{module}=1.2"] for module in ALL})
+    usual = {"FAKE_GPU": "yes", "MODULES": modules, "RECORD": "", "NVBENCH": ""}
+    return subprocess.run(
+        [sys.executable, ROOT / "tools" / "peers", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "GEMM_BENCH_BUILD": str(folder),
+            "GEMM_BENCH_PYTHON": str(program(folder / "python", PYTHON)),
+            **usual,
+            **environment,
+        },
+    )
+
+
+def called(folder: Path) -> dict[str, str]:
+    lines = (folder / "called").read_text(encoding="utf-8").splitlines()
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def test_the_rows_are_those_of_the_stored_table(tmp_path: Path) -> None:
+    done = run(tmp_path, f"--benchmark_out={tmp_path}/x.json", "--gemm_versus=Best")
+    assert done.returncode == 0, done.stderr
+    asked = called(tmp_path)
+    rows = json.loads(STORED.read_text(encoding="utf-8"))["benchmarks"]
+    names = [row["name"] for row in rows if row["gemm"]["family"] == "peer"]
+    assert len(names) == 63
+    for name in names:
+        new = name.replace("/kernel:", ".")
+        assert re.search(asked["--benchmark_filter"], new), new
+    for other in ("CuPy/bf16/64x64x64", "PyTorch/e4m3/64x64x64", "Best/f32/64x64x64"):
+        assert not re.search(asked["--benchmark_filter"], other), other
+    assert asked["--gemm_shapes"] == "1024,4096,8192"
+    assert asked["--gemm_layouts"] == "nn,nt"
+    assert asked["--gemm_versus"] == "Best"
+    assert "torch=1.2" in asked["--benchmark_context"]
+    files = [file.partition(":")[0] for file in asked["--gemm_kernel"].split(",")]
+    assert all(Path(file).is_file() for file in files)
+    assert len(files) == 7
+
+
+def test_rows_can_be_chosen_and_have_others_beside_them(tmp_path: Path) -> None:
+    options = ["--peers=CuPy,PyTorch", "--gemm_precisions=f64,s8", "--beside=^Best/f64"]
+    assert run(tmp_path, *options, f"--benchmark_out={tmp_path}/x").returncode == 0
+    asked = called(tmp_path)
+    peers = "^CuPy/(f64)/|^PyTorch/(f64)/|^PyTorch/layout:nt/(s8)/"
+    assert asked["--benchmark_filter"] == f"{peers}|^Best/f64"
+    assert asked["--gemm_precisions"] == "f64,s8"
+
+
+def test_what_is_not_installed_is_left_out_in_one_line(tmp_path: Path) -> None:
+    out = f"--benchmark_out={tmp_path}/x"
+    done = run(tmp_path, out, MODULES='{"torch": ["torch=1"], "triton": []}')
+    lines = [line for line in done.stderr.splitlines() if "left out" in line]
+    assert [line.split()[1] for line in lines] == ["Numba", "CUTLASS", "CuPy"]
+    assert re.fullmatch(r".*Triton[.]py,.*PyTorch[.]py", called(tmp_path)["--gemm_kernel"])
+    nothing = run(tmp_path, out, MODULES="{}")
+    assert nothing.returncode == 2
+    assert nothing.stderr.splitlines()[-1] == "peers: there is nothing to time"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--peers=JAX", "--peers=JAX: is none of Numba, Triton"),
+        ("--gemm_precisions=f16,f8", "--gemm_precisions=f8: is none of f32"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, option: str, said: str) -> None:
+    done = run(tmp_path, option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"peers: {said}") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not (BUILD / "gemm_bench").exists(), reason="gemm_bench is not built")
+def test_numpy_becomes_a_record_that_the_report_reads(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    out = tmp_path / "records" / "numpy.json"
+    quick = ["--gemm_warmup=0.01", "--gemm_sampling=0.05", "--gemm_ceilings=queried"]
+    done = subprocess.run(
+        [
+            *(sys.executable, ROOT / "tools" / "peers", "--gemm_device=cpu", *quick),
+            *("--gemm_shapes=64", "--beside=^CpuNaive", f"--benchmark_out={out}"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GEMM_BENCH_BUILD": str(BUILD)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"record: {out}\n" in done.stderr
+    record = read_record(out)
+    assert [(row.kernel, row.is_peer) for row in record.rows] == [
+        ("NumPy", True),
+        ("CpuNaive", False),
+    ]
+    assert record.rows[0].status == "timed"
+    assert "numpy" in json.loads(out.read_text(encoding="utf-8"))["context"]
+
+
+ROW = {"m": 64, "n": 64, "k": 64, "rotation_sets": 3, "failed": None, "skipped": None}
+
+
+def test_both_ways_of_timing_stand_side_by_side(tmp_path: Path) -> None:
+    record = tmp_path / "stored.json"
+    row = {**ROW, "seconds": {"median": 202e-6}}
+    record.write_text(json.dumps({"benchmarks": [{"gemm": row}]}), encoding="utf-8")
+    options = ["--against-nvbench", "--gemm_shapes=64,128"]
+    done = run(tmp_path, *options, RECORD=str(record), NVBENCH="[2.1e-4, 2e-4]")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[2:] == [
+        "| 64 | 202.00 | 210.00 | 200.00 | 1.0100 |",
+        "| 128 | 202.00 | 210.00 | 200.00 | 1.0100 |",
+    ]
+    missing = run(tmp_path, *options, RECORD=str(record))
+    assert missing.returncode == 1
+    assert "peers: 64: nvbench: ModuleNotFoundError: No module named cuda\n" in missing.stderr
+    failed = {**ROW, "seconds": None, "failed": "no GPU left"}
+    record.write_text(json.dumps({"benchmarks": [{"gemm": failed}]}), encoding="utf-8")
+    done = run(tmp_path, *options, RECORD=str(record))
+    assert "peers: 128: gemm_bench: no GPU left\n" in done.stderr
+
+
+def state(**changes: Any) -> SimpleNamespace:
+    summaries = {"nv/batch/time/gpu/mean": SimpleNamespace(value=2e-4)}
+    usual = {"is_skipped": False, "samples": [3e-4, 1e-4, 2.1e-4], "summaries": summaries}
+    return SimpleNamespace(**{**usual, **changes})
+
+
+def test_the_median_of_cold_samples_and_the_mean_of_batches_are_taken() -> None:
+    assert gemm_nvbench.figures(state()) == (2.1e-4, 2e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"is_skipped": True, "skip_reason": "too hot"}, "nvbench skipped it: too hot"),
+        ({"samples": None}, "no samples"),
+        ({"summaries": {}}, "nv/batch/time/gpu/mean"),
+    ],
+)
+def test_what_nvbench_does_not_say_is_an_error(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(RuntimeError, match=expected):
+        gemm_nvbench.figures(state(**changes))

@@ -20,20 +20,25 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   const std::uint32_t ring = shared_address(shared);
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
-  const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
 
+  // A block has one tile. The loops over tiles must stay: without them ptxas ties sums to banks
+  // that suit the stores, and the inner loop takes more cycles by the model of tools/sass.
   if (threadIdx.x >= Tile::kMultipliers) {
     give_up_registers<Tile::kFeederRegisters>();
     if (threadIdx.x > Tile::kMultipliers) return;
     RingPlace<Tile> place(ring);
-    for (int slice = 0; slice < work.slices; ++slice) feed<Tile>(work, ring, place, tile, slice);
+    for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x)
+      for (int slice = 0; slice < work.slices; ++slice)
+        feed<Tile>(work, ring, place, work.tiles.place(index), slice);
     return;
   }
 
   take_registers<Tile::kMultiplierRegisters>();
   Multiplier<Tile> sums(shared, work.slices);
-  sums.multiply(work.slices);
-  sums.store(work.c, tile, work.m, work.n, work.one);
+  for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
+    sums.multiply(work.slices);
+    sums.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
+  }
 #endif
 }
 

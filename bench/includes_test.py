@@ -74,7 +74,7 @@ PROVIDERS = {
     "system_error": "errc error_code",
     "thread": "this_thread thread",
     "tuple": "tuple",
-    "type_traits": "bool_constant conditional_t is_arithmetic_v is_same_v remove_pointer_t",
+    "type_traits": "bool_constant conditional_t is_arithmetic_v is_same_v remove_const_t remove_pointer_t",
     "utility": "exchange index_sequence make_index_sequence move pair swap",
     "vector string map set": "erase erase_if",
     "vector": "vector",

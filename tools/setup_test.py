@@ -103,19 +103,19 @@ def test_what_a_command_does_not_need_is_not_asked_for(machine: Machine) -> None
 
 
 def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> None:
-    machine.offers("pyarrow")
+    machine.offers("msgspec", "pyarrow")
     for form in ("--format=parquet", "--format parquet"):
         done = machine.setup("report", "export", *form.split())
         assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n"
         if form == "--format=parquet":
-            assert "pip installs into .venv what it lacks of: pyarrow (about 53 MB)" in done.stderr
+            assert "pip installs into .venv what it lacks of: msgspec pyarrow (about 54 MB)" in done.stderr
         else:
             assert done.stderr == ""
     assert (machine.root / ".venv" / "made_by_tools_setup").exists()
 
 
 def test_a_venv_without_pip_is_filled_and_kept(machine: Machine) -> None:
-    machine.offers("matplotlib", "numpy")
+    machine.offers("matplotlib", "msgspec", "numpy")
     mine = machine.venv("--without-pip") / "mine"
     mine.touch()
     done = machine.setup("report", "figures")
@@ -138,7 +138,7 @@ def test_a_venv_that_does_not_run_and_is_not_of_its_making_is_left(machine: Mach
 
 
 def test_a_venv_of_its_own_that_was_moved_is_made_anew(machine: Machine) -> None:
-    machine.offers("matplotlib", "numpy")
+    machine.offers("matplotlib", "msgspec", "numpy")
     venv = machine.venv("--without-pip")
     (venv / "made_by_tools_setup").write_text("/elsewhere/.venv\n", encoding="utf-8")
     (venv / "stale").touch()
@@ -153,15 +153,15 @@ def test_without_a_network_one_line_says_so(machine: Machine) -> None:
     done = machine.setup("report", "compare", **unreachable)
     assert done.returncode == 0
     assert done.stderr.splitlines()[-2:] == [
-        "setup: pip reaches no network: not installed: numpy scipy",
-        "setup: not here, and what needs it will say so: numpy scipy",
+        "setup: pip reaches no network: not installed: msgspec numpy scipy",
+        "setup: not here, and what needs it will say so: msgspec numpy scipy",
     ]
 
 
 def test_a_module_without_a_wheel_of_the_pinned_version_costs_no_other(machine: Machine) -> None:
     machine.venv("--without-pip")
     wheel(machine.wheels, "matplotlib", "99.0")
-    machine.offers("numpy")
+    machine.offers("msgspec", "numpy")
     done = machine.setup("report", "compare")
     assert done.stderr.splitlines()[-1] == "setup: not here, and what needs it will say so: scipy"
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cmath>
-#include <concepts>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,7 +17,7 @@ namespace gemm::bench {
 
 // `auto& value` of fields() is Like<T>: a T to read, or a const T to write.
 template <typename U, typename T>
-concept Like = std::same_as<std::remove_const_t<U>, T>;
+concept Like = std::is_same_v<std::remove_const_t<U>, T>;
 
 // A number that is 0 where it is not known.
 template <typename T>

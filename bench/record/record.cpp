@@ -1,10 +1,8 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <ctime>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>

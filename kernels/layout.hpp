@@ -36,4 +36,14 @@ constexpr std::int64_t index_in_b(const Problem& p, std::int64_t l, std::int64_t
   return transposes_b(p.layout) ? column * ldb(p) + l : l * ldb(p) + column;
 }
 
+// use.operator()<transposes_a, transposes_b>() for what a layout is.
+template <typename Use>
+auto with_transposes(Layout layout, Use use) {
+  if (transposes_a(layout))
+    return transposes_b(layout) ? use.template operator()<true, true>()
+                                : use.template operator()<true, false>();
+  return transposes_b(layout) ? use.template operator()<false, true>()
+                              : use.template operator()<false, false>();
+}
+
 }  // namespace gemm

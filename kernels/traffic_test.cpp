@@ -298,19 +298,19 @@ TEST(MmaSync, CopiesWhatItsTileCannotRead) {
 
 TEST(Wgmma, TurnsWhatNeitherSharedMemoryNorRegistersTake) {
   SKIP_WITHOUT_GPU_KERNELS();
-  const auto laid = [](Precision precision, Layout layout, std::int64_t n = 512) {
+  const auto packed = [](Precision precision, Layout layout, std::int64_t n = 512) {
     const Problem p{256, n, 512, precision, layout};  // whose tiles are not cut
     return traffic_of("WgmmaStreamK", p).dram - bytes_minimum(p);
   };
   const double a = 2 * 256 * 512, b = 2 * 512 * 512;  // elements, read and written
-  for (const Layout layout : kLayouts) EXPECT_EQ(laid(Precision::bf16, layout), 0);
+  for (const Layout layout : kLayouts) EXPECT_EQ(packed(Precision::bf16, layout), 0);
   for (const Layout layout : {Layout::nn, Layout::nt, Layout::tt})
-    EXPECT_EQ(laid(Precision::tf32, layout), 0);
-  EXPECT_EQ(laid(Precision::tf32, Layout::tn), 4 * b);
-  EXPECT_EQ(laid(Precision::s8, Layout::nn), b);
-  EXPECT_EQ(laid(Precision::s8, Layout::nt), 0);
-  EXPECT_EQ(laid(Precision::s8, Layout::tn), a + b);
-  EXPECT_EQ(laid(Precision::tf32, Layout::nn, 510), 4 * 2 * 512 * 510) << "rows of no 16 bytes";
+    EXPECT_EQ(packed(Precision::tf32, layout), 0);
+  EXPECT_EQ(packed(Precision::tf32, Layout::tn), 4 * b);
+  EXPECT_EQ(packed(Precision::s8, Layout::nn), b);
+  EXPECT_EQ(packed(Precision::s8, Layout::nt), 0);
+  EXPECT_EQ(packed(Precision::s8, Layout::tn), a + b);
+  EXPECT_EQ(packed(Precision::tf32, Layout::nn, 510), 4 * 2 * 512 * 510) << "rows of no 16 bytes";
 }
 
 TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {

@@ -1,6 +1,7 @@
 // How the kernels of this folder are launched: all take the problem, a grid of tiles, A, B and C.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -10,6 +11,32 @@ namespace gemm::simt {
 
 template <typename T, typename Grid>
 using TileKernel = void (*)(Problem, Grid, const T*, const T*, T*);
+
+// What a block may have of shared memory, from compute capability 7.5 on.
+inline int shared_memory_limit(const Device& device) {
+  switch (device.compute_capability) {
+    case 75:
+      return 64 << 10;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return 99 << 10;
+    case 80:
+    case 87:
+      return 163 << 10;
+    default:
+      return 227 << 10;
+  }
+}
+
+// Why a block cannot have so much.
+inline std::optional<std::string> shared_memory_unsupported(int bytes, const Device& device) {
+  const int limit = shared_memory_limit(device);
+  if (bytes <= limit) return std::nullopt;
+  return "needs " + std::to_string(bytes >> 10) + " KiB of shared memory, a block has " +
+         std::to_string(limit >> 10);
+}
 
 // Of a kernel's blocks, which have 48 KiB without asking. Throws std::runtime_error if the device
 // has not so much.

@@ -2,6 +2,7 @@
 // memory past the registers, into a ring of stages, while the warps do nothing but multiply. That
 // frees the registers of the double buffer for a tile of 16 x 8 results a thread, and so raises the
 // share of multiply-adds among the instructions, which is what binds by now.
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,7 +21,23 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     async_copy(Problem p, TileGrid<Tile::kBM, Tile::kBN> grid, const float* __restrict__ a,
                const float* __restrict__ b, float* __restrict__ c) {
   extern __shared__ __align__(16) float shared[];
-  Tile(p, grid.first_row(), grid.first_column(), a, b, shared).multiply(c);
+  constexpr int kStages = Tile::kStages;
+  Tile tile(p, grid.first_row(), grid.first_column(), a, b, shared);
+  const std::int64_t slices = tile.slices();
+  tile.copy_first();
+#pragma unroll
+  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < slices);
+  int reads = 0, writes = kStages - 1;
+#pragma unroll 1
+  for (std::int64_t slice = 0; slice < slices; ++slice) {
+    wait_for_copies<kStages - 2>();
+    __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
+    tile.copy_next(writes, slice + kStages - 1 < slices);
+    tile.multiply_stage(reads);
+    reads = reads + 1 == kStages ? 0 : reads + 1;
+    writes = writes + 1 == kStages ? 0 : writes + 1;
+  }
+  tile.store(c);
 }
 
 // Problems whose rows do not begin at multiples of 16 bytes are copied element by element.

@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 
+#include "kernels/common/async_copy.cuh"
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 
@@ -61,32 +63,43 @@ class AsyncTile {
     warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
   }
 
-  __device__ void multiply(float* c) {
-    // The slice that is not whole comes first: all that follow need no look at k.
+  __device__ std::int64_t slices() const { return (k_ + kBK - 1) / kBK; }
+
+  // The slice that is not whole comes first: all that follow need no look at k.
+  __device__ void copy_first() {
     const int first = static_cast<int>((k_ - 1) % kBK) + 1;
-    const std::int64_t slices = (k_ + kBK - 1) / kBK;
     copy<true>(0, first);
     advance(first);
-    commit();
+    commit_copies();
+  }
+  // The next slice, if there is one, on its way into a stage.
+  __device__ void copy_next(int stage, bool is_there) {
+    if (is_there) copy<false>(stage, kBK);
+    advance(kBK);
+    commit_copies();
+  }
+  __device__ void multiply_stage(int stage) { multiply_slice(shared_ + stage * kStage); }
+
+  __device__ void store(float* c) const {
+    const std::int64_t column = column0_ + warp_column_;
 #pragma unroll
-    for (int stage = 1; stage < kStages - 1; ++stage) {
-      if (stage < slices) copy<false>(stage, kBK);
-      advance(kBK);
-      commit();
+    for (int i = 0; i < kRows; ++i) {
+      const std::int64_t row = row0_ + warp_row_ + 4 * i;
+      if (row >= m_) return;
+      float* to = c + row * n_ + column;
+#pragma unroll
+      for (int j = 0; j < kColumns; j += 4) {
+        if constexpr (kWidth == 4) {
+          if (column + 8 * j < n_)
+            *reinterpret_cast<float4*>(to + 8 * j) =
+                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
+        } else {
+#pragma unroll
+          for (int part = 0; part < 4; ++part)
+            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
+        }
+      }
     }
-    int reads = 0, writes = kStages - 1;
-#pragma unroll 1
-    for (std::int64_t slice = 0; slice < slices; ++slice) {
-      wait<kStages - 2>();
-      __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
-      if (slice + kStages - 1 < slices) copy<false>(writes, kBK);
-      advance(kBK);
-      commit();
-      multiply_slice(shared_ + reads * kStage);
-      reads = reads + 1 == kStages ? 0 : reads + 1;
-      writes = writes + 1 == kStages ? 0 : writes + 1;
-    }
-    store(c);
   }
 
  private:
@@ -94,31 +107,6 @@ class AsyncTile {
   static constexpr int kARows = kThreads / kAChunks;                      // copied at a time
   static constexpr int kBRows = kThreads >= kBChunks ? kThreads / kBChunks : 1;
   static constexpr int kBParts = kThreads >= kBChunks ? 1 : kBChunks / kThreads;
-
-  static __device__ void copy_chunk(float* to, const float* from, bool inside) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    if constexpr (kWidth == 4)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                   "r"(inside ? 16 : 0)
-                   : "memory");
-    else
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
-                   "r"(inside ? 4 : 0)
-                   : "memory");
-#endif
-  }
-  static __device__ void commit() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-  }
-  template <int kPending>
-  static __device__ void wait() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-#endif
-  }
 
   // What lies outside the matrices becomes zero.
   template <bool kPartial>
@@ -128,17 +116,17 @@ class AsyncTile {
     const int a_row = t / kAChunks, a_k = t % kAChunks * kWidth;
 #pragma unroll
     for (int i = 0; i < kBM / kARows; ++i)
-      copy_chunk(to + a_to_ + i * kARows * kAStride, a_from_ + i * kARows * k_,
-                 row0_ + a_row + i * kARows < m_ && (!kPartial || a_k < depth));
+      copy_async<kWidth>(to + a_to_ + i * kARows * kAStride, a_from_ + i * kARows * k_,
+                         row0_ + a_row + i * kARows < m_ && (!kPartial || a_k < depth));
     const int b_k = t / kBChunks, b_column = t % kBChunks * kWidth;
 #pragma unroll
     for (int i = 0; i < kBK / kBRows; ++i)
 #pragma unroll
       for (int part = 0; part < kBParts; ++part)
-        copy_chunk(to + b_to_ + i * kBRows * kBN + part * kThreads * kWidth,
-                   b_from_ + i * kBRows * n_ + part * kThreads * kWidth,
-                   column0_ + b_column + part * kThreads * kWidth < n_ &&
-                       (!kPartial || b_k + i * kBRows < depth));
+        copy_async<kWidth>(to + b_to_ + i * kBRows * kBN + part * kThreads * kWidth,
+                           b_from_ + i * kBRows * n_ + part * kThreads * kWidth,
+                           column0_ + b_column + part * kThreads * kWidth < n_ &&
+                               (!kPartial || b_k + i * kBRows < depth));
   }
   __device__ void advance(int depth) {
     a_from_ += depth;
@@ -173,28 +161,6 @@ class AsyncTile {
     }
   }
 
-  __device__ void store(float* c) const {
-    const std::int64_t column = column0_ + warp_column_;
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const std::int64_t row = row0_ + warp_row_ + 4 * i;
-      if (row >= m_) return;
-      float* to = c + row * n_ + column;
-#pragma unroll
-      for (int j = 0; j < kColumns; j += 4) {
-        if constexpr (kWidth == 4) {
-          if (column + 8 * j < n_)
-            *reinterpret_cast<float4*>(to + 8 * j) =
-                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
-        } else {
-#pragma unroll
-          for (int part = 0; part < 4; ++part)
-            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
-        }
-      }
-    }
-  }
-
   std::int64_t m_, n_, k_, row0_, column0_;
   float* shared_;
   const float *a_from_, *b_from_;
@@ -202,33 +168,11 @@ class AsyncTile {
   float sum_[kRows][kColumns] = {};
 };
 
-// What a block may have of shared memory, from compute capability 7.5 on.
-inline int shared_memory_limit(const Device& device) {
-  switch (device.compute_capability) {
-    case 75:
-      return 64 << 10;
-    case 86:
-    case 89:
-    case 120:
-    case 121:
-      return 99 << 10;
-    case 80:
-    case 87:
-      return 163 << 10;
-    default:
-      return 227 << 10;
-  }
-}
-
 // Why a device cannot run the tile.
 template <typename Tile>
 std::optional<std::string> async_tile_unsupported(const Device& device) {
   if (device.compute_capability < 80) return "cp.async needs compute capability 8.0";
-  if (Tile::kSharedBytes > shared_memory_limit(device))
-    return "needs " + std::to_string(Tile::kSharedBytes >> 10) +
-           " KiB of shared memory, a block has " +
-           std::to_string(shared_memory_limit(device) >> 10);
-  return std::nullopt;
+  return shared_memory_unsupported(Tile::kSharedBytes, device);
 }
 
 }  // namespace gemm::simt

@@ -2,6 +2,7 @@
 // form a compact block instead of a few long rows, so that between them they touch fewer rows of A
 // and columns of B: what one has fetched the others find in the L2. It pays once A and B outgrow
 // the L2, and saves energy before that.
+#include <cstdint>
 #include <string>
 
 #include "kernels/common/grouped_grid.cuh"
@@ -20,7 +21,23 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
                const float* __restrict__ b, float* __restrict__ c) {
   extern __shared__ __align__(16) float shared[];
   const auto place = grid.place();
-  Tile(p, place.first_row, place.first_column, a, b, shared).multiply(c);
+  constexpr int kStages = Tile::kStages;
+  Tile tile(p, place.first_row, place.first_column, a, b, shared);
+  const std::int64_t slices = tile.slices();
+  tile.copy_first();
+#pragma unroll
+  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < slices);
+  int reads = 0, writes = kStages - 1;
+#pragma unroll 1
+  for (std::int64_t slice = 0; slice < slices; ++slice) {
+    wait_for_copies<kStages - 2>();
+    __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
+    tile.copy_next(writes, slice + kStages - 1 < slices);
+    tile.multiply_stage(reads);
+    reads = reads + 1 == kStages ? 0 : reads + 1;
+    writes = writes + 1 == kStages ? 0 : writes + 1;
+  }
+  tile.store(c);
 }
 
 template <typename Tile, int kGroup>

@@ -6,8 +6,8 @@
 // In shared memory a row of a slice holds one step's factors of all rows of A, or of all columns of
 // B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
 // rows of a multiple of 16 bytes) the copy engine brings a whole slice with one instruction, and
-// one thread asks for it. Where it does not, it is laid so beforehand (along_x.cuh). So the loop is
-// the same for every layout.
+// one thread asks for it. Where it does not, it is packed so beforehand, in every launch. So the
+// loop is the same for every layout.
 //
 // A multiplier has 16 x 8 results: 128 multiply-adds for 24 factors, six loads of 16 bytes. How its
 // instructions lie decides the rate; NOTES.md tells what was learned:
@@ -25,31 +25,29 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "kernels/common/asynchronous.cuh"
-#include "kernels/common/device_array.cuh"
+#include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_order.cuh"
 #include "kernels/common/tile_schedule.hpp"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/layout.hpp"
-#include "kernels/simt/asynchronous/along_x.cuh"
 
 namespace gemm::simt {
 
 struct SpecializedWork {
-  TileSchedule schedule;
-  int m, n;
-  int group;  // rows of tiles that neighbouring tiles walk down
+  TileOrder tiles;
+  int m, n, slices;
   float* c;
-  float* partials;  // a tile for each rank of the schedule
-  int* arrived;     // a flag for each rank; all zero between launches
-  float one;        // 1: see Multiplier::store
+  float one;  // 1: see Multiplier::store
+  CUtensorMap a_map, b_map;
 };
 
 template <int kBM_, int kBN_, int kStages_>
@@ -58,7 +56,8 @@ struct SpecializedTile {
   static constexpr int kWM = 64, kWN = 64, kTM = 16, kTN = 8;
   static constexpr int kMultipliers = 32 * (kBM / kWM) * (kBN / kWN), kFeeders = 128;
   static constexpr int kThreads = kMultipliers + kFeeders;
-  static constexpr int kStageBytes = (kBM + kBN) * kBK * static_cast<int>(sizeof(float));
+  static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(float));
+  static constexpr int kStageBytes = kABytes + kBN * kBK * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
   // 65,536 registers are 168 for each of 384 threads, which the warpgroups then share unequally.
   static constexpr int kMultiplierRegisters = 232, kFeederRegisters = 40;
@@ -97,36 +96,16 @@ struct RingPlace {
   }
 };
 
-struct TilePlace {
-  int row, column;
-};
-// Neighbouring tiles walk down columns of `group` tiles, so that those computed at the same time
-// touch few rows of A and columns of B.
+// By one thread: has a slice of both operands copied into the ring.
 template <typename Tile>
-__device__ TilePlace place_of(int tile, const SpecializedWork& work) {
-  const int in_group = work.group * work.schedule.tile_columns;
-  const int group = tile / in_group, index = tile - group * in_group;
-  const int rows = min(work.group, work.schedule.tile_rows - group * work.group);
-  return {(group * work.group + index % rows) * Tile::kBM, index / rows * Tile::kBN};
-}
-
-template <typename Tile>
-__device__ void feed(const SpecializedWork& work, const CUtensorMap& a_map,
-                     const CUtensorMap& b_map, std::uint32_t ring) {
-  constexpr int kABytes = Tile::kBM * Tile::kBK * sizeof(float);
-  RingPlace<Tile> place(ring);
-  TileWalk walk(work.schedule, blockIdx.x);
-  for (TilePiece piece; walk.next(work.schedule, piece);) {
-    const TilePlace tile = place_of<Tile>(piece.tile, work);
-    for (int slice = piece.first; slice < piece.end; ++slice) {
-      wait(place.empty(), place.phase ^ 1);
-      arrive_and_expect(place.full, Tile::kStageBytes);
-      const std::uint32_t to = ring + place.offset;
-      copy_box(to, a_map, tile.row, slice * Tile::kBK, place.full);
-      copy_box(to + kABytes, b_map, tile.column, slice * Tile::kBK, place.full);
-      place.advance();
-    }
-  }
+__device__ void feed(const SpecializedWork& work, std::uint32_t ring, RingPlace<Tile>& place,
+                     TileOrder::Place tile, int slice) {
+  wait(place.empty(), place.phase ^ 1);
+  arrive_and_expect(place.full, Tile::kStageBytes);
+  const std::uint32_t to = ring + place.offset;
+  copy_box(to, work.a_map, tile.row * Tile::kBM, slice * Tile::kBK, place.full);
+  copy_box(to + Tile::kABytes, work.b_map, tile.column * Tile::kBN, slice * Tile::kBK, place.full);
+  place.advance();
 }
 
 template <typename Tile>
@@ -167,7 +146,7 @@ class Multiplier {
 
   // Into C of m x n. `one` is 1, which only the caller knows: what is stored with 16 bytes a thread
   // must lie in four neighbouring registers, and a product may lie there while the sums need not.
-  __device__ void store(float* c, TilePlace tile, int m, int n, float one) const {
+  __device__ void store(float* c, TileOrder::Place tile, int m, int n, float one) const {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
 #pragma unroll
@@ -178,11 +157,11 @@ class Multiplier {
       }
   }
   // Those with the indices from `first` on.
-  static __device__ void store_four(float* c, TilePlace tile, int m, int n, int first,
+  static __device__ void store_four(float* c, TileOrder::Place tile, int m, int n, int first,
                                     const float (&four)[4]) {
     const int i = first / Tile::kTN, j = first % Tile::kTN;
-    const int row = tile.row + first_row() + i / 4 * 16 + i % 4;
-    const int column = tile.column + first_column() + 8 * j;
+    const int row = tile.row * Tile::kBM + first_row() + i / 4 * 16 + i % 4;
+    const int column = tile.column * Tile::kBN + first_column() + 8 * j;
     if (row >= m) return;
     float* to = c + std::int64_t{row} * n + column;
     if (n % 4 == 0) {
@@ -283,93 +262,25 @@ __device__ void sync_multipliers() {
   asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
 }
 
-// The sums of a rank's first piece go to its own tile of the workspace, and are announced.
+// By one thread, before all meet at a barrier of the block.
 template <typename Tile>
-__device__ void leave_partial(Multiplier<Tile>& sums, const SpecializedWork& work, int rank) {
-  float* to = work.partials + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
-  sums.each_sum([&](float sum, int i) { __stcg(to + i * Tile::kMultipliers, sum); });
-  __threadfence();
-  sync_multipliers<Tile>();
-  if (threadIdx.x == 0) raise_flag(work.arrived + rank);
-}
-
-// Adds what the next ranks summed up of the tile, always in the same order. Their blocks have lower
-// indices and waited for nobody before they left their sums, so that waiting for them ends even if
-// not all blocks run at once, as long as blocks are started in order.
-template <typename Tile>
-__device__ void add_partials(Multiplier<Tile>& sums, const SpecializedWork& work, int rank,
-                             int tile) {
-  const int end = (tile + 1) * work.schedule.slices;
-  int other = rank;
-  do {
-    ++other;
-    if (threadIdx.x % 32 == 0) wait_for_flag(work.arrived + other);
-    __syncwarp();
-    const float* from = work.partials + std::int64_t{other} * Tile::kBM * Tile::kBN + threadIdx.x;
-    sums.each_sum([&](float& sum, int i) { sum += __ldcg(from + i * Tile::kMultipliers); });
-  } while (work.schedule.share(other + 1) < end);
-  sync_multipliers<Tile>();  // all have seen the flags, which go down for the next launch
-  if (threadIdx.x == 0)
-    for (int seen = rank + 1; seen <= other; ++seen) work.arrived[seen] = 0;
+__device__ void init_ring(std::uint32_t ring) {
+  const std::uint32_t full = RingPlace<Tile>(ring).full;
+  for (int stage = 0; stage < Tile::kStages; ++stage) {
+    init_barrier(full + kBarrierBytes * stage, 1);
+    init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kMultipliers / 32);
+  }
+  publish_barriers();
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
-// What becomes of a piece: sums of the first slices of a tile are stored, as soon as those of the
-// others are there; the others are left for them.
-template <typename Tile>
-struct StoreOrLeave {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  __device__ void operator()(Multiplier<Tile>& sums, const SpecializedWork& work,
-                             const TilePiece& piece) const {
-    const int rank = work.schedule.rank(blockIdx.x);
-    if (piece.first > 0) {
-      leave_partial(sums, work, rank);
-      return;
-    }
-    if (piece.end < work.schedule.slices) add_partials(sums, work, rank, piece.tile);
-    sums.store(work.c, place_of<Tile>(piece.tile, work), work.m, work.n, work.one);
-  }
-#endif
-};
-
-// All of a block's work. `finish` takes the sums of each of its pieces: finish(sums, work, piece).
-template <typename Tile, typename Finish>
-__device__ void specialized_block([[maybe_unused]] const SpecializedWork& work,
-                                  [[maybe_unused]] const CUtensorMap& a_map,
-                                  [[maybe_unused]] const CUtensorMap& b_map,
-                                  [[maybe_unused]] Finish finish) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  extern __shared__ __align__(128) std::byte shared[];
-  if (threadIdx.x == 0) {
-    const std::uint32_t full = RingPlace<Tile>(shared_address(shared)).full;
-    for (int stage = 0; stage < Tile::kStages; ++stage) {
-      init_barrier(full + kBarrierBytes * stage, 1);
-      init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kMultipliers / 32);
-    }
-    publish_barriers();
-  }
-  __syncthreads();
-  if (threadIdx.x >= Tile::kMultipliers) {
-    give_up_registers<Tile::kFeederRegisters>();
-    if (threadIdx.x == Tile::kMultipliers) feed<Tile>(work, a_map, b_map, shared_address(shared));
-    return;
-  }
-  take_registers<Tile::kMultiplierRegisters>();
-  TileWalk walk(work.schedule, blockIdx.x);
-  Multiplier<Tile> sums(shared, walk.left(work.schedule));
-  for (TilePiece piece; walk.next(work.schedule, piece);) {
-    sums.multiply(piece.end - piece.first);
-    finish(sums, work, piece);
-  }
-#endif
-}
-
-using SpecializedKernel = void (*)(SpecializedWork, CUtensorMap, CUtensorMap);
+template <typename Work>
+using SpecializedKernel = void (*)(Work);
 
 // Why a device cannot run it. What stands in for the body in other builds has no barrier.
-template <typename Tile>
-std::optional<std::string> specialized_unsupported(SpecializedKernel kernel, const Problem& p,
+template <typename Tile, typename Work>
+std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kernel, const Problem& p,
                                                    const Device& device) {
   if (device.compute_capability != 90) return "needs compute capability 9.0";
   if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
@@ -383,78 +294,53 @@ std::optional<std::string> specialized_unsupported(SpecializedKernel kernel, con
   return std::nullopt;
 }
 
-// What is laid along x goes through all levels once more; sums of so many pieces of tiles are
+// What packing both operands reads and writes, and the time that this takes on an H200 (NOTES.md).
+inline double packing_bytes(const Problem& p) {
+  return packing_bytes(operand_a<float>(p, nullptr), false) +
+         packing_bytes(operand_b<float>(p, nullptr), false);
+}
+inline double packing_seconds(const Problem& p) {
+  constexpr double kLaunchSeconds = 3e-6, kBytesPerSecond = 4.1e12;
+  const double bytes = packing_bytes(p);
+  return bytes > 0 ? kLaunchSeconds + bytes / kBytesPerSecond : 0;
+}
+
+// What is packed goes through all levels once more; sums of so many pieces of tiles are
 // stored and loaded again.
 template <typename Tile>
 Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
-  const double laid = laid_bytes(p);
+  const double packed = packing_bytes(p);
   const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
-  traffic.dram += laid + partials;
-  traffic.l2 += laid + partials;
-  traffic.shared += laid;
+  traffic.dram += packed + partials;
+  traffic.l2 += packed + partials;
+  traffic.shared += packed;
   return traffic;
 }
 
-// A launch of clusters of so many blocks; 1: of blocks.
-template <typename Tile>
-class ClusterLaunch {
- public:
-  ClusterLaunch(int blocks, int cluster_size, Stream stream) {
-    clusters_.id = cudaLaunchAttributeClusterDimension;
-    clusters_.val.clusterDim = {static_cast<unsigned>(cluster_size), 1, 1};
-    config_.gridDim = dim3(blocks);
-    config_.blockDim = dim3(Tile::kThreads);
-    config_.dynamicSmemBytes = Tile::kSharedBytes;
-    config_.stream = stream;
-    config_.attrs = &clusters_;
-    config_.numAttrs = cluster_size > 1 ? 1 : 0;
-  }
-  ClusterLaunch(const ClusterLaunch&) = delete;
-  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
-  const cudaLaunchConfig_t* config() const { return &config_; }
-
- private:
-  cudaLaunchAttribute clusters_{};
-  cudaLaunchConfig_t config_{};
-};
-
-// Throws std::runtime_error if the device has not the memory.
-template <typename Tile>
-Launch specialized_launch(SpecializedKernel kernel, const Problem& p, const Operands& o,
-                          const TileSchedule& schedule, int group, int cluster_size = 1) {
+// A launch of so many blocks, in clusters of so many. It fills in what a SpecializedWork has, and
+// keeps `memory`. Throws std::runtime_error if the device has not the memory.
+template <typename Tile, typename Work>
+Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, const Operands& o,
+                          Work work, int blocks, int cluster = 1,
+                          std::shared_ptr<const void> memory = nullptr) {
   allow_shared_bytes(kernel, Tile::kSharedBytes);
-  const LaidOperand<float> a = laid_along_x(operand_a<float>(p, o.a)),
-                           b = laid_along_x(operand_b<float>(p, o.b));
-  const CUtensorMap a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM);
-  const CUtensorMap b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN);
-  SpecializedWork work{.schedule = schedule,
-                       .m = static_cast<int>(p.m),
-                       .n = static_cast<int>(p.n),
-                       .group = group,
-                       .c = static_cast<float*>(o.c),
-                       .partials = nullptr,
-                       .arrived = nullptr,
-                       .one = 1};
-  std::shared_ptr<float> partials;
-  std::shared_ptr<int> arrived;
-  if (schedule.streamed() > 0 && cluster_size == 1) {
-    partials = device_array<float>(std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN);
-    arrived = device_array<int>(schedule.streaming);
-    cudaError_t status = cudaMemset(arrived.get(), 0, schedule.streaming * sizeof(int));
-    if (status == cudaSuccess) status = cudaStreamSynchronize(nullptr);  // launches do not wait
-    if (status != cudaSuccess)
-      throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
-    work.partials = partials.get();
-    work.arrived = arrived.get();
-  }
-  const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-  return [=, laying = lay(a, b), partials = std::move(partials),
-          arrived = std::move(arrived)](Stream stream) {
-    if (laying) laying(stream);
-    const ClusterLaunch<Tile> launch(blocks, cluster_size, stream);
-    // Its error is found by who launches.
-    cudaLaunchKernelEx(launch.config(), kernel, work, a_map, b_map);
+  const PackedOperand<float> a = packed(operand_a<float>(p, o.a), false),
+                             b = packed(operand_b<float>(p, o.b), false);
+  const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+  static_cast<SpecializedWork&>(work) = {
+      .tiles = {.rows = whole.tile_rows, .columns = whole.tile_columns, .group = 8},
+      .m = static_cast<int>(p.m),
+      .n = static_cast<int>(p.n),
+      .slices = whole.slices,
+      .c = static_cast<float*>(o.c),
+      .one = 1,
+      .a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM),
+      .b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN)};
+  const LaunchShape shape{blocks, Tile::kThreads, Tile::kSharedBytes, cluster};
+  return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
+    if (packing) packing(stream);
+    enqueue(kernel, shape, stream, work);
   };
 }
 

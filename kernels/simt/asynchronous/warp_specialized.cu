@@ -1,7 +1,10 @@
 // Warps with two jobs: one warpgroup has the copy engine (TMA) fill a ring of stages, from operands
-// that are laid along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
+// packed along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
 // and copies are no longer among the instructions of those who multiply, and with 232 registers
 // each of these has 16 x 8 results and its factors loaded ahead.
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
@@ -11,13 +14,33 @@ namespace {
 using Tile = SpecializedTile<128, 256, 8>;
 
 __global__ void __launch_bounds__(Tile::kThreads, 1)
-    warp_specialized(const __grid_constant__ SpecializedWork work,
-                     const __grid_constant__ CUtensorMap a_map,
-                     const __grid_constant__ CUtensorMap b_map) {
-  specialized_block<Tile>(work, a_map, b_map, StoreOrLeave<Tile>{});
-}
+    warp_specialized([[maybe_unused]] const __grid_constant__ SpecializedWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) std::byte shared[];
+  const std::uint32_t ring = shared_address(shared);
+  if (threadIdx.x == 0) init_ring<Tile>(ring);
+  __syncthreads();
 
-constexpr int kGroup = 8;
+  // A block has one tile. The loops over tiles must stay: without them ptxas ties sums to banks
+  // that suit the stores, and the inner loop takes more cycles by the model of tools/sass.
+  if (threadIdx.x >= Tile::kMultipliers) {
+    give_up_registers<Tile::kFeederRegisters>();
+    if (threadIdx.x > Tile::kMultipliers) return;
+    RingPlace<Tile> place(ring);
+    for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x)
+      for (int slice = 0; slice < work.slices; ++slice)
+        feed<Tile>(work, ring, place, work.tiles.place(index), slice);
+    return;
+  }
+
+  take_registers<Tile::kMultiplierRegisters>();
+  Multiplier<Tile> sums(shared, work.slices);
+  for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
+    sums.multiply(work.slices);
+    sums.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
+  }
+#endif
+}
 
 const Registration registration({
     .name = "WarpSpecialized",
@@ -32,8 +55,8 @@ const Registration registration({
         },
     .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-      return specialized_launch<Tile>(warp_specialized, p, o, schedule, kGroup);
+      const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
+      return specialized_launch<Tile, SpecializedWork>(warp_specialized, p, o, {}, tiles);
     },
 });
 

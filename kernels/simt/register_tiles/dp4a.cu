@@ -180,16 +180,8 @@ using DotKernel = void (*)(Problem, Grid, const std::int8_t*, const std::int8_t*
 
 template <bool kAligned>
 DotKernel kernel_for(Layout layout) {
-  switch (layout) {
-    case Layout::nt:
-      return dp4a<true, true, kAligned>;
-    case Layout::tn:
-      return dp4a<false, false, kAligned>;
-    case Layout::tt:
-      return dp4a<false, true, kAligned>;
-    default:
-      return dp4a<true, false, kAligned>;
-  }
+  return with_transposes(layout,
+                         [&]<bool kA, bool kB>() -> DotKernel { return dp4a<!kA, kB, kAligned>; });
 }
 
 const Registration registration({

@@ -7,12 +7,34 @@
 //
 // The idea was first sold with an argument about instructions, one operand of which came from
 // shared memory for free. No GPU since 2014 has such operands; what remains is fewer reads.
+#include <cstdint>
+
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/outer_product.cuh"
 
 namespace gemm::simt {
 namespace {
+
+__global__ void __launch_bounds__(kOuterThreads)
+    outer_product(Problem p, OuterGrid grid, const float* __restrict__ a,
+                  const float* __restrict__ b, float* __restrict__ c) {
+  __shared__ OuterTile tile;
+  const std::int64_t first_row = grid.first_row();
+  const std::int64_t column = grid.first_column() + threadIdx.x;
+  const float* const own_column = column_of_b(p, b, column);
+
+  float sums[kOuterRows] = {};
+  for (std::int64_t step = 0; step < p.k; step += kOuterDepth) {
+    float from_a[kOuterLoads];
+    load_a(from_a, p, a, first_row, step);
+    store_a(tile, from_a);
+    __syncthreads();
+    add_step<1>(sums, tile, own_column, p, step);
+    __syncthreads();
+  }
+  store_column(p, c, first_row, column, sums);
+}
 
 const Registration registration{{
     .name = "OuterProduct",
@@ -23,7 +45,7 @@ const Registration registration{{
     .precisions = {Precision::f32},
     .traffic = outer_traffic,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return tile_launch<float, OuterGrid>(outer_product<1>, kOuterThreads, p, o);
+      return tile_launch<float, OuterGrid>(outer_product, kOuterThreads, p, o);
     },
 }};
 

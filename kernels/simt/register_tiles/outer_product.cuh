@@ -83,27 +83,6 @@ __device__ inline void store_column(const Problem& p, float* __restrict__ c, std
     if (first_row + i < p.m) c[(first_row + i) * p.n + column] = sums[i];
 }
 
-template <int kUnroll>
-__global__ void __launch_bounds__(kOuterThreads)
-    outer_product(Problem p, OuterGrid grid, const float* __restrict__ a,
-                  const float* __restrict__ b, float* __restrict__ c) {
-  __shared__ OuterTile tile;
-  const std::int64_t first_row = grid.first_row();
-  const std::int64_t column = grid.first_column() + threadIdx.x;
-  const float* const own_column = column_of_b(p, b, column);
-
-  float sums[kOuterRows] = {};
-  for (std::int64_t step = 0; step < p.k; step += kOuterDepth) {
-    float from_a[kOuterLoads];
-    load_a(from_a, p, a, first_row, step);
-    store_a(tile, from_a);
-    __syncthreads();
-    add_step<kUnroll>(sums, tile, own_column, p, step);
-    __syncthreads();
-  }
-  store_column(p, c, first_row, column, sums);
-}
-
 // A warp reads along k and stores 16 x 2 elements, turned.
 inline Traffic outer_traffic(const Problem& p, const Device&) {
   constexpr int kBytes = sizeof(float), kAtOnce = 4;

@@ -20,57 +20,72 @@ constexpr int kSums = Tile::kTM * Tile::kTN;  // of a thread
 static_assert(kSums * Tile::kMultipliers * sizeof(float) <= Tile::kStages * Tile::kStageBytes,
               "the sums fit the ring");
 
-struct AddInCluster {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  static __device__ float load(std::uint32_t address, int block) {
-    float value;
-    asm volatile(
-        "{\n.reg .u32 there;\n"
-        "mapa.shared::cluster.u32 there, %1, %2;\n"
-        "ld.shared::cluster.f32 %0, [there];\n}"
-        : "=f"(value)
-        : "r"(address), "r"(block));
-    return value;
-  }
-
-  __device__ void operator()(Multiplier<Tile>& sums, const SpecializedWork& work,
-                             const TilePiece& piece) const {
-    extern __shared__ __align__(128) std::byte shared[];
-    auto* mine = reinterpret_cast<float*>(shared) + threadIdx.x;
-    sync_multipliers<Tile>();  // nobody reads the ring any more
-    sums.each_sum([&](float sum, int i) { mine[i * Tile::kMultipliers] = sum; });
-    sync_cluster();
-    const int blocks = work.schedule.streaming / work.schedule.streamed();
-    const int share = kSums / blocks, first = static_cast<int>(blockIdx.x) % blocks * share;
-    const TilePlace tile = place_of<Tile>(piece.tile, work);
-    for (int i = first; i < first + share; i += 4) {
-      float four[4] = {};
-      for (int block = 0; block < blocks; ++block)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          four[j] += load(shared_address(mine + (i + j) * Tile::kMultipliers), block);
-      Multiplier<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
-    }
-    sync_cluster();  // nobody's shared memory goes before all have read it
-  }
+__device__ float load_from(std::uint32_t address, int block) {
+  float value;
+  asm volatile(
+      "{\n.reg .u32 there;\n"
+      "mapa.shared::cluster.u32 there, %1, %2;\n"
+      "ld.shared::cluster.f32 %0, [there];\n}"
+      : "=f"(value)
+      : "r"(address), "r"(block));
+  return value;
+}
 #endif
+
+struct ClusterWork : SpecializedWork {
+  int blocks;  // of a cluster
 };
 
 __global__ void __launch_bounds__(Tile::kThreads, 1)
-    cluster_split_k(const __grid_constant__ SpecializedWork work,
-                    const __grid_constant__ CUtensorMap a_map,
-                    const __grid_constant__ CUtensorMap b_map) {
-  specialized_block<Tile>(work, a_map, b_map, AddInCluster{});
+    cluster_split_k([[maybe_unused]] const __grid_constant__ ClusterWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) std::byte shared[];
+  const std::uint32_t ring = shared_address(shared);
+  if (threadIdx.x == 0) init_ring<Tile>(ring);
+  __syncthreads();
+  // A cluster has a tile, and its blocks equal shares of the slices.
+  const int blocks = work.blocks, block = static_cast<int>(blockIdx.x) % blocks;
+  const auto tile = work.tiles.place(static_cast<int>(blockIdx.x) / blocks);
+  const int begin = static_cast<int>(std::int64_t{work.slices} * block / blocks),
+            end = static_cast<int>(std::int64_t{work.slices} * (block + 1) / blocks);
+
+  if (threadIdx.x >= Tile::kMultipliers) {
+    give_up_registers<Tile::kFeederRegisters>();
+    if (threadIdx.x > Tile::kMultipliers) return;
+    RingPlace<Tile> place(ring);
+    for (int slice = begin; slice < end; ++slice) feed<Tile>(work, ring, place, tile, slice);
+    return;
+  }
+
+  take_registers<Tile::kMultiplierRegisters>();
+  Multiplier<Tile> sums(shared, end - begin);
+  sums.multiply(end - begin);
+  auto* mine = reinterpret_cast<float*>(shared) + threadIdx.x;
+  sync_multipliers<Tile>();  // nobody reads the ring any more
+  sums.each_sum([&](float sum, int i) { mine[i * Tile::kMultipliers] = sum; });
+  sync_cluster();
+  const int share = kSums / blocks, first = block * share;
+  for (int i = first; i < first + share; i += 4) {
+    float four[4] = {};
+    for (int other = 0; other < blocks; ++other)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        four[j] += load_from(shared_address(mine + (i + j) * Tile::kMultipliers), other);
+    Multiplier<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
+  }
+  sync_cluster();  // nobody's shared memory goes before all have read it
+#endif
 }
 
 // Of an H200, by NOTES.md: StreamK's slice, and all that comes after the last one.
 constexpr double kSliceSeconds = 2.53e-6, kAddSeconds = 3e-6;
-constexpr int kGroup = 8;
 
 // How many clusters run at once, if the device can be asked: they lie within groups of SMs that are
 // not all multiples of their size.
 std::optional<int> clusters_at_once(int cluster_size) {
-  const ClusterLaunch<Tile> launch(cluster_size, cluster_size, nullptr);
+  const ClusterLaunch launch({cluster_size, Tile::kThreads, Tile::kSharedBytes, cluster_size},
+                             nullptr);
   int count = 0;
   if (cudaFuncSetAttribute(cluster_split_k, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            Tile::kSharedBytes) == cudaSuccess &&
@@ -124,10 +139,9 @@ const Registration registration({
     .traffic = traffic,
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const int cluster_size = cluster_size_for(p, device);
-      TileSchedule schedule = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-      schedule.whole = 0;
-      schedule.blocks = schedule.streaming = schedule.tiles() * cluster_size;
-      return specialized_launch<Tile>(cluster_split_k, p, o, schedule, kGroup, cluster_size);
+      const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
+      return specialized_launch<Tile, ClusterWork>(cluster_split_k, p, o, {{}, cluster_size},
+                                                   tiles * cluster_size, cluster_size);
     },
 });
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/asynchronous/async_tile.cuh"
 #include "kernels/simt/split_k/slice_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
 #include "kernels/simt/split_k/split_sums.cuh"
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
     for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
       if (to_copy > 0) copy(stage);
-      Ring::commit();
+      commit_copies();
     }
     float sums[Tile::kSums] = {};
     int reads = 0;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       Ring::wait();
       __syncthreads();  // the step has arrived, and nobody reads the one before it any more
       if (to_copy > 0) copy(Ring::previous(reads));
-      Ring::commit();
+      commit_copies();
       const float* xs = shared + reads * Tile::kStage + warp * kBK + 4 * lane;
       const float* ys = shared + reads * Tile::kStage + kBM * kBK + 4 * lane;
       float x_rows[kRows][4];

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/async_copy.cuh"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
@@ -60,8 +61,9 @@ class SliceCopy {
       if (kLines % kLinesAtOnce == 0 || line + i < kLines)
 #pragma unroll
         for (int part = 0; part < kParts; ++part)
-          copy_chunk(to + i * kPitch + part * kThreads * kWidth, source + part * kThreads * kWidth,
-                     line + i < lines && at + part * kThreads * kWidth < length);
+          copy_async<kWidth>(to + i * kPitch + part * kThreads * kWidth,
+                             source + part * kThreads * kWidth,
+                             line + i < lines && at + part * kThreads * kWidth < length);
       source += kLinesAtOnce * from_.down;
     }
   }
@@ -74,28 +76,9 @@ class SliceCopy {
     for (int i = t; i < kAll; i += kThreads) {
       const int line = i % kAcross + i / (kAcross * kLength) * kAcross;
       const int at = i / kAcross % kLength;
-      copy_chunk(to + line * kPitch + at, from_.first + line + at * from_.right,
-                 line < lines && at < length);
+      copy_async<kWidth>(to + line * kPitch + at, from_.first + line + at * from_.right,
+                         line < lines && at < length);
     }
-  }
-  static __device__ void copy_chunk(float* to, const float* from, bool inside) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    if constexpr (kWidth == 4)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                   "r"(inside ? 16 : 0)
-                   : "memory");
-    else
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
-                   "r"(inside ? 4 : 0)
-                   : "memory");
-#else
-    if constexpr (kWidth == 4)
-      *reinterpret_cast<float4*>(to) =
-          inside ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
-    else
-      *to = inside ? *from : 0;
-#endif
   }
 
   Strided from_;
@@ -111,17 +94,8 @@ struct CopyRing {
   static constexpr int kDepth = 2;
 #endif
 
-  static __device__ void commit() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-  }
   // Until the oldest stage has arrived.
-  static __device__ void wait() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(kDepth - 2) : "memory");
-#endif
-  }
+  static __device__ void wait() { wait_for_copies<kDepth - 2>(); }
   static __device__ int next(int stage) { return stage + 1 == kDepth ? 0 : stage + 1; }
   static __device__ int previous(int stage) { return stage == 0 ? kDepth - 1 : stage - 1; }
 };

@@ -13,9 +13,9 @@
 #include <optional>
 #include <string>
 
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/asynchronous/async_tile.cuh"
 #include "kernels/simt/split_k/slice_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
 #include "kernels/simt/split_k/split_sums.cuh"
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
 #pragma unroll
     for (int stage = 0; stage < Ring::kDepth - 1; ++stage) {
       if (to_copy > 0) copy(stage);
-      Ring::commit();
+      commit_copies();
     }
     float sum[kRows][kColumns] = {};
     int reads = 0;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       Ring::wait();
       synchronize();  // the step has arrived, and nobody reads the one before it any more
       if (to_copy > 0) copy(Ring::previous(reads));
-      Ring::commit();
+      commit_copies();
       const float* xs = ring + reads * Tile::kStage + row * kXPitch + 4 * Tile::deep(lane);
       const float* ys =
           ring + reads * Tile::kStage + kBM * kXPitch + 4 * Tile::deep(lane) * kYPitch + column;

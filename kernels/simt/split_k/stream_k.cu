@@ -2,6 +2,10 @@
 // waves, and an equal share of the slices that are left over. No SM is idle in a last wave, the
 // feeders fill the ring for the next tile while the last one is stored, and a problem with fewer
 // tiles than SMs is spread over all of them.
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/partial_sums.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
@@ -10,16 +14,69 @@ namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
 
+struct StreamKWork : SpecializedWork {
+  TileSchedule schedule;
+  PartialSums partials;  // a tile and a flag for each rank of the schedule
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// A thread's sums of a piece, and where they go if another block stores the tile.
+struct StreamKSums : Multiplier<Tile> {
+  static constexpr int kThreads = Tile::kMultipliers;
+  const PartialSums& partials;
+
+  __device__ StreamKSums(std::byte* shared, int left, const PartialSums& partials)
+      : Multiplier<Tile>(shared, left), partials(partials) {}
+  __device__ float* sums_of(int rank) const {
+    return partials.sums + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
+  }
+  __device__ int* flag_of(int rank) const { return partials.arrived + rank; }
+  __device__ bool leads() const { return threadIdx.x == 0; }
+  __device__ void sync() const { sync_multipliers<Tile>(); }
+};
+
+#endif
+
 __global__ void __launch_bounds__(Tile::kThreads, 1)
-    stream_k(const __grid_constant__ SpecializedWork work,
-             const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map) {
-  specialized_block<Tile>(work, a_map, b_map, StoreOrLeave<Tile>{});
+    stream_k([[maybe_unused]] const __grid_constant__ StreamKWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(128) std::byte shared[];
+  const std::uint32_t ring = shared_address(shared);
+  if (threadIdx.x == 0) init_ring<Tile>(ring);
+  __syncthreads();
+  TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));  // the pieces of this block
+
+  if (threadIdx.x >= Tile::kMultipliers) {
+    give_up_registers<Tile::kFeederRegisters>();
+    if (threadIdx.x > Tile::kMultipliers) return;
+    RingPlace<Tile> place(ring);
+    for (TilePiece piece; walk.next(work.schedule, piece);) {
+      const auto tile = work.tiles.place(piece.tile);
+      for (int slice = piece.first; slice < piece.end; ++slice)
+        feed<Tile>(work, ring, place, tile, slice);
+    }
+    return;
+  }
+
+  take_registers<Tile::kMultiplierRegisters>();
+  StreamKSums sums(shared, walk.left(work.schedule), work.partials);
+  for (TilePiece piece; walk.next(work.schedule, piece);) {
+    sums.multiply(piece.end - piece.first);
+    const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
+    if (piece.first > 0) {  // another block stores the tile
+      leave_partial(sums, rank);
+      continue;
+    }
+    if (piece.end < work.slices) add_partials(sums, work.schedule, rank, piece.tile);
+    sums.store(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
+  }
+#endif
 }
 
 // Of an H200, by NOTES.md.
 constexpr TileCost kCost{.slice = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
 constexpr double kLaunchSeconds = 4e-6;  // from the first block to the last, with nothing to do
-constexpr int kGroup = 8;
 
 TileSchedule schedule_of(const Problem& p, const Device& device) {
   return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost);
@@ -42,10 +99,16 @@ const Registration registration({
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          return kLaunchSeconds + laid_seconds(p) + seconds(schedule_of(p, device), kCost);
+          return kLaunchSeconds + packing_seconds(p) + seconds(schedule_of(p, device), kCost);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      return specialized_launch<Tile>(stream_k, p, o, schedule_of(p, device), kGroup);
+      StreamKWork work{{}, schedule_of(p, device), {}};
+      const TileSchedule& schedule = work.schedule;
+      const auto [partials, memory] = partial_sums(
+          schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN, schedule.streaming);
+      work.partials = partials;
+      const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+      return specialized_launch<Tile, StreamKWork>(stream_k, p, o, work, blocks, 1, memory);
     },
 });
 

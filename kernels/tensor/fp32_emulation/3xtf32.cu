@@ -23,12 +23,17 @@
 #include <string>
 
 #include "kernels/common/asynchronous.cuh"
+#include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/device_array.cuh"
+#include "kernels/common/packed_operand.cuh"
+#include "kernels/common/ring.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_order.cuh"
+#include "kernels/common/tile_schedule.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/tensor/along_k.cuh"
 #include "kernels/tensor/fp32_emulation/split.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {
@@ -44,22 +49,17 @@ static_assert(kWM == 64, "what wgmma computes");
 constexpr int kBK = 32, kSlices = kBK / kSliceK, kStages = 4;
 constexpr int kABytes = kBM * kBK * 4, kSliceBytes = kBN * kLineBytes;
 constexpr int kStageBytes = kABytes + kSlices * kSliceBytes;
-constexpr int kAlignment = 1024;  // of the swizzle
-constexpr int kSharedBytes = kStages * kStageBytes + kAlignment;
-static_assert(kABytes % kAlignment == 0 && kSliceBytes % kAlignment == 0);
+constexpr int kSharedBytes = kStages * kStageBytes + kSwizzleAlignment;
+static_assert(kABytes % kSwizzleAlignment == 0 && kSliceBytes % kSwizzleAlignment == 0);
 
-// Tiles of C, in an order in which those that are computed at once share rows of A and columns of
-// B: groups of 16 rows of tiles, column by column.
-struct TileOrder {
-  int rows, columns;
-
-  explicit TileOrder(const Problem& p)
-      : rows(static_cast<int>((p.m + kBM - 1) / kBM)),
-        columns(static_cast<int>((p.n + kBN - 1) / kBN)) {}
-  __host__ __device__ std::int64_t count() const { return std::int64_t{rows} * columns; }
-};
+// Tiles that are computed at once share rows of A and columns of B: groups of 16 rows of tiles.
+TileOrder tile_order(const Problem& p) {
+  return {static_cast<int>((p.m + kBM - 1) / kBM), static_cast<int>((p.n + kBN - 1) / kBN), 16};
+}
 
 struct Factors {
+  TileOrder tiles;
+  CUtensorMap a_map;
   const std::byte* b;  // split into slices
   int stages;          // that k takes
 };
@@ -70,54 +70,17 @@ constexpr int kSums = kWM * kBN / 128;  // of a thread
 // 40 x 128 + 232 x 256 of 65,536.
 constexpr int kCopierRegisters = 40, kMultiplierRegisters = 232;
 
-struct Place {
-  int row, column;
-};
-__device__ Place place_of(std::int64_t tile, const TileOrder& order) {
-  constexpr int kGroupRows = 16;
-  const std::int64_t of_group = std::int64_t{kGroupRows} * order.columns;
-  const int first_row = static_cast<int>(tile / of_group) * kGroupRows;
-  const int within = static_cast<int>(tile % of_group);
-  const int group_rows = min(kGroupRows, order.rows - first_row);
-  return {first_row + within % group_rows, within / group_rows};
-}
+using StageRing = Ring<kStageBytes>;
 
-// The stages of the ring in shared memory, and who may use them.
-struct Ring {
-  std::uint32_t first;        // address of the first stage
-  std::uint32_t full, empty;  // addresses of the first stage's barriers
-
-  __device__ std::uint32_t a(int stage) const { return first + stage * kStageBytes; }
-  __device__ std::uint32_t b(int stage) const { return a(stage) + kABytes; }
-  __device__ std::uint32_t full_of(int stage) const { return full + stage * kBarrierBytes; }
-  __device__ std::uint32_t empty_of(int stage) const { return empty + stage * kBarrierBytes; }
-};
-
-// How far somebody has come around the ring.
-struct Turn {
-  int stage = 0;
-  int parity = 0;
-
-  __device__ void next() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
-__device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUtensorMap& a,
-                            const Factors& factors) {
+__device__ void copy_stages(StageRing ring, const Factors& factors) {
   constexpr int kBytes = kSlices * kSliceBytes;
-  Turn turn;
-  for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
-    const auto [row, column] = place_of(tile, tiles);
+  for (int tile = static_cast<int>(blockIdx.x); tile < factors.tiles.count(); tile += gridDim.x) {
+    const auto [row, column] = factors.tiles.place(tile);
     const std::byte* b = factors.b + std::int64_t{column} * factors.stages * kBytes;
-    for (int i = 0; i < factors.stages; ++i, b += kBytes, turn.next()) {
-      const std::uint32_t full = ring.full_of(turn.stage);
-      wait(ring.empty_of(turn.stage), turn.parity ^ 1);
-      arrive_and_expect(full, kStageBytes);
-      copy_box(ring.a(turn.stage), a, i * kBK, row * kBM, full);
-      copy_bytes(ring.b(turn.stage), b, kBytes, full);
+    for (int i = 0; i < factors.stages; ++i, b += kBytes, ring.next()) {
+      ring.begin_stage();
+      copy_box(ring.data(), factors.a_map, i * kBK, row * kBM, ring.full());
+      copy_bytes(ring.data() + kABytes, b, kBytes, ring.full());
     }
   }
 }
@@ -127,46 +90,32 @@ __device__ void copy_stages(const Ring& ring, const TileOrder& tiles, const CUte
 // first eight steps of a slice and the others to the next.
 class Multiplier {
  public:
-  __device__ explicit Multiplier(const Ring& ring)
+  __device__ explicit Multiplier(const StageRing& ring)
       : ring_(ring), row_(static_cast<int>(threadIdx.x) / 32 * 16 + lane() / 4) {}
 
   __device__ void multiply(int stages) {
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) totals_[i] = 0;
+    for (int i = 0; i < kSums; ++i) totals_[0][i] = 0;
+    const bool never = ring_.first == 0;
     load();
     for (int i = 0; i < stages; ++i) {
       split();
       enqueue_products();
-      const std::uint32_t used = ring_.empty_of(turn_.stage);
-      turn_.next();
+      const std::uint32_t used = ring_.empty();
+      ring_.next();
       if (i + 1 < stages) load();
       wait_for_products(sums_);
-      if (stages < 0) keep(factors_);
-      if (lane() == 0) arrive(used);
+      if (never) keep(factors_);
+      release(used);
 #pragma unroll
-      for (int j = 0; j < kSums; ++j) totals_[j] += sums_[j];
+      for (int j = 0; j < kSums; ++j) totals_[0][j] += sums_[j];
     }
   }
 
-  __device__ void store(Place place, float* c, std::int64_t m, std::int64_t n) const {
-    const std::int64_t first_row = std::int64_t{place.row} * kBM + row_;
-    const std::int64_t column = std::int64_t{place.column} * kBN + lane() % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = first_row + 8 * half;
-      if (row >= m) return;
-      float* to = c + row * n + column;
-#pragma unroll
-      for (int j = 0; j < kBN / 8; ++j) {
-        const float2 pair = {totals_[4 * j + 2 * half], totals_[4 * j + 2 * half + 1]};
-        if (n % 2 == 0) {
-          if (column + 8 * j < n) *reinterpret_cast<float2*>(to + 8 * j) = pair;
-        } else {
-          if (column + 8 * j < n) to[8 * j] = pair.x;
-          if (column + 8 * j + 1 < n) to[8 * j + 1] = pair.y;
-        }
-      }
-    }
+  __device__ void store(TileOrder::Place place, float* c, std::int64_t m, std::int64_t n) const {
+    store_by_threads<float>(totals_, c, m, n,
+                            place.row * kBM + static_cast<int>(threadIdx.x) / 128 * kWM,
+                            place.column * kBN);
   }
 
  private:
@@ -174,8 +123,8 @@ class Multiplier {
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   __device__ void load() {
-    wait(ring_.full_of(turn_.stage), turn_.parity);
-    const std::uint32_t row = ring_.a(turn_.stage) + row_ * kBK * 4 + lane() % 4 * 16;
+    ring_.wait_for_stage();
+    const std::uint32_t row = ring_.data() + row_ * kBK * 4 + lane() % 4 * 16;
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice)
 #pragma unroll
@@ -207,7 +156,7 @@ class Multiplier {
   }
 
   __device__ void enqueue_products() {
-    const std::uint64_t b = swizzled_rows(ring_.b(turn_.stage));
+    const std::uint64_t b = swizzled_rows(ring_.data() + kABytes);
     constexpr int kToSmall = kLineBytes / 2 / 16;
     const auto of_step = [](int step) {
       return (step / 2 * kSliceBytes + step % 2 * (kLineBytes / 4)) / 16;
@@ -236,69 +185,51 @@ class Multiplier {
                    : "memory");
   }
 
-  Ring ring_;
-  Turn turn_;
+  StageRing ring_;
   int row_;
   float loaded_[kSlices][2][4];
   std::uint32_t factors_[2 * kSteps][4];  // large parts, then small ones
-  float sums_[kSums], totals_[kSums];
+  float sums_[kSums], totals_[1][kSums];
 };
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
 __global__ void __launch_bounds__(kThreads, 1)
-    multiply_split([[maybe_unused]] Problem p, [[maybe_unused]] TileOrder tiles,
-                   [[maybe_unused]] const __grid_constant__ CUtensorMap a,
-                   [[maybe_unused]] Factors factors, [[maybe_unused]] float* c) {
+    multiply_split([[maybe_unused]] Problem p,
+                   [[maybe_unused]] const __grid_constant__ Factors factors,
+                   [[maybe_unused]] float* c) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
-  __shared__ std::uint64_t full[kStages], empty[kStages];
-  const Ring ring{(shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment,
-                  shared_address(full), shared_address(empty)};
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
-      init_barrier(ring.full_of(stage), 1);
-      init_barrier(ring.empty_of(stage), 4 * kMultipliers);  // their warps
-    }
-    publish_barriers();
-  }
+  __shared__ RingBarriers<kStages> barriers;
+  const StageRing ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(4 * kMultipliers);  // their warps
   __syncthreads();
   if (threadIdx.x / 128 == kMultipliers) {
     give_up_registers<kCopierRegisters>();
-    if (threadIdx.x % 128 == 0) copy_stages(ring, tiles, a, factors);
+    if (threadIdx.x % 128 == 0) copy_stages(ring, factors);
   } else {
     take_registers<kMultiplierRegisters>();
     Multiplier multiplier(ring);
-    for (std::int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+    for (int tile = static_cast<int>(blockIdx.x); tile < factors.tiles.count(); tile += gridDim.x) {
       multiplier.multiply(factors.stages);
-      multiplier.store(place_of(tile, tiles), c, p.m, p.n);
+      multiplier.store(factors.tiles.place(tile), c, p.m, p.n);
     }
   }
 #endif
 }
 
-// The body above has barriers in shared memory; what stands in for it elsewhere has not.
-bool was_left_out() {
-  cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, multiply_split) == cudaSuccess)
-    return attributes.sharedSizeBytes == 0;
-  cudaGetLastError();  // no device to ask
-  return false;
-}
-
-std::optional<std::string> unsupported(const Problem&, const Device& device) {
-  if (device.compute_capability != 90) return "needs compute capability 9.0";
-  if (was_left_out()) return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
-  return std::nullopt;
+std::optional<std::string> unsupported(const Problem& p, const Device& device) {
+  if (!simt::counts_fit(p, kBM, kBN, kBK)) return simt::kCountsDoNotFit;
+  return sm_90a_unsupported(multiply_split, device);
 }
 
 std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
 
 Traffic traffic(const Problem& p, const Device&) {
-  const TileOrder tiles(p);
+  const TileOrder tiles = tile_order(p);
   const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
   const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
-  const double copied = laying_bytes(operand_a<float>(p, nullptr));
+  const double copied = packing_bytes(operand_a<float>(p, nullptr), true);
   const double split = 1.0 * tiles.columns * stages * kSlices * kSliceBytes;
   // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
   // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
@@ -329,17 +260,15 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
 
-  const LaidOperand<float> a = laid_along_k(operand_a<float>(p, o.a));
-  const Launch laying = lay(a);
-  const CUtensorMap map = tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK);
-
-  const TileOrder tiles(p);
-  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(device.sm_count, tiles.count()));
-  const Factors factors{reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
-  return [=](Stream stream) {
-    if (laying) laying(stream);
+  const PackedOperand<float> a = packed(operand_a<float>(p, o.a), true);
+  const TileOrder tiles = tile_order(p);
+  const auto blocks = static_cast<unsigned>(std::min(device.sm_count, tiles.count()));
+  const Factors factors{tiles, tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK),
+                        reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
+  return [=, packing = pack(a)](Stream stream) {
+    if (packing) packing(stream);
     splitting(stream);
-    multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, tiles, map, factors,
+    multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, factors,
                                                                static_cast<float*>(o.c));
   };
 }

@@ -18,7 +18,6 @@
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/asynchronous/async_tile.cuh"
 #include "kernels/tensor/mma_sync/mma_tile.cuh"
 #include "kernels/tensor/piece.cuh"
 
@@ -58,13 +57,13 @@ inline Stored stored_b(const Problem& p) {
 }
 
 // An operand as the tile takes it, and what has to be enqueued before.
-struct Laid {
+struct PackedRows {
   Rows rows;
   bool along_k;
   Launch copying;
 };
 template <typename Element>
-Laid laid(const Stored& stored, const void* operand) {
+PackedRows packed(const Stored& stored, const void* operand) {
   const auto* from = static_cast<const Element*>(operand);
   if (!stored.is_copied())
     return {{reinterpret_cast<const std::byte*>(from),
@@ -89,7 +88,7 @@ Launch mma_launch(const Problem& p, const Operands& o) {
   using Shape = typename Rung::template Shape<Arithmetic>;
   using Grid = simt::GroupedGrid<Shape::kBM, Shape::kBN>;
   using Kernel = void (*)(Problem, Grid, Rows, Rows, Output*);
-  const Laid a = laid<Element>(stored_a(p), o.a), b = laid<Element>(stored_b(p), o.b);
+  const PackedRows a = packed<Element>(stored_a(p), o.a), b = packed<Element>(stored_b(p), o.b);
   const Kernel kernel = [&]() -> Kernel {
     if constexpr (sizeof(Element) == 2) {
       if (a.along_k && !b.along_k)
@@ -131,11 +130,7 @@ std::optional<std::string> mma_unsupported(const Device& device) {
   if (device.compute_capability < kSince)
     return "needs compute capability " + std::to_string(kSince / 10) + "." +
            std::to_string(kSince % 10);
-  if (Shape::kSharedBytes > simt::shared_memory_limit(device))
-    return "needs " + std::to_string(Shape::kSharedBytes >> 10) +
-           " KiB of shared memory, a block has " +
-           std::to_string(simt::shared_memory_limit(device) >> 10);
-  return std::nullopt;
+  return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
 }
 
 // Calls f<Arithmetic>() with that of the precision, which is one of them.

@@ -20,15 +20,15 @@ struct MmaSyncMultistage {
 #pragma unroll
     for (int stage = 0; stage < kStages - 1; ++stage) {
       tile.copy_to(tile.stage(stage));
-      tile.commit_copies();
+      commit_copies();
     }
     int reads = 0, writes = kStages - 1;
 #pragma unroll 1
     for (int slice = 0; slice < slices; ++slice) {
-      tile.template wait_for_copies<kStages - 2>();
+      wait_for_copies<kStages - 2>();
       __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
       tile.copy_to(tile.stage(writes));
-      tile.commit_copies();
+      commit_copies();
 #pragma unroll
       for (int step = 0; step < Tile::Shape::kSteps; ++step) {
         tile.load_fragments(fragments, tile.stage(reads), step);

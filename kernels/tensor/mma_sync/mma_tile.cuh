@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/async_copy.cuh"
 #include "kernels/gemm.hpp"
 #include "kernels/tensor/mma_sync/mma.cuh"
 
@@ -195,18 +196,6 @@ class MmaTile {
     if (part == kParts - 1) end_slice_copies();
   }
   __device__ void copy_to(std::uint32_t stage) { copy_part_to<1>(stage, 0); }
-  static __device__ void commit_copies() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-  }
-  // Until all but the last kPending commits have arrived.
-  template <int kPending>
-  static __device__ void wait_for_copies() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-#endif
-  }
 
   // The next slice, through registers.
   struct Carried {

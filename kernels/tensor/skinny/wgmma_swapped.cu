@@ -18,8 +18,8 @@
 // - Weights that the L2 cannot hold are the first to leave it.
 //
 // Weights of 16 bits may lie along k or along their long side. All others, and the tokens, lie
-// along k, or are laid so first, in every launch; so are those whose rows do not begin at multiples
-// of 16 bytes. What lies beyond the edges arrives as zeros.
+// along k, or are packed so first, in every launch; so are those whose rows do not begin at
+// multiples of 16 bytes. What lies beyond the edges arrives as zeros.
 //
 // FP8 sums of the tensor cores have 14 bits: without "fast" they go into FP32 every 128 steps of k.
 #include <algorithm>
@@ -31,17 +31,17 @@
 #include <type_traits>
 
 #include "kernels/common/asynchronous.cuh"
-#include "kernels/common/device_array.cuh"
-#include "kernels/common/tensor_map.hpp"
+#include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/packed_operand.cuh"
+#include "kernels/common/ring.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/tensor/along_k.cuh"
 #include "kernels/tensor/skinny/swapped_plan.hpp"
+#include "kernels/tensor/wgmma/staged_operand.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {
 
-constexpr int kAlignment = 1024;  // of the swizzle
 constexpr int kMaxStages = 16;
 constexpr int kBarrierSpace = 2 * kMaxStages * kBarrierBytes;
 
@@ -81,27 +81,10 @@ struct SwappedWork {
   void* c;
   int slices, splits, stages;  // of a tile, of a cluster, of the ring
   bool read_once;              // the weights, before the L2 would have to give them up
+  CUtensorMap weights_map, tokens_map;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-// The ring in shared memory, and how far somebody has come around it.
-template <typename Tile>
-struct Ring {
-  std::uint32_t first, full_barriers, empty_barriers;
-  int stages;
-  int stage = 0, parity = 0;
-
-  __device__ std::uint32_t weights() const { return first + stage * Tile::kStageBytes; }
-  __device__ std::uint32_t tokens() const { return weights() + Tile::kWeightBytes; }
-  __device__ std::uint32_t full() const { return full_barriers + stage * kBarrierBytes; }
-  __device__ std::uint32_t empty() const { return empty_barriers + stage * kBarrierBytes; }
-  __device__ void next() {
-    if (++stage < stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
 
 // What a block computes: slices of a tile, from `begin` to before `end`.
 struct Share {
@@ -115,53 +98,51 @@ struct Share {
 };
 
 template <typename Tile>
-__device__ void feed(const Share& share, const CUtensorMap& weights, const CUtensorMap& tokens,
-                     Ring<Tile> ring, bool read_once) {
-  const std::uint64_t policy = cache_policy(read_once);
+__device__ void feed(const SwappedWork& work, const Share& share, Ring<Tile::kStageBytes> ring) {
+  const std::uint64_t policy = cache_policy(work.read_once);
   const int row = share.tile * Tile::kRows;
   for (int slice = share.begin; slice < share.end; ++slice, ring.next()) {
     const int k = slice * Tile::kLines * Tile::kDepth;
-    wait(ring.empty(), ring.parity ^ 1);
-    arrive_and_expect(ring.full(), Tile::kStageBytes);
+    ring.begin_stage();
     if constexpr (Tile::kAcross) {
 #pragma unroll
       for (int group = 0; group < Tile::kRows / 64; ++group)
-        copy_box(ring.weights() + group * 64 * kStageLineBytes * Tile::kLines, weights,
+        copy_box(ring.data() + group * 64 * kStageLineBytes * Tile::kLines, work.weights_map,
                  row + group * 64, k, ring.full(), policy);
     } else {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
-        copy_box(ring.weights() + line * Tile::kRows * kStageLineBytes, weights,
+        copy_box(ring.data() + line * Tile::kRows * kStageLineBytes, work.weights_map,
                  k + line * Tile::kDepth, row, ring.full());
     }
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line)
-      copy_box(ring.tokens() + line * Tile::kTokens * kStageLineBytes, tokens,
-               k + line * Tile::kDepth, 0, ring.full());
+      copy_box(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes,
+               work.tokens_map, k + line * Tile::kDepth, 0, ring.full());
   }
 }
 
 // Enqueues a warpgroup's products of a line of a stage.
 template <typename Tile>
-__device__ void enqueue_line(const Ring<Tile>& ring, int line,
+__device__ void enqueue_line(const Ring<Tile::kStageBytes>& ring, int line,
                              typename Tile::Sum (&sums)[Tile::kSums]) {
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kProductDepth<Element>;
   const int group = static_cast<int>(threadIdx.x) / 128;
   const std::uint64_t tokens =
-      swizzled_rows(ring.tokens() + line * Tile::kTokens * kStageLineBytes);
+      swizzled_rows(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes);
 #pragma unroll
   for (int step = 0; step < Tile::kDepth / kStepDepth; ++step) {
     constexpr int kStepUnits = kStepDepth * static_cast<int>(sizeof(Element)) / 16;
     const int keep = !Tile::kPromote || step > 0;
     if constexpr (Tile::kAcross) {
       const int k = group * 64 * Tile::kLines + line * Tile::kDepth + step * kStepDepth;
-      multiply<Element, true, false>(sums, swizzled_across(ring.weights() + k * kStageLineBytes, 0),
+      multiply<Element, true, false>(sums, swizzled_across(ring.data() + k * kStageLineBytes, 0),
                                      tokens + step * kStepUnits, keep);
     } else {
       const int row = line * Tile::kRows + group * 64;
       multiply<Element, false, false>(
-          sums, swizzled_rows(ring.weights() + row * kStageLineBytes) + step * kStepUnits,
+          sums, swizzled_rows(ring.data() + row * kStageLineBytes) + step * kStepUnits,
           tokens + step * kStepUnits, keep);
     }
   }
@@ -169,17 +150,17 @@ __device__ void enqueue_line(const Ring<Tile>& ring, int line,
 
 // totals = the product of so many slices.
 template <typename Tile>
-__device__ void multiply_slices(Ring<Tile>& ring, int slices,
+__device__ void multiply_slices(Ring<Tile::kStageBytes>& ring, int slices,
                                 typename Tile::Sum (&totals)[Tile::kSums]) {
   typename Tile::Sum sums[Tile::kSums];
 #pragma unroll
   for (int i = 0; i < Tile::kSums; ++i) sums[i] = totals[i] = 0;
   for (int slice = 0; slice < slices; ++slice, ring.next()) {
-    wait(ring.full(), ring.parity);
+    ring.wait_for_stage();
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line) {
       if (line == 0 || Tile::kPromote) fence_products();
-      enqueue_line(ring, line, sums);
+      enqueue_line<Tile>(ring, line, sums);
       if (line + 1 < Tile::kLines && !Tile::kPromote) continue;
       commit_products();
       wait_for_products(sums);
@@ -187,7 +168,7 @@ __device__ void multiply_slices(Ring<Tile>& ring, int slices,
 #pragma unroll
         for (int i = 0; i < Tile::kSums; ++i) totals[i] += sums[i];
     }
-    if (threadIdx.x % 32 == 0) arrive(ring.empty());
+    release(ring.empty());
   }
   if constexpr (!Tile::kPromote)
 #pragma unroll
@@ -271,43 +252,34 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
 
 template <typename Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
-    stream_weights([[maybe_unused]] const __grid_constant__ SwappedWork work,
-                   [[maybe_unused]] const __grid_constant__ CUtensorMap weights,
-                   [[maybe_unused]] const __grid_constant__ CUtensorMap tokens) {
+    stream_weights([[maybe_unused]] const __grid_constant__ SwappedWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
-  __shared__ std::uint64_t full[kMaxStages], empty[kMaxStages];
-  const std::uint32_t first = (shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment;
-  Ring<Tile> ring{first, shared_address(full), shared_address(empty), work.stages};
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < work.stages; ++stage) {
-      init_barrier(shared_address(&full[stage]), 1);
-      init_barrier(shared_address(&empty[stage]), Tile::kMultipliers / 32);
-    }
-    publish_barriers();
-  }
+  __shared__ RingBarriers<kMaxStages> barriers;
+  Ring<Tile::kStageBytes> ring(shared, barriers, work.stages);
+  if (threadIdx.x == 0) ring.init_barriers(Tile::kMultipliers / 32);
   __syncthreads();
   wait_for_previous_launch();
   let_next_launch_begin();
   const Share share(work);
   if (threadIdx.x >= Tile::kMultipliers) {
-    if (threadIdx.x == Tile::kMultipliers) feed(share, weights, tokens, ring, work.read_once);
+    if (threadIdx.x == Tile::kMultipliers) feed<Tile>(work, share, ring);
     return;
   }
   typename Tile::Sum sums[Tile::kSums];
-  multiply_slices(ring, share.end - share.begin, sums);
+  multiply_slices<Tile>(ring, share.end - share.begin, sums);
   sync_multipliers<Tile>();  // nobody reads the ring any more
-  leave_sums<Tile>(sums, first);
+  leave_sums<Tile>(sums, ring.first);
   if (work.splits > 1)
     sync_cluster();
   else
     sync_multipliers<Tile>();
-  store_share<Tile>(work, share, first);
+  store_share<Tile>(work, share, ring.first);
   if (work.splits > 1) sync_cluster();  // nobody's shared memory goes before all have read it
 #endif
 }
 
-using SwappedKernel = void (*)(SwappedWork, CUtensorMap, CUtensorMap);
+using SwappedKernel = void (*)(SwappedWork);
 
 // What the host has to know of a tile.
 struct SwappedForm {
@@ -407,119 +379,62 @@ SwappedPlan plan_for(const Problem& p, const Device& device) {
 // As many as fit when so many blocks share an SM, or the two without which there is no ring.
 int stages_for(const SwappedForm& form, const SwappedPlan& plan) {
   constexpr int kOfSm = 228 << 10, kOfBlock = 1 << 10;  // what the system takes of each block
-  const int bytes = kOfSm / plan.together - kOfBlock - kAlignment - kBarrierSpace;
+  const int bytes = kOfSm / plan.together - kOfBlock - kSwizzleAlignment - kBarrierSpace;
   return std::clamp(bytes / form.stage_bytes, 2, kMaxStages);
 }
-
-template <typename Element>
-CUtensorMap map_of(const LaidOperand<Element>& operand, std::int64_t size, std::int64_t k,
-                   int box_size, int box_depth) {
-  const auto type =
-      std::is_same_v<Element, float> ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : kMapType<Element>;
-  const auto swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
-  return operand.along_k ? tensor_map(operand.matrix, size, k, operand.pitch, box_size, box_depth,
-                                      swizzle, type)
-                         : tensor_map(operand.matrix, k, size, operand.pitch, box_depth, box_size,
-                                      swizzle, type);
-}
-
-// Clusters of blocks that may begin before what was enqueued before them has ended.
-struct SwappedLaunch {
-  SwappedForm form;
-  SwappedWork work;
-  CUtensorMap weights, tokens;
-  int blocks, shared_bytes;
-
-  void operator()(Stream stream) const {
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {static_cast<unsigned>(work.splits), 1, 1};
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3(form.threads);
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = work.splits > 1 ? 2 : 1;
-    // Its error is found by who launches.
-    cudaLaunchKernelEx(&config, form.kernel, work, weights, tokens);
-  }
-};
 
 template <typename Element, bool kPromote>
 Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
   const Roles roles(p);
   const SwappedPlan plan = plan_for(p, device);
   const Operand<Element> stored = weights_of<Element>(p, o);
-  const LaidOperand<Element> weights =
-      sizeof(Element) == 2 ? laid_aligned(stored) : laid_along_k(stored);
-  const LaidOperand<Element> tokens = laid_along_k(tokens_of<Element>(p, o));
+  const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.along_k);
+  const PackedOperand<Element> tokens = packed(tokens_of<Element>(p, o), true);
   const SwappedForm form =
       form_for<Element, kPromote>(roles.tokens, plan.tile_rows, !weights.along_k);
   const int stages = stages_for(form, plan);
-  const SwappedLaunch launch{
-      .form = form,
-      .work = {.rows = static_cast<int>(roles.rows),
-               .tokens = static_cast<int>(roles.tokens),
-               .row_step = roles.swapped ? 1 : p.n,
-               .token_step = roles.swapped ? p.n : 1,
-               .c = o.c,
-               .slices = static_cast<int>(plan.slices),
-               .splits = plan.splits,
-               .stages = stages,
-               .read_once = plan.weight_bytes > device.last_level_cache_bytes},
-      .weights = weights.along_k ? map_of(weights, roles.rows, p.k, form.rows, form.depth)
-                                 : map_of(weights, roles.rows, p.k, 64, form.lines * form.depth),
-      .tokens = map_of(tokens, roles.tokens, p.k, form.tokens, form.depth),
+  const SwappedWork work{
+      .rows = static_cast<int>(roles.rows),
+      .tokens = static_cast<int>(roles.tokens),
+      .row_step = roles.swapped ? 1 : p.n,
+      .token_step = roles.swapped ? p.n : 1,
+      .c = o.c,
+      .slices = static_cast<int>(plan.slices),
+      .splits = plan.splits,
+      .stages = stages,
+      .read_once = plan.weight_bytes > device.last_level_cache_bytes,
+      .weights_map = weights.along_k
+                         ? swizzled_map(weights, roles.rows, p.k, form.rows, form.depth)
+                         : swizzled_map(weights, roles.rows, p.k, 64, form.lines * form.depth),
+      .tokens_map = swizzled_map(tokens, roles.tokens, p.k, form.tokens, form.depth)};
+  const LaunchShape shape{
       .blocks = static_cast<int>(plan.tiles * plan.splits),
-      .shared_bytes = std::max(stages * form.stage_bytes, form.sum_bytes) + kAlignment};
-  simt::allow_shared_bytes(form.kernel, launch.shared_bytes);
-  const Launch laying = lay(weights, tokens);
-  if (!laying) return launch;
-  return [=](Stream stream) {
-    laying(stream);
-    launch(stream);
+      .threads = form.threads,
+      .shared_bytes = std::max(stages * form.stage_bytes, form.sum_bytes) + kSwizzleAlignment,
+      .cluster = plan.splits,
+      .overlaps = true};
+  simt::allow_shared_bytes(form.kernel, shape.shared_bytes);
+  return [=, kernel = form.kernel, packing = pack(weights, tokens)](Stream stream) {
+    if (packing) packing(stream);
+    enqueue(kernel, shape, stream, work);
   };
 }
 
-// A stand-in for the body, in builds without sm_90a, has no barriers in shared memory.
-bool was_left_out() {
-  cudaFuncAttributes attributes{};
-  const auto kernel = form_for<__half, false>(1, 64, false).kernel;
-  if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess)
-    return attributes.sharedSizeBytes == 0;
-  cudaGetLastError();  // no device to ask
-  return false;
-}
-
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
-  if (device.compute_capability != 90) return "needs compute capability 9.0";
   if (std::min(p.m, p.n) > kMostTokens)
     return "neither m nor n is " + std::to_string(kMostTokens) + " or less";
   constexpr std::int64_t kMost =
       (std::int64_t{1} << 31) - 1024;  // the last box ends within 32 bits
   if (std::max({p.m, p.n, p.k}) > kMost) return "m, n and k must fit 31 bits";
-  if (was_left_out()) return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
-  return std::nullopt;
+  return sm_90a_unsupported(form_for<__half, false>(1, 64, false).kernel, device);
 }
 
-template <typename Element>
-double laid_bytes(const Problem& p) {
-  const Operand<Element> weights = weights_of<Element>(p, {});
-  return (sizeof(Element) == 2 ? aligning_bytes(weights) : laying_bytes(weights)) +
-         laying_bytes(tokens_of<Element>(p, {}));
-}
-double laid_bytes(const Problem& p) {
-  switch (traits_of(p.precision).input_bytes) {
-    case 1:
-      return laid_bytes<std::int8_t>(p);
-    case 2:
-      return laid_bytes<__half>(p);
-    default:
-      return laid_bytes<float>(p);
-  }
+double packing_bytes(const Problem& p) {
+  return with_factors(p.precision, [&]<typename Element>(Element, auto) {
+    const Operand<Element> weights = weights_of<Element>(p, {});
+    return packing_bytes(weights, sizeof(Element) != 2 || weights.along_k) +
+           packing_bytes(tokens_of<Element>(p, {}), true);
+  });
 }
 
 // Each block reads the tokens. In shared memory a slice arrives, and each warpgroup reads its
@@ -528,7 +443,7 @@ Traffic traffic(const Problem& p, const Device& device) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const Roles roles(p);
   const SwappedPlan plan = plan_for(p, device);
-  const double laid = laid_bytes(p), tiles = static_cast<double>(plan.tiles);
+  const double packed = packing_bytes(p), tiles = static_cast<double>(plan.tiles);
   const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
   const double weights = depth * static_cast<double>(roles.rows),
                tokens = depth * static_cast<double>(roles.tokens),
@@ -537,9 +452,9 @@ Traffic traffic(const Problem& p, const Device& device) {
   const double slice = kStageLineBytes * kStageRows / plan.tile_rows *
                        (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double sums = 2.0 * 4 * plan.tile_rows * width * plan.splits;
-  return {.dram = bytes_minimum(p) + laid,
-          .l2 = laid + weights + tokens * tiles + c,
-          .shared = laid + tiles * (static_cast<double>(plan.slices) * slice + sums)};
+  return {.dram = bytes_minimum(p) + packed,
+          .l2 = packed + weights + tokens * tiles + c,
+          .shared = packed + tiles * (static_cast<double>(plan.slices) * slice + sums)};
 }
 
 const Registration registration({
@@ -555,9 +470,10 @@ const Registration registration({
     .traffic = traffic,
     .estimate =
         [](const Problem& p, const Device& device) {
-          constexpr double kLayLaunch = 3e-6, kLayRate = 3.3e12;
-          const double laid = laid_bytes(p);
-          return plan_for(p, device).seconds + (laid > 0 ? kLayLaunch + laid / kLayRate : 0);
+          constexpr double kPackingLaunch = 3e-6, kPackingRate = 3.3e12;
+          const double packed = packing_bytes(p);
+          return plan_for(p, device).seconds +
+                 (packed > 0 ? kPackingLaunch + packed / kPackingRate : 0);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       return with_factors(p.precision, [&](auto factor, auto promoted) {

@@ -177,6 +177,12 @@ __device__ void wait_for_products(Sum (&sums)[kSums]) {
   wait_for_groups<0>();
   take_sums(sums);
 }
+template <typename Sum, int kParts, int kSums>
+__device__ void wait_for_products(Sum (&sums)[kParts][kSums]) {
+  wait_for_groups<0>();
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) take_sums(sums[part]);
+}
 
 // Where wgmma finds a matrix whose rows hold 128 bytes of k in the 128-byte swizzle, eight rows
 // after eight rows. An address that is `bytes` further has a descriptor that is bytes / 16 larger.

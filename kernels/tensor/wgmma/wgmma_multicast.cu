@@ -1,16 +1,84 @@
 // Two blocks of a cluster compute tiles below each other and need the same slices of B: each reads
-// half of one and has it copied into both.
+// half of one and has it copied into both. So a stage is empty only when the consumers of both
+// blocks are done with it, and they say so to both producers.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
-#include "kernels/tensor/wgmma/wgmma_launch.cuh"
+#include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
 namespace {
 
-constexpr WgmmaShape kShape{.rows = 128, .columns = 256, .stages = 4};
+constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
+constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
+constexpr int kCluster = 2;
+constexpr int kStagedColumns = 128;
 
-const Registration registration(wgmma_rung<kShape, true, 8>(
-    "WgmmaMulticast", 56, "Clusters of two blocks read each slice of B once.",
-    "NVIDIA, CUTLASS 3, TMA multicast; Andrew, fast.cu, kernel 8"));
+template <typename Tile>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma_multicast([[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ RingBarriers<kStages> barriers;
+  Ring<Tile::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(kCluster * kConsumerThreads / 32);
+  sync_cluster();
+  const int rank = rank_in_cluster();
+  const int cluster = static_cast<int>(blockIdx.x) / kCluster,
+            clusters = static_cast<int>(gridDim.x) / kCluster;
+
+  if (threadIdx.x >= kConsumerThreads) {
+    give_up_registers<kProducerRegisters>();
+    if (threadIdx.x > kConsumerThreads) return;
+    for (int index = cluster; index < work.tiles.count(); index += clusters) {
+      const auto tile = work.tiles.place(index);
+      const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
+      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+        const int k = slice * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
+        Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
+                                         ring.full(), rank);
+      }
+    }
+    ring.drain();
+    return;
+  }
+
+  take_registers<kConsumerRegisters>();
+  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  float sums[1][Tile::kSums];
+  for (int index = cluster; index < work.tiles.count(); index += clusters) {
+    multiply_slices<Tile, kCluster>(ring, work.slices, consumer, sums);
+    const auto tile = work.tiles.place(index);
+    const int row = (tile.row * kCluster + rank) * Tile::kBM + 64 * consumer,
+              column = tile.column * Tile::kBN;
+    store_tile<typename Tile::Output, kStagedColumns>(sums, work, row, column, ring.end(),
+                                                      consumer);
+  }
+  finish_stores();
+#endif
+}
+
+constexpr RungShape kShape{.rows = 64 * kConsumers,
+                           .columns = 256,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .cluster = kCluster,
+                           .group = 8,
+                           .persistent = true,
+                           .staging_bytes = kConsumers * staging_bytes(kStagedColumns)};
+
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_multicast<decltype(tile)>; },
+    {
+        .name = "WgmmaMulticast",
+        .idea = "Clusters of two blocks read each slice of B once.",
+        .source = "NVIDIA, CUTLASS 3, TMA multicast; Andrew, fast.cu, kernel 8",
+        .rung = 56,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -1,18 +1,72 @@
 // A block for each SM stays for many tiles: it fills the ring for the next while the last is
 // stored, and tiles that are computed at once lie in a square, whose rows of A and columns of B the
 // L2 holds.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
-#include "kernels/tensor/wgmma/wgmma_launch.cuh"
+#include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
 namespace {
 
-constexpr WgmmaShape kShape{
-    .rows = 128, .columns = 256, .stages = 4, .cluster = 1, .stores_by_copy = false};
+constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
+constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 
-const Registration registration(wgmma_rung<kShape, true, 16>(
-    "WgmmaPersistent", 54, "As many blocks as SMs, for all tiles, in groups of 16 rows.",
-    "NVIDIA, CUTLASS 3, persistent scheduler with rasterization"));
+template <typename Tile>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma_persistent([[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ RingBarriers<kStages> barriers;
+  Ring<Tile::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  __syncthreads();
+
+  if (threadIdx.x >= kConsumerThreads) {
+    give_up_registers<kProducerRegisters>();
+    if (threadIdx.x > kConsumerThreads) return;
+    for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
+      const auto tile = work.tiles.place(index);
+      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+        const int k = slice * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
+        Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
+                      ring.full());
+      }
+    }
+    return;
+  }
+
+  take_registers<kConsumerRegisters>();
+  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  float sums[1][Tile::kSums];
+  for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
+    multiply_slices<Tile>(ring, work.slices, consumer, sums);
+    const auto tile = work.tiles.place(index);
+    const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
+    store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+  }
+#endif
+}
+
+constexpr RungShape kShape{.rows = 64 * kConsumers,
+                           .columns = 256,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .group = 16,
+                           .persistent = true};
+
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_persistent<decltype(tile)>; },
+    {
+        .name = "WgmmaPersistent",
+        .idea = "As many blocks as SMs, for all tiles, in groups of 16 rows.",
+        .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
+        .rung = 54,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -1,17 +1,94 @@
 // Each of the two multiplying warpgroups has a tile of its own, 128 x 128, and they take turns: one
 // stores while the other multiplies, so that the tensor cores never wait for a store. Before, both
 // stored at the same time.
+//
+// The ring holds the slices of one tile after another. A consumer skips those of the other's, and
+// waits for the first of its own only once the other has all of its: a barrier knows but two
+// phases.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
-#include "kernels/tensor/wgmma/wgmma_launch.cuh"
+#include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
+#include "kernels/tensor/wgmma/turns.cuh"
 
 namespace gemm::tensor {
 namespace {
 
-constexpr WgmmaShape kShape{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true};
+constexpr int kStages = 6, kConsumers = 2;  // consumers are warpgroups
+constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
+constexpr int kCluster = 2;
+constexpr int kStagedColumns = 128;
 
-const Registration registration(wgmma_rung<kShape, true, 8>(
-    "WgmmaPingPong", 57, "One warpgroup stores its tile while the other multiplies.",
-    "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels"));
+template <typename Tile>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma_ping_pong([[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ RingBarriers<kStages> barriers;
+  Ring<Tile::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);  // one consumer has a stage
+  sync_cluster();
+  const int rank = rank_in_cluster();
+  const int cluster = static_cast<int>(blockIdx.x) / kCluster,
+            clusters = static_cast<int>(gridDim.x) / kCluster;
+
+  if (threadIdx.x >= kConsumerThreads) {
+    give_up_registers<kProducerRegisters>();
+    if (threadIdx.x > kConsumerThreads) return;
+    for (int index = cluster; index < work.tiles.count(); index += clusters) {
+      const auto tile = work.tiles.place(index);
+      const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
+      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+        const int k = slice * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
+        Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
+                                         ring.full(), rank);
+      }
+    }
+    ring.drain();
+    return;
+  }
+
+  take_registers<kConsumerRegisters>();
+  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  if (consumer == 1) ring.skip(work.slices);
+  float sums[Tile::kBM / 64][Tile::kSums];
+  for (int index = cluster + consumer * clusters; index < work.tiles.count();
+       index += kConsumers * clusters) {
+    if (index > cluster) wait_for_turn(consumer);
+    multiply_slices<Tile, kCluster>(ring, work.slices, 0, sums, [&] {
+      if (index + clusters < work.tiles.count()) give_turn(1 - consumer);
+    });
+    ring.skip(work.slices);
+    const auto tile = work.tiles.place(index);
+    const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
+    store_tile<typename Tile::Output, kStagedColumns>(sums, work, row, column, ring.end(),
+                                                      consumer);
+  }
+  finish_stores();
+#endif
+}
+
+constexpr RungShape kShape{.rows = 128,
+                           .columns = 128,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .cluster = kCluster,
+                           .group = 8,
+                           .persistent = true,
+                           .staging_bytes = kConsumers * staging_bytes(kStagedColumns)};
+
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_ping_pong<decltype(tile)>; },
+    {
+        .name = "WgmmaPingPong",
+        .idea = "One warpgroup stores its tile while the other multiplies.",
+        .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
+        .rung = 57,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -1,130 +1,212 @@
 // The end of the ladder: the size of the tile is chosen for the problem, tiles that do not fill a
 // wave are cut along k, and a launch's blocks begin while the last one's end. In every precision of
 // the tensor cores.
-//
-// The choice is by a model: waves of tiles, each with so many slices and a store, against shares of
-// cut tiles and the exchange of their sums (tile_schedule.hpp), and never faster than the DRAM. Its
-// constants are of an H200 at its power limit (NOTES.md). FP8 whose sums are promoted has shapes of
-// its own, which must leave registers for the second sums; so has TF32 that goes through registers,
-// where consumers that share a tile are faster than those that take turns.
 #include <algorithm>
 #include <cstddef>
-#include <limits>
-#include <span>
-#include <type_traits>
+#include <cstdint>
 #include <utility>
 
+#include "kernels/common/partial_sums.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/tensor/wgmma/wgmma_launch.cuh"
+#include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/register_operand.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
+#include "kernels/tensor/wgmma/stream_k_plan.cuh"
+#include "kernels/tensor/wgmma/turns.cuh"
 
 namespace gemm::tensor {
 namespace {
 
-// `slice` is of 128 bytes of k.
-struct Choice {
-  WgmmaShape shape;
-  simt::TileCost cost;
-  int group;      // rows of tiles
-  int bytes = 1;  // of an element, at least: with smaller ones ping-pong was faster
-};
-constexpr Choice kFast[] = {
-    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 64},
-     {0.59e-6, 0.5e-6, 9e-6},
-     8},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
-     {0.255e-6, 0.5e-6, 9e-6},
-     16},
-    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256},
-     {0.787e-6, 1.2e-6, 9e-6},
-     16,
-     2},
-};
-constexpr Choice kPromoted[] = {
-    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
-     {0.9e-6, 3e-6, 12e-6},
-     16},
-    {{.rows = 192, .columns = 128, .stages = 4, .consumers = 3, .cluster = 1, .promoted = true},
-     {0.68e-6, 2e-6, 9e-6},
-     16},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1, .promoted = true},
-     {0.5e-6, 1.5e-6, 6e-6},
-     16},
-};
-constexpr Choice kThroughRegisters[] = {
-    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, {0.787e-6, 1.2e-6, 9e-6}, 16},
-    {{.rows = 128, .columns = 192, .stages = 5}, {0.6e-6, 1.5e-6, 9e-6}, 8},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, {0.47e-6, 1e-6, 9e-6}, 16},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
-     {0.32e-6, 0.5e-6, 9e-6},
-     16},
+template <typename Operands_, StreamKShape kShape>
+struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
+  using Base = WgmmaTile<Operands_, kShape.rows, kShape.columns>;
+  static constexpr int kCluster = kShape.cluster, kStagedColumns = kShape.staged;
+  static constexpr bool kPingPong = kShape.ping_pong, kPromoted = kShape.promoted;
+  static constexpr bool kThroughRegisters =
+      !Operands_::kAAlongK && sizeof(typename Base::Element) == 4;
+  static constexpr bool kStoresByTma = sizeof(typename Base::Output) == 2;
+  static constexpr int kConsumers = kShape.consumers, kSharers = kPingPong ? 1 : kConsumers;
+  static constexpr int kParts = kShape.rows / kSharers / 64;  // 64 rows each, of a consumer
+  static constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
+  // 65,536 registers are 168 for each of 384 threads, 128 for each of 512.
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
+  static constexpr int kStagingBytes = kStoresByTma ? staging_bytes(kStagedColumns) : 0;
+  static constexpr int kBesideBytes = kConsumers * kStagingBytes + kSwizzleAlignment;
+  static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // what a block of 9.0 has
+  static constexpr int kStages =
+      std::min(kShape.stages, (kMostBytes - kBesideBytes) / Base::kStageBytes);
+  static constexpr int kSharedBytes = kStages * Base::kStageBytes + kBesideBytes;
+  static_assert(kParts > 0 && kStages >= 2);
+  static_assert(!kPromoted || !kPingPong && !kThroughRegisters);
 };
 
-enum class Way { fast, promoted, through_registers };
-Way way_of(const Problem& p) {
-  if (promotes(p.precision)) return Way::promoted;
-  return a_in_registers(p) ? Way::through_registers : Way::fast;
-}
-constexpr std::span<const Choice> choices(Way way) {
-  if (way == Way::promoted) return kPromoted;
-  if (way == Way::through_registers) return kThroughRegisters;
-  return kFast;
-}
-constexpr double kLaunchSeconds = 2.3e-6;  // from one launch's end to the next's, with no work
-
-struct Plan {
-  std::size_t choice;
-  simt::TileSchedule schedule;
-  double seconds;
+struct StreamKWork : WgmmaWork {
+  simt::TileSchedule schedule;  // its blocks are clusters, and its tiles those of a cluster
+  PartialSums partials;
 };
 
-constexpr double kDram = 4.2e12;  // bytes a second, read and written
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// What it costs to stream: where the rows of A and columns of B of all streamed tiles are more than
-// half of the L2, each cluster reads its slices from the DRAM.
-simt::TileCost streaming_cost(const Problem& p, const Device& device, const Choice& choice) {
-  const WgmmaShape& shape = choice.shape;
-  const double lines = traits_of(p.precision).input_bytes * static_cast<double>(p.k);
-  const double clusters = 1.0 * device.sm_count / shape.cluster;
-  const double rows = choice.group * shape.cluster_rows(),
-               columns = clusters / choice.group * shape.cluster_columns();
-  simt::TileCost cost = choice.cost;
-  if ((rows + columns) * lines > static_cast<double>(device.last_level_cache_bytes) / 2)
-    cost.streamed_slice =
-        clusters * kSliceBytes128 * (shape.cluster_rows() + shape.cluster_columns()) / kDram;
-  return cost;
-}
+// A thread's sums of a piece, and where they go if another block stores the tile.
+template <typename Tile>
+struct StreamKSums {
+  static constexpr int kThreads = 128 * Tile::kSharers;
+  PartialSums partials;
+  int rank, consumer;  // in the cluster, in the block
+  typename Tile::Sum values[Tile::kParts][Tile::kSums];
 
-Plan plan_of(const Problem& stored, const Device& device) {
-  const Problem p = tiled_problem(stored);
-  const std::span<const Choice> all = choices(way_of(stored));
-  Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const WgmmaShape& shape = all[i].shape;
-    if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
-    const simt::TileCost cost = streaming_cost(p, device, all[i]);
-    const simt::TileSchedule schedule = simt::tile_schedule(
-        p, shape.cluster_rows(), shape.cluster_columns(), slice_depth(p.precision),
-        std::max(1, device.sm_count / shape.cluster), cost, 0);
-    const double seconds = simt::seconds(schedule, cost);
-    if (seconds < best.seconds) best = {i, schedule, seconds};
+  __device__ int sharer() const { return Tile::kPingPong ? 0 : consumer; }
+  __device__ auto* sums_of(int schedule_rank) const {
+    return reinterpret_cast<typename Tile::Sum*>(partials.sums) +
+           (std::int64_t{schedule_rank} * Tile::kCluster + rank) * Tile::kBM * Tile::kBN +
+           static_cast<int>(threadIdx.x) % kThreads;
   }
-  best.seconds = kLaunchSeconds + std::max(best.seconds, bytes_minimum(p) / kDram);
-  return best;
+  __device__ int* flag_of(int schedule_rank) const {
+    return partials.arrived + (schedule_rank * Tile::kCluster + rank) * Tile::kConsumers + sharer();
+  }
+  __device__ bool leads() const { return threadIdx.x % 128 == 0; }
+  __device__ void sync() const { sync_consumer(consumer); }
+  template <typename F>
+  __device__ void each_sum(F f) {
+#pragma unroll
+    for (int part = 0; part < Tile::kParts; ++part)
+#pragma unroll
+      for (int i = 0; i < Tile::kSums; ++i) f(values[part][i], part * Tile::kSums + i);
+  }
+};
+
+// values = the product of so many slices. end_turn() once all are enqueued.
+template <typename Tile, typename EndTurn>
+__device__ void multiply_piece(StreamKSums<Tile>& sums, Ring<Tile::kStageBytes>& ring, int slices,
+                               EndTurn end_turn) {
+  const int first = sums.sharer() * Tile::kParts;
+  if constexpr (Tile::kPromoted) {
+    multiply_promoted<Tile, Tile::kCluster>(ring, slices, first, sums.values);
+  } else if constexpr (Tile::kThroughRegisters) {
+    multiply_through_registers<Tile, Tile::kCluster>(ring, slices, first, sums.values, end_turn);
+  } else {
+    multiply_slices<Tile, Tile::kCluster>(ring, slices, first, sums.values, end_turn);
+  }
 }
 
-template <typename Element, typename Output, Way kWay, std::size_t... kChoices>
+template <typename Tile>
+__device__ void store_piece(const StreamKSums<Tile>& sums, const StreamKWork& work, int row,
+                            int column, std::uint32_t staging) {
+  using Output = typename Tile::Output;
+  row += 64 * Tile::kParts * sums.sharer();
+  if constexpr (Tile::kStoresByTma)
+    store_tile<Output, Tile::kStagedColumns>(sums.values, work, row, column, staging,
+                                             sums.consumer);
+  else if constexpr (Tile::Operands::kTransposesC)
+    store_transposed<Output>(sums.values, work.c, work.m, work.n, row, column);
+  else
+    store_by_threads<Output, Tile::kThroughRegisters>(sums.values, work.c, work.m, work.n, row,
+                                                      column);
+}
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, 1)
+    wgmma_stream_k([[maybe_unused]] const __grid_constant__ StreamKWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ RingBarriers<Tile::kStages> barriers;
+  let_next_launch_begin();
+  Ring<Tile::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) {
+    ring.init_barriers(4 * Tile::kSharers * Tile::kCluster);
+  } else if (threadIdx.x == Tile::kConsumerThreads) {
+    prefetch_map(work.a_map);
+    prefetch_map(work.b_map);
+    if (work.by_tma) prefetch_map(work.c_map);
+  }
+  if constexpr (Tile::kCluster > 1)
+    sync_cluster();
+  else
+    __syncthreads();
+  const int in_cluster = Tile::kCluster > 1 ? rank_in_cluster() : 0;
+  const int cluster = static_cast<int>(blockIdx.x) / Tile::kCluster;
+  const auto row_of = [&](TileOrder::Place tile) {
+    return (tile.row * Tile::kCluster + in_cluster) * Tile::kBM;
+  };
+  simt::TileWalk walk(work.schedule, cluster);
+
+  if (threadIdx.x >= Tile::kConsumerThreads) {
+    give_up_registers<Tile::kProducerRegisters>();
+    if (threadIdx.x > Tile::kConsumerThreads) return;
+    for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
+      const auto tile = work.tiles.place(piece.tile);
+      wait_for_previous_launch();  // all that follows in the block waits for these copies
+      for (int slice = piece.first; slice < piece.end; ++slice, ring.next()) {
+        const int k = slice * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, row_of(tile), k, ring.full());
+        Tile::B::template copy<Tile::kCluster>(ring.data() + Tile::A::kBytes, work.b_map,
+                                               tile.column * Tile::kBN, k, ring.full(), in_cluster);
+      }
+    }
+    if (Tile::kCluster > 1) ring.drain();
+    return;
+  }
+
+  take_registers<Tile::kConsumerRegisters>();
+  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  StreamKSums<Tile> sums{work.partials, in_cluster, consumer};
+  int number = 0;
+  for (simt::TilePiece piece; walk.next(work.schedule, piece); ++number) {
+    const int slices = piece.end - piece.first;
+    if (Tile::kPingPong && number % Tile::kConsumers != consumer) {
+      ring.skip(slices);
+      continue;
+    }
+    if (Tile::kPingPong && number > 0) wait_for_turn(consumer);
+    const bool more = walk.left(work.schedule) > 0;
+    multiply_piece(sums, ring, slices, [&] {
+      if (Tile::kPingPong && more) give_turn(1 - consumer);
+    });
+    const int rank = work.schedule.rank(cluster);
+    if (piece.first > 0) {
+      leave_partial(sums, rank);
+      continue;
+    }
+    if (piece.end < work.slices) add_partials(sums, work.schedule, rank, piece.tile);
+    const auto tile = work.tiles.place(piece.tile);
+    store_piece(sums, work, row_of(tile), tile.column * Tile::kBN, ring.end());
+  }
+  if constexpr (Tile::kStoresByTma) finish_stores();
+#endif
+}
+
+template <typename Tile>
+Launch launch_tile(const Problem& p, const Operands& o, const Plan& plan, int group) {
+  const simt::TileSchedule& schedule = plan.schedule;
+  const std::int64_t places = std::int64_t{schedule.streaming} * Tile::kCluster;
+  const auto [partials, memory] =
+      partial_sums(schedule, places * Tile::kBM * Tile::kBN, places * Tile::kConsumers);
+  const StreamKWork work{
+      {.tiles = {schedule.tile_rows, schedule.tile_columns, group}}, schedule, partials};
+  const int clusters = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+  return wgmma_launch<Tile, StreamKWork>(wgmma_stream_k<Tile>,
+                                         {.blocks = clusters * Tile::kCluster,
+                                          .threads = Tile::kThreads,
+                                          .shared_bytes = Tile::kSharedBytes,
+                                          .cluster = Tile::kCluster,
+                                          .overlaps = true},
+                                         true, p, o, work, memory);
+}
+
+template <typename Of, Way kWay, std::size_t... kChoices>
 Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
                      std::index_sequence<kChoices...>) {
   Launch launch;
   const auto consider = [&]<std::size_t kChoice>() {
     constexpr Choice kOne = choices(kWay)[kChoice];
-    if constexpr (sizeof(Element) >= kOne.bytes)
+    if constexpr (sizeof(typename Of::Element) >= kOne.bytes)
       if (kChoice == plan.choice)
-        launch = launch_shape<kOne.shape, Element, Output, kWay == Way::through_registers>(
-            p, o, {plan.schedule, kOne.group, true});
+        launch = launch_tile<StreamKTile<Of, kOne.shape>>(p, o, plan, kOne.group);
   };
   (consider.template operator()<kChoices>(), ...);
   return launch;
@@ -139,34 +221,41 @@ const Registration registration({
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
                    Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
     .layouts = {kLayouts.begin(), kLayouts.end()},
-    .unsupported = wgmma_tiles_unsupported<kFast[0].shape>,
+    .unsupported =
+        [](const Problem& p, const Device& device) {
+          using Of = WgmmaOperands<__nv_bfloat16, __nv_bfloat16, true, true>;
+          return wgmma_unsupported(wgmma_stream_k<StreamKTile<Of, kFast[0].shape>>, p, device);
+        },
     .traffic =
         [](const Problem& p, const Device& device) {
           const Plan plan = plan_of(p, device);
-          return wgmma_tile_traffic(p, choices(way_of(p))[plan.choice].shape,
-                                    simt::continued_pieces(plan.schedule));
+          const StreamKShape& shape = choices(way_of(p))[plan.choice].shape;
+          return wgmma_traffic(p, {.rows = shape.rows,
+                                   .columns = shape.columns,
+                                   .cluster = shape.cluster,
+                                   .stores_by_tma = true,
+                                   .pieces = 1.0 * simt::continued_pieces(plan.schedule)});
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          constexpr double kLaying = 3.3e12;  // bytes a second
-          const double laid = wgmma_laid_bytes(p);
-          return plan_of(p, device).seconds + (laid > 0 ? 3e-6 + laid / kLaying : 0);
+          constexpr double kPacking = 3.3e12;  // bytes a second
+          const double packed = packing_bytes(p);
+          return plan_of(p, device).seconds + (packed > 0 ? 3e-6 + packed / kPacking : 0);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Plan plan = plan_of(p, device);
-      return with_types(p.precision, [&]<typename Element, typename Output>() -> Launch {
+      return with_operands(p, [&]<typename Of>() -> Launch {
         const auto go = [&]<Way kWay>() {
           constexpr std::size_t kCount = choices(kWay).size();  // GCC 13 cannot expand it in place
-          return launch_choice<Element, Output, kWay>(p, o, plan,
-                                                      std::make_index_sequence<kCount>());
+          return launch_choice<Of, kWay>(p, o, plan, std::make_index_sequence<kCount>());
         };
-        const Way way = way_of(p);
-        if constexpr (sizeof(Element) == 1 && std::is_same_v<Output, __nv_bfloat16>)
-          if (way == Way::promoted) return go.template operator()<Way::promoted>();
-        if constexpr (std::is_same_v<Element, float>)
-          if (way == Way::through_registers)
-            return go.template operator()<Way::through_registers>();
-        return go.template operator()<Way::fast>();
+        if constexpr (sizeof(typename Of::Element) == 4 && !Of::kAAlongK) {
+          return go.template operator()<Way::through_registers>();
+        } else {
+          if constexpr (sizeof(typename Of::Element) == 1 && sizeof(typename Of::Output) == 2)
+            if (way_of(p) == Way::promoted) return go.template operator()<Way::promoted>();
+          return go.template operator()<Way::fast>();
+        }
       });
     },
 });

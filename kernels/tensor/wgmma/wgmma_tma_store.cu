@@ -1,17 +1,80 @@
-// C goes through shared memory, in the order in which the copy engine stores it: whole lines, by an
-// instruction that no warp waits for. Before, each warp stored 16 bytes of eight rows at a time,
-// half of what a sector of memory is.
+// C goes through shared memory, in the order in which TMA stores it: whole lines, by an instruction
+// that no warp waits for. Before, each warp stored 16 bytes of eight rows at a time, half of what a
+// sector of memory is. A consumer has memory of its own for 64 x 128 of its tile, which it fills
+// again once TMA has read it; store.cuh has the way there.
+#include <cstddef>
+
 #include "kernels/registry.hpp"
-#include "kernels/tensor/wgmma/wgmma_launch.cuh"
+#include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
 namespace {
 
-constexpr WgmmaShape kShape{.rows = 128, .columns = 256, .stages = 4, .cluster = 1};
+constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
+constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
+constexpr int kStagedColumns = 128, kStagingBytes = staging_bytes(kStagedColumns);
 
-const Registration registration(wgmma_rung<kShape, true, 16>(
-    "WgmmaTmaStore", 55, "C is stored by the copy engine, whole lines at a time.",
-    "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor"));
+template <typename Tile>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma_tma_store([[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ RingBarriers<kStages> barriers;
+  Ring<Tile::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  __syncthreads();
+
+  if (threadIdx.x >= kConsumerThreads) {
+    give_up_registers<kProducerRegisters>();
+    if (threadIdx.x > kConsumerThreads) return;
+    for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
+      const auto tile = work.tiles.place(index);
+      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+        const int k = slice * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
+        Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
+                      ring.full());
+      }
+    }
+    return;
+  }
+
+  take_registers<kConsumerRegisters>();
+  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  float sums[1][Tile::kSums];
+  for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
+    multiply_slices<Tile>(ring, work.slices, consumer, sums);
+    const auto tile = work.tiles.place(index);
+    const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
+    if (work.by_tma)
+      store_by_tma<typename Tile::Output, kStagedColumns>(
+          sums, work.c_map, row, column, ring.end() + consumer * kStagingBytes, consumer);
+    else
+      store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+  }
+  finish_stores();
+#endif
+}
+
+constexpr RungShape kShape{.rows = 64 * kConsumers,
+                           .columns = 256,
+                           .threads = kThreads,
+                           .stages = kStages,
+                           .group = 16,
+                           .persistent = true,
+                           .staging_bytes = kConsumers * kStagingBytes};
+
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_tma_store<decltype(tile)>; },
+    {
+        .name = "WgmmaTmaStore",
+        .idea = "C is stored by the copy engine, whole lines at a time.",
+        .source = "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor",
+        .rung = 55,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -1,18 +1,75 @@
-// Two warpgroups multiply, and the tile is as large as their registers allow: 128 x 256, so that a
-// slice that is read serves twice as many products. The warpgroup that copies gives its registers
-// away, since 128 sums a thread leave no room for anything else.
+// Two warpgroups multiply, 64 rows each, and the tile is as large as their registers allow:
+// 128 x 256, so that a slice that is read serves twice as many products. The producer, a warpgroup
+// too, gives its registers away, since 128 sums a thread leave no room for anything else.
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/registry.hpp"
-#include "kernels/tensor/wgmma/wgmma_launch.cuh"
+#include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
 namespace {
 
-constexpr WgmmaShape kShape{
-    .rows = 128, .columns = 256, .stages = 4, .cluster = 1, .stores_by_copy = false};
+constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
+constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
 
-const Registration registration(wgmma_rung<kShape, false, 1>(
-    "WgmmaTwoConsumers", 53, "A tile of 128 x 256, shared by two multiplying warpgroups.",
-    "NVIDIA, CUTLASS 3, warp-specialized cooperative kernels; Andrew, fast.cu, kernel 5"));
+template <typename Tile>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma_two_consumers([[maybe_unused]] const __grid_constant__ WgmmaWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  __shared__ RingBarriers<kStages> barriers;
+  Ring<Tile::kStageBytes> ring(shared, barriers);
+  if (threadIdx.x == 0) ring.init_barriers(kConsumerThreads / 32);
+  __syncthreads();
+  const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
+  const int row = tile.row * Tile::kBM, column = tile.column * Tile::kBN;
+
+  if (threadIdx.x >= kConsumerThreads) {
+    give_up_registers<kProducerRegisters>();
+    if (threadIdx.x > kConsumerThreads) return;
+    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+      ring.begin_stage();
+      Tile::A::copy(ring.data(), work.a_map, row, slice * Tile::kBK, ring.full());
+      Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, column, slice * Tile::kBK,
+                    ring.full());
+    }
+    return;
+  }
+
+  take_registers<kConsumerRegisters>();
+  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  float sums[1][Tile::kSums];  // of its 64 rows
+  std::uint32_t before = 0;
+#pragma unroll 1
+  for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+    ring.wait_for_stage();
+    fence_products();
+    Tile::enqueue_products(sums, ring.data(), consumer, slice > 0);
+    commit_products();
+    wait_for_groups<1>();  // those of the slice before
+    if (slice > 0) release(before);
+    before = ring.empty();
+  }
+  wait_for_products(sums);
+  store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row + 64 * consumer,
+                                          column);
+#endif
+}
+
+constexpr RungShape kShape{
+    .rows = 64 * kConsumers, .columns = 256, .threads = kThreads, .stages = kStages};
+
+const Registration registration(wgmma_rung<kShape>(
+    [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_two_consumers<decltype(tile)>; },
+    {
+        .name = "WgmmaTwoConsumers",
+        .idea = "A tile of 128 x 256, shared by two multiplying warpgroups.",
+        .source =
+            "NVIDIA, CUTLASS 3, warp-specialized cooperative kernels; Andrew, fast.cu, kernel 5",
+        .rung = 53,
+    }));
 
 }  // namespace
 }  // namespace gemm::tensor

@@ -70,24 +70,6 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
-template <typename T>
-Launch prepare_as(const Problem& p, const Operands& o) {
-  using Kernel = simt::TileKernel<T, Grid>;
-  const auto kernel = [&]() -> Kernel {
-    switch (p.layout) {
-      case Layout::nt:
-        return wmma_naive<T, false, true>;
-      case Layout::tn:
-        return wmma_naive<T, true, false>;
-      case Layout::tt:
-        return wmma_naive<T, true, true>;
-      default:
-        return wmma_naive<T, false, false>;
-    }
-  }();
-  return simt::tile_launch<T, Grid>(kernel, 32 * kWarps, p, o);
-}
-
 const Registration registration({
     .name = "WmmaNaive",
     .idea = "A warp computes 16 x 16 on tensor cores, with fragments straight from global memory.",
@@ -104,8 +86,9 @@ const Registration registration({
         },
     .prepare =
         [](const Problem& p, const Device&, const Operands& o) {
-          return p.precision == Precision::bf16 ? prepare_as<__nv_bfloat16>(p, o)
-                                                : prepare_as<__half>(p, o);
+          return wmma_launch<Grid>(32 * kWarps, p, o, [&]<typename T, bool kA, bool kB>() {
+            return wmma_naive<T, kA, kB>;
+          });
         },
 });
 

@@ -130,24 +130,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename T>
-Launch prepare_as(const Problem& p, const Operands& o) {
-  using Kernel = simt::TileKernel<T, Grid>;
-  const auto kernel = [&]() -> Kernel {
-    switch (p.layout) {
-      case Layout::nt:
-        return wmma_tiled<T, false, true>;
-      case Layout::tn:
-        return wmma_tiled<T, true, false>;
-      case Layout::tt:
-        return wmma_tiled<T, true, true>;
-      default:
-        return wmma_tiled<T, false, false>;
-    }
-  }();
-  return simt::tile_launch<T, Grid>(kernel, kThreads, p, o);
-}
-
 const Registration registration({
     .name = "WmmaTiled",
     .idea = "Tiles in shared memory, from which 8 warps load the fragments of wmma.",
@@ -167,8 +149,9 @@ const Registration registration({
         },
     .prepare =
         [](const Problem& p, const Device&, const Operands& o) {
-          return p.precision == Precision::bf16 ? prepare_as<__nv_bfloat16>(p, o)
-                                                : prepare_as<__half>(p, o);
+          return wmma_launch<Grid>(kThreads, p, o, [&]<typename T, bool kA, bool kB>() {
+            return wmma_tiled<T, kA, kB>;
+          });
         },
 });
 

@@ -12,7 +12,9 @@
 #include <type_traits>
 
 #include "kernels/common/element.cuh"
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/gemm.hpp"
+#include "kernels/layout.hpp"
 
 namespace gemm::tensor {
 
@@ -59,6 +61,18 @@ inline std::optional<std::string> wmma_unsupported(const Problem& p, const Devic
   if (p.precision == Precision::bf16 && device.compute_capability < 80)
     return "BF16 on tensor cores needs compute capability 8.0";
   return std::nullopt;
+}
+
+// kernel.operator()<T, transposes_a, transposes_b>() is a kernel's instance.
+template <typename Grid, typename Instance>
+Launch wmma_launch(int threads, const Problem& p, const Operands& o, Instance kernel) {
+  return with_transposes(p.layout, [&]<bool kA, bool kB>() -> Launch {
+    if (p.precision == Precision::bf16)
+      return simt::tile_launch<__nv_bfloat16, Grid>(
+          kernel.template operator()<__nv_bfloat16, kA, kB>(), threads, p, o);
+    return simt::tile_launch<__half, Grid>(kernel.template operator()<__half, kA, kB>(), threads, p,
+                                           o);
+  });
 }
 
 }  // namespace gemm::tensor

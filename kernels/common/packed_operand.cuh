@@ -1,6 +1,7 @@
-// Operands laid otherwise than they are stored: turned, or in rows that begin at multiples of 16
-// bytes, as tensor cores and the copies of boxes want them. A kernel does it in every launch, both
-// operands in one, which costs a reading and a writing of the matrix at nearly the rate of DRAM.
+// Packed operands: copies that lie otherwise than what is stored, transposed or in rows that begin
+// at multiples of 16 bytes, as tensor cores and the copies of boxes want them. A kernel packs in
+// every launch, both operands in one, which costs a reading and a writing of the matrix at nearly
+// the rate of DRAM.
 //
 // What lies between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are
 // moved, never looked at.
@@ -21,7 +22,7 @@ namespace gemm {
 
 // A stored matrix of `rows` rows without gaps, and where its elements go: from[r][c] to
 // to[r * pitch + c], or, turned, to to[c * pitch + r].
-struct Laying {
+struct Packing {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t rows = 0, columns = 0;  // of from, in elements
@@ -30,7 +31,7 @@ struct Laying {
   unsigned blocks_of_row = 1, blocks = 0;  // neighbours write the same rows of `to`
 };
 
-constexpr int kLayingThreads = 256;
+constexpr int kPackingThreads = 256;
 
 // A tile is turned in squares of 128 bytes each way, so that whole cache lines are read and
 // written. A word of four bytes has one to four elements of a row.
@@ -42,7 +43,7 @@ struct TurnTile {
   static constexpr int kSquaresDown = kSquaresDown_, kSquaresAcross = kSquaresAcross_;
   static constexpr int kRows = kSide * kSquaresDown, kColumns = kSide * kSquaresAcross;
   static constexpr int kRowChunks = kChunks * kSquaresAcross;
-  static constexpr int kAtOnce = kRows * kRowChunks / kLayingThreads;  // chunks a thread reads
+  static constexpr int kAtOnce = kRows * kRowChunks / kPackingThreads;  // chunks a thread reads
   static constexpr int kSquareWords = kSide * kCacheLine / 4;
 };
 template <int kElement>
@@ -98,7 +99,7 @@ struct TileChunk {
   int row, chunk;
 
   __device__ explicit TileChunk(int round) {
-    const int index = round * kLayingThreads + static_cast<int>(threadIdx.x);
+    const int index = round * kPackingThreads + static_cast<int>(threadIdx.x);
     row = index / Tile::kRowChunks;
     chunk = index % Tile::kRowChunks;
   }
@@ -110,13 +111,13 @@ struct TileChunk {
 };
 
 template <int kElement, typename Tile, bool kAligned>
-__device__ void load_tile(const Laying& laying, std::int64_t first_row, std::int64_t first_column,
+__device__ void load_tile(const Packing& packing, std::int64_t first_row, std::int64_t first_column,
                           uint4* tile) {
-  const std::int64_t row_bytes = laying.columns * kElement;
-  const std::byte* first = laying.from + first_row * row_bytes + first_column * kElement;
+  const std::int64_t row_bytes = packing.columns * kElement;
+  const std::byte* first = packing.from + first_row * row_bytes + first_column * kElement;
   const auto inside = [&](const TileChunk<Tile>& at) {
-    return first_row + at.row < laying.rows &&
-           first_column + at.chunk * Tile::kOfChunk < laying.columns;
+    return first_row + at.row < packing.rows &&
+           first_column + at.chunk * Tile::kOfChunk < packing.columns;
   };
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   if constexpr (kAligned) {
@@ -133,7 +134,7 @@ __device__ void load_tile(const Laying& laying, std::int64_t first_row, std::int
     return;
   }
 #endif
-  const std::byte* end = laying.from + laying.rows * row_bytes;
+  const std::byte* end = packing.from + packing.rows * row_bytes;
   uint4 read[Tile::kAtOnce] = {};
 #pragma unroll
   for (int round = 0; round < Tile::kAtOnce; ++round) {
@@ -143,7 +144,7 @@ __device__ void load_tile(const Laying& laying, std::int64_t first_row, std::int
     if constexpr (kAligned)
       read[round] = *reinterpret_cast<const uint4*>(from);
     else
-      read[round] = load_anywhere<kElement>(from, laying.from, end);
+      read[round] = load_anywhere<kElement>(from, packing.from, end);
   }
 #pragma unroll
   for (int round = 0; round < Tile::kAtOnce; ++round)
@@ -151,16 +152,16 @@ __device__ void load_tile(const Laying& laying, std::int64_t first_row, std::int
 }
 
 template <int kElement, typename Tile>
-__device__ void turn_tile(const Laying& laying, unsigned block, uint4* tile) {
-  const std::int64_t first_row = std::int64_t{Tile::kRows} * (block % laying.blocks_of_row),
-                     first_column = std::int64_t{Tile::kColumns} * (block / laying.blocks_of_row);
-  if (laying.aligned)
-    load_tile<kElement, Tile, true>(laying, first_row, first_column, tile);
+__device__ void turn_tile(const Packing& packing, unsigned block, uint4* tile) {
+  const std::int64_t first_row = std::int64_t{Tile::kRows} * (block % packing.blocks_of_row),
+                     first_column = std::int64_t{Tile::kColumns} * (block / packing.blocks_of_row);
+  if (packing.aligned)
+    load_tile<kElement, Tile, true>(packing, first_row, first_column, tile);
   else
-    load_tile<kElement, Tile, false>(laying, first_row, first_column, tile);
+    load_tile<kElement, Tile, false>(packing, first_row, first_column, tile);
   __syncthreads();
   const auto* words = reinterpret_cast<const std::uint32_t*>(tile);
-  static_assert(kLayingThreads == 8 * kCacheLine / 4, "a square at once");
+  static_assert(kPackingThreads == 8 * kCacheLine / 4, "a square at once");
 #pragma unroll
   for (int down = 0; down < Tile::kSquaresDown; ++down)
 #pragma unroll
@@ -185,44 +186,44 @@ __device__ void turn_tile(const Laying& laying, unsigned block, uint4* tile) {
       const std::int64_t column = first_column + across * Tile::kSide + word * Tile::kOfWord;
 #pragma unroll
       for (int j = 0; j < Tile::kOfWord; ++j)
-        if (row < laying.rows && column + j < laying.columns)
-          *reinterpret_cast<uint4*>(laying.to + (column + j) * laying.pitch + row * kElement) =
+        if (row < packing.rows && column + j < packing.columns)
+          *reinterpret_cast<uint4*>(packing.to + (column + j) * packing.pitch + row * kElement) =
               make_uint4(turned[j][0], turned[j][1], turned[j][2], turned[j][3]);
     }
 }
 
 template <int kElement>
-__device__ void copy_rows(const Laying& laying, unsigned block) {
+__device__ void copy_rows(const Packing& packing, unsigned block) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t row_bytes = laying.columns * kElement;
-  const std::int64_t first_row = std::int64_t{kCopyRows} * (block / laying.blocks_of_row) + warp;
+  const std::int64_t row_bytes = packing.columns * kElement;
+  const std::int64_t first_row = std::int64_t{kCopyRows} * (block / packing.blocks_of_row) + warp;
   const std::int64_t offset =
-      std::int64_t{kCopyBytes} * (block % laying.blocks_of_row) + lane * kChunkBytes;
+      std::int64_t{kCopyBytes} * (block % packing.blocks_of_row) + lane * kChunkBytes;
   if (offset >= row_bytes) return;
-  const std::byte* end = laying.from + laying.rows * row_bytes;
-  constexpr int kWarps = kLayingThreads / 32;
+  const std::byte* end = packing.from + packing.rows * row_bytes;
+  constexpr int kWarps = kPackingThreads / 32;
   uint4 read[kCopyRows / kWarps] = {};
 #pragma unroll
   for (int i = 0; i < kCopyRows / kWarps; ++i)
-    if (const std::int64_t row = first_row + i * kWarps; row < laying.rows)
-      read[i] = load_anywhere<kElement>(laying.from + row * row_bytes + offset, laying.from, end);
+    if (const std::int64_t row = first_row + i * kWarps; row < packing.rows)
+      read[i] = load_anywhere<kElement>(packing.from + row * row_bytes + offset, packing.from, end);
 #pragma unroll
   for (int i = 0; i < kCopyRows / kWarps; ++i)
-    if (const std::int64_t row = first_row + i * kWarps; row < laying.rows)
-      *reinterpret_cast<uint4*>(laying.to + row * laying.pitch + offset) = read[i];
+    if (const std::int64_t row = first_row + i * kWarps; row < packing.rows)
+      *reinterpret_cast<uint4*>(packing.to + row * packing.pitch + offset) = read[i];
 }
 
 // One matrix or two; which of them and which way is the same for all threads of a block.
 template <int kElement, typename Tile = TurnTileOf<kElement>>
-__global__ void __launch_bounds__(kLayingThreads) lay_matrices(Laying one, Laying other) {
+__global__ void __launch_bounds__(kPackingThreads) pack_matrices(Packing one, Packing other) {
   __shared__ uint4 tile[Tile::kRows * Tile::kRowChunks];
   const bool first = blockIdx.x < one.blocks;
-  const Laying laying = first ? one : other;
+  const Packing packing = first ? one : other;
   const unsigned block = first ? blockIdx.x : blockIdx.x - one.blocks;
-  if (laying.turned)
-    turn_tile<kElement, Tile>(laying, block, tile);
+  if (packing.turned)
+    turn_tile<kElement, Tile>(packing, block, tile);
   else
-    copy_rows<kElement>(laying, block);
+    copy_rows<kElement>(packing, block);
 }
 
 // An operand as it is stored, without gaps. x is m for A and n for B.
@@ -248,27 +249,27 @@ Operand<T> operand_b(const Problem& p, const void* b) {
   return {static_cast<const T*>(b), p.n, p.k, transposes_b(p.layout)};
 }
 
-// Where an operand lies for the product, once `laying` is done.
+// Where an operand lies for the product, once `packing` is done.
 template <typename T>
-struct LaidOperand {
+struct PackedOperand {
   const T* matrix;
   std::int64_t pitch;  // elements from one row to the next
   bool along_k;
-  Laying laying;  // of no blocks if it may stay where it is
+  Packing packing;  // of no blocks if it may stay where it is
   std::shared_ptr<T> memory;
 };
 
 // Whether an operand lies so already.
 template <typename T>
-bool lies(const Operand<T>& operand, bool along_k) {
+bool is_packed(const Operand<T>& operand, bool along_k) {
   return operand.along_k == along_k && operand.rows_of_16_bytes();
 }
 
 // Along k, or along x, in rows that begin at multiples of 16 bytes. Throws std::length_error, and
 // std::runtime_error if there is too little memory.
 template <typename T>
-LaidOperand<T> laid(const Operand<T>& operand, bool along_k) {
-  if (lies(operand, along_k)) return {operand.matrix, operand.columns(), along_k, {}, nullptr};
+PackedOperand<T> packed(const Operand<T>& operand, bool along_k) {
+  if (is_packed(operand, along_k)) return {operand.matrix, operand.columns(), along_k, {}, nullptr};
   constexpr int kElement = sizeof(T);
   using Tile = TurnTileOf<kElement>;
   const auto pieces = [](std::int64_t whole, std::int64_t piece) {
@@ -286,33 +287,33 @@ LaidOperand<T> laid(const Operand<T>& operand, bool along_k) {
   return {.matrix = memory.get(),
           .pitch = pitch,
           .along_k = along_k,
-          .laying = {.from = reinterpret_cast<const std::byte*>(operand.matrix),
-                     .to = reinterpret_cast<std::byte*>(memory.get()),
-                     .rows = operand.rows(),
-                     .columns = operand.columns(),
-                     .pitch = pitch * kElement,
-                     .turned = turned,
-                     .aligned = operand.rows_of_16_bytes(),
-                     .blocks_of_row = static_cast<unsigned>(of_row),
-                     .blocks = static_cast<unsigned>(blocks)},
+          .packing = {.from = reinterpret_cast<const std::byte*>(operand.matrix),
+                      .to = reinterpret_cast<std::byte*>(memory.get()),
+                      .rows = operand.rows(),
+                      .columns = operand.columns(),
+                      .pitch = pitch * kElement,
+                      .turned = turned,
+                      .aligned = operand.rows_of_16_bytes(),
+                      .blocks_of_row = static_cast<unsigned>(of_row),
+                      .blocks = static_cast<unsigned>(blocks)},
           .memory = memory};
 }
 
 // What has to be enqueued before the operands are there, in one launch: null if nothing. It keeps
 // their memory.
 template <typename T>
-Launch lay(const LaidOperand<T>& one, const LaidOperand<T>& other = {}) {
-  const unsigned blocks = one.laying.blocks + other.laying.blocks;
+Launch pack(const PackedOperand<T>& one, const PackedOperand<T>& other = {}) {
+  const unsigned blocks = one.packing.blocks + other.packing.blocks;
   if (blocks == 0) return nullptr;
   return [=](Stream stream) {
-    lay_matrices<sizeof(T)><<<blocks, kLayingThreads, 0, stream>>>(one.laying, other.laying);
+    pack_matrices<sizeof(T)><<<blocks, kPackingThreads, 0, stream>>>(one.packing, other.packing);
   };
 }
 
-// What laying an operand moves: the matrix is read and written once more.
+// What packing an operand moves: the matrix is read and written once more.
 template <typename T>
-double laying_bytes(const Operand<T>& operand, bool along_k) {
-  return lies(operand, along_k) ? 0 : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
+double packing_bytes(const Operand<T>& operand, bool along_k) {
+  return is_packed(operand, along_k) ? 0 : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
 }
 
 }  // namespace gemm

@@ -1,4 +1,4 @@
-// Operands laid along k and along x, against their elements one by one: every size of element,
+// Operands packed along k and along x, against their elements one by one: every size of element,
 // direction and alignment, matrices smaller than a chunk and larger than a tile. Those that run are
 // (label gpu).
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/laid_operand.cuh"
+#include "kernels/common/packed_operand.cuh"
 
 namespace gemm {
 namespace {
@@ -39,25 +39,25 @@ Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool along_k, int sh
 
 // The number of elements that are not where they should be.
 template <typename T>
-std::int64_t wrong(const Operand<T>& operand, const LaidOperand<T>& laid) {
-  const std::int64_t rows = laid.along_k ? operand.x_size : operand.k_size;
-  const std::int64_t columns = laid.along_k ? operand.k_size : operand.x_size;
-  std::vector<T> found(rows * laid.pitch);
+std::int64_t wrong(const Operand<T>& operand, const PackedOperand<T>& packed) {
+  const std::int64_t rows = packed.along_k ? operand.x_size : operand.k_size;
+  const std::int64_t columns = packed.along_k ? operand.k_size : operand.x_size;
+  std::vector<T> found(rows * packed.pitch);
   // What was not copied may end before a last row is full.
-  check(cudaMemcpy(found.data(), laid.matrix, ((rows - 1) * laid.pitch + columns) * sizeof(T),
+  check(cudaMemcpy(found.data(), packed.matrix, ((rows - 1) * packed.pitch + columns) * sizeof(T),
                    cudaMemcpyDefault));
   std::int64_t count = 0;
   for (std::int64_t x = 0; x < operand.x_size; ++x)
     for (std::int64_t k = 0; k < operand.k_size; ++k)
-      count += found[laid.along_k ? x * laid.pitch + k : k * laid.pitch + x] !=
+      count += found[packed.along_k ? x * packed.pitch + k : k * packed.pitch + x] !=
                value<T>(operand.along_k ? x * operand.k_size + k : k * operand.x_size + x);
   return count;
 }
 
 template <typename T>
-bool begins_at_16_bytes(const LaidOperand<T>& laid) {
-  return reinterpret_cast<std::uintptr_t>(laid.matrix) % 16 == 0 &&
-         laid.pitch * sizeof(T) % 16 == 0;
+bool begins_at_16_bytes(const PackedOperand<T>& packed) {
+  return reinterpret_cast<std::uintptr_t>(packed.matrix) % 16 == 0 &&
+         packed.pitch * sizeof(T) % 16 == 0;
 }
 
 constexpr std::int64_t kShapes[][2] = {{1, 1},     {1, 17},    {19, 1},     {5, 257},
@@ -65,7 +65,7 @@ constexpr std::int64_t kShapes[][2] = {{1, 1},     {1, 17},    {19, 1},     {5, 
                                        {128, 256}, {130, 257}, {300, 1001}, {512, 1040}};
 
 template <typename T>
-void expect_laid() {
+void expect_packed() {
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) GTEST_SKIP() << "no GPU";
   for (const auto& [x_size, k_size] : kShapes)
@@ -76,9 +76,9 @@ void expect_laid() {
         std::shared_ptr<T> memory, other_memory;
         const Operand<T> one = stored(x_size, k_size, along_k, shift, memory),
                          other = stored(k_size, x_size, !along_k, 0, other_memory);
-        const LaidOperand<T> turned = laid(one, true), same = laid(one, one.along_k),
-                             second = laid(other, true);
-        for (const Launch& launch : {lay(turned, second), lay(same)})
+        const PackedOperand<T> turned = packed(one, true), same = packed(one, one.along_k),
+                               second = packed(other, true);
+        for (const Launch& launch : {pack(turned, second), pack(same)})
           if (launch) launch(nullptr);
         check(cudaGetLastError());
         EXPECT_TRUE(turned.along_k && second.along_k && same.along_k == along_k) << where;
@@ -89,23 +89,23 @@ void expect_laid() {
       }
 }
 
-TEST(Laid, FourBytesOnTheGpu) { expect_laid<std::uint32_t>(); }
-TEST(Laid, TwoBytesOnTheGpu) { expect_laid<std::uint16_t>(); }
-TEST(Laid, OneByteOnTheGpu) { expect_laid<std::uint8_t>(); }
+TEST(PackedOperand, FourBytesOnTheGpu) { expect_packed<std::uint32_t>(); }
+TEST(PackedOperand, TwoBytesOnTheGpu) { expect_packed<std::uint16_t>(); }
+TEST(PackedOperand, OneByteOnTheGpu) { expect_packed<std::uint8_t>(); }
 
-TEST(Laid, WhatLiesSoStaysWhereItIs) {
+TEST(PackedOperand, WhatLiesSoStaysWhereItIs) {
   alignas(16) static const std::uint16_t matrix[16 * 8] = {};
   const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};
-  EXPECT_EQ(laid(along, true).matrix, matrix);
-  EXPECT_EQ(laid(along, true).pitch, 8);
-  EXPECT_EQ(laid(across, across.along_k).matrix, matrix);
-  EXPECT_EQ(laid(across, across.along_k).pitch, 16);
-  EXPECT_EQ(lay(laid(along, true), laid(across, across.along_k)), nullptr);
-  EXPECT_EQ(laying_bytes(along, true), 0);
-  EXPECT_EQ(laying_bytes(across, false), 0);
-  EXPECT_EQ(laying_bytes(across, true), 2.0 * sizeof(matrix));
-  EXPECT_EQ(laying_bytes(Operand<std::uint16_t>{matrix + 1, 8, 8, true}, true), sizeof(matrix));
-  EXPECT_EQ(laying_bytes(Operand<std::uint16_t>{matrix, 8, 9, true}, true), 2.0 * 2 * 8 * 9);
+  EXPECT_EQ(packed(along, true).matrix, matrix);
+  EXPECT_EQ(packed(along, true).pitch, 8);
+  EXPECT_EQ(packed(across, across.along_k).matrix, matrix);
+  EXPECT_EQ(packed(across, across.along_k).pitch, 16);
+  EXPECT_EQ(pack(packed(along, true), packed(across, across.along_k)), nullptr);
+  EXPECT_EQ(packing_bytes(along, true), 0);
+  EXPECT_EQ(packing_bytes(across, false), 0);
+  EXPECT_EQ(packing_bytes(across, true), 2.0 * sizeof(matrix));
+  EXPECT_EQ(packing_bytes(Operand<std::uint16_t>{matrix + 1, 8, 8, true}, true), sizeof(matrix));
+  EXPECT_EQ(packing_bytes(Operand<std::uint16_t>{matrix, 8, 9, true}, true), 2.0 * 2 * 8 * 9);
 }
 
 }  // namespace

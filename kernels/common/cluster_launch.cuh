@@ -1,0 +1,68 @@
+// Launches of compute capability 9.0: clusters of blocks, and launches that begin before the one
+// ahead ends. And whether a build has the code for them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "kernels/gemm.hpp"
+
+namespace gemm {
+
+struct LaunchShape {
+  int blocks, threads, shared_bytes;
+  int cluster = 1;        // blocks of a cluster
+  bool overlaps = false;  // programmatic dependent launch
+};
+
+class ClusterLaunch {
+ public:
+  ClusterLaunch(const LaunchShape& shape, Stream stream) {
+    config_.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+    config_.blockDim = dim3(static_cast<unsigned>(shape.threads));
+    config_.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
+    config_.stream = stream;
+    config_.attrs = attributes_;
+    if (shape.cluster > 1) {
+      cudaLaunchAttribute& clusters = attributes_[config_.numAttrs++];
+      clusters.id = cudaLaunchAttributeClusterDimension;
+      clusters.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+    }
+    if (shape.overlaps) {
+      cudaLaunchAttribute& overlap = attributes_[config_.numAttrs++];
+      overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      overlap.val.programmaticStreamSerializationAllowed = 1;
+    }
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+  const cudaLaunchConfig_t* config() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute attributes_[2]{};
+  cudaLaunchConfig_t config_{};
+};
+
+// Errors are found by who launches.
+template <typename Work>
+void enqueue(void (*kernel)(Work), const LaunchShape& shape, Stream stream, const Work& work) {
+  cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, work);
+}
+
+// Why a device cannot run a kernel whose body is compiled for 9.0a alone and has barriers in static
+// shared memory, which what stands in for it in other builds has not.
+template <typename... Parameters>
+std::optional<std::string> sm_90a_unsupported(void (*kernel)(Parameters...), const Device& device) {
+  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess)
+    cudaGetLastError();  // no device to ask
+  else if (attributes.sharedSizeBytes == 0)
+    return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+  return std::nullopt;
+}
+
+}  // namespace gemm

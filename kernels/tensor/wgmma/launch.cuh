@@ -1,0 +1,238 @@
+// How the wgmma rungs are launched: instances by precision and layout, operands packed as wgmma
+// takes them, tensor maps, and what a launch moves.
+//
+// Operands of 16 bits are read in either direction, and only copied if their rows do not begin at
+// multiples of 16 bytes. Of TF32 one may lie across k: A, or B, for which the transpose of C is
+// computed. Others that do not lie along k are transposed in every launch: B of TF32 in layout tn,
+// and in one byte all but those of nt.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/packed_operand.cuh"
+#include "kernels/common/ring.cuh"
+#include "kernels/common/tensor_map.hpp"
+#include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_order.cuh"
+#include "kernels/common/tile_schedule.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/tensor/wgmma/staged_operand.cuh"
+
+namespace gemm::tensor {
+
+// What a kernel gets. A rung fills in its tiles, wgmma_launch the rest.
+struct WgmmaWork {
+  TileOrder tiles;  // of a cluster, or a block
+  std::int64_t m, n;
+  int slices;   // of 128 bytes, along k
+  bool by_tma;  // C's rows begin at multiples of 16 bytes: TMA may store them
+  void* c;
+  CUtensorMap a_map, b_map, c_map;
+};
+template <typename Work>
+using WgmmaKernel = void (*)(Work);
+
+// 65,536 registers are 168 for each of 384 threads, which a producer and two consumers, a warpgroup
+// each, share unequally.
+constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+
+// Elements of k in a slice.
+inline int slice_depth(Precision precision) {
+  return kLineBytes128 / traits_of(precision).input_bytes;
+}
+
+// use.operator()<WgmmaOperands>() for operands of 16 bits, as they lie.
+template <typename T, typename Use>
+auto with_16_bit_operands(Layout layout, Use use) {
+  return with_transposes(layout, [&]<bool kA, bool kB>() {
+    return use.template operator()<WgmmaOperands<T, T, !kA, kB>>();
+  });
+}
+
+// What the tiles of TF32 compute: in layout nn the transpose of C. Only nt has no operand that goes
+// through registers.
+constexpr bool a_in_registers(const Problem& p) {
+  return p.precision == Precision::tf32 && p.layout != Layout::nt;
+}
+constexpr bool transposes_c(const Problem& p) {
+  return a_in_registers(p) && p.layout == Layout::nn;
+}
+constexpr Problem tiled_problem(Problem p) {
+  if (transposes_c(p)) std::swap(p.m, p.n);
+  return p;
+}
+
+// The same for every precision of the tensor cores.
+template <typename Use>
+auto with_operands(const Problem& p, Use use) {
+  switch (p.precision) {
+    case Precision::bf16:
+      return with_16_bit_operands<__nv_bfloat16>(p.layout, use);
+    case Precision::f16:
+      return with_16_bit_operands<__half>(p.layout, use);
+    case Precision::tf32:
+      if (transposes_c(p))
+        return use.template operator()<WgmmaOperands<float, float, false, true, true>>();
+      if (a_in_registers(p))
+        return use.template operator()<WgmmaOperands<float, float, false, true>>();
+      return use.template operator()<WgmmaOperands<float, float, true, true>>();
+    case Precision::e4m3:
+    case Precision::e4m3fast:
+      return use.template operator()<WgmmaOperands<__nv_fp8_e4m3, __nv_bfloat16, true, true>>();
+    case Precision::e5m2:
+    case Precision::e5m2fast:
+      return use.template operator()<WgmmaOperands<__nv_fp8_e5m2, __nv_bfloat16, true, true>>();
+    case Precision::s8:
+      return use.template operator()<WgmmaOperands<std::int8_t, std::int32_t, true, true>>();
+    default:
+      throw std::logic_error("wgmma has no such precision");
+  }
+}
+
+// A and B as stored, or exchanged where the transpose of C is computed.
+template <typename Of>
+std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands_of(
+    const Problem& stored, const Operands& o) {
+  const auto a = operand_a<typename Of::Element>(stored, o.a),
+             b = operand_b<typename Of::Element>(stored, o.b);
+  return Of::kTransposesC ? std::pair(b, a) : std::pair(a, b);
+}
+// What packing them reads and writes.
+inline double packing_bytes(const Problem& stored) {
+  return with_operands(stored, [&]<typename Of>() {
+    const auto [a, b] = operands_of<Of>(stored, {});
+    return packing_bytes(a, Of::kAAlongK) + packing_bytes(b, Of::kBAlongK);
+  });
+}
+
+// A launch of a kernel whose blocks, or clusters that share B, compute tiles of C. It fills in what
+// a WgmmaWork has, and keeps `memory`. Throws std::exception if there is too little memory.
+template <typename Tile, typename Work>
+Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool stores_by_tma,
+                    const Problem& stored, const Operands& o, Work work,
+                    std::shared_ptr<const void> memory = nullptr) {
+  using Output = typename Tile::Output;
+  const Problem p = tiled_problem(stored);
+  simt::allow_shared_bytes(kernel, shape.shared_bytes);
+  const auto [first, second] = operands_of<typename Tile::Operands>(stored, o);
+  const auto a = packed(first, Tile::Operands::kAAlongK),
+             b = packed(second, Tile::Operands::kBAlongK);
+  work.a_map = Tile::A::map(a, p.m, p.k);
+  work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
+  work.m = p.m;
+  work.n = p.n;
+  work.slices = static_cast<int>((p.k + Tile::kBK - 1) / Tile::kBK);
+  work.by_tma = stores_by_tma && sizeof(Output) == 2 && p.n % 8 == 0 &&
+                reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
+  work.c = o.c;
+  if constexpr (sizeof(Output) == 2)
+    if (work.by_tma)
+      work.c_map =
+          tensor_map(static_cast<Output*>(o.c), p.m, p.n, p.n, 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
+  return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
+    if (packing) packing(stream);
+    enqueue(kernel, shape, stream, work);
+  };
+}
+
+template <typename Work>
+std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Problem& p,
+                                             const Device& device) {
+  if (!simt::counts_fit(p, 64, 64, 64)) return simt::kCountsDoNotFit;
+  return sm_90a_unsupported(kernel, device);
+}
+
+// What the bytes of a launch follow from.
+struct WgmmaTraffic {
+  int rows, columns;   // of C, a block
+  int cluster;         // blocks that compute tiles below each other and read each slice of B once
+  bool stores_by_tma;  // what threads store of 16-bit elements are half sectors, or less
+  double pieces = 0;   // tiles' sums that are stored and loaded again
+};
+
+// Slices come once for each tile, what a cluster shares once for all its tiles; the tensor cores
+// read that of B for every 64 rows of A's.
+inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
+  const auto count = [](std::int64_t whole, int piece) {
+    return static_cast<double>((whole + piece - 1) / piece);
+  };
+  const Problem p = tiled_problem(stored);
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double rows = count(p.m, of.cluster * of.rows) * of.cluster;
+  const double columns = count(p.n, of.columns);
+  const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
+  const double c = 1.0 * traits.output_bytes * p.m * p.n;
+  const double packed = packing_bytes(stored);
+  const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
+  const bool halves = traits.output_bytes == 2, by_tma = halves && of.stores_by_tma && p.n % 8 == 0;
+  const double written = !halves || by_tma ? c : p.n % 2 == 0 ? 2 * c : 4 * c;
+  const double of_slice =
+      1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);
+  return {.dram = bytes_minimum(p) + packed + partials,
+          .l2 = packed + a * columns + b * rows / of.cluster + written + partials,
+          .shared = packed + of_slice * rows * columns * count(p.k, slice_depth(p.precision)) +
+                    (by_tma ? 2 * c : 0)};
+}
+
+// Of a rung of 16-bit precisions.
+struct RungShape {
+  int rows, columns, threads;
+  int stages;  // in dynamic shared memory, if any
+  int cluster = 1;
+  int group = 1;            // rows of tiles that neighbouring tiles walk down
+  bool persistent = false;  // as many blocks as SMs, or one for each tile
+  int staging_bytes = 0;    // of a block that stores by TMA
+};
+
+// The kernel of a rung, given what a reader wants to know of it. function(tile) is its instance for
+// a type of tile.
+template <RungShape kShape, typename Function>
+Kernel wgmma_rung(Function function, Kernel kernel) {
+  kernel.precisions = {Precision::bf16, Precision::f16};
+  kernel.layouts = {kLayouts.begin(), kLayouts.end()};
+  kernel.unsupported = [function](const Problem& p, const Device& device) {
+    using Of = WgmmaOperands<__half, __half, true, true>;
+    return wgmma_unsupported(function(WgmmaTile<Of, kShape.rows, kShape.columns>{}), p, device);
+  };
+  kernel.traffic = [](const Problem& p, const Device&) {
+    return wgmma_traffic(p,
+                         {kShape.rows, kShape.columns, kShape.cluster, kShape.staging_bytes > 0});
+  };
+  kernel.prepare = [function](const Problem& p, const Device& device, const Operands& o) {
+    const auto pieces = [](std::int64_t whole, int piece) {
+      return static_cast<int>((whole + piece - 1) / piece);
+    };
+    const TileOrder tiles{pieces(p.m, kShape.cluster * kShape.rows), pieces(p.n, kShape.columns),
+                          kShape.group};
+    const int at_once = std::max(1, device.sm_count / kShape.cluster);
+    const int clusters = kShape.persistent ? std::min(tiles.count(), at_once) : tiles.count();
+    const auto launch = [&]<typename Of>() {
+      using Tile = WgmmaTile<Of, kShape.rows, kShape.columns>;
+      constexpr int kShared =
+          kShape.stages * Tile::kStageBytes + kShape.staging_bytes + kSwizzleAlignment;
+      return wgmma_launch<Tile, WgmmaWork>(function(Tile{}),
+                                           {.blocks = clusters * kShape.cluster,
+                                            .threads = kShape.threads,
+                                            .shared_bytes = kShape.stages > 0 ? kShared : 0,
+                                            .cluster = kShape.cluster},
+                                           kShape.staging_bytes > 0, p, o, {.tiles = tiles});
+    };
+    return p.precision == Precision::bf16 ? with_16_bit_operands<__nv_bfloat16>(p.layout, launch)
+                                          : with_16_bit_operands<__half>(p.layout, launch);
+  };
+  return kernel;
+}
+
+}  // namespace gemm::tensor

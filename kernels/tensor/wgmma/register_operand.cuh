@@ -1,0 +1,95 @@
+// TF32 whose A lies along m: wgmma takes a matrix across k from shared memory only in 16 bits, but
+// from registers in any order. So each thread loads what it multiplies, transposed.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/ring.cuh"
+#include "kernels/tensor/wgmma/staged_operand.cuh"
+#include "kernels/tensor/wgmma/wgmma.cuh"
+
+namespace gemm::tensor {
+
+// Of 64 rows of A and eight steps of k, what multiply_registers of wgmma.cuh wants of a thread, but
+// for the order of the rows: a warp's rows lane / 4 and 8 more are 2 (lane / 4) and the next, which
+// lie together (FragmentRows of store.cuh). Odd threads read their later step first, so that the
+// eight steps which half a warp reads are in different banks.
+template <typename Tile, int kParts>
+__device__ void load_transposed(std::uint32_t (&a)[kParts][4], std::uint32_t stage, int first,
+                                int step) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, odd = lane % 2;
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+    const std::uint32_t chunk = stage + ((first + part) * 2 + warp / 2) * Tile::A::kBoxBytes;
+    std::uint32_t read[2][2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int deep = lane % 4 + 4 * (odd ^ i);  // of eight steps
+      const int piece = (4 * (warp % 2) + lane / 8) ^ deep;
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                   : "=r"(read[i][0]), "=r"(read[i][1])
+                   : "r"(chunk + (8 * step + deep) * kLineBytes128 + piece * 16 + lane / 4 % 2 * 8)
+                   : "memory");
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      a[part][i] = odd ? read[1][i] : read[0][i];
+      a[part][2 + i] = odd ? read[0][i] : read[1][i];
+    }
+  }
+}
+
+// In a branch never taken: ptxas (13.0) takes registers for free once a product that reads them is
+// under way. What is used after the wait it must keep.
+template <int kParts>
+__device__ void keep_registers(const std::uint32_t (&a)[kParts][4], std::uint32_t to) {
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + 16 * part), "r"(a[part][0]),
+                 "r"(a[part][1]), "r"(a[part][2]), "r"(a[part][3])
+                 : "memory");
+}
+
+// sums = the product of so many slices, of A the 64 kParts rows from part `first` on. While two
+// steps are multiplied the next one's A is loaded. end_turn() once all products are enqueued.
+template <typename Tile, int kCluster, int kParts, typename EndTurn>
+__device__ void multiply_through_registers(Ring<Tile::kStageBytes>& ring, int slices, int first,
+                                           float (&sums)[kParts][Tile::kSums], EndTurn end_turn) {
+  std::uint32_t a[kStageSteps][kParts][4];
+  std::uint32_t used = 0;
+  const bool never = ring.first == 0;
+  ring.wait_for_stage();
+  load_transposed<Tile>(a[0], ring.data(), first, 0);
+#pragma unroll 1
+  for (int slice = 0; slice < slices; ++slice) {
+    const std::uint64_t b = Tile::B::descriptor(ring.data() + Tile::A::kBytes);
+#pragma unroll
+    for (int step = 0; step < kStageSteps; ++step) {
+      const int before = (step + kStageSteps - 1) % kStageSteps, after = (step + 1) % kStageSteps;
+      fence_products();
+#pragma unroll
+      for (int part = 0; part < kParts; ++part)
+        multiply_registers(sums[part], a[step][part], b + step * Tile::B::kStep,
+                           slice > 0 || step > 0);
+      commit_products();
+      const std::uint32_t last = used;
+      if (after == 0) {
+        used = ring.empty();
+        ring.next();
+        if (slice + 1 < slices) ring.wait_for_stage();
+      }
+      if (after > 0 || slice + 1 < slices)
+        load_transposed<Tile>(a[after], ring.data(), first, after);
+      wait_for_groups<1>();  // the step before is done
+      if (never) keep_registers(a[before], ring.first);
+      if (step == 0 && slice > 0) release<kCluster>(last);
+    }
+  }
+  end_turn();
+  wait_for_products(sums);
+  if (never) keep_registers(a[kStageSteps - 1], ring.first);
+  release<kCluster>(used);
+}
+
+}  // namespace gemm::tensor

@@ -1,0 +1,164 @@
+// The ways of wgmma's sums into C. In its fragments a warp of the warpgroup has 16 of 64 rows, a
+// thread two of these and of each eight columns two neighbours: sums 4j and 4j + 1 are of the first
+// row, 4j + 2 and 4j + 3 of the second.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/common/asynchronous.cuh"
+#include "kernels/tensor/wgmma/wgmma.cuh"
+
+namespace gemm::tensor {
+
+// What store_by_tma wants of shared memory, a consumer.
+constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+template <typename Output, typename Sum>
+__device__ auto pair_of(Sum x, Sum y) {
+  if constexpr (std::is_same_v<Output, __half>)
+    return __floats2half2_rn(x, y);
+  else if constexpr (std::is_same_v<Output, __nv_bfloat16>)
+    return __floats2bfloat162_rn(x, y);
+  else if constexpr (std::is_same_v<Output, float>)
+    return make_float2(x, y);
+  else
+    return make_int2(x, y);
+}
+
+// The first row of a thread in 64 rows, and how far its second is. Rows of a TF32 operand that came
+// through registers are neighbours (register_operand.cuh), others eight apart.
+template <bool kNeighbours>
+struct FragmentRows {
+  static constexpr int kApart = kNeighbours ? 1 : 8;
+  static __device__ int first() {
+    const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
+    return thread / 32 * 16 + lane / 4 * (kNeighbours ? 2 : 1);
+  }
+};
+
+// By its threads, where C is m x n: 64 kParts rows from (first_row, first_column) on.
+template <typename Output, bool kNeighbours = false, typename Sum, int kParts, int kSums>
+__device__ void store_by_threads(const Sum (&sums)[kParts][kSums], void* c, std::int64_t m,
+                                 std::int64_t n, int first_row, int first_column) {
+  using Rows = FragmentRows<kNeighbours>;
+  const std::int64_t column = first_column + static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+#pragma unroll
+    for (int below = 0; below < 2; ++below) {
+      const std::int64_t row = first_row + 64 * part + Rows::first() + Rows::kApart * below;
+      if (row >= m) return;
+      Output* to = static_cast<Output*>(c) + row * n + column;
+#pragma unroll
+      for (int j = 0; j < kSums / 4; ++j) {
+        auto pair =
+            pair_of<Output>(sums[part][4 * j + 2 * below], sums[part][4 * j + 2 * below + 1]);
+        if (n % 2 == 0) {
+          if (column + 8 * j < n) *reinterpret_cast<decltype(pair)*>(to + 8 * j) = pair;
+        } else {
+          if (column + 8 * j < n) to[8 * j] = pair.x;
+          if (column + 8 * j + 1 < n) to[8 * j + 1] = pair.y;
+        }
+      }
+    }
+}
+
+// The transpose of a tile whose rows are columns of C: eight threads write 64 bytes of a row of C.
+// m and n are those of C^T.
+template <typename Output, typename Sum, int kParts, int kSums>
+__device__ void store_transposed(const Sum (&sums)[kParts][kSums], void* c, std::int64_t m,
+                                 std::int64_t n, int first_row, int first_column) {
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+    const std::int64_t row = first_row + 64 * part + FragmentRows<true>::first();
+    if (row >= m) continue;
+#pragma unroll
+    for (int j = 0; j < kSums / 4; ++j)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const std::int64_t column =
+            first_column + 8 * j + static_cast<int>(threadIdx.x) % 4 * 2 + i;
+        if (column >= n) continue;
+        Output* to = static_cast<Output*>(c) + column * m + row;
+        const Sum x = sums[part][4 * j + i], y = sums[part][4 * j + 2 + i];
+        if (m % 2 == 0) {
+          *reinterpret_cast<float2*>(to) = make_float2(x, y);
+        } else {
+          to[0] = x;
+          if (row + 1 < m) to[1] = y;
+        }
+      }
+  }
+}
+
+// Only the threads of one consumer, a warpgroup, meet.
+__device__ inline void sync_consumer(int consumer) {
+  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
+}
+
+// By TMA, out of shared memory, where rows of 128 bytes lie in the swizzle: whole lines, by an
+// instruction that no warp waits for. kStaged columns at a time, in boxes of 64 x 64; the memory at
+// `staging` is the consumer's own. Before the block ends, finish_stores().
+template <typename Output, int kStaged, typename Sum, int kParts, int kSums>
+__device__ void store_by_tma(const Sum (&sums)[kParts][kSums], const CUtensorMap& c_map,
+                             int first_row, int first_column, std::uint32_t staging, int consumer) {
+  static_assert(sizeof(Output) == 2 && kStaged % 64 == 0 && 2 * kSums % kStaged == 0);
+  constexpr int kBoxBytes = 64 * 64 * 2;
+  const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
+  const int row = 16 * (thread / 32) + lane % 16;
+  const bool first = thread == 0;
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+#pragma unroll
+    for (int column = 0; column < 2 * kSums; column += kStaged) {
+      if (first) wait_until_stores_read();
+      sync_consumer(consumer);
+#pragma unroll
+      for (int i = 0; i < kStaged; i += 16) {
+        const int chunk = i % 64 / 8 + lane / 16;
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const Sum* two = sums[part] + (column + i) / 2 + 2 * j;
+          const auto pair = pair_of<Output>(two[0], two[1]);
+          pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
+        }
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         staging + i / 64 * kBoxBytes + row * 128 + (chunk ^ row % 8) * 16),
+                     "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                     : "memory");
+      }
+      publish_shared();
+      sync_consumer(consumer);
+      if (!first) continue;
+#pragma unroll
+      for (int i = 0; i < kStaged; i += 64)
+        store_box(c_map, first_column + column + i, first_row + part * 64,
+                  staging + i / 64 * kBoxBytes);
+      commit_stores();
+    }
+}
+// By TMA where C's rows allow it.
+template <typename Output, int kStaged, typename Work, typename Sum, int kParts, int kSums>
+__device__ void store_tile(const Sum (&sums)[kParts][kSums], const Work& work, int row, int column,
+                           std::uint32_t staging, int consumer) {
+  if (work.by_tma)
+    store_by_tma<Output, kStaged>(sums, work.c_map, row, column,
+                                  staging + consumer * staging_bytes(kStaged), consumer);
+  else
+    store_by_threads<Output>(sums, work.c, work.m, work.n, row, column);
+}
+
+__device__ inline void finish_stores() {
+  if (threadIdx.x % 128 == 0) wait_until_stores_read();
+}
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+}  // namespace gemm::tensor

@@ -26,7 +26,7 @@ constexpr std::int64_t kOneByOne = 4;  // sets whose launches are looked at alon
 constexpr std::int64_t kChecked = 2;   // sets of a batch whose C is verified
 
 // Slower on new values by so much is no chance and no difference of caches.
-constexpr double kSuspicious = 1.03, kNoChance = 1.02;
+constexpr double kSuspicious = 1.05, kNoChance = 1.03;
 
 }  // namespace
 

@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
   const int row = tile.row * Tile::kBM, column = tile.column * Tile::kBN;
   float sums[Tile::kBM / 64][Tile::kSums];  // two halves, which share B
+#pragma unroll 4
   for (int slice = 0; slice < work.slices; ++slice) {
     if (threadIdx.x == 0) {
       arrive_and_expect(full, Tile::kStageBytes);

@@ -36,7 +36,6 @@ RECORD = Kind("record", "gemm_bench")
 SCHEMA = 2
 
 # user: a file that was named at run time; peer: what others made.
-Family = Literal["cpu", "simt", "tensor", "library", "user", "peer"]
 Transfer = Literal["pageable", "pinned", "overlapped"]
 TRANSFERS = get_args(Transfer)
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
@@ -171,7 +170,7 @@ class Kernel:
     """A rung of the ladder."""
 
     name: Text
-    family: Family
+    family: Text  # the folder of its file: cpu, simt, tensor, library; or user, peer
     rung: Whole
     idea: Annotated[str, Meta(max_length=1000)]
     tunable: bool = False  # whether its parameters have a grid to try
@@ -397,7 +396,7 @@ class Row:
     """One kernel on one problem, one repetition. C (m x n) = A (m x k) * B (k x n)."""
 
     kernel: Text
-    family: Family
+    family: Text  # the folder of its file: cpu, simt, tensor, library; or user, peer
     parameters: dict[Text, str]
     variant: bool = False  # one point of a tunable kernel's grid
     file: File | None = None

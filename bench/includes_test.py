@@ -61,7 +61,6 @@ PROVIDERS = {
     "optional": "nullopt optional",
     "ostream iostream": "endl flush",
     "ostream iosfwd iostream fstream sstream": "ostream",
-    "random": "mt19937 uniform_real_distribution",
     "random": r"mt19937(_64)? random_device uniform_real_distribution",
     "ranges": "views",
     "regex": "regex regex_error regex_search smatch sregex_iterator",
@@ -75,7 +74,8 @@ PROVIDERS = {
     "system_error": "errc error_code",
     "thread": "this_thread thread",
     "tuple": "tuple",
-    "type_traits": "bool_constant conditional_t is_arithmetic_v is_same_v remove_const_t remove_pointer_t",
+    "type_traits": "bool_constant conditional_t is_arithmetic_v is_same_v remove_const_t "
+    "remove_pointer_t",
     "utility": "exchange index_sequence make_index_sequence move pair swap",
     "vector string map set": "erase erase_if",
     "vector": "vector",

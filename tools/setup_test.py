@@ -108,7 +108,10 @@ def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> N
         done = machine.setup("report", "export", *form.split())
         assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n"
         if form == "--format=parquet":
-            assert "pip installs into .venv what it lacks of: msgspec pyarrow (about 54 MB)" in done.stderr
+            assert (
+                "pip installs into .venv what it lacks of: msgspec pyarrow (about 54 MB)"
+                in done.stderr
+            )
         else:
             assert done.stderr == ""
     assert (machine.root / ".venv" / "made_by_tools_setup").exists()

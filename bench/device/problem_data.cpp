@@ -198,12 +198,11 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   const Bound bound = bound_for(p);
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
-    verdict.merge(held_against_ == Reference::product
-                      ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound,
-                                       signs_of(set))
-                      : backend_.judge_rows(
-                            p, sets_[set],
-                            reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
+    verdict.merge(
+        held_against_ == Reference::product
+            ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
+            : backend_.judge_rows(p, sets_[set],
+                                  reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
     verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
     if (!verdict.passed()) break;  // the complaint speaks of one C
   }

@@ -100,7 +100,7 @@ def test_the_example_runs_as_its_head_and_the_readme_say(tmp_path: Path) -> None
     head = EXAMPLE.read_text(encoding="utf-8").partition("import")[0]
     (command,) = [line for line in head.splitlines() if line.startswith("gemm_bench ")]
     out = tmp_path / "record.json"
-    arguments = command.replace("matmul.py", str(EXAMPLE)).split()[1:]
+    arguments = [part.replace("matmul.py", str(EXAMPLE)) for part in command.split()[1:]]
     done = run(*arguments, "--gemm_shapes=64,5x7x23", f"--benchmark_out={out}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(EXAMPLE.parent) not in out.read_text(encoding="utf-8")

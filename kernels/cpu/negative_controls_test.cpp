@@ -46,7 +46,7 @@ Launch right_until_it_stops(const Problem& p, const Device& d, const Operands& o
   const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
   static int calls = 0;
   return [right](Stream stream) {
-    if (calls++ < 20000) right(stream);
+    if (calls++ < 100000) right(stream);
   };
 }
 const Registration stops({.name = "WrongStops",

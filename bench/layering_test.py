@@ -30,6 +30,7 @@ ROOMS = [
     "peaks",
     "cases",
     "record",
+    "measurement",
     "run",
     "controls",
 ]

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/measurement/baselines.hpp"
+#include "bench/measurement/race.hpp"
+#include "bench/measurement/workbench.hpp"
 #include "bench/record/record.hpp"
-#include "bench/run/baselines.hpp"
-#include "bench/run/race.hpp"
-#include "bench/run/workbench.hpp"
 
 namespace gemm::bench {
 

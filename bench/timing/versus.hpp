@@ -17,7 +17,7 @@ struct Versus {
 };
 
 // Batches on values that nobody has seen, among the samples, and as many on the old ones
-// (run/audit.hpp).
+// (measurement/audit.hpp).
 struct AuditResult {
   std::int64_t batches = 0;             // of each
   double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval

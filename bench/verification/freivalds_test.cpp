@@ -16,7 +16,7 @@
 
 #include "bench/device/problem_data.hpp"
 #include "bench/device/test_backend.hpp"
-#include "bench/run/measurement.hpp"
+#include "bench/measurement/measurement.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/run/race.hpp"
+#include "bench/measurement/race.hpp"
 
 #include <algorithm>
 #include <cstdint>

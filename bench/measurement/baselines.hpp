@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "bench/measurement/workbench.hpp"
 #include "bench/record/record.hpp"
-#include "bench/run/workbench.hpp"
 
 namespace gemm::bench {
 

@@ -13,7 +13,7 @@
 #include "bench/cases/cases.hpp"
 #include "bench/cases/options.hpp"
 #include "bench/device/problem_data.hpp"
-#include "bench/run/audit.hpp"
+#include "bench/measurement/audit.hpp"
 #include "bench/timing/timing.hpp"
 
 namespace gemm::bench {

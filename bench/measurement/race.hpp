@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/measurement/workbench.hpp"
 #include "bench/record/record.hpp"
-#include "bench/run/workbench.hpp"
 
 namespace gemm::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/run/workbench.hpp"
+#include "bench/measurement/workbench.hpp"
 
 #include <cstdint>
 #include <limits>

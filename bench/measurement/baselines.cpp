@@ -1,4 +1,4 @@
-#include "bench/run/baselines.hpp"
+#include "bench/measurement/baselines.hpp"
 
 #include <algorithm>
 #include <exception>

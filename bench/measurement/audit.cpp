@@ -1,4 +1,4 @@
-#include "bench/run/audit.hpp"
+#include "bench/measurement/audit.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
-#include "bench/run/measurement.hpp"
+#include "bench/measurement/measurement.hpp"
 #include "bench/timing/versus.hpp"
 
 namespace gemm::bench {

@@ -1,6 +1,6 @@
 // Audits on the CPU: kernels that do not do their work each time are refused, each with an honest
 // twin that does almost the same and passes.
-#include "bench/run/audit.hpp"
+#include "bench/measurement/audit.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/run/measurement.hpp"
+#include "bench/measurement/measurement.hpp"
 #include "kernels/layout.hpp"
 
 namespace gemm::bench {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "bench/base/clock.hpp"
+#include "bench/measurement/measurement.hpp"
 #include "bench/peaks/physics.hpp"
-#include "bench/run/measurement.hpp"
 
 namespace gemm::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/run/measurement.hpp"
+#include "bench/measurement/measurement.hpp"
 
 #include <algorithm>
 #include <cstddef>

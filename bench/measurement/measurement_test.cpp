@@ -1,6 +1,6 @@
 // The road from operands to verdict, on the CPU and (label gpu) on the GPU: every kernel of the
 // suite is right at awkward sizes, and every kind of wrong kernel is caught.
-#include "bench/run/measurement.hpp"
+#include "bench/measurement/measurement.hpp"
 
 #include <gtest/gtest.h>
 

@@ -26,7 +26,7 @@ struct OperandLayout {
   explicit OperandLayout(const Problem& p);
 };
 
-// What results are held against: the FP64 product, or, where that is too large or takes too long,
+// What results are compared with: the FP64 product, or, where that is too large or takes too long,
 // Freivalds' check.
 enum class Reference { product, rows };
 

@@ -33,16 +33,16 @@ class Audit {
   Audit(Backend& backend, ProblemData& data, const Problem& p, std::span<const Launch> launches,
         const BatchPlan& plan, Batch& batch);
 
-  // Now and then, between two samples. Throws WrongResult.
+  // Now and then, between two samples. Throws WrongResult, and std::runtime_error for work that is
+  // done for another launch or too late.
   void perhaps();
-  // What is still to be done, more of it if the times differ, within so many seconds. Throws
-  // WrongResult, Suspect.
+  // What is still to be done, more of it if the times differ, until the deadline (now_seconds()).
+  // Throws as perhaps() does, and Suspect.
   AuditResult finish(double deadline);
-  // Whether C holds what the last samples left behind.
-  bool touched() const { return !new_.empty() || !old_.empty(); }
 
  private:
   void once(bool renew);
+  void write_results();
   // Each launch alone, as it goes out in a batch, writes its own C and no other.
   void one_by_one();
   double timed(const std::function<void()>& afterwards);

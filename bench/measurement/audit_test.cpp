@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,10 +59,10 @@ std::string verdict_of(const Prepare& prepare) {
     measurement.prepare(1e9);
     measurement.time(options.timing, 1e9, nullptr, nullptr, &audited);
     measurement.verify();
-  } catch (const WrongResult& error) {
-    return std::string("failed: ") + error.what();
   } catch (const Suspect& error) {
-    return std::string("suspect: ") + error.what();
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("failed: ") + error.what();
   }
   EXPECT_TRUE(audited);
   EXPECT_GE(audited->batches, 2);

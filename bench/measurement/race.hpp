@@ -1,4 +1,4 @@
-// Whom a case is timed beside, sample by sample in turns (--gemm_versus).
+// The kernel that a case is interleaved with, sample by sample (--gemm_versus).
 #pragma once
 
 #include <cstdint>

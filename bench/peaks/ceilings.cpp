@@ -62,7 +62,7 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
     backend.run(launch->front());  // loads the code
     timing = time_launches(backend, watch, plan, *launch);
   } catch (const DeviceLost&) {
-    (void)launch.release();  // to free what it has on the card would be to wait for the card
+    (void)launch.release();  // freeing its memory would wait for the GPU
     throw;
   }
   MeasuredCeiling one{.name = probe.name,

@@ -36,8 +36,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
                          : kept_and_measured(*bench_.backend, bench_.watch.get(), run.device,
                                              options.ceilings == CeilingsFrom::measure);
   } catch (const DeviceLost&) {
-    (void)
-        bench_.backend.release();  // to free what it has on the card would be to wait for the card
+    (void)bench_.backend.release();  // freeing its memory would wait for the GPU
     throw;
   }
   fill_in(run.ceilings, run.measured);

@@ -44,7 +44,7 @@ __global__ void judge_corners_kernel(Problem p, const In* a, const In* b, const 
   merge_block(verdict, verdicts);
 }
 
-// The operands of a problem, held against Freivalds' check, and the corners of its tiles beside.
+// The operands of a problem; its C is verified by Freivalds' check and at the corners of tiles.
 class LargeProblem {
  public:
   explicit LargeProblem(const Problem& p)

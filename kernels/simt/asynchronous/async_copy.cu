@@ -91,7 +91,6 @@ const TunableRegistration registration({
     point<64, 64, 16, 32, 32, 4, 4, 325, Rows::any>(),
     point<128, 128, 16, 64, 64, 4, 2, 318, Rows::aligned>(),
     point<192, 128, 16, 48, 64, 4, 1, 362, Rows::aligned>(),
-    point<192, 192, 16, 48, 64, 4, 1, 282, Rows::aligned>(),
     point<128, 256, 16, 64, 64, 4, 1, 329, Rows::aligned>(),
 });
 

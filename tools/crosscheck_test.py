@@ -1,4 +1,4 @@
-"""tools/crosscheck with a gemm_bench and an ncu that say what the test wants."""
+"""tools/crosscheck with a fake gemm_bench and a fake ncu."""
 
 import json
 import os

@@ -36,10 +36,15 @@ class Held:
     @classmethod
     def of(cls, compiler: str, has: Figures) -> "Held":
         """The part of the figures that is compared."""
-        local = has.local_loads + has.local_stores
-        ports = round(has.ports or 0, 3)
-        of_loop = (has.multiply_adds, has.instructions, ports, has.moved_sums, has.narrow_loads)
-        return cls(compiler, *of_loop, local)
+        return cls(
+            compiler=compiler,
+            multiply_adds=has.multiply_adds,
+            instructions=has.instructions,
+            ports=round(has.ports or 0, 3),
+            moved=has.moved_accumulators,
+            narrow_loads=has.narrow_loads,
+            local=has.local_loads + has.local_stores,
+        )
 
     def worse_than(self, then: "Held") -> list[str]:
         """What got worse. Counts are per multiply-add, since unrolling may differ; builds of one

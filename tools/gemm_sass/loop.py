@@ -41,7 +41,7 @@ class Figures:
     multiply_adds: int = 0
     register_reads: int = 0  # by FFMA, without those that the reuse cache serves
     cycles: int = 0  # per iteration by the model in ports.py; FFMA only
-    moved_sums: int = 0  # FFMA whose accumulator changes its register
+    moved_accumulators: int = 0  # FFMA whose accumulator changes its register
     loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first reader of its result
     shortest_use: int | None = None
@@ -66,7 +66,7 @@ class Figures:
     @property
     def moved(self) -> float | None:
         """The share of FFMA whose accumulator changes its register."""
-        return self._per_ffma(self.moved_sums)
+        return self._per_ffma(self.moved_accumulators)
 
     def _per_ffma(self, figure: float) -> float | None:
         return figure / self.multiply_adds if self.kind == "FFMA" else None
@@ -107,7 +107,7 @@ def figures(kernel: Kernel) -> Figures:
             found,
             register_reads=sum(map(len, unserved(body))),
             cycles=len(body) + sum(waits(body)),
-            moved_sums=sum(moves_sum(one) for one in body),
+            moved_accumulators=sum(moves_accumulator(one) for one in body),
         )
     return replace(
         found,
@@ -130,15 +130,15 @@ def multiplies(instruction: Instruction, kind: str) -> bool:
 # --- Registers -----------------------------------------------------------------------------------
 
 
-def moves_sum(instruction: Instruction) -> bool:
+def moves_accumulator(instruction: Instruction) -> bool:
     """Whether it is an FFMA whose result register is not its accumulator's.
 
     ptxas emits these where the stores after the loop want other banks than the loop.
     """
     if instruction.name != "FFMA":
         return False
-    sums = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
-    return sums not in (RZ, instruction.result)
+    accumulator = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
+    return accumulator not in (RZ, instruction.result)
 
 
 def first_uses(body: Sequence[Instruction]) -> list[int]:
@@ -177,12 +177,12 @@ def hot_loop(code: Sequence[Instruction]) -> tuple[str, list[int]]:
     """
     loops = natural_loops(code)
     for kind in KINDS:
-        products = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
-        inner = [loop for loop in loops if products[loop]]
+        counts = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
+        inner = [loop for loop in loops if counts[loop]]
         hot: frozenset[int] = frozenset()
         while inner:
-            hot = max(inner, key=lambda loop: (products[loop], -len(loop)))
-            inner = [loop for loop in inner if loop < hot and products[loop] * FEW >= products[hot]]
+            hot = max(inner, key=lambda loop: (counts[loop], -len(loop)))
+            inner = [loop for loop in inner if loop < hot and counts[loop] * FEW >= counts[hot]]
         if hot:
             pieces = contiguous(sorted(hot))
             multiplying = [one for one in pieces if any(multiplies(code[at], kind) for at in one)]

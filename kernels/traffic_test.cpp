@@ -246,18 +246,19 @@ TEST(TensorCores, NeedTheComputeCapabilityThatTheirCodeIsFor) {
   Device device = kHopper;
   for (const int other : {75, 80, 89, 100, 120}) {
     device.compute_capability = other;
-    EXPECT_EQ(kernel.unsupported(p, device).value_or(""), "needs compute capability 9.0") << other;
+    EXPECT_EQ(kernel.unsupported(p, device).value_or(""), "requires compute capability 9.0")
+        << other;
   }
   EXPECT_EQ(kernel.layouts.size(), 4U);
   // A that lies along m, or whose rows are not multiples of 16 bytes, is copied before.
-  Problem turned = p, odd = p;
-  turned.layout = Layout::tn;
+  Problem transposed = p, odd = p;
+  transposed.layout = Layout::tn;
   odd.k = 4095;
   const auto copies = [&](const Problem& q) {
     return kernel.traffic(q, kHopper).dram - bytes_minimum(q) > 2.5 * 4 * 4096 * 4096 * 2;
   };
   EXPECT_FALSE(copies(p));
-  EXPECT_TRUE(copies(turned));
+  EXPECT_TRUE(copies(transposed));
   EXPECT_TRUE(copies(odd));
 }
 
@@ -271,11 +272,11 @@ TEST(MmaSync, NeedsTheComputeCapabilityThatHasItsInstruction) {
   for (const Precision precision : {Precision::f16, Precision::s8})
     EXPECT_EQ(reason("MmaSync", precision, 75), "");
   for (const Precision precision : {Precision::bf16, Precision::tf32}) {
-    EXPECT_EQ(reason("MmaSync", precision, 75), "needs compute capability 8.0");
+    EXPECT_EQ(reason("MmaSync", precision, 75), "requires compute capability 8.0");
     EXPECT_EQ(reason("MmaSync", precision, 86), "");
   }
-  EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "needs compute capability 8.0");
-  EXPECT_EQ(reason("MmaSyncRasterized", Precision::e4m3, 86), "needs compute capability 8.9");
+  EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "requires compute capability 8.0");
+  EXPECT_EQ(reason("MmaSyncRasterized", Precision::e4m3, 86), "requires compute capability 8.9");
   for (const int all : {86, 89, 90, 120})
     EXPECT_EQ(reason("MmaSyncRasterized", Precision::bf16, all), "") << all;
 }
@@ -286,14 +287,14 @@ TEST(MmaSync, CopiesWhatItsTileCannotRead) {
     return (traffic_of("MmaSync", p).dram - bytes_minimum(p)) / 2;
   };
   const Problem p{64, 96, 128, Precision::bf16};
-  Problem odd = p, turned = p;
+  Problem odd = p, transposed = p;
   odd.k = 127;  // A's rows; B's are those of n
   EXPECT_EQ(copied(p), 0);
   EXPECT_EQ(copied(odd), 2 * 64 * 128);
-  turned.layout = Layout::tt;
-  EXPECT_EQ(copied(turned), 0);
-  turned.precision = Precision::s8;  // B lies along k
-  EXPECT_EQ(copied(turned), 64 * 128);
+  transposed.layout = Layout::tt;
+  EXPECT_EQ(copied(transposed), 0);
+  transposed.precision = Precision::s8;  // B lies along k
+  EXPECT_EQ(copied(transposed), 64 * 128);
 }
 
 TEST(Wgmma, TurnsWhatNeitherSharedMemoryNorRegistersTake) {

@@ -1,4 +1,4 @@
-// What a tiled kernel moves, from its tile sizes.
+// Bytes that a tiled kernel moves, from its tile sizes.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace gemm::simt {
 
-// Blocks compute rows x columns of C. Each of them loads its rows of A and its columns of B, what
-// lies beyond the edges left out, and in each step of `depth` along k its warps make so many
-// wavefronts (of 128 bytes) in shared memory, loads and stores.
+// A block computes rows x columns of C. It loads its rows of A and columns of B (without padding
+// beyond the edges), and in each step of `depth` along k its warps issue so many shared-memory
+// wavefronts of 128 bytes, loads and stores.
 inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
                             double wavefronts_per_step) {
   const PrecisionTraits& traits = traits_of(p.precision);
@@ -24,7 +24,7 @@ inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
           .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * pieces(p.k, depth)};
 }
 
-// How many neighbours of a row in shared memory the compiler reads with one instruction.
+// How many consecutive elements of a shared-memory row the compiler loads with one instruction.
 constexpr int read_at_once(Precision precision) {
   switch (precision) {
     case Precision::f64:
@@ -36,9 +36,9 @@ constexpr int read_at_once(Precision precision) {
   }
 }
 
-// Wavefronts in which a warp of kTile x kTile threads reads shared memory in one step, where each
-// thread multiplies a row of A's tile, `at_once` elements of it in one instruction, with a column
-// of B's: lanes of one row want the same of A and neighbours of B.
+// Shared-memory wavefronts of one step for a warp of kTile x kTile threads, in which each thread
+// multiplies a row of A's tile (`at_once` elements per load) by a column of B's tile: lanes of one
+// row share an element of A and read consecutive elements of B.
 template <int kTile>
 constexpr int tiled_reads(int element_bytes, int at_once) {
   const auto a = [](int lane) { return lane / kTile * kTile; };

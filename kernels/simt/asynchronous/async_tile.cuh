@@ -1,9 +1,9 @@
-// The tile of C that a block computes while the copies of its next slices of A and B are under way:
-// a ring of stages in shared memory that `cp.async` fills past the registers (compute capability
-// 8.0 and later), one barrier a slice.
+// The tile of C that a block computes while the copies of its next K tiles of A and B are under
+// way: a ring of stages in shared memory that `cp.async` fills past the registers (compute
+// capability 8.0 and later), one barrier a K tile.
 //
 // A stays row-major in shared memory, padded by 16 bytes a row, and is read along k: 16 bytes hold
-// one row's next four factors, so that nothing need be transposed on the way in. Of the 32 lanes
+// one row's next four operands, so that nothing need be transposed on the way in. Of the 32 lanes
 // of a warp 4 lie along m and 8 along n, and each has every fourth row of the warp's tile and, of
 // its columns, 4 of every 32: a load from the tile of A meets 4 different rows, which the padding
 // puts into different banks, and one from the tile of B 128 contiguous bytes.
@@ -20,7 +20,7 @@
 
 namespace gemm::simt {
 
-// FP32. A block computes kBM x kBN of C in slices of kBK, a warp kWM x kWN of it; kBlocks of them
+// FP32. A block computes kBM x kBN of C in K tiles of kBK, a warp kWM x kWN of it; kBlocks of them
 // shall fit an SM. kWidth elements are copied at once: 4, if rows of A and B begin at multiples of
 // 16 bytes, or 1.
 template <int kBM_, int kBN_, int kBK_, int kWM_, int kWN_, int kStages_, int kBlocks_, int kWidth_>
@@ -34,7 +34,7 @@ class AsyncTile {
   static constexpr int kStage = kBM * kAStride + kBK * kBN;
   static constexpr int kSharedBytes = kStages * kStage * static_cast<int>(sizeof(float));
   using Lanes = PairedLanes<8>;
-  // Wavefronts of a slice: its rows as they arrive, and each warp's loads of 16 bytes a lane.
+  // Wavefronts of a K tile: its rows as they arrive, and each warp's loads of 16 bytes a lane.
   static constexpr double kWavefronts =
       (kBM * kBK + kBK * kBN) / 32.0 +
       kThreads / 32 * kBK / 4 *
@@ -63,22 +63,22 @@ class AsyncTile {
     warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
   }
 
-  __device__ std::int64_t slices() const { return (k_ + kBK - 1) / kBK; }
+  __device__ std::int64_t k_tiles() const { return (k_ + kBK - 1) / kBK; }
 
-  // The slice that is not whole comes first: all that follow need no look at k.
+  // The K tile that is not whole comes first: all that follow need no look at k.
   __device__ void copy_first() {
     const int first = static_cast<int>((k_ - 1) % kBK) + 1;
     copy<true>(0, first);
     advance(first);
     commit_copies();
   }
-  // The next slice, if there is one, on its way into a stage.
+  // The next K tile, if there is one, on its way into a stage.
   __device__ void copy_next(int stage, bool is_there) {
     if (is_there) copy<false>(stage, kBK);
     advance(kBK);
     commit_copies();
   }
-  __device__ void multiply_stage(int stage) { multiply_slice(shared_ + stage * kStage); }
+  __device__ void multiply_stage(int stage) { multiply_k_tile(shared_ + stage * kStage); }
 
   __device__ void store(float* c) const {
     const std::int64_t column = column0_ + warp_column_;
@@ -92,11 +92,11 @@ class AsyncTile {
         if constexpr (kWidth == 4) {
           if (column + 8 * j < n_)
             *reinterpret_cast<float4*>(to + 8 * j) =
-                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
+                make_float4(acc_[i][j], acc_[i][j + 1], acc_[i][j + 2], acc_[i][j + 3]);
         } else {
 #pragma unroll
           for (int part = 0; part < 4; ++part)
-            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
+            if (column + 8 * j + part < n_) to[8 * j + part] = acc_[i][j + part];
         }
       }
     }
@@ -133,7 +133,7 @@ class AsyncTile {
     b_from_ += depth * n_;
   }
 
-  __device__ void multiply_slice(const float* stage) {
+  __device__ void multiply_k_tile(const float* stage) {
     const float* a = stage + warp_row_ * kAStride;
     const float* b = stage + kBM * kAStride + warp_column_;
 #pragma unroll
@@ -154,8 +154,8 @@ class AsyncTile {
         for (int j = 0; j < kColumns; ++j)
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
-            const int turn = j % 2 == 0 ? i : kRows - 1 - i;
-            sum_[turn][j] += a_rows[turn][k] * b_row[j];
+            const int serpentine = j % 2 == 0 ? i : kRows - 1 - i;
+            acc_[serpentine][j] += a_rows[serpentine][k] * b_row[j];
           }
       }
     }
@@ -165,13 +165,13 @@ class AsyncTile {
   float* shared_;
   const float *a_from_, *b_from_;
   int a_to_, b_to_, warp_row_, warp_column_;
-  float sum_[kRows][kColumns] = {};
+  float acc_[kRows][kColumns] = {};
 };
 
 // Why a device cannot run the tile.
 template <typename Tile>
 std::optional<std::string> async_tile_unsupported(const Device& device) {
-  if (device.compute_capability < 80) return "cp.async needs compute capability 8.0";
+  if (device.compute_capability < 80) return "cp.async requires compute capability 8.0";
   return shared_memory_unsupported(Tile::kSharedBytes, device);
 }
 

@@ -23,16 +23,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const auto place = grid.place();
   constexpr int kStages = Tile::kStages;
   Tile tile(p, place.first_row, place.first_column, a, b, shared);
-  const std::int64_t slices = tile.slices();
+  const std::int64_t k_tiles = tile.k_tiles();
   tile.copy_first();
 #pragma unroll
-  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < slices);
+  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < k_tiles);
   int reads = 0, writes = kStages - 1;
 #pragma unroll 1
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
+  for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
     wait_for_copies<kStages - 2>();
-    __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
-    tile.copy_next(writes, slice + kStages - 1 < slices);
+    __syncthreads();  // the K tile has arrived, and nobody reads the one before it any more
+    tile.copy_next(writes, k_tile + kStages - 1 < k_tiles);
     tile.multiply_stage(reads);
     reads = reads + 1 == kStages ? 0 : reads + 1;
     writes = writes + 1 == kStages ? 0 : writes + 1;

@@ -1,7 +1,7 @@
 // Warps with two jobs: one warpgroup has the copy engine (TMA) fill a ring of stages, from operands
 // packed along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
 // and copies are no longer among the instructions of those who multiply, and with 232 registers
-// each of these has 16 x 8 results and its factors loaded ahead.
+// each of these has 16 x 8 results and its operands loaded ahead.
 #include <cstddef>
 #include <cstdint>
 
@@ -21,23 +21,23 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
 
-  // A block has one tile. The loops over tiles must stay: without them ptxas ties sums to banks
-  // that suit the stores, and the inner loop takes more cycles by the model of tools/sass.
-  if (threadIdx.x >= Tile::kMultipliers) {
-    give_up_registers<Tile::kFeederRegisters>();
-    if (threadIdx.x > Tile::kMultipliers) return;
-    RingPlace<Tile> place(ring);
+  // A block has one tile. The loops over tiles must stay: without them ptxas ties accumulators to
+  // banks that suit the stores, and the inner loop takes more cycles by the model of tools/sass.
+  if (threadIdx.x >= Tile::kConsumerThreads) {
+    dealloc_registers<Tile::kProducerRegisters>();
+    if (threadIdx.x > Tile::kConsumerThreads) return;
+    RingPosition<Tile> place(ring);
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x)
-      for (int slice = 0; slice < work.slices; ++slice)
-        feed<Tile>(work, ring, place, work.tiles.place(index), slice);
+      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile)
+        load_k_tile<Tile>(work, ring, place, work.tiles.place(index), k_tile);
     return;
   }
 
-  take_registers<Tile::kMultiplierRegisters>();
-  Multiplier<Tile> sums(shared, work.slices);
+  alloc_registers<Tile::kConsumerRegisters>();
+  Consumer<Tile> acc(shared, work.k_tiles);
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    sums.multiply(work.slices);
-    sums.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
+    acc.multiply(work.k_tiles);
+    acc.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
   }
 #endif
 }

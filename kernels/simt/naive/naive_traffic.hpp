@@ -1,4 +1,4 @@
-// What a kernel moves that gives each element of C a thread and stages nothing.
+// Bytes that a kernel moves in which each thread computes one element of C without shared memory.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace gemm::simt {
 
-// From one lane of a warp to the next, in elements; 0 where all lanes share one.
+// Distance between the elements of consecutive lanes; 0 if all lanes share one.
 struct LaneStrides {
   std::int64_t a, b, c;
 };
 
-// `along` elements of C lie in the direction in which a warp takes 32, `across` in the other.
+// A warp covers 32 elements of C in the direction of extent `along`; `across` is the other extent.
 inline Traffic naive_traffic(const Problem& p, std::int64_t along, std::int64_t across,
                              LaneStrides strides) {
   const PrecisionTraits& traits = traits_of(p.precision);

@@ -1,7 +1,8 @@
 // A matrix times a few vectors, where k lies along the rows of the matrix: so do the lanes of a
 // warp. Each reads 16 bytes of some rows of the matrix, multiplies them with what the vectors hold
-// there, and keeps sums of its own until all of k has passed; only then are the sums of the lanes
-// added. A tile of C would have lanes along the vectors, of which there are too few.
+// there, and keeps accumulators of its own until all of k has passed; only then are the
+// accumulators of the lanes added. A tile of C would have lanes along the vectors, of which there
+// are too few.
 //
 // The matrix is A, or B where it lies transposed and A is the one with few rows. The steps along k
 // of all rows are cut into equal pieces for all SMs, as in SplitK.
@@ -14,9 +15,9 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/k_tile_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
-#include "kernels/simt/split_k/split_sums.cuh"
+#include "kernels/simt/split_k/split_reduction.cuh"
 
 namespace gemm::simt {
 namespace {
@@ -30,8 +31,9 @@ struct GemvTile {
   static constexpr int kBM = kWarps * kRows, kBK = 4 * 32;
   static constexpr int kYPitch = kBK + 4;
   static constexpr int kStage = kBM * kBK + kVectors * kYPitch;
-  static constexpr int kSums = kRows * kVectors;  // of one thread
-  static_assert((kSums & (kSums - 1)) == 0, "they are halved until each lane has its own");
+  static constexpr int kAccumulators = kRows * kVectors;  // of one thread
+  static_assert((kAccumulators & (kAccumulators - 1)) == 0,
+                "they are halved until each lane has its own");
 
   static int shared_bytes(const Device& device) { return 4 * stages_on(device, kStages) * kStage; }
   static bool runs_on(const Device& device) {
@@ -44,15 +46,15 @@ struct GemvTile {
                                               4, [](int lane) { return 4 * lane; }, 4);
 };
 
-// Adds sums over the lanes, in which each lane gives half of them away as long as it has several.
-// Returns the first of those that it ends up with.
+// Adds accumulators over the lanes, in which each lane gives half of them away as long as it has
+// several. Returns the first of those that it ends up with.
 template <int kCount, int kApart = 16>
-__device__ int add_over_lanes(float* sums) {
+__device__ int reduce_over_lanes(float* sums) {
   if constexpr (kApart == 0) {
     return 0;
   } else if constexpr (kCount == 1) {
     sums[0] += __shfl_xor_sync(~0U, sums[0], kApart);
-    return add_over_lanes<1, kApart / 2>(sums);
+    return reduce_over_lanes<1, kApart / 2>(sums);
   } else {
     constexpr int kHalf = kCount / 2;
     const bool upper = threadIdx.x & kApart;
@@ -62,7 +64,7 @@ __device__ int add_over_lanes(float* sums) {
       const float kept = upper ? sums[i + kHalf] : sums[i];
       sums[i] = kept + __shfl_xor_sync(~0U, given, kApart);
     }
-    return (upper ? kHalf : 0) + add_over_lanes<kHalf, kApart / 2>(sums);
+    return (upper ? kHalf : 0) + reduce_over_lanes<kHalf, kApart / 2>(sums);
   }
 }
 
@@ -85,8 +87,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     int to_copy = piece.steps;
     const int last_depth = static_cast<int>(
         min(p.k - first - (piece.steps - 1) * std::int64_t{kBK}, std::int64_t{kBK}));
-    SliceCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
-    SliceCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
+    KTileCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
+    KTileCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
         p.y.from(first, column0).transposed());
     const auto copy = [&](int stage) {
       float* to = shared + stage * Tile::kStage;
@@ -101,7 +103,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       if (to_copy > 0) copy(stage);
       commit_copies();
     }
-    float sums[Tile::kSums] = {};
+    float sums[Tile::kAccumulators] = {};
     int reads = 0;
 #pragma unroll 1
     for (int step = 0; step < piece.steps; ++step) {
@@ -127,16 +129,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       }
       reads = Ring::next(reads);
     }
-    const int mine = add_over_lanes<Tile::kSums>(sums);
-    constexpr int kEnd = Tile::kSums > 32 ? Tile::kSums / 32 : 1;
-    constexpr int kSameLanes = Tile::kSums < 32 ? 32 / Tile::kSums : 1;
+    const int mine = reduce_over_lanes<Tile::kAccumulators>(sums);
+    constexpr int kEnd = Tile::kAccumulators > 32 ? Tile::kAccumulators / 32 : 1;
+    constexpr int kSameLanes = Tile::kAccumulators < 32 ? 32 / Tile::kAccumulators : 1;
     __syncthreads();  // the ring is free
     if (lane % kSameLanes == 0)
 #pragma unroll
       for (int i = mine; i < mine + kEnd; ++i)
         shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = sums[i - mine];
     __syncthreads();
-    add_slices<kBM, kVectors>(p, shares, which(), shared, 1);
+    reduce_slices<kBM, kVectors>(p, shares, which(), shared, 1);
   });
 }
 
@@ -174,7 +176,7 @@ const std::array kPoints{
 constexpr std::int64_t kMostVectors = 16;
 
 // Whether the matrix is B, or that there is none; k lies along its rows.
-std::optional<bool> turned(const Problem& p) {
+std::optional<bool> swapped(const Problem& p) {
   if (!transposes_a(p.layout) && p.n <= kMostVectors && p.n <= p.m) return false;
   if (transposes_b(p.layout) && p.m <= kMostVectors) return true;
   if (!transposes_a(p.layout) && p.n <= kMostVectors) return false;
@@ -187,7 +189,7 @@ struct Choice {
 };
 
 Choice choose(const Problem& p, const Device& device) {
-  const SplitProblem q = split_problem(p, {}, *turned(p));
+  const SplitProblem q = split_problem(p, {}, *swapped(p));
   Choice best;
   for (const Point& point : kPoints) {
     if (!point.runs_on(device)) continue;
@@ -198,14 +200,14 @@ Choice choose(const Problem& p, const Device& device) {
 }
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
-  if (turned(p)) return std::nullopt;
+  if (swapped(p)) return std::nullopt;
   return "needs a matrix along whose rows k lies, A of layout nn or nt times at most " +
          std::to_string(kMostVectors) + " columns, or B of nt or tt with as few rows of A";
 }
 
 Traffic traffic(const Problem& p, const Device& device) {
   const Choice choice = choose(p, device);
-  const SplitProblem q = split_problem(p, {}, *turned(p));
+  const SplitProblem q = split_problem(p, {}, *swapped(p));
   const SplitTile& tile = choice.point->tile;
   const double tile_rows = std::ceil(1.0 * q.m / tile.rows);
   const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
@@ -229,7 +231,7 @@ const Registration registration({
                    const Device& device) { return choose(p, device).plan.seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, *turned(p)), choice.plan, device);
+      return choice.point->launch(split_problem(p, o, *swapped(p)), choice.plan, device);
     },
 });
 

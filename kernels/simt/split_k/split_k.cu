@@ -1,7 +1,7 @@
 // A product with few rows has few tiles, far fewer than there are SMs, and a large matrix to read
 // once. So k is split: over blocks, each of which takes an equal piece of the steps of all tiles,
 // and within a block over slices, groups of warps that walk along k by themselves, each out of a
-// ring of its own, and never wait for one another before their sums are added up.
+// ring of its own, and never wait for one another before their accumulators are added up.
 //
 // Tiles are as high as the product: the matrix that is long streams past through shared memory,
 // 16 bytes a copy where its rows allow it, whichever of the two it is, and however it lies: few
@@ -16,9 +16,9 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/k_tile_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
-#include "kernels/simt/split_k/split_sums.cuh"
+#include "kernels/simt/split_k/split_reduction.cuh"
 
 namespace gemm::simt {
 namespace {
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     int to_copy = steps;
     const int last_depth =
         static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
-    SliceCopy<kBM, kBK, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first));
-    SliceCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
+    KTileCopy<kBM, kBK, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first));
+    KTileCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
     const auto copy = [&](int stage) {
       float* to = ring + stage * Tile::kStage;
       const int depth = --to_copy > 0 ? kBK : last_depth;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       if (to_copy > 0) copy(stage);
       commit_copies();
     }
-    float sum[kRows][kColumns] = {};
+    float acc[kRows][kColumns] = {};
     int reads = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -157,8 +157,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
           for (int j = 0; j < kColumns; ++j)
 #pragma unroll
             for (int i = 0; i < kRows; ++i) {
-              const int turn = j % 2 == 0 ? i : kRows - 1 - i;
-              sum[turn][j] += x_rows[turn][k] * y_row[j];
+              const int serpentine = j % 2 == 0 ? i : kRows - 1 - i;
+              acc[serpentine][j] += x_rows[serpentine][k] * y_row[j];
             }
         }
       }
@@ -172,9 +172,9 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       for (int j = 0; j < kColumns; j += 4)
         *reinterpret_cast<float4*>(found + (row + i * Tile::kDown) * kBN + column +
                                    Tile::kAcross * j) =
-            make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+            make_float4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
     __syncthreads();
-    add_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
+    reduce_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
   });
 }
 
@@ -222,14 +222,14 @@ constexpr double kAlong = 0.8, kAcross = 0.6;
 
 struct Choice {
   const Point* point = nullptr;
-  bool turned = false;
+  bool swapped = false;
   SplitPlan plan;
 };
 
 Choice choose(const Problem& p, const Device& device) {
   Choice best;
-  for (const bool turned : {false, true}) {
-    const SplitProblem q = split_problem(p, {}, turned);
+  for (const bool swapped : {false, true}) {
+    const SplitProblem q = split_problem(p, {}, swapped);
     const Strided& streamed = q.m > q.n ? q.x : q.y;
     const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
     for (const Point& point : kPoints) {
@@ -239,7 +239,7 @@ Choice choose(const Problem& p, const Device& device) {
       tile.step *= slices;
       tile.flop_per_second *= copies;
       const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device.sm_count);
-      if (plan.seconds < best.plan.seconds) best = {&point, turned, plan};
+      if (plan.seconds < best.plan.seconds) best = {&point, swapped, plan};
     }
   }
   return best;
@@ -256,13 +256,13 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
 Traffic traffic(const Problem& p, const Device& device) {
   const Choice choice = choose(p, device);
   const SplitTile& tile = choice.point->tile;
-  const std::int64_t m = choice.turned ? p.n : p.m, n = choice.turned ? p.m : p.n;
+  const std::int64_t m = choice.swapped ? p.n : p.m, n = choice.swapped ? p.m : p.n;
   const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + sums,
+  const double acc = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + acc,
           .l2 = 4.0 * (1.0 * m * p.k * choice.plan.tile_columns + 1.0 * p.k * n * tile_rows +
                        1.0 * m * n) +
-                sums,
+                acc,
           .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * steps};
 }
 
@@ -279,7 +279,7 @@ const Registration registration({
                    const Device& device) { return choose(p, device).plan.seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, choice.turned), choice.plan, device);
+      return choice.point->launch(split_problem(p, o, choice.swapped), choice.plan, device);
     },
 });
 

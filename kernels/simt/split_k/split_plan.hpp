@@ -1,5 +1,5 @@
-// Which tile computes a product with few rows or few columns, and over how many blocks its sums
-// along k are spread: what a small model of the time takes to be the fastest.
+// Which tile computes a product with few rows or few columns, and over how many blocks its
+// accumulators along k are spread: what a small model of the time takes to be the fastest.
 #pragma once
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "kernels/tensor/piece.cuh"
+#include "kernels/tensor/k_major_copy.cuh"
 
 namespace gemm::tensor {
 
@@ -35,38 +35,38 @@ __host__ __device__ constexpr Split split(float x) {
   return {large, __builtin_bit_cast(float, (rest + kHalf) & kOfTf32)};
 }
 
-// Split matrices lie in slices of 16 steps of k, a tile of rows after the other. In a slice a row
+// Split matrices lie in K tiles of 16 steps of k, a tile of rows after the other. In a K tile a row
 // is a line of 128 bytes: 16 large parts, then the 16 small ones, in chunks of four. Chunk c has
 // the steps c, c + 4, c + 8, c + 12: so a thread of wgmma that has four neighbouring elements of
-// the other factor finds each of them where its fragment wants it (any order of k will do, if both
-// factors have it). Chunks are swizzled as wgmma reads them, by the last three bits of the row.
-constexpr int kSliceK = 16, kLineFloats = 2 * kSliceK, kLineBytes = 4 * kLineFloats;
+// the other operand finds each of them where its fragment wants it (any order of k will do, if both
+// operands have it). Chunks are swizzled as wgmma reads them, by the last three bits of the row.
+constexpr int kSplitTileK = 16, kLineFloats = 2 * kSplitTileK, kLineBytes = 4 * kLineFloats;
 
-// Rows are padded to tiles of kTileRows, k to whole slices, with zeros.
-template <bool kAlongK, int kTileRows>
-__global__ void __launch_bounds__(kPieceThreads)
-    split_into_slices(PieceGrid grid, const float* __restrict__ from, std::int64_t rows,
-                      std::int64_t depth, float4* __restrict__ to, std::int64_t slices) {
-  static_assert(kTileRows % kPieceRows == 0);
-  constexpr int kChunks = kSliceK / 4;
-  __shared__ Piece<float, kAlongK, kAlongK ? 4 : 8> piece;
-  const std::int64_t first_row = grid.first_row<kAlongK>(), first_k = grid.first_k<kAlongK>();
-  piece.load(from, rows, depth, first_row, first_k);
+// Rows are padded to tiles of kTileRows, k to whole K tiles, with zeros.
+template <bool kKMajor, int kTileRows>
+__global__ void __launch_bounds__(kCopyThreads)
+    split_into_tiles(CopyGrid grid, const float* __restrict__ from, std::int64_t rows,
+                     std::int64_t depth, float4* __restrict__ to, std::int64_t k_tiles) {
+  static_assert(kTileRows % kCopyTileRows == 0);
+  constexpr int kChunks = kSplitTileK / 4;
+  __shared__ CopyTile<float, kKMajor, kKMajor ? 4 : 8> tile;
+  const std::int64_t first_row = grid.first_row<kKMajor>(), first_k = grid.first_k<kKMajor>();
+  tile.load(from, rows, depth, first_row, first_k);
   __syncthreads();
 #pragma unroll
-  for (int round = 0; round < kPieceRows * kPieceK / 4 / kPieceThreads; ++round) {
-    const int i = round * kPieceThreads + static_cast<int>(threadIdx.x);
+  for (int round = 0; round < kCopyTileRows * kCopyTileK / 4 / kCopyThreads; ++round) {
+    const int i = round * kCopyThreads + static_cast<int>(threadIdx.x);
     const int chunk = i % kChunks, row_of_8 = i / kChunks % 8;
-    const int row = i / (8 * kChunks) % (kPieceRows / 8) * 8 + row_of_8;
-    const int slice_of_piece = i / (kPieceRows * kChunks);
-    const std::int64_t slice = first_k / kSliceK + slice_of_piece;
-    if (slice >= slices) continue;
+    const int row = i / (8 * kChunks) % (kCopyTileRows / 8) * 8 + row_of_8;
+    const int k_tile_of_copy = i / (kCopyTileRows * kChunks);
+    const std::int64_t k_tile = first_k / kSplitTileK + k_tile_of_copy;
+    if (k_tile >= k_tiles) continue;
     Split parts[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      parts[j] = split(piece.at(row, slice_of_piece * kSliceK + chunk + 4 * j));
+      parts[j] = split(tile.at(row, k_tile_of_copy * kSplitTileK + chunk + 4 * j));
     const std::int64_t tile = first_row / kTileRows, line = first_row % kTileRows + row;
-    float4* chunks = to + ((tile * slices + slice) * kTileRows + line) * (kLineFloats / 4);
+    float4* chunks = to + ((tile * k_tiles + k_tile) * kTileRows + line) * (kLineFloats / 4);
     chunks[chunk ^ row_of_8] =
         make_float4(parts[0].large, parts[1].large, parts[2].large, parts[3].large);
     chunks[(chunk + kChunks) ^ row_of_8] =

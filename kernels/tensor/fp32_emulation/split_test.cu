@@ -1,4 +1,4 @@
-// FP32 numbers as sums of two TF32 numbers, against what split.cuh says of them.
+// FP32 numbers as accumulators of two TF32 numbers, against what split.cuh says of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -17,12 +17,13 @@
 namespace gemm::tensor {
 
 // What is multiplied, in what it is added up and stored, and the oldest compute capability that has
-// it. Promoted: tensor cores add up so coarsely that sums are taken over into FP32 now and then.
-template <Precision kPrecision_, typename Element_, typename Sum_, typename Output_, int kSince_,
-          bool kPromoted_ = false>
+// it. Promoted: tensor cores add up so coarsely that accumulators are taken over into FP32 now and
+// then.
+template <Precision kPrecision_, typename Element_, typename Accumulator_, typename Output_,
+          int kSince_, bool kPromoted_ = false>
 struct Arithmetic {
   using Element = Element_;
-  using Sum = Sum_;
+  using Accumulator = Accumulator_;
   using Output = Output_;
   static constexpr Precision kPrecision = kPrecision_;
   static constexpr int kSince = kSince_;
@@ -46,12 +47,12 @@ struct Fragment {
   std::uint32_t parts[4];
 };
 
-// From where 8 lanes each point to rows of 16 bytes for one part. Rows lie along k, or, turned,
+// From where 8 lanes each point to rows of 16 bytes for one part. Rows lie along k, or, transposed,
 // along the lines, which only elements of 16 bits can.
-template <bool kTurned>
+template <bool kTransposed>
 __device__ void load_fragment(Fragment& to, std::uint32_t address) {
   std::uint32_t(&x)[4] = to.parts;
-  if constexpr (kTurned)
+  if constexpr (kTransposed)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                  : "r"(address)
@@ -74,11 +75,11 @@ __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #endif
 }
 
-// sums += A * B, of 16 rows and the first 8 columns of B (half = 0), or the others. A thread
-// has of row lane / 4 two neighbouring columns from lane % 4 * 2 on, then of the row 8 further
-// down.
+// accumulators += A * B, of 16 rows and the first 8 columns of B (half = 0), or the others. A
+// thread has of row lane / 4 two neighbouring columns from lane % 4 * 2 on, then of the row 8
+// further down.
 template <typename Of>
-__device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
+__device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4],
                               [[maybe_unused]] const Fragment& a,
                               [[maybe_unused]] const Fragment& b, [[maybe_unused]] int half) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -87,38 +88,38 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (Of::kPrecision == Precision::f16)
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (Of::kPrecision == Precision::tf32)
     asm volatile(
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (Of::kPrecision == Precision::s8)
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
   else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e5m2>)
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
 #endif
 #elif __CUDA_ARCH__ >= 750
@@ -128,7 +129,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
       asm volatile(
           "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
           "{%0, %1, %2, %3};"
-          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+          : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
           : "r"(a.parts[k]), "r"(a.parts[k + 1]), "r"(b.parts[2 * half + k / 2]));
   if constexpr (Of::kPrecision == Precision::s8)
 #pragma unroll
@@ -137,7 +138,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
       for (int row = 0; row < 2; ++row)
         asm volatile(
             "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
+            : "+r"(acc[2 * row]), "+r"(acc[2 * row + 1])
             : "r"(a.parts[k + row]), "r"(b.parts[2 * half + k / 2]));
 #endif
 }

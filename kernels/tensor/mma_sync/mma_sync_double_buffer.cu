@@ -1,6 +1,6 @@
 // Fragments in two sets of registers: `ldmatrix` fetches those of the next step while the tensor
 // cores multiply the ones that are there, so that a warp need not wait for shared memory between
-// two steps, nor behind the barrier of a slice.
+// two steps, nor behind the barrier of a K tile.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -15,7 +15,7 @@ struct MmaSyncDoubleBuffer {
   static constexpr int kSince = 80, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+  static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
     constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps;
     static_assert(kSteps % 2 == 0, "a slice ends with the second set");
     typename Tile::Fragments fragments[2];
@@ -29,11 +29,11 @@ struct MmaSyncDoubleBuffer {
     __syncthreads();
     tile.load_fragments(fragments[0], tile.stage(reads), 0);
 #pragma unroll 1
-    for (int slice = 0; slice < slices; ++slice) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         if (step + 1 == kSteps) {
-          // The next slice has arrived, and all have loaded what they want of this one.
+          // The next K tile has arrived, and all have loaded what they want of this one.
           wait_for_copies<kStages - 3>();
           __syncthreads();
           reads = reads + 1 == kStages ? 0 : reads + 1;
@@ -46,7 +46,7 @@ struct MmaSyncDoubleBuffer {
       }
       commit_copies();
       writes = writes + 1 == kStages ? 0 : writes + 1;
-      tile.end_slice();
+      tile.end_k_tile();
     }
   }
 };

@@ -1,5 +1,5 @@
-// Copies run by themselves: `cp.async` moves slices past the registers into a ring of stages, three
-// slices ahead of the one that is multiplied, and one barrier a slice is left of two.
+// Copies run by themselves: `cp.async` moves K tiles past the registers into a ring of stages,
+// three K tiles ahead of the one that is multiplied, and one barrier a K tile is left of two.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -14,7 +14,7 @@ struct MmaSyncMultistage {
   static constexpr int kSince = 80, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+  static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
     constexpr int kStages = Tile::Shape::kStages;
     typename Tile::Fragments fragments;
 #pragma unroll
@@ -24,9 +24,9 @@ struct MmaSyncMultistage {
     }
     int reads = 0, writes = kStages - 1;
 #pragma unroll 1
-    for (int slice = 0; slice < slices; ++slice) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       wait_for_copies<kStages - 2>();
-      __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
+      __syncthreads();  // the K tile has arrived, and nobody reads the one before it any more
       tile.copy_to(tile.stage(writes));
       commit_copies();
 #pragma unroll

@@ -18,7 +18,7 @@ struct Rung {
   static constexpr int kSince = 80, kGroup = kGroup_;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+  static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
     constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps;
     static_assert(kSteps % 2 == 0, "a slice ends with the second set");
     typename Tile::Fragments fragments[2];
@@ -32,11 +32,11 @@ struct Rung {
     __syncthreads();
     tile.load_fragments(fragments[0], tile.stage(reads), 0);
 #pragma unroll 1
-    for (int slice = 0; slice < slices; ++slice) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         if (step + 1 == kSteps) {
-          // The next slice has arrived, and all have loaded what they want of this one.
+          // The next K tile has arrived, and all have loaded what they want of this one.
           wait_for_copies<kStages - 3>();
           __syncthreads();
           reads = reads + 1 == kStages ? 0 : reads + 1;
@@ -49,7 +49,7 @@ struct Rung {
       }
       commit_copies();
       writes = writes + 1 == kStages ? 0 : writes + 1;
-      tile.end_slice();
+      tile.end_k_tile();
     }
   }
 };
@@ -77,8 +77,8 @@ Kernel point(Precisions<Of...>) {
   });
 }
 
-// FP8 has two sums of each result, or where it is not promoted must be converted on a card that
-// lacks its instruction, such as Hopper: registers for a warp's tile of half the size.
+// FP8 has two accumulators of each result, or where it is not promoted must be converted on a card
+// that lacks its instruction, such as Hopper: registers for a warp's tile of half the size.
 const TunableRegistration registration({
     point<128, 256, 64, 64, 64, 4, 1, 8>(Precisions<Bf16, F16, Tf32, S8>{}),
     point<128, 128, 64, 64, 64, 4, 2, 8>(Precisions<Bf16, F16>{}),

@@ -1,4 +1,4 @@
-// Slices in shared memory, as MmaSync swizzles them. That fragments come out right is tested with
+// K tiles in shared memory, as MmaSync swizzles them. That fragments come out right is tested with
 // the kernels, on the GPU (bench/verification/exactness_test.cpp).
 #include <gtest/gtest.h>
 

@@ -12,21 +12,21 @@ namespace gemm::tensor {
 struct SwappedShape {
   std::int64_t rows, tokens, k;
   int element_bytes;
-  bool promoted = false;  // sums go to FP32 every 128 products
+  bool promoted = false;  // accumulators go to FP32 every 128 products
 };
 
 // A block computes `tile_rows` of the long side and all of the short one, along a share of k; so
 // many blocks share a tile, and so many shall fit an SM.
 struct SwappedPlan {
   int tile_rows, splits, together;
-  std::int64_t tiles, slices;
+  std::int64_t tiles, k_tiles;
   double weight_bytes;
   double seconds = std::numeric_limits<double>::infinity();  // by the model
 
   std::int64_t blocks() const { return tiles * splits; }
 };
 
-// A slice is a line of 128 bytes of k of 128 rows, or two of 64.
+// A K tile is a line of 128 bytes of k of 128 rows, or two of 64.
 inline constexpr int kStageLineBytes = 128, kStageRows = 128;
 inline constexpr int kMostSplits = 8;  // larger clusters are not portable
 
@@ -60,10 +60,10 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .together = 1};
     plan.tiles = pieces(shape.rows, tile_rows);
-    plan.slices = pieces(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
+    plan.k_tiles = pieces(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
     plan.weight_bytes = depth * static_cast<double>(shape.rows);
     const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
-    for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.slices); ++plan.splits) {
+    for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
       const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
       const double of_sm = of_block * static_cast<double>(pieces(plan.blocks(), sm_count));
       const double add =

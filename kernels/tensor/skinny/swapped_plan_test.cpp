@@ -22,9 +22,9 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
         const SwappedPlan found = plan(rows, tokens, k);
         EXPECT_GE(found.tiles * found.tile_rows, rows);
         EXPECT_LT((found.tiles - 1) * found.tile_rows, rows);
-        const std::int64_t slice = kStageLineBytes * kStageRows / found.tile_rows;
-        EXPECT_GE(found.slices * slice, 2 * k);
-        EXPECT_LT((found.slices - 1) * slice, 2 * k);
+        const std::int64_t k_tile = kStageLineBytes * kStageRows / found.tile_rows;
+        EXPECT_GE(found.k_tiles * k_tile, 2 * k);
+        EXPECT_LT((found.k_tiles - 1) * k_tile, 2 * k);
         EXPECT_GT(found.seconds, 0);
       }
 }
@@ -32,7 +32,7 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
 TEST(SwappedPlan, GivesEveryBlockASlice) {
   for (const std::int64_t rows : {1, 64, 4096})
     for (const std::int64_t k : {1, 128, 129, 257, 4104})
-      EXPECT_LE(plan(rows, 8, k).splits, plan(rows, 8, k).slices) << rows << " x " << k;
+      EXPECT_LE(plan(rows, 8, k).splits, plan(rows, 8, k).k_tiles) << rows << " x " << k;
 }
 
 // 64 SMs take all that DRAM has, 33 do not.

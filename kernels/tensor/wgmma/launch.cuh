@@ -36,7 +36,7 @@ namespace gemm::tensor {
 struct WgmmaWork {
   TileOrder tiles;  // of a cluster, or a block
   std::int64_t m, n;
-  int slices;   // of 128 bytes, along k
+  int k_tiles;  // of 128 bytes, along k
   bool by_tma;  // C's rows begin at multiples of 16 bytes: TMA may store them
   void* c;
   CUtensorMap a_map, b_map, c_map;
@@ -48,8 +48,8 @@ using WgmmaKernel = void (*)(Work);
 // each, share unequally.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
-// Elements of k in a slice.
-inline int slice_depth(Precision precision) {
+// Elements of k in a K tile.
+inline int k_tile_depth(Precision precision) {
   return kLineBytes128 / traits_of(precision).input_bytes;
 }
 
@@ -113,7 +113,7 @@ std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands
 inline double packing_bytes(const Problem& stored) {
   return with_operands(stored, [&]<typename Of>() {
     const auto [a, b] = operands_of<Of>(stored, {});
-    return packing_bytes(a, Of::kAAlongK) + packing_bytes(b, Of::kBAlongK);
+    return packing_bytes(a, Of::kAKMajor) + packing_bytes(b, Of::kBKMajor);
   });
 }
 
@@ -127,13 +127,13 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
   const Problem p = tiled_problem(stored);
   simt::allow_shared_bytes(kernel, shape.shared_bytes);
   const auto [first, second] = operands_of<typename Tile::Operands>(stored, o);
-  const auto a = packed(first, Tile::Operands::kAAlongK),
-             b = packed(second, Tile::Operands::kBAlongK);
+  const auto a = packed(first, Tile::Operands::kAKMajor),
+             b = packed(second, Tile::Operands::kBKMajor);
   work.a_map = Tile::A::map(a, p.m, p.k);
   work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
   work.m = p.m;
   work.n = p.n;
-  work.slices = static_cast<int>((p.k + Tile::kBK - 1) / Tile::kBK);
+  work.k_tiles = static_cast<int>((p.k + Tile::kBK - 1) / Tile::kBK);
   work.by_tma = stores_by_tma && sizeof(Output) == 2 && p.n % 8 == 0 &&
                 reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
   work.c = o.c;
@@ -157,12 +157,12 @@ std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Pro
 // What the bytes of a launch follow from.
 struct WgmmaTraffic {
   int rows, columns;   // of C, a block
-  int cluster;         // blocks that compute tiles below each other and read each slice of B once
+  int cluster;         // blocks that compute tiles below each other and read each K tile of B once
   bool stores_by_tma;  // what threads store of 16-bit elements are half sectors, or less
-  double pieces = 0;   // tiles' sums that are stored and loaded again
+  double pieces = 0;   // tiles' accumulators that are stored and loaded again
 };
 
-// Slices come once for each tile, what a cluster shares once for all its tiles; the tensor cores
+// K tiles come once for each tile, what a cluster shares once for all its tiles; the tensor cores
 // read that of B for every 64 rows of A's.
 inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const auto count = [](std::int64_t whole, int piece) {
@@ -178,11 +178,11 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
   const bool halves = traits.output_bytes == 2, by_tma = halves && of.stores_by_tma && p.n % 8 == 0;
   const double written = !halves || by_tma ? c : p.n % 2 == 0 ? 2 * c : 4 * c;
-  const double of_slice =
+  const double of_k_tile =
       1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);
   return {.dram = bytes_minimum(p) + packed + partials,
           .l2 = packed + a * columns + b * rows / of.cluster + written + partials,
-          .shared = packed + of_slice * rows * columns * count(p.k, slice_depth(p.precision)) +
+          .shared = packed + of_k_tile * rows * columns * count(p.k, k_tile_depth(p.precision)) +
                     (by_tma ? 2 * c : 0)};
 }
 

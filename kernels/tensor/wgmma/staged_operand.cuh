@@ -31,13 +31,13 @@ CUtensorMap swizzled_map(const PackedOperand<T>& operand, std::int64_t x_size, s
                                             ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32  // rounds
                                             : kMapType<T>;
   constexpr auto kSwizzle = CU_TENSOR_MAP_SWIZZLE_128B;
-  if (operand.along_k)
+  if (operand.k_major)
     return tensor_map(operand.matrix, x_size, k_size, operand.pitch, box_x, box_k, kSwizzle, kType);
   return tensor_map(operand.matrix, k_size, x_size, operand.pitch, box_k, box_x, kSwizzle, kType);
 }
 
 // kX rows of A, or columns of B. It begins at a multiple of 1024 bytes.
-template <typename T, int kX, bool kAlongK>
+template <typename T, int kX, bool kKMajor>
 struct StagedOperand {
   static constexpr int kDepth = kLineBytes128 / static_cast<int>(sizeof(T));  // elements of k
   static constexpr int kBytes = kX * kLineBytes128, kBoxBytes = kDepth * kLineBytes128;
@@ -45,7 +45,7 @@ struct StagedOperand {
   // The blocks of a cluster that share the operand copy a part each.
   static CUtensorMap map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int blocks = 1) {
-    return kAlongK ? swizzled_map(operand, x_size, k_size, kX / blocks, kDepth)
+    return kKMajor ? swizzled_map(operand, x_size, k_size, kX / blocks, kDepth)
                    : swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);
   }
 
@@ -56,12 +56,12 @@ struct StagedOperand {
                               std::uint32_t full, int rank = 0) {
     const auto copy_part = [&](int at, int first, int second) {
       if constexpr (kBlocks > 1)
-        copy_box_to((1 << kBlocks) - 1, to + at, map, first, second, full);
+        tma_load_multicast((1 << kBlocks) - 1, to + at, map, first, second, full);
       else
-        copy_box(to + at, map, first, second, full);
+        tma_load(to + at, map, first, second, full);
     };
     const int part = kBlocks > 1 ? rank : 0;
-    if constexpr (kAlongK) {
+    if constexpr (kKMajor) {
       const int row = part * (kX / kBlocks);
       copy_part(row * kLineBytes128, k, x + row);
     } else {
@@ -74,20 +74,20 @@ struct StagedOperand {
 
   // As wgmma takes it; kStep further for each step along k.
   static __device__ std::uint64_t descriptor(std::uint32_t at) {
-    return kAlongK ? swizzled_rows(at) : swizzled_across(at, kBoxBytes);
+    return kKMajor ? k_major_descriptor(at) : mn_major_descriptor(at, kBoxBytes);
   }
-  static constexpr int kStep = (kAlongK ? 32 : kProductDepth<T> * kLineBytes128) >> 4;
+  static constexpr int kStep = (kKMajor ? 32 : kMmaK<T> * kLineBytes128) >> 4;
 };
 
 // The operands of a product: types, and directions in shared memory. kTransposesC: it computes C^T,
 // whose m rows are C's columns, from A = B^T and B = A^T.
-template <typename Element_, typename Output_, bool kAAlongK_, bool kBAlongK_,
+template <typename Element_, typename Output_, bool kAKMajor_, bool kBKMajor_,
           bool kTransposesC_ = false>
 struct WgmmaOperands {
   using Element = Element_;
   using Output = Output_;
-  using Sum = SumOf<Element>;
-  static constexpr bool kAAlongK = kAAlongK_, kBAlongK = kBAlongK_, kTransposesC = kTransposesC_;
+  using Accumulator = AccumulatorOf<Element>;
+  static constexpr bool kAKMajor = kAKMajor_, kBKMajor = kBKMajor_, kTransposesC = kTransposesC_;
 };
 
 // A tile of C, and a stage of its operands: A's part, then B's.
@@ -96,26 +96,26 @@ struct WgmmaTile {
   using Operands = Operands_;
   using Element = typename Operands::Element;
   using Output = typename Operands::Output;
-  using Sum = typename Operands::Sum;
-  using A = StagedOperand<Element, kBM_, Operands::kAAlongK>;
-  using B = StagedOperand<Element, kBN_, Operands::kBAlongK>;
+  using Accumulator = typename Operands::Accumulator;
+  using A = StagedOperand<Element, kBM_, Operands::kAKMajor>;
+  using B = StagedOperand<Element, kBN_, Operands::kBKMajor>;
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = A::kDepth;
   static constexpr int kStageBytes = A::kBytes + B::kBytes;
-  static constexpr int kSums = kBN / 2;  // of a thread, in 64 rows
-  static_assert(kBM % 64 == 0 && kBN % 8 == 0 && (Operands::kBAlongK || kBN % 64 == 0));
+  static constexpr int kAccumulators = kBN / 2;  // of a thread, in 64 rows
+  static_assert(kBM % 64 == 0 && kBN % 8 == 0 && (Operands::kBKMajor || kBN % 64 == 0));
 
-  // Enqueues sums[i] (+)= 64 rows of A in a stage, from row 64 (first + i) on, times B.
+  // Enqueues accumulators[i] (+)= 64 rows of A in a stage, from row 64 (first + i) on, times B.
   template <int kParts>
-  static __device__ void enqueue_products(Sum (&sums)[kParts][kSums], std::uint32_t stage,
-                                          int first, bool keep) {
+  static __device__ void enqueue_mmas(Accumulator (&acc)[kParts][kAccumulators],
+                                      std::uint32_t stage, int first, bool keep) {
     const std::uint64_t a = A::descriptor(stage + first * kPartBytes),
                         b = B::descriptor(stage + A::kBytes);
 #pragma unroll
     for (int step = 0; step < kStageSteps; ++step)
 #pragma unroll
       for (int part = 0; part < kParts; ++part)
-        multiply<Element, !Operands::kAAlongK, !Operands::kBAlongK>(
-            sums[part], a + part * (kPartBytes >> 4) + step * A::kStep, b + step * B::kStep,
+        multiply<Element, !Operands::kAKMajor, !Operands::kBKMajor>(
+            acc[part], a + part * (kPartBytes >> 4) + step * A::kStep, b + step * B::kStep,
             keep || step > 0);
   }
 };

@@ -1,5 +1,5 @@
 // A tile of 128 x 128 where Wgmma has 64 x 64. The warpgroup computes it as two halves of 64 rows,
-// which share the slice of B: per byte that is copied, and per byte that wgmma reads of B, twice
+// which share the K tile of B: per byte that is copied, and per byte that wgmma reads of B, twice
 // the products. A step of the ring is eight products of 64 x 128 x 16 in place of four of
 // 64 x 64 x 16, so that fewer waits and barriers stand between them, too.
 #include <cstddef>
@@ -23,27 +23,27 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t stage = shared_address(stage_bytes), full = shared_address(&full_barrier);
   if (threadIdx.x == 0) {
     init_barrier(full, 1);
-    publish_barriers();
+    fence_barrier_init();
   }
   __syncthreads();
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
   const int row = tile.row * Tile::kBM, column = tile.column * Tile::kBN;
-  float sums[Tile::kBM / 64][Tile::kSums];  // two halves, which share B
+  float acc[Tile::kBM / 64][Tile::kAccumulators];  // two halves, which share B
 #pragma unroll 4
-  for (int slice = 0; slice < work.slices; ++slice) {
+  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
     if (threadIdx.x == 0) {
       arrive_and_expect(full, Tile::kStageBytes);
-      Tile::A::copy(stage, work.a_map, row, slice * Tile::kBK, full);
-      Tile::B::copy(stage + Tile::A::kBytes, work.b_map, column, slice * Tile::kBK, full);
+      Tile::A::copy(stage, work.a_map, row, k_tile * Tile::kBK, full);
+      Tile::B::copy(stage + Tile::A::kBytes, work.b_map, column, k_tile * Tile::kBK, full);
     }
-    wait(full, slice % 2);
-    fence_products();
-    Tile::enqueue_products(sums, stage, 0, slice > 0);
-    commit_products();
-    wait_for_products(sums);
-    __syncthreads();  // the products of all four warps have read the slices
+    wait(full, k_tile % 2);
+    wgmma_fence();
+    Tile::enqueue_mmas(acc, stage, 0, k_tile > 0);
+    wgmma_commit();
+    wgmma_wait_all(acc);
+    __syncthreads();  // the products of all four warps have read the K tiles
   }
-  store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+  store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
 #endif
 }
 

@@ -27,12 +27,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
 
   if (threadIdx.x >= kConsumerThreads) {
-    give_up_registers<kProducerRegisters>();
+    dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
       const auto tile = work.tiles.place(index);
-      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-        const int k = slice * Tile::kBK;
+      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
+        const int k = k_tile * Tile::kBK;
         ring.begin_stage();
         Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
         Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
@@ -42,18 +42,18 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  take_registers<kConsumerRegisters>();
+  alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  float sums[1][Tile::kSums];
+  float acc[1][Tile::kAccumulators];
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    multiply_slices<Tile>(ring, work.slices, consumer, sums);
+    multiply_k_tiles<Tile>(ring, work.k_tiles, consumer, acc);
     const auto tile = work.tiles.place(index);
     const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
     if (work.by_tma)
       store_by_tma<typename Tile::Output, kStagedColumns>(
-          sums, work.c_map, row, column, ring.end() + consumer * kStagingBytes, consumer);
+          acc, work.c_map, row, column, ring.end() + consumer * kStagingBytes, consumer);
     else
-      store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+      store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
   }
   finish_stores();
 #endif

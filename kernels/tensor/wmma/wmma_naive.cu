@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(32 * kWarps)
     const std::int64_t row = grid.first_row(), column = grid.first_column() + warp * kWmma;
     if (column >= p.n) return;
     T* const staged = reinterpret_cast<T*>(staging[warp]);
-    typename Wmma::Sums sums;
-    nvcuda::wmma::fill_fragment(sums, 0.0F);
+    typename Wmma::Accumulators acc;
+    nvcuda::wmma::fill_fragment(acc, 0.0F);
 #pragma unroll 1
     for (std::int64_t k = 0; k < p.k; k += kWmma) {
       typename Wmma::template A<kTransposesA> a_fragment;
@@ -63,10 +63,10 @@ __global__ void __launch_bounds__(32 * kWarps)
         load(b_fragment, b, p.n, p.k, column, k, staged);
       else
         load(b_fragment, b, p.k, p.n, k, column, staged);
-      nvcuda::wmma::mma_sync(sums, a_fragment, b_fragment, sums);
+      nvcuda::wmma::mma_sync(acc, a_fragment, b_fragment, acc);
     }
     __syncwarp();
-    store_sums(sums, staging[warp], c, p.m, p.n, row, column);
+    store_accumulators(acc, staging[warp], c, p.m, p.n, row, column);
   }
 }
 

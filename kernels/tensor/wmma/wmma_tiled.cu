@@ -25,7 +25,7 @@ using Grid = simt::TileGrid<kBM, kBN>;
 
 // A piece of a stored matrix, zeros where that has ended.
 template <typename T, int kRows, int kColumns>
-struct Piece {
+struct StoredTile {
   static constexpr int kPitch = kColumns + kPad;
   alignas(32) T elements[kRows * kPitch];
 
@@ -60,33 +60,33 @@ __global__ void __launch_bounds__(kThreads)
                T* __restrict__ c) {
   using Wmma = WmmaTypes<T>;
   if constexpr (Wmma::kExists) {
-    struct Slice {
-      Piece<T, kTransposesA ? kBK : kBM, kTransposesA ? kBM : kBK> a;
-      Piece<T, kTransposesB ? kBN : kBK, kTransposesB ? kBK : kBN> b;
+    struct KTile {
+      StoredTile<T, kTransposesA ? kBK : kBM, kTransposesA ? kBM : kBK> a;
+      StoredTile<T, kTransposesB ? kBN : kBK, kTransposesB ? kBK : kBN> b;
     };
     constexpr int kStagingBytes = kThreads / 32 * kWmma * kWmma * static_cast<int>(sizeof(float));
     __shared__ union {
-      Slice slice;
+      KTile k_tile;
       std::byte staging[kStagingBytes];
     } shared;
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int warp_row = warp / (kBN / kWN) * kWM, warp_column = warp % (kBN / kWN) * kWN;
     const std::int64_t row = grid.first_row(), column = grid.first_column();
-    typename Wmma::Sums sums[kWM / kWmma][kWN / kWmma];
+    typename Wmma::Accumulators acc[kWM / kWmma][kWN / kWmma];
 #pragma unroll
-    for (auto& sums_of_row : sums)
+    for (auto& sums_of_row : acc)
 #pragma unroll
       for (auto& fragment : sums_of_row) nvcuda::wmma::fill_fragment(fragment, 0.0F);
 #pragma unroll 1
     for (std::int64_t k = 0; k < p.k; k += kBK) {
       if constexpr (kTransposesA)
-        shared.slice.a.load(a, p.k, p.m, k, row);
+        shared.k_tile.a.load(a, p.k, p.m, k, row);
       else
-        shared.slice.a.load(a, p.m, p.k, row, k);
+        shared.k_tile.a.load(a, p.m, p.k, row, k);
       if constexpr (kTransposesB)
-        shared.slice.b.load(b, p.n, p.k, column, k);
+        shared.k_tile.b.load(b, p.n, p.k, column, k);
       else
-        shared.slice.b.load(b, p.k, p.n, k, column);
+        shared.k_tile.b.load(b, p.k, p.n, k, column);
       __syncthreads();
 #pragma unroll
       for (int step = 0; step < kBK; step += kWmma) {
@@ -94,10 +94,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int j = 0; j < kWN / kWmma; ++j) {
           const int line = warp_column + j * kWmma;
-          constexpr int kPitch = decltype(shared.slice.b)::kPitch;
+          constexpr int kPitch = decltype(shared.k_tile.b)::kPitch;
           nvcuda::wmma::load_matrix_sync(
               b_fragments[j],
-              shared.slice.b.elements +
+              shared.k_tile.b.elements +
                   (kTransposesB ? line * kPitch + step : step * kPitch + line),
               kPitch);
         }
@@ -105,15 +105,15 @@ __global__ void __launch_bounds__(kThreads)
         for (int i = 0; i < kWM / kWmma; ++i) {
           typename Wmma::template A<kTransposesA> a_fragment;
           const int line = warp_row + i * kWmma;
-          constexpr int kPitch = decltype(shared.slice.a)::kPitch;
+          constexpr int kPitch = decltype(shared.k_tile.a)::kPitch;
           nvcuda::wmma::load_matrix_sync(
               a_fragment,
-              shared.slice.a.elements +
+              shared.k_tile.a.elements +
                   (kTransposesA ? step * kPitch + line : line * kPitch + step),
               kPitch);
 #pragma unroll
           for (int j = 0; j < kWN / kWmma; ++j)
-            nvcuda::wmma::mma_sync(sums[i][j], a_fragment, b_fragments[j], sums[i][j]);
+            nvcuda::wmma::mma_sync(acc[i][j], a_fragment, b_fragments[j], acc[i][j]);
         }
       }
       __syncthreads();
@@ -123,8 +123,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWM / kWmma; ++i)
 #pragma unroll
       for (int j = 0; j < kWN / kWmma; ++j) {
-        store_sums(sums[i][j], staging, c, p.m, p.n, row + warp_row + i * kWmma,
-                   column + warp_column + j * kWmma);
+        store_accumulators(acc[i][j], staging, c, p.m, p.n, row + warp_row + i * kWmma,
+                           column + warp_column + j * kWmma);
         __syncwarp();
       }
   }
@@ -140,7 +140,7 @@ const Registration registration({
     .unsupported = wmma_unsupported,
     .traffic =
         [](const Problem& p, const Device&) {
-          // Of a slice, 128 bytes each: it arrives, and each warp loads its fragments.
+          // Of a K tile, 128 bytes each: it arrives, and each warp loads its fragments.
           constexpr double kWavefronts =
               (kBM + kBN) * kBK / 64.0 + kThreads / 32.0 * (kWM + kWN) * kBK / 64.0;
           Traffic traffic = simt::tile_traffic(p, kBM, kBN, kBK, kWavefronts);

@@ -1,5 +1,6 @@
-// Fragments of CUDA's `wmma`, 16 x 16 x 16 with sums in FP32, and how they are stored. Which thread
-// has which element is not said, so that sums must pass through shared memory to be narrowed.
+// Fragments of CUDA's `wmma`, 16 x 16 x 16 with accumulators in FP32, and how they are stored.
+// Which thread has which element is not said, so that accumulators must pass through shared memory
+// to be narrowed.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -35,14 +36,15 @@ struct WmmaTypes {
   template <bool kTransposed>
   using B =
       nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kWmma, kWmma, kWmma, T, Order<kTransposed>>;
-  using Sums = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
+  using Accumulators =
+      nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
 };
 
 // To C from (row, column) on, by a warp that has `staging` for itself.
-template <typename Sums, typename T>
-__device__ void store_sums(const Sums& sums, float* staging, T* c, std::int64_t m, std::int64_t n,
-                           std::int64_t row, std::int64_t column) {
-  nvcuda::wmma::store_matrix_sync(staging, sums, kWmma, nvcuda::wmma::mem_row_major);
+template <typename Accumulators, typename T>
+__device__ void store_accumulators(const Accumulators& acc, float* staging, T* c, std::int64_t m,
+                                   std::int64_t n, std::int64_t row, std::int64_t column) {
+  nvcuda::wmma::store_matrix_sync(staging, acc, kWmma, nvcuda::wmma::mem_row_major);
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < kWmma * kWmma; i += 32)
     if (row + i / kWmma < m && column + i % kWmma < n)
@@ -59,7 +61,7 @@ inline double wmma_store_bytes(const Problem& p) {
 
 inline std::optional<std::string> wmma_unsupported(const Problem& p, const Device& device) {
   if (p.precision == Precision::bf16 && device.compute_capability < 80)
-    return "BF16 on tensor cores needs compute capability 8.0";
+    return "BF16 on tensor cores requires compute capability 8.0";
   return std::nullopt;
 }
 

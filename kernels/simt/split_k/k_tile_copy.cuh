@@ -1,4 +1,4 @@
-// Slices of an operand on their way into shared memory, in whichever layout the operand lies: by
+// K tiles of an operand on their way into shared memory, in whichever layout the operand lies: by
 // `cp.async` past the registers from compute capability 8.0 on, through them before.
 #pragma once
 
@@ -25,9 +25,9 @@ struct Strided {
 // kLines x kLength elements, kWidth of them (4, if in_16_bytes, or 1) in one copy, to rows of
 // kPitch floats in shared memory. kThreads neighbouring threads of the block share in it.
 template <int kLines, int kLength, int kPitch, int kThreads, int kWidth>
-class SliceCopy {
+class KTileCopy {
  public:
-  __device__ explicit SliceCopy(const Strided& from) : from_(from) {
+  __device__ explicit KTileCopy(const Strided& from) : from_(from) {
     const int t = threadIdx.x % kThreads;
     if (kWidth == 4 || from.right == 1)
       from_.first += t / kChunks * from.down + t % kChunks * kWidth;

@@ -1,5 +1,5 @@
-// A product whose sums along k are spread over blocks: what each of them computes, where it leaves
-// its sums, and the launch that adds those of one tile, always in the same order.
+// A product whose accumulators along k are spread over blocks: what each of them computes, where it
+// leaves its accumulators, and the launch that adds those of one tile, always in the same order.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "kernels/common/device_array.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/gemm.hpp"
-#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/k_tile_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
 
 namespace gemm::simt {
@@ -21,12 +21,12 @@ struct SplitProblem {
   std::int64_t c_down, c_right;
 };
 
-inline SplitProblem split_problem(const Problem& p, const Operands& o, bool turned) {
-  const bool a_turned = transposes_a(p.layout), b_turned = transposes_b(p.layout);
-  const Strided a{static_cast<const float*>(o.a), a_turned ? 1 : p.k, a_turned ? p.m : 1};
-  const Strided b{static_cast<const float*>(o.b), b_turned ? 1 : p.n, b_turned ? p.k : 1};
+inline SplitProblem split_problem(const Problem& p, const Operands& o, bool swapped) {
+  const bool a_transposed = transposes_a(p.layout), b_transposed = transposes_b(p.layout);
+  const Strided a{static_cast<const float*>(o.a), a_transposed ? 1 : p.k, a_transposed ? p.m : 1};
+  const Strided b{static_cast<const float*>(o.b), b_transposed ? 1 : p.n, b_transposed ? p.k : 1};
   auto* c = static_cast<float*>(o.c);
-  if (turned) return {p.n, p.m, p.k, b.transposed(), a.transposed(), c, 1, p.n};
+  if (swapped) return {p.n, p.m, p.k, b.transposed(), a.transposed(), c, 1, p.n};
   return {p.m, p.n, p.k, a, b, c, p.n, 1};
 }
 
@@ -40,8 +40,8 @@ struct SplitPiece {
 struct SplitShares : SplitPlan {
   float* sums;  // of tiles with several pieces: two for each block, [block][2][row][column]
 
-  // Where a block leaves its sums of a tile that it shares: the second place is for a tile in which
-  // it ends and has not begun. Whatever lies between those two is whole.
+  // Where a block leaves its accumulators of a tile that it shares: the second place is for a tile
+  // in which it ends and has not begun. Whatever lies between those two is whole.
   __device__ std::int64_t place(std::int64_t block, std::int64_t tile) const {
     return 2 * block + (begin(block) < tile * tile_steps);
   }
@@ -82,8 +82,8 @@ struct SplitShares : SplitPlan {
 
 // Four neighbours in a tile of kColumns columns.
 template <int kRows, int kColumns>
-__device__ void store_sums(const SplitProblem& p, const SplitShares& shares, std::int64_t tile,
-                           int first, float4 sums) {
+__device__ void store_accumulators(const SplitProblem& p, const SplitShares& shares,
+                                   std::int64_t tile, int first, float4 sums) {
   const float parts[4] = {sums.x, sums.y, sums.z, sums.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -93,14 +93,14 @@ __device__ void store_sums(const SplitProblem& p, const SplitShares& shares, std
   }
 }
 
-__device__ inline float4 sum_of(float4 a, float4 b) {
+__device__ inline float4 plus(float4 a, float4 b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
 // Adds what the slices of a block found for its piece, which lies in shared memory tile by tile.
 template <int kRows, int kColumns>
-__device__ void add_slices(const SplitProblem& p, const SplitShares& shares,
-                           const SplitPiece& piece, const float* found, int slices) {
+__device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
+                              const SplitPiece& piece, const float* found, int slices) {
   constexpr int kAll = kRows * kColumns;
   static_assert(kAll % 4 == 0);
   float* mine = shares.sums + shares.place(blockIdx.x, piece.tile) * kAll;
@@ -109,9 +109,9 @@ __device__ void add_slices(const SplitProblem& p, const SplitShares& shares,
     float4 sums = *reinterpret_cast<const float4*>(found + i);
 #pragma unroll 4
     for (int slice = 1; slice < slices; ++slice)
-      sums = sum_of(sums, *reinterpret_cast<const float4*>(found + slice * kAll + i));
+      sums = plus(sums, *reinterpret_cast<const float4*>(found + slice * kAll + i));
     if (piece.steps == shares.tile_steps)
-      store_sums<kRows, kColumns>(p, shares, piece.tile, i, sums);
+      store_accumulators<kRows, kColumns>(p, shares, piece.tile, i, sums);
     else
       *reinterpret_cast<float4*>(mine + i) = sums;
   }
@@ -121,7 +121,8 @@ constexpr int kAddingThreads = 128;
 
 // C from the pieces of all tiles that have several.
 template <int kRows, int kColumns>
-__global__ void __launch_bounds__(kAddingThreads) add_pieces(SplitProblem p, SplitShares shares) {
+__global__ void __launch_bounds__(kAddingThreads)
+    reduce_pieces(SplitProblem p, SplitShares shares) {
   constexpr int kAll = kRows * kColumns;
   const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kAddingThreads + threadIdx.x);
   if (at >= shares.shared_tiles() * kAll) return;
@@ -137,8 +138,8 @@ __global__ void __launch_bounds__(kAddingThreads) add_pieces(SplitProblem p, Spl
   const int more = static_cast<int>(last - first);
 #pragma unroll 8
   for (int piece = 0; piece < more; ++piece)
-    sums = sum_of(sums, *reinterpret_cast<const float4*>(next + std::int64_t{piece} * 2 * kAll));
-  store_sums<kRows, kColumns>(p, shares, tile, in_tile, sums);
+    sums = plus(sums, *reinterpret_cast<const float4*>(next + std::int64_t{piece} * 2 * kAll));
+  store_accumulators<kRows, kColumns>(p, shares, tile, in_tile, sums);
 }
 
 using SplitKernel = void (*)(SplitProblem, SplitShares);
@@ -170,7 +171,7 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   return keeping(sums, [=](Stream stream) {
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
     if (cut)
-      add_pieces<kRows, kColumns>
+      reduce_pieces<kRows, kColumns>
           <<<static_cast<unsigned>(adding), kAddingThreads, 0, stream>>>(p, shares);
   });
 }

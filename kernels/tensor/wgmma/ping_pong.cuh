@@ -5,10 +5,10 @@
 
 namespace gemm::tensor {
 
-__device__ inline void wait_for_turn(int consumer) {
+__device__ inline void order_wait(int consumer) {
   asm volatile("bar.sync %0, 256;" ::"r"(4 + consumer) : "memory");
 }
-__device__ inline void give_turn(int consumer) {
+__device__ inline void order_arrive(int consumer) {
   asm volatile("bar.arrive %0, 256;" ::"r"(4 + consumer) : "memory");
 }
 

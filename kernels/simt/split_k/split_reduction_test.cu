@@ -1,6 +1,6 @@
 // (label gpu) What tests of all kernels do not reach of those that split k: every layout at sizes
 // around the steps, tiles and pieces, more blocks than steps, and workspaces that are used again
-// while others are. Operands are small integers, so that sums are exact in any order.
+// while others are. Operands are small integers, so that accumulators are exact in any order.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 

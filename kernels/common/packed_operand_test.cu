@@ -1,6 +1,6 @@
-// Operands packed along k and along x, against their elements one by one: every size of element,
-// direction and alignment, matrices smaller than a chunk and larger than a tile. Those that run are
-// (label gpu).
+// Packed operands, K-major and MN-major, element by element: every element size, direction and
+// alignment, matrices smaller than a chunk and larger than a tile. Tests that launch are (label
+// gpu).
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -19,13 +19,13 @@ void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-// No two of the same within a tile, as far as the bits of an element allow.
+// Distinct within a tile, as far as the bits of an element permit.
 template <typename T>
 T value(std::int64_t i) {
   return static_cast<T>(static_cast<std::uint32_t>(i) * 2654435761U >> (32 - 8 * sizeof(T)));
 }
 
-// `shift` elements into an allocation whose end is the end of the matrix.
+// `shift` elements into an allocation that ends with the matrix.
 template <typename T>
 Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool k_major, int shift,
                   std::shared_ptr<T>& memory) {
@@ -37,13 +37,13 @@ Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool k_major, int sh
   return {memory.get() + shift, x_size, k_size, k_major};
 }
 
-// The number of elements that are not where they should be.
+// The number of wrong elements.
 template <typename T>
 std::int64_t wrong(const Operand<T>& operand, const PackedOperand<T>& packed) {
   const std::int64_t rows = packed.k_major ? operand.x_size : operand.k_size;
   const std::int64_t columns = packed.k_major ? operand.k_size : operand.x_size;
   std::vector<T> found(rows * packed.pitch);
-  // What was not copied may end before a last row is full.
+  // An operand read in place may end before its last row is full.
   check(cudaMemcpy(found.data(), packed.matrix, ((rows - 1) * packed.pitch + columns) * sizeof(T),
                    cudaMemcpyDefault));
   std::int64_t count = 0;
@@ -72,7 +72,7 @@ void expect_packed() {
     for (const bool k_major : {false, true})
       for (const int shift : {0, 1, 3}) {
         const std::string where = std::to_string(x_size) + "x" + std::to_string(k_size) +
-                                  (k_major ? " along k" : "") + " + " + std::to_string(shift);
+                                  (k_major ? " K-major" : "") + " + " + std::to_string(shift);
         std::shared_ptr<T> memory, other_memory;
         const Operand<T> one = stored(x_size, k_size, k_major, shift, memory),
                          other = stored(k_size, x_size, !k_major, 0, other_memory);
@@ -93,7 +93,7 @@ TEST(PackedOperand, FourBytesOnTheGpu) { expect_packed<std::uint32_t>(); }
 TEST(PackedOperand, TwoBytesOnTheGpu) { expect_packed<std::uint16_t>(); }
 TEST(PackedOperand, OneByteOnTheGpu) { expect_packed<std::uint8_t>(); }
 
-TEST(PackedOperand, WhatLiesSoStaysWhereItIs) {
+TEST(PackedOperand, AlignedOperandsAreReadInPlace) {
   alignas(16) static const std::uint16_t matrix[16 * 8] = {};
   const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};
   EXPECT_EQ(packed(along, true).matrix, matrix);

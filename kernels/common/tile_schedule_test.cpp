@@ -1,6 +1,6 @@
-// Who computes what of C, on the CPU: no K tile is missing or computed twice, blocks wait only for
-// such as began before them, accumulators are found where they were left, and the schedule that is
-// chosen is the best by its own model.
+// Stream-K schedules, on the CPU: every K tile is computed once, blocks wait only on blocks that
+// started earlier, partial sums are found where they were stored, and the chosen schedule is the
+// best by its own model.
 #include "kernels/common/tile_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ using simt::whole_tiles;
 
 constexpr int kRows = 128, kColumns = 256, kDepth = 16;
 constexpr int kBlocks[] = {1, 2, 7, 108, 132, 264};
-// A K tile costs more than the rest does, as it does on a GPU, and the other way round.
+// A K tile costs more than the rest, as on a GPU, and the other way round.
 constexpr TileCost kCosts[] = {{2.5e-6, 1.5e-6, 2.5e-6}, {1e-6, 1e-5, 1e-6}, {1e-6, 0, 1e-4}};
 
 Problem of_tiles(std::int64_t rows, std::int64_t columns, std::int64_t k_tiles) {
@@ -43,13 +43,13 @@ TileSchedule chosen(const Problem& p, int blocks, const TileCost& cost = kCosts[
 
 std::string name_of(const TileSchedule& s) {
   return std::to_string(s.tile_rows) + " x " + std::to_string(s.tile_columns) + " tiles of " +
-         std::to_string(s.k_tiles) + " slices, " + std::to_string(s.whole) + " whole, " +
+         std::to_string(s.k_tiles) + " K tiles, " + std::to_string(s.whole) + " whole, " +
          std::to_string(s.streaming) + " of " + std::to_string(s.blocks) + " blocks streaming";
 }
 
 int grid_of(const TileSchedule& s) { return s.whole > 0 ? s.blocks : s.streaming; }
 
-// The pieces of a block, in its order. Throws std::logic_error if they do not end.
+// The pieces of a block in order. Throws std::logic_error if they do not end.
 std::vector<TilePiece> pieces_of(const TileSchedule& schedule, int block) {
   std::vector<TilePiece> pieces;
   TileWalk walk(schedule, block);
@@ -60,7 +60,7 @@ std::vector<TilePiece> pieces_of(const TileSchedule& schedule, int block) {
   return pieces;
 }
 
-// Of every block of the grid.
+// The pieces of every block of the grid.
 std::vector<std::vector<TilePiece>> all_pieces(const TileSchedule& schedule) {
   std::vector<std::vector<TilePiece>> all;
   for (int block = 0; block < grid_of(schedule); ++block) all.push_back(pieces_of(schedule, block));
@@ -79,7 +79,7 @@ class Random {
   std::mt19937 bits_{20};
 };
 
-// Schedules as they are chosen, and others that may be.
+// Chosen schedules, and other valid ones.
 void for_many_schedules(const std::function<void(const TileSchedule&)>& f) {
   Random random;
   for (int i = 0; i < 200; ++i)
@@ -96,7 +96,7 @@ void for_many_schedules(const std::function<void(const TileSchedule&)>& f) {
     }
 }
 
-TEST(TileSchedule, ComputesEverySliceOnce) {
+TEST(TileSchedule, ComputesEveryKTileOnce) {
   for_many_schedules([](const TileSchedule& s) {
     std::vector<int> times(static_cast<std::size_t>(s.tiles()) * s.k_tiles);
     for (const auto& pieces : all_pieces(s))
@@ -118,7 +118,8 @@ TEST(TileSchedule, LeavesNoBlockIdle) {
   });
 }
 
-// And so it is stored by one, who waits for blocks that began before it and wait for nobody first.
+// The block that begins a tile stores it, and waits only on blocks that started earlier and do not
+// wait before they have stored their partial sums.
 TEST(TileSchedule, EveryTileIsBegunByOneBlockWhichWaitsForLowerOnes) {
   bool waited = false;
   for_many_schedules([&](const TileSchedule& s) {
@@ -141,8 +142,7 @@ TEST(TileSchedule, EveryTileIsBegunByOneBlockWhichWaitsForLowerOnes) {
   EXPECT_TRUE(waited);
 }
 
-// There is one place for its accumulators, and nobody it would have to wait for before they are
-// there.
+// A block has one slot for partial sums, and must not wait before it has stored them.
 TEST(TileSchedule, OnlyTheFirstPieceOfABlockContinuesATile) {
   for_many_schedules([](const TileSchedule& s) {
     for (int block = 0; block < grid_of(s); ++block) {
@@ -156,8 +156,8 @@ TEST(TileSchedule, OnlyTheFirstPieceOfABlockContinuesATile) {
   });
 }
 
-// As add_partials looks for them.
-std::vector<int> ranks_asked(const TileSchedule& s, int rank, int tile) {
+// The ranks that add_partials reads.
+std::vector<int> ranks_read(const TileSchedule& s, int rank, int tile) {
   std::vector<int> ranks;
   const int end = (tile + 1) * s.k_tiles;
   int other = rank;
@@ -166,27 +166,27 @@ std::vector<int> ranks_asked(const TileSchedule& s, int rank, int tile) {
   return ranks;
 }
 
-TEST(TileSchedule, SumsAreAskedOfTheRanksThatHoldThem) {
-  int asked = 0;
+TEST(TileSchedule, PartialSumsAreReadFromTheRanksThatStoreThem) {
+  int reads = 0;
   for_many_schedules([&](const TileSchedule& s) {
     const auto all = all_pieces(s);
-    std::vector<std::vector<int>> holders(s.tiles());  // of what is not the tile's beginning
+    std::vector<std::vector<int>> holders(s.tiles());  // of pieces after the first
     for (int rank = 0; rank < s.streaming; ++rank)
-      for (const TilePiece& piece : all[s.rank(rank)])  // the block of a rank is counted alike
+      for (const TilePiece& piece : all[s.rank(rank)])  // rank() is its own inverse
         if (piece.first > 0) holders[piece.tile].push_back(rank);
     for (int block = 0; block < grid_of(s); ++block)
       for (const TilePiece& piece : all[block]) {
         if (piece.first > 0) continue;
         std::vector<int> ranks;
-        if (piece.end < s.k_tiles) ranks = ranks_asked(s, s.rank(block), piece.tile);
+        if (piece.end < s.k_tiles) ranks = ranks_read(s, s.rank(block), piece.tile);
         EXPECT_EQ(ranks, holders[piece.tile]) << name_of(s) << ": tile " << piece.tile;
-        asked += static_cast<int>(ranks.size());
+        reads += static_cast<int>(ranks.size());
       }
   });
-  EXPECT_GT(asked, 1000);
+  EXPECT_GT(reads, 1000);
 }
 
-TEST(TileSchedule, SharesDifferByOneSliceAtMost) {
+TEST(TileSchedule, SharesDifferByOneKTileAtMost) {
   for_many_schedules([](const TileSchedule& s) {
     EXPECT_EQ(s.share(0), 0) << name_of(s);
     EXPECT_EQ(s.share(s.streaming), s.streamed() * s.k_tiles) << name_of(s);
@@ -288,7 +288,7 @@ TEST(TileSchedule, RefusesSizesBeyond32Bits) {
 
 // --- The model -----------------------------------------------------------------------------------
 
-TEST(TileCost, CountsWhatABlockDoes) {
+TEST(TileCost, CountsTheWorkOfABlock) {
   constexpr TileCost kCost{.k_tile = 1, .finish = 100, .exchange = 10'000};
   const auto cost = [&](TileSchedule s) { return seconds(s, kCost); };
   EXPECT_EQ(cost({3, 2, 4, 6, 1, 6}), 104);           // a block for each tile
@@ -296,12 +296,12 @@ TEST(TileCost, CountsWhatABlockDoes) {
   EXPECT_EQ(cost({3, 2, 4, 0, 3, 3}), 208);           // two tiles a block, none of them cut
   EXPECT_EQ(cost({1, 3, 4, 2, 2, 2}), 104 + 10'102);  // one whole, then half a tile each
   EXPECT_EQ(cost({1, 2, 4, 0, 4, 4}), 10'102);        // two blocks a tile
-  EXPECT_EQ(cost({1, 1, 4, 0, 4, 4}), 30'101);        // four: three accumulators to wait for
+  EXPECT_EQ(cost({1, 1, 4, 0, 4, 4}), 30'101);        // four: three partial sums to wait for
   EXPECT_EQ(cost({1, 3, 4, 0, 2, 2}), 10'306);        // a tile and a half: ends one, begins another
 }
 
-// The model is of the block that has most to do.
-TEST(TileCost, IsThatOfTheBlockWithMostSlices) {
+// The model is that of the block with the most work.
+TEST(TileCost, IsThatOfTheBlockWithMostKTiles) {
   for_many_schedules([](const TileSchedule& s) {
     int k_tiles = 0, pieces = 0;
     bool cut = false;
@@ -331,7 +331,7 @@ void for_many_choices(const std::function<void(const Problem&, int, const TileCo
 
 constexpr double kRounded = 1 + 1e-12;
 
-TEST(TileCost, TheChosenScheduleIsNoSlowerThanWholeTilesOrNone) {
+TEST(TileCost, TheChosenScheduleIsNoSlowerThanWholeOrStreamedTiles) {
   int faster_than_whole = 0, faster_than_none = 0;
   for_many_choices([&](const Problem& p, int blocks, const TileCost& cost) {
     const TileSchedule best = chosen(p, blocks, cost);
@@ -363,16 +363,16 @@ TEST(TileCost, WholeWavesAreNotStreamed) {
 
 TEST(TileCost, TwiceTheKCostsMore) {
   for_many_choices([](const Problem& p, int blocks, const TileCost& cost) {
-    if (p.k < kDepth) return;  // else there may be as many K tiles
+    if (p.k < kDepth) return;  // else the number of K tiles may be equal
     const Problem longer{p.m, p.n, 2 * p.k, p.precision};
     const TileSchedule once = chosen(p, blocks, cost), twice = chosen(longer, blocks, cost);
     EXPECT_GT(seconds(twice, cost), seconds(once, cost)) << name_of(once);
   });
 }
 
-// 5 of 8 tiles would be cut; where that costs three times as much, each has a block of its own,
-// which costs no more than in a full wave.
-TEST(TileSchedule, CutsNothingWhereStreamingReadsFromTheDram) {
+// 5 of 8 tiles would be cut; if that costs three times as much, each tile has its own block, at the
+// cost of a full wave.
+TEST(TileSchedule, CutsNothingWhereStreamingReadsFromDram) {
   const Problem p{8 * 128, 256, 64 * 16, Precision::f32};
   const TileCost cheap{.k_tile = 1e-6, .finish = 0.1e-6, .exchange = 0.1e-6};
   TileCost dear = cheap;
@@ -385,7 +385,7 @@ TEST(TileSchedule, CutsNothingWhereStreamingReadsFromTheDram) {
   EXPECT_GT(seconds(cut, dear), seconds(uncut, dear));
 }
 
-TEST(TileSchedule, GivesUpAsManyWavesAsItMay) {
+TEST(TileSchedule, StreamsAtMostTheAllowedWaves) {
   const Problem p{20 * 128, 256, 64 * 16, Precision::f32};
   const TileCost cost{.k_tile = 1e-6, .finish = 0, .exchange = 0};
   for (const int waves : {0, 1, 2}) {

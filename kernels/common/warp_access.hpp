@@ -52,16 +52,16 @@ constexpr int wavefronts(int element_bytes, First first, int count = 1) {
   const int together = std::min(kLanes, kLanes / words * (pair_up(1) || pair_up(2) ? 2 : 1));
   int all = 0;
   for (int from = 0; from < kLanes; from += together) {
-    std::array<int, kLanes * kMostWords> asked{};
-    auto end = asked.begin();
+    std::array<int, kLanes * kMostWords> words_read{};
+    auto end = words_read.begin();
     for (int lane = from; lane < from + together; ++lane) {
       const int begin = first(lane) * element_bytes, stop = begin + count * element_bytes;
       for (int word = begin / kWordBytes; word * kWordBytes < stop; ++word) *end++ = word;
     }
-    std::sort(asked.begin(), end);
-    end = std::unique(asked.begin(), end);
+    std::sort(words_read.begin(), end);
+    end = std::unique(words_read.begin(), end);
     std::array<int, kBanks> of_bank{};
-    std::for_each(asked.begin(), end, [&](int word) { ++of_bank[word % kBanks]; });
+    std::for_each(words_read.begin(), end, [&](int word) { ++of_bank[word % kBanks]; });
     all += *std::max_element(of_bank.begin(), of_bank.end());
   }
   return all;

@@ -1,5 +1,5 @@
-// A matrix brought into rows along k, for kernels that can read no other: a copy that turns it if k
-// is not contiguous, and begins each row at a multiple of 16 bytes if it does not.
+// Copies a matrix K-major, for kernels that support no other layout: transposes it if k is not
+// contiguous, and pads rows to multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,11 +10,11 @@
 
 namespace gemm::tensor {
 
-// A piece of a matrix on its way through shared memory, where it is transposed if its rows, not its
-// columns, are to be contiguous. Elements outside the matrix are zero.
+// A tile of a matrix in shared memory, in which it is transposed if need be. Elements outside the
+// matrix are zero.
 constexpr int kCopyTileRows = 32, kCopyTileK = 64, kCopyThreads = 256;
 
-// kPad elements keep apart what would be in one bank.
+// kPad elements of padding avoid bank conflicts.
 template <typename T, bool kKMajor, int kPad>
 struct CopyTile {
   static constexpr int kPitch = (kKMajor ? kCopyTileK : kCopyTileRows) + kPad;
@@ -24,8 +24,8 @@ struct CopyTile {
     return elements[kKMajor ? row * kPitch + k : k * kPitch + row];
   }
 
-  // From (first_row, first_k) on of rows x depth elements, of which those along k are contiguous,
-  // or those along the rows.
+  // Loads from (first_row, first_k) on of a matrix of rows x depth elements, in which elements
+  // along k are contiguous (kKMajor), or elements along the rows.
   __device__ void load(const T* from, std::int64_t rows, std::int64_t depth, std::int64_t first_row,
                        std::int64_t first_k) {
 #pragma unroll
@@ -41,7 +41,8 @@ struct CopyTile {
   }
 };
 
-// One-dimensional: which piece a block takes, neighbours in the direction that is contiguous.
+// The tile of a block, in a one-dimensional grid; consecutive blocks are adjacent in the contiguous
+// direction.
 struct CopyGrid {
   std::int64_t row_tiles, k_tiles;
 
@@ -61,18 +62,18 @@ struct CopyGrid {
   }
 
  private:
-  // A grid has fewer than 2^31 blocks, so that a division of 32 bits does, which is much shorter.
+  // A grid has fewer than 2^31 blocks: a 32-bit division suffices and is much faster.
   __device__ unsigned short_rows() const { return static_cast<unsigned>(row_tiles); }
   __device__ unsigned short_k() const { return static_cast<unsigned>(k_tiles); }
 };
 
-// to[row * pitch + k] = the element (row, k) of `from`, and zeros up to the pitch, which ends in
-// the last piece.
+// to[row * pitch + k] = element (row, k) of `from`, with zeros up to the pitch, which ends in the
+// last tile.
 template <typename T, bool kKMajor>
 __global__ void __launch_bounds__(kCopyThreads)
     copy_k_major(CopyGrid grid, const T* __restrict__ from, std::int64_t rows, std::int64_t depth,
                  T* __restrict__ to, std::int64_t pitch) {
-  // One word more than a line of banks, which turns a column into a diagonal.
+  // One word of padding: a column is then in different banks.
   __shared__ CopyTile<T, kKMajor, sizeof(float) / sizeof(T)> tile;
   const std::int64_t first_row = grid.first_row<kKMajor>(), first_k = grid.first_k<kKMajor>();
   tile.load(from, rows, depth, first_row, first_k);

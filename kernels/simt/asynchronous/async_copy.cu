@@ -1,7 +1,8 @@
-// The copies of the next K tiles run by themselves: `cp.async` moves them from global to shared
-// memory past the registers, into a ring of stages, while the warps do nothing but multiply. That
-// frees the registers of the double buffer for a tile of 16 x 8 results a thread, and so raises the
-// share of multiply-adds among the instructions, which is what binds by now.
+// A multistage pipeline with cp.async: asynchronous copies fill a ring of stages in shared memory
+// without a detour through registers, several K tiles ahead, while the warps do nothing but FMAs.
+// Global-memory latency is spread over several K tiles, and the registers of the double buffer are
+// free for larger thread tiles. Cost: shared memory for the stages. The bottleneck now is the share
+// of FMAs among the issued instructions.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll 1
   for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
     wait_for_copies<kStages - 2>();
-    __syncthreads();  // the K tile has arrived, and nobody reads the one before it any more
+    __syncthreads();  // the K tile has arrived, and the previous stage is free
     tile.copy_next(writes, k_tile + kStages - 1 < k_tiles);
     tile.multiply_stage(reads);
     reads = reads + 1 == kStages ? 0 : reads + 1;
@@ -40,10 +41,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   tile.store(c);
 }
 
-// Problems whose rows do not begin at multiples of 16 bytes are copied element by element.
+// Rows::any also runs problems whose rows do not begin at multiples of 16 bytes, with copies of
+// single elements.
 enum class Rows { aligned, any };
 
-// kFull: GFLOP/s of an SM at 8192, as tools/tune measured it on an H200.
+// kFull: GFLOP/s of a full SM at 8192, measured by tools/tune on an H200.
 template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
           Rows kRows>
 Kernel point() {
@@ -56,13 +58,13 @@ Kernel point() {
                      {"WM", std::to_string(kWM)},
                      {"WN", std::to_string(kWN)},
                      {"stages", std::to_string(kStages)}},
-      .idea = "cp.async fills a ring of stages past the registers while the warps only multiply.",
+      .idea = "A multistage cp.async pipeline: copies bypass the registers and overlap the FMAs.",
       .source = "CUTLASS, Efficient GEMM; the SGEMM of cuBLAS on compute capability 8.0",
       .rung = 29,
       .precisions = {Precision::f32},
       .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
         if (kRows == Rows::aligned && !rows_of_16_bytes(p))
-          return "n and k must be multiples of 4 for copies of 16 bytes";
+          return "requires n and k to be multiples of 4 (copies of 16 bytes)";
         return async_tile_unsupported<Tile>(device);
       },
       .traffic = [](const Problem& p,

@@ -1,22 +1,22 @@
-// A tile of C whose warps have two jobs (compute capability 9.0). One warpgroup, the producers, has
-// K tiles of A and B copied into a ring of stages in shared memory; the others multiply what lies
-// there, and do little else. They meet at two barriers a stage: `full`, which the copied bytes end,
-// and `empty`, which the consumers end. Nobody waits for all.
+// Warp specialization for FP32 (compute capability 9.0). One warpgroup, the producer, loads K tiles
+// of A and B by TMA into a ring of stages in shared memory; the consumer warpgroups multiply them.
+// They synchronize by two mbarriers per stage: `full`, completed by the bytes of the loads, and
+// `empty`, completed by the consumers. There is no barrier of the whole block.
 //
-// In shared memory a row of a K tile holds one step's operands of all rows of A, or of all columns
-// of B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
-// rows of a multiple of 16 bytes) the copy engine brings a whole K tile with one instruction, and
-// one thread asks for it. Where it does not, it is packed so beforehand, in every launch. So the
-// loop is the same for every layout.
+// In shared memory a row of a K tile holds one step along k for all rows of A, or all columns of B
+// (MN-major). Operands stored so (A of layouts tn and tt, B of nn and tn, rows of a multiple of 16
+// bytes) are loaded with one TMA instruction per K tile; others are packed so beforehand, in every
+// launch. So the main loop is the same for every layout.
 //
-// A consumer has 16 x 8 results: 128 multiply-adds for 24 operands, six loads of 16 bytes. How its
-// instructions lie decides the rate; NOTES.md tells what was learned:
-// - The loop has to fit the instruction cache (about 2,200 instructions), so a K tile is 16 deep.
-// - A multiply-add reads three registers, of which two may come from one bank each and one from the
-//   operand cache. Walking along a row of results, to and fro, keeps one operand in that cache.
-// - The accumulators must be free to lie in the bank that the other operand does not, so nothing in
-// the
-//   kernel may tie four of them to neighbouring registers, as a store of 16 bytes does.
+// A thread tile is 16 x 8: 128 FMAs per 24 operands, six vector loads. The order of its
+// instructions decides the rate (NOTES.md):
+// - The loop must fit the instruction cache (about 2,200 instructions), so a K tile is 16 deep.
+// - An FMA reads three registers, at most one from each of the two banks per cycle plus what the
+//   operand cache holds. Serpentine order along a row of accumulators keeps one operand in that
+//   cache.
+// - The register allocator must be free to put an accumulator into the bank that the other operand
+//   does not use. A 16-byte store would tie four accumulators to consecutive registers (see
+//   Consumer::store).
 #pragma once
 
 #include <cuda.h>
@@ -60,10 +60,10 @@ struct SpecializedTile {
   static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(float));
   static constexpr int kStageBytes = kABytes + kBN * kBK * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
-  // 65,536 registers are 168 for each of 384 threads, which the warpgroups then share unequally.
+  // 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
   static constexpr int kConsumerRegisters = 232, kProducerRegisters = 40;
   using Lanes = PairedLanes<8>;
-  // Of a K tile: the copies, and each warp's loads of 16 bytes a lane.
+  // Shared-memory wavefronts per K tile: the copies, and the vector loads of all consumer warps.
   static constexpr double kWavefronts =
       (kBM + kBN) * kBK / 32.0 +
       kConsumerThreads / 32 * kBK *
@@ -74,12 +74,13 @@ struct SpecializedTile {
                wavefronts(
                    4, [](int lane) { return 4 * Lanes::across(lane); }, 4));
   static_assert(kBK % 8 == 0 && kConsumerThreads == 256,
-                "registers are shared out for two warpgroups");
+                "registers are distributed for two consumer warpgroups");
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// The ring: where the next K tile lies, and which phase its barriers are in.
+// A position in the ring: the offset and full barrier of the next stage, and the phase of its
+// barriers.
 template <typename Tile>
 struct RingPosition {
   std::uint32_t offset = 0, full;  // bytes from the first stage; its barrier
@@ -98,7 +99,7 @@ struct RingPosition {
   }
 };
 
-// By one thread: has a K tile of both operands copied into the ring.
+// Producer thread: loads a K tile of both operands into the ring.
 template <typename Tile>
 __device__ void load_k_tile(const SpecializedWork& work, std::uint32_t ring,
                             RingPosition<Tile>& place, TileOrder::Place tile, int k_tile) {
@@ -113,7 +114,7 @@ __device__ void load_k_tile(const SpecializedWork& work, std::uint32_t ring,
 template <typename Tile>
 class Consumer {
  public:
-  // `left`: K tiles that will come.
+  // `left`: the number of K tiles to come.
   __device__ Consumer(std::byte* shared, int left) : place_(shared_address(shared)), left_(left) {
     first_a_ = reinterpret_cast<const float*>(shared) + first_row();
     first_b_ = reinterpret_cast<const float*>(shared) + Tile::kBM * Tile::kBK + first_column();
@@ -127,7 +128,7 @@ class Consumer {
     for (int part = 0; part < kAhead; ++part) load_a(a_from_, 0, part);
   }
 
-  // accumulators = the product of so many K tiles.
+  // accumulators = the product over so many K tiles.
   __device__ void multiply(int k_tiles) {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
@@ -137,7 +138,7 @@ class Consumer {
     for (; k_tiles > 0; --k_tiles) multiply_k_tile();
   }
 
-  // The accumulators one after another: f(reference, index).
+  // Calls f(accumulator, index) for each accumulator.
   template <typename F>
   __device__ void for_each_accumulator(F f) {
 #pragma unroll
@@ -146,9 +147,8 @@ class Consumer {
       for (int j = 0; j < Tile::kTN; ++j) f(acc_[i][j], i * Tile::kTN + j);
   }
 
-  // Into C of m x n. `one` is 1, which only the caller knows: what is stored with 16 bytes a thread
-  // must lie in four neighbouring registers, and a product may lie there while the accumulators
-  // need not.
+  // Stores to C, m x n. `one` is 1, unknown to the compiler: a 16-byte store needs four consecutive
+  // registers, and the products by `one` can be there while the accumulators are allocated freely.
   __device__ void store(float* c, TileOrder::Place tile, int m, int n, float one) const {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
@@ -159,7 +159,7 @@ class Consumer {
         store_four(c, tile, m, n, i * Tile::kTN + j, four);
       }
   }
-  // Those with the indices from `first` on.
+  // Stores four accumulators from index `first` on.
   static __device__ void store_four(float* c, TileOrder::Place tile, int m, int n, int first,
                                     const float (&four)[4]) {
     const int i = first / Tile::kTN, j = first % Tile::kTN;
@@ -178,11 +178,11 @@ class Consumer {
   }
 
  private:
-  // Operands come 16 bytes at a time: of A four rows of one step, kAhead loads before they are
-  // used; of B those of the next four steps, all of which are held.
+  // Operands are loaded as vectors: of A four rows of one step, kAhead loads before their use; of B
+  // the next four steps, double-buffered.
   static constexpr int kAhead = 2, kGroups = Tile::kBK / 4, kAParts = 16, kBParts = 8;
 
-  // Of the thread's results in the tile: four neighbours, then every 16th row and 32nd column.
+  // The thread tile: groups of four, every 16th row and 32nd column of the warp tile.
   static __device__ int first_row() {
     return threadIdx.x / 32 / (Tile::kBN / Tile::kWN) * Tile::kWM +
            4 * Tile::Lanes::down(threadIdx.x % 32);
@@ -209,8 +209,8 @@ class Consumer {
     bool there = false;
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
-      // The next K tile is asked after early. After the last one there is none to wait for: its
-      // stage holds something old.
+      // Polls the next stage early. After the last K tile there is none to wait for: the stage then
+      // still holds an old one.
       if (group == kGroups - 2) {
         --left_;
         place_.advance();
@@ -259,13 +259,13 @@ class Consumer {
   float acc_[Tile::kTM][Tile::kTN];
 };
 
-// Only the consumers meet at this barrier.
+// A barrier of the consumers only.
 template <typename Tile>
 __device__ void sync_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(Tile::kConsumerThreads) : "memory");
 }
 
-// By one thread, before all meet at a barrier of the block.
+// Called by one thread, before a barrier of the block.
 template <typename Tile>
 __device__ void init_ring(std::uint32_t ring) {
   const std::uint32_t full = RingPosition<Tile>(ring).full;
@@ -281,7 +281,8 @@ __device__ void init_ring(std::uint32_t ring) {
 template <typename Work>
 using SpecializedKernel = void (*)(Work);
 
-// Why a device cannot run it. What stands in for the body in other builds has no barrier.
+// Why a device cannot run it. Builds without sm_90a code have an empty body, recognised by its few
+// registers.
 template <typename Tile, typename Work>
 std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kernel, const Problem& p,
                                                    const Device& device) {
@@ -289,15 +290,15 @@ std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kerne
   if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
-    cudaGetLastError();  // no device to ask
+    cudaGetLastError();  // no device
     return std::nullopt;
   }
   if (attributes.binaryVersion != 90 || attributes.numRegs < 128)
-    return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+    return "requires sm_90a code (rebuild with -DCMAKE_CUDA_ARCHITECTURES=90a)";
   return std::nullopt;
 }
 
-// What packing both operands reads and writes, and the time that this takes on an H200 (NOTES.md).
+// Bytes that packing both operands moves, and its time on an H200 (NOTES.md).
 inline double packing_bytes(const Problem& p) {
   return packing_bytes(operand_a<float>(p, nullptr), false) +
          packing_bytes(operand_b<float>(p, nullptr), false);
@@ -308,8 +309,8 @@ inline double packing_seconds(const Problem& p) {
   return bytes > 0 ? kLaunchSeconds + bytes / kBytesPerSecond : 0;
 }
 
-// What is packed goes through all levels once more; accumulators of so many pieces of tiles are
-// stored and loaded again.
+// Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored and
+// loaded again.
 template <typename Tile>
 Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
@@ -321,8 +322,8 @@ Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   return traffic;
 }
 
-// A launch of so many blocks, in clusters of so many. It fills in what a SpecializedWork has, and
-// keeps `memory`. Throws std::runtime_error if the device has not the memory.
+// A launch of so many blocks, in clusters of so many. Fills in the SpecializedWork part of `work`
+// and keeps `memory` alive. Throws std::runtime_error if allocation fails.
 template <typename Tile, typename Work>
 Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, const Operands& o,
                           Work work, int blocks, int cluster = 1,

@@ -1,7 +1,8 @@
-// Warps with two jobs: one warpgroup has the copy engine (TMA) fill a ring of stages, from operands
-// packed along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
-// and copies are no longer among the instructions of those who multiply, and with 232 registers
-// each of these has 16 x 8 results and its operands loaded ahead.
+// Warp specialization with TMA: one producer warpgroup fills a ring of stages by TMA (from operands
+// packed MN-major beforehand where needed), two consumer warpgroups only issue FMAs. Address
+// arithmetic, bounds checks and copies are no longer in the main loop, and with 232 registers per
+// thread (setmaxnreg) each consumer has a 16 x 8 thread tile with operands loaded ahead. Cost: a
+// warpgroup that does not compute, and packing in most layouts.
 #include <cstddef>
 #include <cstdint>
 
@@ -21,8 +22,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
 
-  // A block has one tile. The loops over tiles must stay: without them ptxas ties accumulators to
-  // banks that suit the stores, and the inner loop takes more cycles by the model of tools/sass.
+  // A block computes one tile. The loops over tiles must stay: without them ptxas allocates
+  // accumulators for the stores, and the main loop takes more cycles by the model of tools/sass.
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 const Registration registration({
     .name = "WarpSpecialized",
-    .idea = "One warpgroup copies slices into a ring (TMA), two only multiply.",
+    .idea = "Warp specialization: one warpgroup loads K tiles by TMA, two only multiply.",
     .source = "CUTLASS, warp specialization; Bauer et al., CudaDMA (2011)",
     .rung = 31,
     .precisions = {Precision::f32},

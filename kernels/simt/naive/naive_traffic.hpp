@@ -19,13 +19,13 @@ inline Traffic naive_traffic(const Problem& p, std::int64_t along, std::int64_t 
   const PrecisionTraits& traits = traits_of(p.precision);
   const double warps_along = static_cast<double>((along + kLanes - 1) / kLanes);
   const double lanes = static_cast<double>(along) / warps_along;
-  const auto asked = [&](std::int64_t stride, int bytes) {
+  const auto sectors_of = [&](std::int64_t stride, int bytes) {
     return sectors(static_cast<double>(stride * bytes), lanes);
   };
   const double each_step =
-      asked(strides.a, traits.input_bytes) + asked(strides.b, traits.input_bytes);
+      sectors_of(strides.a, traits.input_bytes) + sectors_of(strides.b, traits.input_bytes);
   const double of_warp =
-      each_step * static_cast<double>(p.k) + asked(strides.c, traits.output_bytes);
+      each_step * static_cast<double>(p.k) + sectors_of(strides.c, traits.output_bytes);
   return {.dram = bytes_minimum(p),
           .l2 = 32 * of_warp * warps_along * static_cast<double>(across),
           .shared = 0};

@@ -1,7 +1,8 @@
-// Few tiles, long k: a cluster of blocks, which the device starts together on neighbouring SMs,
-// shares the K tiles of one tile. Each leaves its accumulators in its own shared memory, and after
-// a barrier of the cluster each adds up its share of the tile from the shared memory of all, in the
-// same order always. No workspace, no flags, and the adding is shared, too.
+// Split-K within a cluster, for few tiles and long k: the blocks of a thread-block cluster, which
+// run at the same time on neighbouring SMs, share the K tiles of one tile. Each leaves its
+// accumulators in its shared memory; after a cluster barrier each reduces its share of the tile
+// from the distributed shared memory of all, always in the same order. No workspace, no flags, and
+// the reduction is parallel. Cost: clusters need SMs of one GPC, so fewer fit at once.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +17,10 @@ namespace gemm::simt {
 namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
-constexpr int kAccumulators = Tile::kTM * Tile::kTN;  // of a thread
+constexpr int kAccumulators = Tile::kTM * Tile::kTN;  // per thread
 static_assert(kAccumulators * Tile::kConsumerThreads * sizeof(float) <=
                   Tile::kStages * Tile::kStageBytes,
-              "the sums fit the ring");
+              "accumulators must fit the ring");
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ float load_from(std::uint32_t address, int block) {
@@ -35,7 +36,7 @@ __device__ float load_from(std::uint32_t address, int block) {
 #endif
 
 struct ClusterWork : SpecializedWork {
-  int blocks;  // of a cluster
+  int blocks;  // per cluster
 };
 
 __global__ void __launch_bounds__(Tile::kThreads, 1)
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   const std::uint32_t ring = shared_address(shared);
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
-  // A cluster has a tile, and its blocks equal shares of the K tiles.
+  // A cluster computes a tile; its blocks have equal shares of the K tiles.
   const int blocks = work.blocks, block = static_cast<int>(blockIdx.x) % blocks;
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x) / blocks);
   const int begin = static_cast<int>(std::int64_t{work.k_tiles} * block / blocks),
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   Consumer<Tile> acc(shared, end - begin);
   acc.multiply(end - begin);
   auto* mine = reinterpret_cast<float*>(shared) + threadIdx.x;
-  sync_consumers<Tile>();  // nobody reads the ring any more
+  sync_consumers<Tile>();  // all consumers are done with the ring
   acc.for_each_accumulator([&](float acc, int i) { mine[i * Tile::kConsumerThreads] = acc; });
   sync_cluster();
   const int share = kAccumulators / blocks, first = block * share;
@@ -76,15 +77,15 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
         four[j] += load_from(shared_address(mine + (i + j) * Tile::kConsumerThreads), other);
     Consumer<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
   }
-  sync_cluster();  // nobody's shared memory goes before all have read it
+  sync_cluster();  // no block exits before all have read its shared memory
 #endif
 }
 
-// Of an H200, by NOTES.md: StreamK's K tile, and all that comes after the last one.
+// Measured on an H200 (NOTES.md): a K tile of StreamK, and everything after the last one.
 constexpr double kKTileSeconds = 2.53e-6, kAddSeconds = 3e-6;
 
-// How many clusters run at once, if the device can be asked: they lie within groups of SMs that are
-// not all multiples of their size.
+// How many clusters run at once, if there is a device to ask: a cluster must fit within a GPC,
+// whose SM count need not be a multiple of its size.
 std::optional<int> clusters_at_once(int cluster_size) {
   const ClusterLaunch launch({cluster_size, Tile::kThreads, Tile::kSharedBytes, cluster_size},
                              nullptr);
@@ -93,11 +94,11 @@ std::optional<int> clusters_at_once(int cluster_size) {
                            Tile::kSharedBytes) == cudaSuccess &&
       cudaOccupancyMaxActiveClusters(&count, cluster_split_k, launch.config()) == cudaSuccess)
     return count;
-  cudaGetLastError();  // no device to ask
+  cudaGetLastError();  // no device
   return std::nullopt;
 }
 
-// The size of cluster that should be the fastest; 1 if none fits. Precondition: counts_fit.
+// The cluster size with the shortest predicted time; 1 if none fits. Precondition: counts_fit.
 int cluster_size_for(const Problem& p, const Device& device) {
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
   int best = 1;
@@ -115,7 +116,7 @@ int cluster_size_for(const Problem& p, const Device& device) {
   return best;
 }
 
-// Each block of a cluster stores a tile of accumulators, and between them they load all.
+// Each block of a cluster stores a tile of accumulators, and together they load all.
 Traffic traffic(const Problem& p, const Device& device) {
   Traffic traffic = specialized_traffic<Tile>(p);
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
@@ -126,16 +127,17 @@ Traffic traffic(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "ClusterSplitK",
-    .idea =
-        "A cluster shares a tile's slices and adds the sums through each other's shared memory.",
+    .idea = "Split-K within a cluster: accumulators are reduced through distributed shared memory.",
     .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
     .rung = 33,
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (auto why = specialized_unsupported<Tile>(cluster_split_k, p, device)) return why;
-      if (p.k <= Tile::kBK) return "k has a single slice of " + std::to_string(Tile::kBK);
-      if (cluster_size_for(p, device) == 1) return "no cluster fits the device";
+      if (p.k <= Tile::kBK)
+        return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
+      if (cluster_size_for(p, device) == 1)
+        return "requires a device on which a cluster of 2 blocks fits";
       return std::nullopt;
     },
     .traffic = traffic,

@@ -1,11 +1,10 @@
-// A matrix times a few vectors, where k lies along the rows of the matrix: so do the lanes of a
-// warp. Each reads 16 bytes of some rows of the matrix, multiplies them with what the vectors hold
-// there, and keeps accumulators of its own until all of k has passed; only then are the
-// accumulators of the lanes added. A tile of C would have lanes along the vectors, of which there
-// are too few.
+// A matrix times a few vectors, with k contiguous in the matrix: the lanes of a warp are along k.
+// Each lane loads 16 bytes of a few rows, multiplies them by the vectors, and accumulates over all
+// of k; at the end the accumulators are reduced over the lanes. A usual tile would have lanes along
+// the vectors, of which there are too few.
 //
-// The matrix is A, or B where it lies transposed and A is the one with few rows. The steps along k
-// of all rows are cut into equal pieces for all SMs, as in SplitK.
+// The matrix is A, or B if it is stored transposed and A has few rows. The steps along k of all
+// rows are cut into equal shares for all SMs, as in SplitK. The bottleneck is DRAM bandwidth.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -22,7 +21,7 @@
 namespace gemm::simt {
 namespace {
 
-// Warp w has rows w, w + kWarps, ... of its block's.
+// Warp w has rows w, w + kWarps, ... of its block.
 template <int kVectors_, int kRows_, int kStages_, int kBlocks_>
 struct GemvTile {
   static constexpr int kVectors = kVectors_, kRows = kRows_, kStages = kStages_;
@@ -31,40 +30,40 @@ struct GemvTile {
   static constexpr int kBM = kWarps * kRows, kBK = 4 * 32;
   static constexpr int kYPitch = kBK + 4;
   static constexpr int kStage = kBM * kBK + kVectors * kYPitch;
-  static constexpr int kAccumulators = kRows * kVectors;  // of one thread
+  static constexpr int kAccumulators = kRows * kVectors;  // per thread
   static_assert((kAccumulators & (kAccumulators - 1)) == 0,
-                "they are halved until each lane has its own");
+                "a power of two, so that the reduction can halve it");
 
   static int shared_bytes(const Device& device) { return 4 * stages_on(device, kStages) * kStage; }
   static bool runs_on(const Device& device) {
     return shared_bytes(device) <= shared_memory_limit(device);
   }
-  // Of a step: it arrives, and each warp loads 16 bytes a lane of its rows and of all vectors.
+  // Shared-memory wavefronts per step: the copies, and the vector loads of each warp.
   static constexpr double kWavefronts =
       (kBM + kVectors) * kBK / 32.0 + kWarps * (kRows + kVectors) *
                                           wavefronts(
                                               4, [](int lane) { return 4 * lane; }, 4);
 };
 
-// Adds accumulators over the lanes, in which each lane gives half of them away as long as it has
-// several. Returns the first of those that it ends up with.
-template <int kCount, int kApart = 16>
+// Reduces accumulators over the lanes of a warp; each lane ends up with an equal share of them.
+// Returns the index of its first.
+template <int kCount, int kDistance = 16>
 __device__ int reduce_over_lanes(float* sums) {
-  if constexpr (kApart == 0) {
+  if constexpr (kDistance == 0) {
     return 0;
   } else if constexpr (kCount == 1) {
-    sums[0] += __shfl_xor_sync(~0U, sums[0], kApart);
-    return reduce_over_lanes<1, kApart / 2>(sums);
+    sums[0] += __shfl_xor_sync(~0U, sums[0], kDistance);
+    return reduce_over_lanes<1, kDistance / 2>(sums);
   } else {
     constexpr int kHalf = kCount / 2;
-    const bool upper = threadIdx.x & kApart;
+    const bool upper = threadIdx.x & kDistance;
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) {
       const float given = upper ? sums[i] : sums[i + kHalf];
       const float kept = upper ? sums[i + kHalf] : sums[i];
-      sums[i] = kept + __shfl_xor_sync(~0U, given, kApart);
+      sums[i] = kept + __shfl_xor_sync(~0U, given, kDistance);
     }
-    return (upper ? kHalf : 0) + reduce_over_lanes<kHalf, kApart / 2>(sums);
+    return (upper ? kHalf : 0) + reduce_over_lanes<kHalf, kDistance / 2>(sums);
   }
 }
 
@@ -108,7 +107,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll 1
     for (int step = 0; step < piece.steps; ++step) {
       Ring::wait();
-      __syncthreads();  // the step has arrived, and nobody reads the one before it any more
+      __syncthreads();  // the step has arrived, and the previous stage is free
       if (to_copy > 0) copy(Ring::previous(reads));
       commit_copies();
       const float* xs = shared + reads * Tile::kStage + warp * kBK + 4 * lane;
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 struct Point {
   SplitTile tile;
   bool (*runs_on)(const Device&);
-  double wavefronts;  // of a step
+  double wavefronts;  // per step
   Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
 };
 
@@ -163,9 +162,8 @@ Point point(double flop_per_second) {
           }};
 }
 
-// Rates of an H200: of 16 and 8 vectors at k = 500,000 (NOTES.md); of fewer, which memory binds,
-// as many FLOP for each byte from shared memory.
-//                  vectors rows stages blocks
+// Measured on an H200 (NOTES.md): with 16 and 8 vectors at k = 500,000; with fewer, which are
+// memory-bound, the same FLOP per byte of shared memory.
 const std::array kPoints{
     point<GemvTile<1, 4, 4, 3>>(6e12),
     point<GemvTile<4, 4, 4, 3>>(14e12),
@@ -175,7 +173,7 @@ const std::array kPoints{
 
 constexpr std::int64_t kMostVectors = 16;
 
-// Whether the matrix is B, or that there is none; k lies along its rows.
+// Whether operands are swapped (the matrix is B), or nothing if no operand fits.
 std::optional<bool> swapped(const Problem& p) {
   if (!transposes_a(p.layout) && p.n <= kMostVectors && p.n <= p.m) return false;
   if (transposes_b(p.layout) && p.m <= kMostVectors) return true;
@@ -201,8 +199,8 @@ Choice choose(const Problem& p, const Device& device) {
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (swapped(p)) return std::nullopt;
-  return "needs a matrix along whose rows k lies, A of layout nn or nt times at most " +
-         std::to_string(kMostVectors) + " columns, or B of nt or tt with as few rows of A";
+  const std::string most = std::to_string(kMostVectors);
+  return "requires n <= " + most + " with layout nn or nt, or m <= " + most + " with nt or tt";
 }
 
 Traffic traffic(const Problem& p, const Device& device) {
@@ -220,7 +218,7 @@ Traffic traffic(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "Gemv",
-    .idea = "Few vectors: lanes along k, 16 bytes of a row each, their sums added at the end.",
+    .idea = "Matrix times few vectors: lanes along k, reduced over the warp at the end.",
     .source = "Bell and Garland 2009, a warp for a row; BLAS 2, gemv of a row-major matrix",
     .rung = 36,
     .precisions = {Precision::f32},

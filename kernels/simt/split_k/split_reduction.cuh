@@ -1,5 +1,5 @@
-// A product whose accumulators along k are spread over blocks: what each of them computes, where it
-// leaves its accumulators, and the launch that adds those of one tile, always in the same order.
+// Split-K over blocks: the share of each block, the workspace for its partial sums, and the launch
+// that reduces the partial sums of each tile, always in the same order.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace gemm::simt {
 
-// X (m x k) times Y (k x n): A times B, or B^T times A^T, which is C^T.
+// X (m x k) times Y (k x n): A times B, or if swapped B^T times A^T, which is C^T.
 struct SplitProblem {
   std::int64_t m, n, k;
   Strided x, y;
@@ -30,31 +30,31 @@ inline SplitProblem split_problem(const Problem& p, const Operands& o, bool swap
   return {p.m, p.n, p.k, a, b, c, p.n, 1};
 }
 
-// What a block does of one tile.
+// A block's share of one tile.
 struct SplitPiece {
   std::int64_t tile, first_step;
   int steps;
 };
 
-// The steps of all tiles in one line, and who takes what of it.
+// The plan, with its workspace.
 struct SplitShares : SplitPlan {
-  float* sums;  // of tiles with several pieces: two for each block, [block][2][row][column]
+  float* sums;  // of shared tiles: [block][2][row][column]
 
-  // Where a block leaves its accumulators of a tile that it shares: the second place is for a tile
-  // in which it ends and has not begun. Whatever lies between those two is whole.
+  // The workspace slot of a block's partial sums for a tile: the second slot is for a tile that the
+  // block ends but did not begin. Tiles between those two belong to the block alone.
   __device__ std::int64_t place(std::int64_t block, std::int64_t tile) const {
     return 2 * block + (begin(block) < tile * tile_steps);
   }
-  // Tiles that may have several pieces: all, or those in which a block ends; -1 if it ends with
-  // one.
+  // Number of tiles that may be shared: all, or those in which a block ends. shared_tile is -1 if
+  // that block ends with its tile.
   constexpr std::int64_t shared_tiles() const { return tiles <= blocks ? tiles : blocks - 1; }
   __device__ std::int64_t shared_tile(std::int64_t index) const {
     if (tiles <= blocks) return index;
     const std::int64_t end = begin(index + 1);
     return end % tile_steps == 0 ? -1 : end / tile_steps;
   }
-  // Calls f for each piece of this block with a function that tells which it is: from shared
-  // memory, since registers are too dear to keep that while the block multiplies.
+  // Calls f for each piece of this block, with a function that returns the piece from shared
+  // memory: keeping it in registers during the main loop would cost too many.
   template <typename F>
   __device__ void for_each_piece(F&& f) const {
     __shared__ volatile std::int64_t tile, at, end;
@@ -80,7 +80,7 @@ struct SplitShares : SplitPlan {
   }
 };
 
-// Four neighbours in a tile of kColumns columns.
+// Stores four consecutive elements of a tile of kColumns columns.
 template <int kRows, int kColumns>
 __device__ void store_accumulators(const SplitProblem& p, const SplitShares& shares,
                                    std::int64_t tile, int first, float4 sums) {
@@ -97,7 +97,8 @@ __device__ inline float4 plus(float4 a, float4 b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// Adds what the slices of a block found for its piece, which lies in shared memory tile by tile.
+// Reduces the accumulators of a block's slices, which are in shared memory, and stores C or a
+// partial sum.
 template <int kRows, int kColumns>
 __device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
                               const SplitPiece& piece, const float* found, int slices) {
@@ -119,7 +120,7 @@ __device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
 
 constexpr int kAddingThreads = 128;
 
-// C from the pieces of all tiles that have several.
+// Reduces the partial sums of all shared tiles to C.
 template <int kRows, int kColumns>
 __global__ void __launch_bounds__(kAddingThreads)
     reduce_pieces(SplitProblem p, SplitShares shares) {
@@ -144,19 +145,19 @@ __global__ void __launch_bounds__(kAddingThreads)
 
 using SplitKernel = void (*)(SplitProblem, SplitShares);
 
-// A kernel for each width in which X and Y can be copied: 4 floats or 1.
+// A kernel for each copy width of X and Y: 4 floats or 1.
 struct SplitKernels {
   SplitKernel both, x_only, y_only, none;
 
-  // y_right is Y as the kernel wants its rows.
+  // y_right is Y with the rows that the kernel copies.
   SplitKernel of(const SplitProblem& p, const Strided& y_right) const {
     if (p.x.in_16_bytes()) return y_right.in_16_bytes() ? both : x_only;
     return y_right.in_16_bytes() ? y_only : none;
   }
 };
 
-// Throws std::runtime_error if there is too little memory, std::length_error if the tiles are too
-// many for a grid.
+// Throws std::runtime_error if allocation fails, std::length_error if there are more tiles than a
+// grid can have blocks.
 template <int kRows, int kColumns>
 Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const SplitProblem& p,
                     const SplitPlan& plan) {
@@ -166,7 +167,8 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   const SplitShares shares{plan, sums.get()};
   const std::int64_t adding =
       (shares.shared_tiles() * kAll / 4 + kAddingThreads - 1) / kAddingThreads;
-  if (plan.blocks > 0x7fffffff) throw std::length_error("C has more tiles than a grid has blocks");
+  if (plan.blocks > 0x7fffffff)
+    throw std::length_error("C has more tiles than a grid can have blocks (2^31 - 1)");
   allow_shared_bytes(kernel, shared_bytes);
   return keeping(sums, [=](Stream stream) {
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);

@@ -1,7 +1,8 @@
-// As many blocks as there are SMs, and no more: each computes whole tiles as long as these fill
-// waves, and an equal share of the K tiles that are left over. No SM is idle in a last wave, the
-// producers fill the ring for the next tile while the last one is stored, and a problem with fewer
-// tiles than SMs is spread over all of them.
+// Stream-K: a persistent kernel with one block per SM. Each block computes whole tiles as long as
+// these fill waves, then an equal share of the remaining K tiles, so that no SM is idle in a
+// partial last wave. The producer loads the next tile during the epilogue of the last one, and a
+// problem with fewer tiles than SMs still uses all of them. Cost: tiles that are cut exchange
+// partial sums through global memory.
 #include <cstddef>
 #include <cstdint>
 
@@ -16,12 +17,12 @@ using Tile = SpecializedTile<128, 256, 8>;
 
 struct StreamKWork : SpecializedWork {
   TileSchedule schedule;
-  PartialSums partials;  // a tile and a flag for each rank of the schedule
+  PartialSums partials;  // one tile and flag per rank
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A thread's accumulators of a piece, and where they go if another block stores the tile.
+// A consumer with the interface of partial_sums.cuh.
 struct StreamKAccumulators : Consumer<Tile> {
   static constexpr int kThreads = Tile::kConsumerThreads;
   const PartialSums& partials;
@@ -74,9 +75,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 #endif
 }
 
-// Of an H200, by NOTES.md.
+// Measured on an H200 (NOTES.md).
 constexpr TileCost kCost{.k_tile = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
-constexpr double kLaunchSeconds = 4e-6;  // from the first block to the last, with nothing to do
+constexpr double kLaunchSeconds = 4e-6;  // an empty launch
 
 TileSchedule schedule_of(const Problem& p, const Device& device) {
   return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost);
@@ -84,7 +85,8 @@ TileSchedule schedule_of(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "StreamK",
-    .idea = "What does not fill a wave of tiles is cut along k into equal shares, one an SM.",
+    .idea =
+        "Stream-K: tiles that do not fill a wave are cut along k into equal shares, one per SM.",
     .source = "Osama et al., Stream-K (2023); CUTLASS",
     .rung = 32,
     .precisions = {Precision::f32},

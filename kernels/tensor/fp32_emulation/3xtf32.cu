@@ -1,22 +1,21 @@
-// FP32 products on tensor cores that multiply TF32: each operand is the sum of two TF32 numbers,
-// and of the four products of these three are added, small * large + large * small + large * large.
-// The fourth is 2^-21 of the whole at most. That is a third of the rate of TF32 and twice that of
-// FP32.
+// FP32 GEMM emulated on TF32 tensor cores: each operand is split into the sum of two TF32 numbers,
+// large and small, and three of their four products are accumulated: small * large + large * small
+// + large * large. The fourth is at most 2^-21 of the whole. Peak is a third of TF32's rate; the
+// kernel reaches twice the rate of FP32 on CUDA cores.
 //
-// Tensor cores cut off what they add, which drags long accumulators towards zero. So they add up 32
-// steps of k only, the small products first, and the threads add these accumulators in FP32,
-// rounded to nearest: from some 32 steps on that is nearer to the exact result than what adds step
-// by step.
+// Tensor cores truncate when they accumulate, which biases long sums towards zero. So they
+// accumulate only 32 steps of k, small products first, and the threads add these accumulators in
+// FP32, rounded to nearest. From about 32 steps on that is more accurate than an FP32 loop.
 //
-// wgmma takes one operand from shared memory, where it must be contiguous along k, and the other
-// from registers. B is split and transposed by a kernel of its own, in every launch, as a K tile of
-// it serves many blocks; A comes as it is, and each warp splits what it has loaded. Of three
-// warpgroups one only copies: it fills a ring of stages while the other two, half of the tile of C
-// each, take turns at the tensor cores, one multiplying while the other adds up and splits.
+// wgmma reads one operand from shared memory, where it must be K-major, and the other from
+// registers. B is split and transposed by a kernel of its own in every launch, since a K tile of it
+// serves many blocks; A is loaded as it is, and each warp splits it in registers. One warpgroup is
+// the producer; two consumers with half of the tile each alternate: one issues MMAs while the other
+// accumulates and splits.
 //
-// m, n, k and layouts are free; A is copied first if its rows are not contiguous along k or do not
-// begin at multiples of 16 bytes. Where a operand is infinite, C is NaN or infinite, and
-// accumulators that end within 2^-21 of the largest number may become so.
+// Any m, n, k and layout; A is copied first if it is not K-major or its rows are not aligned to 16
+// bytes. If an operand is infinite, C is NaN or infinite; so may be results within 2^-21 of the
+// largest FP32 number.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -41,20 +40,20 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kBM = 128, kBN = 128;  // of C, a block
+constexpr int kBM = 128, kBN = 128;  // of C, per block
 constexpr int kConsumers = 2;        // warpgroups
 constexpr int kThreads = 128 * (kConsumers + 1);
 constexpr int kWM = kBM / kConsumers;
-static_assert(kWM == 64, "what wgmma computes");
+static_assert(kWM == 64, "the rows of a wgmma");
 
-// A stage is 32 steps of k, two K tiles of B. After each the accumulators are rounded.
+// A stage is 32 steps of k, two split tiles of B. Accumulators are added to FP32 after each stage.
 constexpr int kBK = 32, kKTiles = kBK / kSplitTileK, kStages = 4;
 constexpr int kABytes = kBM * kBK * 4, kSplitTileBytes = kBN * kLineBytes;
 constexpr int kStageBytes = kABytes + kKTiles * kSplitTileBytes;
 constexpr int kSharedBytes = kStages * kStageBytes + kSwizzleAlignment;
 static_assert(kABytes % kSwizzleAlignment == 0 && kSplitTileBytes % kSwizzleAlignment == 0);
 
-// Tiles that are computed at once share rows of A and columns of B: groups of 16 rows of tiles.
+// Rasterization in groups of 16 rows of tiles.
 TileOrder tile_order(const Problem& p) {
   return {static_cast<int>((p.m + kBM - 1) / kBM), static_cast<int>((p.n + kBN - 1) / kBN), 16};
 }
@@ -62,14 +61,14 @@ TileOrder tile_order(const Problem& p) {
 struct SplitOperands {
   TileOrder tiles;
   CUtensorMap a_map;
-  const std::byte* b;  // split into K tiles
-  int stages;          // that k takes
+  const std::byte* b;  // split tiles
+  int stages;          // per tile of C
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-constexpr int kAccumulators = kWM * kBN / 128;  // of a thread
-// 40 x 128 + 232 x 256 of 65,536.
+constexpr int kAccumulators = kWM * kBN / 128;  // per thread
+// 40 x 128 + 232 x 256 registers of 65,536.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
 using StageRing = Ring<kStageBytes>;
@@ -87,9 +86,9 @@ __device__ void copy_stages(StageRing ring, const SplitOperands& operands) {
   }
 }
 
-// Half of a tile of C. In the fragments of wgmma a thread has two rows, eight apart, of its warp's
-// 16, and of eight steps of k two: of four neighbours in a row of A the first two belong to the
-// first eight steps of a K tile and the others to the next.
+// A consumer: half of a tile of C. In a wgmma fragment a thread has two rows, eight apart, of its
+// warp's 16, and two of eight steps of k: of four consecutive elements of a row of A the first two
+// belong to the first eight steps of a split tile, the others to the next eight.
 class Consumer {
  public:
   __device__ explicit Consumer(const StageRing& ring)
@@ -102,7 +101,7 @@ class Consumer {
     load();
     for (int i = 0; i < stages; ++i) {
       split();
-      enqueue_mmas();
+      issue_mmas();
       const std::uint32_t used = ring_.empty();
       ring_.next();
       if (i + 1 < stages) load();
@@ -121,7 +120,7 @@ class Consumer {
   }
 
  private:
-  static constexpr int kSteps = kBK / 8;  // of wgmma
+  static constexpr int kSteps = kBK / 8;  // of wgmma along k
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   __device__ void load() {
@@ -139,8 +138,8 @@ class Consumer {
       }
   }
 
-  // The tensor cores cut off what TF32 has not: x as it is serves for its large part. What they do
-  // not see then has 13 bits and is rounded to 11: it is off by at most 2^-22 of x.
+  // The large part is x itself, since tensor cores truncate it to TF32. The remainder has 13 bits
+  // and is rounded to 11: an error of at most 2^-22 of x.
   __device__ void split() {
 #pragma unroll
     for (int k_tile = 0; k_tile < kKTiles; ++k_tile)
@@ -157,7 +156,7 @@ class Consumer {
         }
   }
 
-  __device__ void enqueue_mmas() {
+  __device__ void issue_mmas() {
     const std::uint64_t b = k_major_descriptor(ring_.data() + kABytes);
     constexpr int kToSmall = kLineBytes / 2 / 16;
     const auto of_step = [](int step) {
@@ -176,9 +175,9 @@ class Consumer {
     wgmma_commit();
   }
 
-  // Never called. ptxas (13.0) takes a register for free once a product that reads it is under way,
-  // and would load the next elements into it: seen in SASS, and in wrong results. What is used
-  // after the wait it must keep.
+  // Never executed. ptxas (13.0) considers a register free once a wgmma that reads it was issued,
+  // and would load the next elements into it: seen in SASS and in wrong results. A use after the
+  // wait keeps it allocated.
   __device__ void keep(const std::uint32_t (&operands)[2 * kSteps][4]) const {
 #pragma unroll
     for (int i = 0; i < 2 * kSteps; ++i)
@@ -191,7 +190,7 @@ class Consumer {
   StageRing ring_;
   int row_;
   float loaded_[kKTiles][2][4];
-  std::uint32_t fragments_[2 * kSteps][4];  // large parts, then small ones
+  std::uint32_t fragments_[2 * kSteps][4];  // large parts, then small parts
   float acc_[kAccumulators], totals_[1][kAccumulators];
 };
 
@@ -235,8 +234,8 @@ Traffic traffic(const Problem& p, const Device&) {
   const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
   const double copied = packing_bytes(operand_a<float>(p, nullptr), true);
   const double split = 1.0 * tiles.columns * stages * kKTiles * kSplitTileBytes;
-  // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
-  // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
+  // Shared-memory bytes per stage: the copies; loads of A, with every second row in the banks of
+  // the first; three MMAs per warpgroup that read half of B's parts.
   constexpr double kOfStage =
       kStageBytes + 2.0 * kABytes + kConsumers * 1.5 * kKTiles * kSplitTileBytes;
   return {
@@ -280,8 +279,7 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
 
 const Registration registration({
     .name = "3xTF32",
-    .idea =
-        "FP32 on tensor cores: three products of TF32 halves, whose short sums are added in FP32.",
+    .idea = "FP32 on tensor cores: three TF32 products per FP32 product, accumulated in FP32.",
     .source = "Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022",
     .rung = 90,
     .precisions = {Precision::tf32x3},

@@ -1,11 +1,11 @@
-// An FP32 number as the sum of two TF32 numbers, and matrices brought into the form in which 3xTF32
-// wants them: whatever their layout, k is contiguous afterwards.
+// An FP32 number as the sum of two TF32 numbers, and the kernel that splits a matrix for 3xTF32,
+// K-major whatever its layout.
 //
-// TF32 has 11 significant bits, FP32 24. Rounded to nearest, `large` leaves a rest of at most 2^-11
-// of x, of which `small` has 11 bits again: the sum is off by at most 2^-23 of x, and exact for
-// integers up to 2^23. That holds from 2^-102 on; below, `small` may be lost, which is 2^-126 at
-// most. Where `large` would be rounded to infinity, from 2^128 - 2^116 on, it is what TF32 cuts
-// off. An infinity or a NaN is all in `large`.
+// TF32 has 11 significant bits, FP32 24. `large` is x rounded to nearest; the remainder is at most
+// 2^-11 of x, and `small` holds 11 bits of it: the sum has an error of at most 2^-23 of x, and is
+// exact for integers up to 2^23. That holds from 2^-102 on; below, `small` may be lost, which is at
+// most 2^-126. Where rounding would make `large` infinite, from 2^128 - 2^116 on, it is truncated.
+// Infinity and NaN are entirely in `large`.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,8 +16,8 @@
 
 namespace gemm::tensor {
 
-constexpr std::uint32_t kOfTf32 = 0xffffe000;  // the bits of FP32 that TF32 has
-constexpr std::uint32_t kHalf = 0x1000;        // half of the last of them
+constexpr std::uint32_t kOfTf32 = 0xffffe000;  // mask of the bits of FP32 that TF32 keeps
+constexpr std::uint32_t kHalf = 0x1000;        // half a unit in the last place of TF32
 
 struct Split {
   float large, small;
@@ -28,21 +28,21 @@ __host__ __device__ constexpr Split split(float x) {
                           kInfinity = 0x7f800000;
   const auto bits = __builtin_bit_cast(std::uint32_t, x);
   const std::uint32_t magnitude = bits & kMagnitude;
-  if (magnitude >= kInfinity) return {x + x, 0};  // whose bits TF32 has, of a NaN too
+  if (magnitude >= kInfinity) return {x + x, 0};  // x + x quiets a NaN, so that TF32 keeps it
   const std::uint32_t rounded = magnitude < kRoundsToInfinity ? bits + kHalf : bits;
   const float large = __builtin_bit_cast(float, rounded& kOfTf32);
   const auto rest = __builtin_bit_cast(std::uint32_t, x - large);
   return {large, __builtin_bit_cast(float, (rest + kHalf) & kOfTf32)};
 }
 
-// Split matrices lie in K tiles of 16 steps of k, a tile of rows after the other. In a K tile a row
-// is a line of 128 bytes: 16 large parts, then the 16 small ones, in chunks of four. Chunk c has
-// the steps c, c + 4, c + 8, c + 12: so a thread of wgmma that has four neighbouring elements of
-// the other operand finds each of them where its fragment wants it (any order of k will do, if both
-// operands have it). Chunks are swizzled as wgmma reads them, by the last three bits of the row.
+// Layout of a split matrix: tiles of 16 steps of k, one tile of rows after another. In a tile a row
+// is a line of 128 bytes: 16 large parts, then 16 small parts, in chunks of four. Chunk c has the
+// steps c, c + 4, c + 8, c + 12, so that a thread that has four consecutive elements of the other
+// operand has what its wgmma fragments need (any order along k is correct if both operands share
+// it). Chunks are in wgmma's 128-byte swizzle.
 constexpr int kSplitTileK = 16, kLineFloats = 2 * kSplitTileK, kLineBytes = 4 * kLineFloats;
 
-// Rows are padded to tiles of kTileRows, k to whole K tiles, with zeros.
+// Pads rows to tiles of kTileRows and k to whole split tiles, with zeros.
 template <bool kKMajor, int kTileRows>
 __global__ void __launch_bounds__(kCopyThreads)
     split_into_tiles(CopyGrid grid, const float* __restrict__ from, std::int64_t rows,

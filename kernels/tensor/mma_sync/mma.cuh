@@ -1,8 +1,8 @@
-// The instructions of a warp on tensor cores, one function each: `ldmatrix` fetches fragments of
-// operands from shared memory, `mma.sync` multiplies them. All precisions look alike in bytes: an
-// instruction takes 32 bytes along k of 16 rows of A and of 8 columns of B. Compute capability 7.5
-// has shorter ones, of which two (FP16) or four (INT8) do the same. Where a device has no such
-// instruction nothing is done: a kernel's `unsupported` must say so.
+// Warp-level tensor-core instructions: `ldmatrix` loads fragments from shared memory, `mma.sync`
+// multiplies them. In bytes all precisions are alike: an MMA takes 32 bytes along k of 16 rows of A
+// and 8 columns of B. Compute capability 7.5 has smaller MMAs, of which two (FP16) or four (INT8)
+// do the same. Where a device lacks the instruction these functions do nothing: a kernel's
+// `unsupported` must refuse it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,9 +16,9 @@
 
 namespace gemm::tensor {
 
-// What is multiplied, in what it is added up and stored, and the oldest compute capability that has
-// it. Promoted: tensor cores add up so coarsely that accumulators are taken over into FP32 now and
-// then.
+// Element, accumulator and output types, and the oldest compute capability that supports them.
+// Promoted: accumulators of the tensor cores are so coarse that they are added to FP32 accumulators
+// at intervals.
 template <Precision kPrecision_, typename Element_, typename Accumulator_, typename Output_,
           int kSince_, bool kPromoted_ = false>
 struct Arithmetic {
@@ -38,17 +38,16 @@ using E4m3Fast = Arithmetic<Precision::e4m3fast, __nv_fp8_e4m3, float, __nv_bflo
 using E5m2 = Arithmetic<Precision::e5m2, __nv_fp8_e5m2, float, __nv_bfloat16, 89, true>;
 using E5m2Fast = Arithmetic<Precision::e5m2fast, __nv_fp8_e5m2, float, __nv_bfloat16, 89>;
 
-// 32 bytes of k of 16 rows of A, or 16 columns of B, in four parts of 8 lines and 16 bytes. What is
-// multiplied together must lie in neighbouring registers. So of A lines 0 to 7 and 8 to 15 of the
-// first 16 bytes come before those of the others, but of B all 32 bytes of lines 0 to 7 before
-// those of 8 to 15.
+// A fragment: 32 bytes along k of 16 rows of A or columns of B (lines), in four parts of 8 lines by
+// 16 bytes. Their order is that of the registers of an MMA: for A lines 0-7 and 8-15 of the first
+// 16 bytes, then of the others; for B both halves of lines 0-7, then of lines 8-15.
 constexpr int kStepBytes = 32, kFragmentLines = 16;
 struct Fragment {
   std::uint32_t parts[4];
 };
 
-// From where 8 lanes each point to rows of 16 bytes for one part. Rows lie along k, or, transposed,
-// along the lines, which only elements of 16 bits can.
+// Loads a fragment; 8 lanes each point to the rows of one part. Rows are along k, or, transposed,
+// along the lines, which ldmatrix supports only for 16-bit elements.
 template <bool kTransposed>
 __device__ void load_fragment(Fragment& to, std::uint32_t address) {
   std::uint32_t(&x)[4] = to.parts;
@@ -64,7 +63,8 @@ __device__ void load_fragment(Fragment& to, std::uint32_t address) {
                  : "memory");
 }
 
-// Tensor cores would cut FP32 off. Rounded to nearest, the error is half as large and has no bias.
+// Rounds FP32 to TF32. Tensor cores would truncate; rounding to nearest halves the error and has no
+// bias.
 template <typename Of>
 __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -75,9 +75,8 @@ __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #endif
 }
 
-// accumulators += A * B, of 16 rows and the first 8 columns of B (half = 0), or the others. A
-// thread has of row lane / 4 two neighbouring columns from lane % 4 * 2 on, then of the row 8
-// further down.
+// acc += A * B for 16 rows and the first 8 columns of B (half = 0) or the others. A thread has two
+// consecutive columns, from lane % 4 * 2 on, of rows lane / 4 and lane / 4 + 8.
 template <typename Of>
 __device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4],
                               [[maybe_unused]] const Fragment& a,

@@ -1,9 +1,8 @@
-// How the rungs of MmaSync are launched. A rung is a loop, which runs over the K tiles of a tile,
-// and a shape of that tile for each arithmetic.
+// Launches of the MmaSync rungs. A rung is a main loop over K tiles and a tile shape for each
+// precision.
 //
-// m, n, k and layouts are free. The tile needs rows that begin at multiples of 16 bytes, and can
-// turn elements of 16 bits only. Other operands are first copied into rows along k, in every
-// launch.
+// Any m, n, k and layout. Operands need rows aligned to 16 bytes, and must be K-major unless they
+// have 16-bit elements; others are first copied K-major, in every launch.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@
 
 namespace gemm::tensor {
 
-// Rung::multiply(tile, K tiles, shared) computes a tile of so many K tiles.
+// Rung::multiply(tile, k_tiles, shared) is the main loop.
 template <typename Rung, typename Tile, typename Grid>
 __global__ void __launch_bounds__(Tile::Shape::kThreads, Tile::Shape::kBlocks)
     mma_sync(Problem p, Grid grid, Rows a, Rows b, typename Tile::Output* __restrict__ c) {
@@ -34,7 +33,7 @@ __global__ void __launch_bounds__(Tile::Shape::kThreads, Tile::Shape::kBlocks)
   tile.store(c);
 }
 
-// How an operand lies, and whether the tile takes it so.
+// An operand as stored, and whether it must be copied.
 struct Stored {
   std::int64_t lines, length;  // rows of A or columns of B; k
   bool k_major;
@@ -42,7 +41,7 @@ struct Stored {
 
   bool in_16_bytes() const { return (k_major ? length : lines) * element_bytes % kChunkBytes == 0; }
   bool is_copied() const { return !in_16_bytes() || (!k_major && element_bytes != 2); }
-  // Elements of a row of the copy.
+  // Elements per row of the copy.
   std::int64_t copy_pitch() const {
     const int chunk = kChunkBytes / element_bytes;
     return (length + chunk - 1) / chunk * chunk;
@@ -56,7 +55,7 @@ inline Stored stored_b(const Problem& p) {
   return {p.n, p.k, transposes_b(p.layout), traits_of(p.precision).input_bytes};
 }
 
-// An operand as the tile takes it, and what has to be enqueued before.
+// An operand as the kernel reads it, and the copy that must run before.
 struct PackedRows {
   Rows rows;
   bool k_major;
@@ -133,7 +132,7 @@ std::optional<std::string> mma_unsupported(const Device& device) {
   return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
 }
 
-// Calls f<Arithmetic>() with that of the precision, which is one of them.
+// Calls f<Arithmetic>() for the one with that precision.
 template <typename First, typename... Others, typename F>
 auto with_arithmetic(Precision precision, F&& f) {
   if constexpr (sizeof...(Others) > 0)
@@ -141,7 +140,7 @@ auto with_arithmetic(Precision precision, F&& f) {
   return f.template operator()<First>();
 }
 
-// The kernel of a rung, given what a reader wants to know of it.
+// Completes the description of a rung.
 template <typename Rung, typename... Arithmetics>
 Kernel mma_kernel(Kernel kernel) {
   kernel.precisions = {Arithmetics::kPrecision...};

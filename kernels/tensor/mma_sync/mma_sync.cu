@@ -1,8 +1,8 @@
-// `mma.sync`, the instruction under WMMA, with operands laid out by hand: `ldmatrix` fetches four
-// parts of fragments at once, from shared memory whose chunks of 16 bytes change places so that
-// neither it nor the copies ever meet a bank twice. WMMA must pad its rows instead, and knows not
-// which thread has which result. K tiles come through registers: what is loaded while a K tile is
-// multiplied is put down when all have done with that.
+// The PTX instruction beneath wmma: `mma.sync`, with fragments loaded by `ldmatrix` from swizzled
+// shared memory, so that neither it nor the copies have bank conflicts, and without padding. The
+// mapping of elements to threads is known, so the epilogue needs no shared memory. K tiles go
+// through registers: the next one is loaded during the MMAs of the current one and stored once all
+// warps are done.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -23,7 +23,7 @@ struct MmaSync {
     tile.load_k_tile(registers);
 #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      __syncthreads();  // nobody reads the K tile before it any more
+      __syncthreads();  // all warps are done with the last K tile
       tile.store_k_tile(registers, shared);
       __syncthreads();
       if (k_tile + 1 < k_tiles) tile.load_k_tile(registers);
@@ -38,7 +38,7 @@ struct MmaSync {
 
 const Registration registration(mma_kernel<MmaSync, Bf16, F16, Tf32, S8>({
     .name = "MmaSync",
-    .idea = "mma.sync on fragments that ldmatrix fetches from swizzled shared memory.",
+    .idea = "mma.sync with fragments loaded by ldmatrix from swizzled shared memory.",
     .source = "PTX ISA, mma.sync and ldmatrix; CUTLASS, Efficient GEMM",
     .rung = 45,
 }));

@@ -1,6 +1,6 @@
-// Fragments in two sets of registers: `ldmatrix` fetches those of the next step while the tensor
-// cores multiply the ones that are there, so that a warp need not wait for shared memory between
-// two steps, nor behind the barrier of a K tile.
+// Double-buffered fragments: `ldmatrix` loads the next step's fragments into a second set of
+// registers during the MMAs of the current step, so that a warp waits for shared memory neither
+// between steps nor after the barrier of a K tile. Cost: registers.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -17,7 +17,7 @@ struct MmaSyncDoubleBuffer {
   template <typename Tile>
   static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
     constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps;
-    static_assert(kSteps % 2 == 0, "a slice ends with the second set");
+    static_assert(kSteps % 2 == 0, "a K tile must end with the second set");
     typename Tile::Fragments fragments[2];
 #pragma unroll
     for (int stage = 0; stage < kStages - 1; ++stage) {
@@ -33,7 +33,7 @@ struct MmaSyncDoubleBuffer {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         if (step + 1 == kSteps) {
-          // The next K tile has arrived, and all have loaded what they want of this one.
+          // The next K tile has arrived, and all warps have loaded the last fragments of this one.
           wait_for_copies<kStages - 3>();
           __syncthreads();
           reads = reads + 1 == kStages ? 0 : reads + 1;
@@ -53,7 +53,7 @@ struct MmaSyncDoubleBuffer {
 
 const Registration registration(mma_kernel<MmaSyncDoubleBuffer, Bf16, F16>({
     .name = "MmaSyncDoubleBuffer",
-    .idea = "Fragments of the next step are loaded while those of this one are multiplied.",
+    .idea = "Fragments double-buffered in registers: ldmatrix overlaps the MMAs.",
     .source = "CUTLASS, Efficient GEMM: warp-level software pipelining",
     .rung = 47,
 }));

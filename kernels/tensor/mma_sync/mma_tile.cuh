@@ -1,12 +1,12 @@
-// The tile of C that a block computes with `mma.sync`: K tiles of A and B in shared memory, of
-// which warps load fragments. What the rungs of MmaSync have in common; what each adds is how K
-// tiles come in and when fragments are loaded.
+// The tile of C of a block that uses `mma.sync`: K tiles of A and B in shared memory, fragments,
+// accumulators and epilogue. Shared by the MmaSync rungs, which differ in how K tiles are loaded
+// and when fragments are.
 //
-// A K tile lies in shared memory as it lies in the matrix, rows of it one after another, in chunks
-// of 16 bytes. `ldmatrix` wants the same chunk of 8 neighbouring rows at once, which would be in
-// the same banks. So chunks change places within a line of 128 bytes: chunk c of row r is at
-// c ^ (r % 8), or, where a row is half a line, at c ^ (r / 2 % 4). Copies of whole rows and loads
-// of fragments then both meet all banks once, and nothing is spent on padding.
+// A K tile is stored as in the matrix, row by row, in 16-byte chunks. `ldmatrix` reads the same
+// chunk of 8 consecutive rows at once, which would be in the same banks. So chunks are swizzled
+// within a line of 128 bytes: chunk c of row r is at c ^ (r % 8), or if a row is half a line at c ^
+// (r / 2 % 4). Both copies of rows and loads of fragments are then free of bank conflicts, without
+// padding.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,12 @@ namespace gemm::tensor {
 
 constexpr int kChunkBytes = 16, kBankBytes = 128;
 
-// Where a chunk of a row of so many bytes is, counted from the beginning of the row.
+// The swizzled position of a chunk in a row of `pitch` bytes.
 __host__ __device__ constexpr int swizzled(int pitch, int row, int chunk) {
   return chunk ^ (pitch < kBankBytes ? row / 2 % 4 : row % 8);
 }
 
-// A stored matrix whose rows begin at multiples of 16 bytes, with `pitch` bytes from one to the
-// next.
+// A stored matrix whose rows begin at multiples of 16 bytes, `pitch` bytes apart.
 struct Rows {
   const std::byte* first;
   std::int64_t pitch;
@@ -36,8 +35,8 @@ __device__ inline std::uint32_t address_in_shared(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// kLines rows of A, or columns of B, and kDepth bytes of each along k: rows of shared memory, as of
-// the matrix, are lines if kKMajor, else steps of k.
+// The K tile of an operand: kLines rows of A, or columns of B (lines), by kDepth bytes along k. Its
+// rows are lines if kKMajor, else steps of k.
 template <typename Element, bool kOfA, int kLines, int kDepth, bool kKMajor, int kThreads>
 class OperandTile {
  public:
@@ -45,11 +44,11 @@ class OperandTile {
   static constexpr int kPitch =
       kKMajor ? kDepth : kLines * static_cast<int>(sizeof(Element));  // of a row, bytes
   static constexpr int kCopies = kBytes / kChunkBytes / kThreads;     // of a thread
-  static_assert(kKMajor || sizeof(Element) == 2, "ldmatrix turns 16 bits");
-  static_assert(kPitch == kBankBytes / 2 || kPitch % kBankBytes == 0, "as rows are swizzled");
+  static_assert(kKMajor || sizeof(Element) == 2, "ldmatrix transposes only 16-bit elements");
+  static_assert(kPitch == kBankBytes / 2 || kPitch % kBankBytes == 0,
+                "the swizzle needs such rows");
 
-  // Of `lines` the block has those from `first` on. `warp_line` is the first line of the tile that
-  // this warp multiplies.
+  // The block's lines begin at `first`; `warp_line` is the first line of this warp's tile.
   __device__ OperandTile(const Rows& from, std::int64_t first, std::int64_t lines, int warp_line)
       : pitch_(from.pitch) {
     const int row = static_cast<int>(threadIdx.x) / kChunks;
@@ -66,7 +65,7 @@ class OperandTile {
       rows_ = chunk * kChunkElements < lines_left ? kRows : 0;
     }
     to_ = row * kPitch + swizzled(kPitch, row, chunk) * kChunkBytes;
-    // Of the four parts of a fragment, which eight lanes each point to.
+    // The part of a fragment that this lane addresses for ldmatrix.
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int lines8 = kOfA ? lane / 8 % 2 : lane / 16, bytes16 = kOfA ? lane / 16 : lane / 8 % 2;
     if constexpr (kKMajor) {
@@ -79,20 +78,21 @@ class OperandTile {
     }
   }
 
-  // Before the chunks of a K tile are copied. Of k so much is left, or more than a K tile has.
+  // Called before the chunks of a K tile are copied; `left` is what remains of k, capped.
   __device__ void begin(int left) {
     inside_ = kKMajor ? (at_ < left ? rows_ : 0) : min(left - at_, rows_);
   }
-  // Calls f(from, to, inside) for this thread's i-th chunk: where it is in the matrix, if inside,
-  // and in a K tile in shared memory.
+  // Calls f(from, to, inside) for this thread's i-th chunk: its address in the matrix, its offset
+  // in the K tile, whether it is inside the matrix.
   template <typename F>
   __device__ void chunk(int i, F&& f) const {
     f(from_ + i * kRowsAtOnce * pitch_, to_ + i * kRowsAtOnce * kPitch, i * kRowsAtOnce < inside_);
   }
-  // On to the next K tile.
+  // Advances to the next K tile.
   __device__ void end() { from_ += kKMajor ? kDepth : kRows * pitch_; }
 
-  // Of the K tile at this address, 16 lines from 16 * i of the warp's on, in one step along k.
+  // Loads a fragment from the K tile at this address: 16 lines from 16 * i of the warp tile on, in
+  // one step along k.
   __device__ void load(Fragment& to, std::uint32_t k_tile, int i, int step) const {
     constexpr int kPair = 2 * kChunkBytes;
     if constexpr (kKMajor)
@@ -107,16 +107,17 @@ class OperandTile {
   static constexpr int kChunkElements = kChunkBytes / static_cast<int>(sizeof(Element));
   static constexpr int kRows = kBytes / kPitch;
   static constexpr int kRowsAtOnce = kThreads / kChunks;  // of a copy of all threads
-  static_assert(kThreads % kChunks == 0 && kRowsAtOnce % 8 == 0, "a thread's rows look alike");
+  static_assert(kThreads % kChunks == 0 && kRowsAtOnce % 8 == 0,
+                "all rows of a thread must have the same swizzle");
   static_assert(kCopies * kChunkBytes * kThreads == kBytes);
 
   const std::byte* from_;
   std::int64_t pitch_;
-  int at_, rows_, inside_, to_, lane_;  // at_: along k, elements
+  int at_, rows_, inside_, to_, lane_;  // at_: position along k, in elements
 };
 
-// A block computes kBM x kBN of C, a warp kWM x kWN of it, in K tiles of kDepth bytes along k, of
-// which shared memory holds kStages. kBlocks of them shall fit an SM.
+// Block tile kBM x kBN with K tiles of kDepth bytes, warp tile kWM x kWN, kStages stages in shared
+// memory, kBlocks blocks per SM.
 template <int kBM_, int kBN_, int kDepth_, int kWM_, int kWN_, int kStages_, int kBlocks_>
 struct MmaShape {
   static constexpr int kBM = kBM_, kBN = kBN_, kDepth = kDepth_, kWM = kWM_, kWN = kWN_;
@@ -125,11 +126,11 @@ struct MmaShape {
   static constexpr int kStageBytes = (kBM + kBN) * kDepth;
   static constexpr int kSharedBytes = kStages * kStageBytes;
   static constexpr int kSteps = kDepth / kStepBytes;
-  // Of a K tile, each of 128 bytes: it arrives, and each warp loads its fragments.
+  // Wavefronts per K tile: the copies, and the fragment loads of each warp.
   static constexpr double kWavefronts = 1.0 * (kBM + kBN) * kDepth / kBankBytes +
                                         1.0 * kThreads / 32 * (kWM + kWN) * kDepth / kBankBytes;
 
-  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the block's tile");
+  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warp tiles must divide the block tile");
   static_assert(kWM % 16 == 0 && kWN % 32 == 0 && kDepth % kStepBytes == 0);
   static_assert(kThreads <= 1024);
 };
@@ -145,12 +146,12 @@ class MmaTile {
   using ATile = OperandTile<Element, true, Shape::kBM, Shape::kDepth, kAKMajor, Shape::kThreads>;
   using BTile = OperandTile<Element, false, Shape::kBN, Shape::kDepth, kBKMajor, Shape::kThreads>;
 
-  // Of one step along k.
+  // The fragments of one step along k.
   struct Fragments {
     Fragment a[Shape::kWM / kFragmentLines], b[Shape::kWN / kFragmentLines];
   };
 
-  // Shared memory begins at a multiple of 128 bytes.
+  // `shared` is aligned to 128 bytes.
   __device__ MmaTile(const Problem& p, std::int64_t first_row, std::int64_t first_column,
                      const Rows& a, const Rows& b, const std::byte* shared)
       : m_(p.m),
@@ -167,8 +168,8 @@ class MmaTile {
   }
   __device__ std::uint32_t stage(int i) const { return shared_ + i * Shape::kStageBytes; }
 
-  // One of kParts parts of the next K tile, past the registers. Zeros take the place of what lies
-  // beyond the edges.
+  // Starts the asynchronous copies of one of kParts parts of the next K tile; zeros beyond the
+  // edges.
   template <int kParts>
   __device__ void copy_part_to(std::uint32_t stage, int part) {
     const auto copy = [](std::uint32_t to, const std::byte* from, bool inside) {
@@ -195,7 +196,7 @@ class MmaTile {
   }
   __device__ void copy_to(std::uint32_t stage) { copy_part_to<1>(stage, 0); }
 
-  // The next K tile, through registers.
+  // A thread's part of a K tile that is loaded through registers.
   struct KTileRegisters {
     uint4 a[ATile::kCopies], b[BTile::kCopies];
     int a_to[ATile::kCopies], b_to[BTile::kCopies];
@@ -235,8 +236,8 @@ class MmaTile {
     for (int j = 0; j < Shape::kWN / kFragmentLines; ++j)
       b_.load(to.b[j], stage + ATile::kBytes, j, step);
   }
-  // To and fro, so that neighbouring products share an operand. Before each of kRows rows of
-  // products between(row) is called.
+  // The MMAs of a step, in serpentine order, so that consecutive ones share an operand. Calls
+  // between(row) before each of kRows rows of MMAs.
   static constexpr int kRows = Shape::kWM / 16;
   template <typename F>
   __device__ void multiply(Fragments& of, F&& between) {
@@ -259,10 +260,10 @@ class MmaTile {
     multiply(of, [](int) {});
   }
 
-  // After each K tile.
+  // Called after each K tile: promotes accumulators.
   __device__ void end_k_tile() {
     if constexpr (Arithmetic::kPromoted) {
-      static_assert(Shape::kDepth == kPromotion, "sums of one slice are promoted");
+      static_assert(Shape::kDepth == kPromotion, "accumulators are promoted after each K tile");
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -322,12 +323,12 @@ class MmaTile {
 
  private:
   static constexpr int kDepth = Shape::kDepth / static_cast<int>(sizeof(Element));  // elements
-  static constexpr int kAcross = Shape::kWN / 8;  // products of a row
+  static constexpr int kAcross = Shape::kWN / 8;                                    // MMAs per row
   struct alignas(2 * sizeof(Output)) Pair {
     Output x, y;
   };
 
-  // Four lanes have two neighbours each of four rows of eight; then each has one of these rows.
+  // Transposes among four lanes, so that each has eight consecutive elements of one row.
   static __device__ uint4 of_four_lanes(Pair p0, Pair p1, Pair p2, Pair p3) {
     std::uint32_t x[4] = {bits(p0), bits(p1), bits(p2), bits(p3)};
 #pragma unroll
@@ -363,7 +364,7 @@ class MmaTile {
     return static_cast<int>(threadIdx.x) / 32 % (Shape::kBN / Shape::kWN) * Shape::kWN;
   }
 
-  std::int64_t m_, n_, row0_, column0_, left_;  // left_: of k, not copied yet
+  std::int64_t m_, n_, row0_, column0_, left_;  // left_: what remains of k to copy
   std::uint32_t shared_;
   ATile a_;
   BTile b_;

@@ -1,4 +1,4 @@
-// The product of some K tiles of the ring: a consumer's loop, whose accumulators stay in registers.
+// The consumer's main loop over K tiles of the ring, with accumulators in registers.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace gemm::tensor {
 
-// accumulators = the product of so many K tiles, of A the 64 kParts rows from part `first` on. A K
-// tile's products are waited for once those of the next are enqueued. on_enqueued() once all are.
-template <typename Tile, int kCluster, typename Accumulator, int kParts, typename OnEnqueued>
+// acc = the product over so many K tiles, for 64 * kParts rows of A from part `first` on. Waits for
+// the MMAs of a K tile only after those of the next one are issued. Calls on_issued() once all are.
+template <typename Tile, int kCluster, typename Accumulator, int kParts, typename OnIssued>
 __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
                                  Accumulator (&acc)[kParts][Tile::kAccumulators],
-                                 OnEnqueued on_enqueued) {
+                                 OnIssued on_issued) {
   std::uint32_t before = 0;
 #pragma unroll 1
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
     wgmma_fence();
-    Tile::enqueue_mmas(acc, ring.data(), first, k_tile > 0);
+    Tile::issue_mmas(acc, ring.data(), first, k_tile > 0);
     wgmma_commit();
     wgmma_wait<1>();
     if (k_tile > 0) release<kCluster>(before);
     before = ring.empty();
   }
-  on_enqueued();
+  on_issued();
   wgmma_wait_all(acc);
   release<kCluster>(before);
 }
@@ -35,9 +35,9 @@ __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles, int
   multiply_k_tiles<Tile, kCluster>(ring, k_tiles, first, acc, [] {});
 }
 
-// The same for FP8 whose accumulators are promoted: the tensor cores add up FP8 with 14 bits, so
-// their accumulators of each K tile, 128 steps of k, are added to accumulators in FP32. While one
-// consumer adds, others multiply.
+// The same with promotion, for FP8: tensor cores accumulate FP8 with 14 bits, so the accumulators
+// of each K tile, 128 steps of k, are added to FP32 accumulators. Other consumers issue MMAs
+// meanwhile.
 template <typename Tile, int kCluster, int kParts>
 __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
                                   float (&acc)[kParts][Tile::kAccumulators]) {
@@ -52,7 +52,7 @@ __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles, in
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
       wgmma_fence();
-      Tile::enqueue_mmas(partial, ring.data(), first + part, false);
+      Tile::issue_mmas(partial, ring.data(), first + part, false);
       wgmma_commit();
       wgmma_wait<0>();
       if (part + 1 == kParts) release<kCluster>(ring.empty());

@@ -1,6 +1,7 @@
-// Turns of two consumers that have tiles of their own (WgmmaPingPong): who multiplies next waits
-// for the stages of its tile only once the other has all of its own, since a barrier of the ring
-// knows but two phases. Two named barriers, behind those that the consumers have for themselves.
+// The order of two consumers with separate tiles (ping-pong schedule): a consumer may wait for
+// stages only once the other has received all of its own, since an mbarrier distinguishes just two
+// phases. Two named barriers, as CUTLASS's OrderedSequenceBarrier; lower ids are the consumers'
+// own.
 #pragma once
 
 namespace gemm::tensor {

@@ -1,6 +1,6 @@
-// The ways of wgmma's accumulators into C. In its fragments a warp of the warpgroup has 16 of 64
-// rows, a thread two of these and of each eight columns two neighbours: accumulators 4j and 4j + 1
-// are of the first row, 4j + 2 and 4j + 3 of the second.
+// Epilogues: wgmma accumulators to C. In a fragment each warp of the warpgroup has 16 of 64 rows, a
+// thread two of these and two consecutive columns of every eight: accumulators 4j and 4j + 1 are in
+// the first row, 4j + 2 and 4j + 3 in the second.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +14,7 @@
 
 namespace gemm::tensor {
 
-// What store_by_tma wants of shared memory, a consumer.
+// Shared memory that store_by_tma needs per consumer.
 constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -31,23 +31,23 @@ __device__ auto pair_of(Accumulator x, Accumulator y) {
     return make_int2(x, y);
 }
 
-// The first row of a thread in 64 rows, and how far its second is. Rows of a TF32 operand that came
-// through registers are neighbours (register_operand.cuh), others eight apart.
-template <bool kNeighbours>
+// The first row of a thread in 64 rows, and the distance to its second: adjacent for a TF32 operand
+// that came through registers (register_operand.cuh), else eight.
+template <bool kAdjacent>
 struct FragmentRows {
-  static constexpr int kApart = kNeighbours ? 1 : 8;
+  static constexpr int kApart = kAdjacent ? 1 : 8;
   static __device__ int first() {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-    return thread / 32 * 16 + lane / 4 * (kNeighbours ? 2 : 1);
+    return thread / 32 * 16 + lane / 4 * (kAdjacent ? 2 : 1);
   }
 };
 
-// By its threads, where C is m x n: 64 kParts rows from (first_row, first_column) on.
-template <typename Output, bool kNeighbours = false, typename Accumulator, int kParts,
+// Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n.
+template <typename Output, bool kAdjacent = false, typename Accumulator, int kParts,
           int kAccumulators>
 __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators], void* c,
                                  std::int64_t m, std::int64_t n, int first_row, int first_column) {
-  using Rows = FragmentRows<kNeighbours>;
+  using Rows = FragmentRows<kAdjacent>;
   const std::int64_t column = first_column + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
@@ -69,8 +69,8 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
     }
 }
 
-// The transpose of a tile whose rows are columns of C: eight threads write 64 bytes of a row of C.
-// m and n are those of C^T.
+// Stores a tile of C^T, transposed: eight threads write 64 bytes of a row of C. m and n are those
+// of C^T.
 template <typename Output, typename Accumulator, int kParts, int kAccumulators>
 __device__ void store_transposed(const Accumulator (&acc)[kParts][kAccumulators], void* c,
                                  std::int64_t m, std::int64_t n, int first_row, int first_column) {
@@ -97,14 +97,14 @@ __device__ void store_transposed(const Accumulator (&acc)[kParts][kAccumulators]
   }
 }
 
-// Only the threads of one consumer, a warpgroup, meet.
+// A barrier of one consumer warpgroup.
 __device__ inline void sync_consumer(int consumer) {
   asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
-// By TMA, out of shared memory, where rows of 128 bytes lie in the swizzle: whole lines, by an
-// instruction that no warp waits for. kStaged columns at a time, in boxes of 64 x 64; the memory at
-// `staging` is the consumer's own. Before the block ends, finish_stores().
+// Stores by TMA through shared memory in the 128-byte swizzle: whole lines, asynchronously. kStaged
+// columns at a time, in boxes of 64 x 64; `staging` belongs to the consumer. Call finish_stores()
+// before the block exits.
 template <typename Output, int kStaged, typename Accumulator, int kParts, int kAccumulators>
 __device__ void store_by_tma(const Accumulator (&acc)[kParts][kAccumulators],
                              const CUtensorMap& c_map, int first_row, int first_column,
@@ -145,7 +145,7 @@ __device__ void store_by_tma(const Accumulator (&acc)[kParts][kAccumulators],
       tma_store_commit();
     }
 }
-// By TMA where C's rows allow it.
+// Stores by TMA if C's rows are aligned, else from registers.
 template <typename Output, int kStaged, typename Work, typename Accumulator, int kParts,
           int kAccumulators>
 __device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], const Work& work,

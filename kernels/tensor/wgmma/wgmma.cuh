@@ -1,5 +1,5 @@
-// Products of tensor cores that run while warps go on (compute capability 9.0). Each function is
-// one instruction; what must be fenced and waited for is said where they are used.
+// wgmma: asynchronous warpgroup MMAs of compute capability 9.0. One function per instruction, with
+// its fences and waits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,14 +11,14 @@
 
 namespace gemm::tensor {
 
-// Before the first product that reads registers which other instructions wrote.
+// Required before the first wgmma that uses registers written by other instructions.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Of operands of this type: FP32 stands for TF32, whose bits are the upper 19 of it. Steps of k
-// that one product takes are 32 bytes; accumulators of INT8 are INT32, all others FP32.
+// For operands of this type (FP32 stands for TF32, its upper 19 bits): elements along k of one
+// wgmma, which are 32 bytes, and the accumulator type.
 template <typename Element>
 constexpr int kMmaK = 32 / static_cast<int>(sizeof(Element));
 template <typename Element>
@@ -60,7 +60,7 @@ using AccumulatorOf = std::conditional_t<std::is_same_v<Element, std::int8_t>, s
                ", keep" flags ";\n}"                                                        \
                : list(sum)                                                                  \
                : "l"(a), "l"(b), "r"(keep)__VA_ARGS__)
-// The elements of one size; operands after the accumulators are numbered by the caller.
+// All element types for one N; operands after the accumulators are numbered by the caller.
 #define GEMM_WGMMA_OF_SIZE(n, places, list, a_at, b_at, keep_at, ta_at, tb_at)            \
   if constexpr (std::is_same_v<Element, __nv_bfloat16>)                                   \
     GEMM_WGMMA(n, "k16.f32.bf16.bf16", places, "f", list, a_at, b_at, keep_at,            \
@@ -77,9 +77,8 @@ using AccumulatorOf = std::conditional_t<std::is_same_v<Element, std::int8_t>, s
   else                                                                                    \
     GEMM_WGMMA(n, "k32.s32.s8.s8", places, "r", list, a_at, b_at, keep_at, "")
 
-// accumulators = keep ? accumulators + a * b : a * b, for a of 64 x depth and b of depth x 2
-// kAccumulators elements, both in shared memory (descriptors below). `across`: what lies
-// contiguously is not k, which only operands of 16 bits may.
+// acc = keep ? acc + a * b : a * b, for a of 64 x kMmaK and b of kMmaK x 2 kAccumulators elements,
+// both in shared memory (descriptors below). MN-major operands must have 16-bit elements.
 template <typename Element, bool kAMnMajor, bool kBMnMajor, typename Accumulator, int kAccumulators>
 __device__ void multiply(Accumulator (&acc)[kAccumulators], std::uint64_t a, std::uint64_t b,
                          int keep) {
@@ -120,7 +119,7 @@ __device__ void multiply(Accumulator (&acc)[kAccumulators], std::uint64_t a, std
                                         ", " GEMM_REGISTERS_7,
                        GEMM_ACC_OF_256, "%128", "%129", "%130", "%131", "%132");
   } else {
-    static_assert(kAccumulators == 0, "no product of so many columns here");
+    static_assert(kAccumulators == 0, "no wgmma of this N here");
   }
 }
 
@@ -132,9 +131,9 @@ __device__ void multiply(Accumulator (&acc)[kAccumulators], std::uint64_t a, std
                : list("f")                                                                         \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep))
 
-// The same for TF32 with a in registers: of its 64 rows a warp of the warpgroup has 16, a thread of
-// these rows lane / 4 and 8 more, and of the 8 steps of k lane % 4 and 4 more, the rows first. `a`
-// may be overwritten after the product was waited for; that ptxas does not know (seen in 13.0).
+// The same for TF32 with A in registers: a warp has 16 of the 64 rows, a thread rows lane / 4 and
+// lane / 4 + 8, and of the 8 steps of k lane % 4 and lane % 4 + 4, rows first. `a` must not be
+// overwritten before the wait; ptxas does not know that (seen in 13.0).
 template <int kAccumulators>
 __device__ void multiply_from_registers(float (&acc)[kAccumulators], const std::uint32_t (&a)[4],
                                         std::uint64_t b, int keep) {
@@ -156,16 +155,16 @@ __device__ void multiply_from_registers(float (&acc)[kAccumulators], const std::
                                           ", " GEMM_REGISTERS_7,
                          GEMM_ACC_OF_256, "%128", "%129", "%130", "%131", "%132", "%133");
   } else {
-    static_assert(kAccumulators == 0, "no product of so many columns here");
+    static_assert(kAccumulators == 0, "no wgmma of this N here");
   }
 }
 
-// Until at most so many of the committed groups are not done.
+// Waits until at most kGroups committed groups are incomplete.
 template <int kGroups>
 __device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
-// Accumulators that were waited for. They are named, or the compiler would read them sooner.
+// Compiler fence: accumulators must not be read before the wait.
 template <typename Accumulator, int kAccumulators>
 __device__ void fence_accumulators(Accumulator (&acc)[kAccumulators]) {
 #pragma unroll
@@ -176,7 +175,7 @@ __device__ void fence_accumulators(Accumulator (&acc)[kAccumulators]) {
       asm volatile("" : "+r"(acc[i])::"memory");
   }
 }
-// Until all that were committed are done.
+// Waits for all committed groups.
 template <typename Accumulator, int kAccumulators>
 __device__ void wgmma_wait_all(Accumulator (&acc)[kAccumulators]) {
   wgmma_wait<0>();
@@ -189,21 +188,22 @@ __device__ void wgmma_wait_all(Accumulator (&acc)[kParts][kAccumulators]) {
   for (int part = 0; part < kParts; ++part) fence_accumulators(acc[part]);
 }
 
-// Where wgmma finds a matrix whose rows hold 128 bytes of k in the 128-byte swizzle, eight rows
-// after eight rows. An address that is `bytes` further has a descriptor that is bytes / 16 larger.
+// Shared-memory descriptor of a K-major operand in the 128-byte swizzle: rows of 128 bytes along k,
+// in groups of eight. An address that is `bytes` further has a descriptor that is bytes / 16
+// larger.
 __device__ inline std::uint64_t k_major_descriptor(std::uint32_t address) {
   constexpr std::uint64_t kEightRows = 1024 >> 4, kSwizzle128 = 1;
   return (address & 0x3ffff) >> 4 | std::uint64_t{1} << 16 | kEightRows << 32 | kSwizzle128 << 62;
 }
 
-// The same for a matrix whose rows hold 128 bytes of m or n, one row for each k; the next 128 bytes
-// of m or n lie `next` bytes further. Sixteen steps of k are 2048 bytes.
+// Shared-memory descriptor of an MN-major operand: rows of 128 bytes along m or n, one per k; the
+// next 128 bytes along m or n are `next` bytes further. Sixteen steps of k are 2048 bytes.
 __device__ inline std::uint64_t mn_major_descriptor(std::uint32_t address, std::uint32_t next) {
   return k_major_descriptor(address) - (std::uint64_t{1} << 16) | std::uint64_t{next >> 4} << 16;
 }
 
-// What ordinary instructions wrote into shared memory becomes known to the copy engine and to the
-// tensor cores.
+// Makes writes to shared memory by ordinary instructions visible to the async proxy (TMA and tensor
+// cores).
 __device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -1,7 +1,7 @@
-// A tile of 128 x 128 where Wgmma has 64 x 64. The warpgroup computes it as two halves of 64 rows,
-// which share the K tile of B: per byte that is copied, and per byte that wgmma reads of B, twice
-// the products. A step of the ring is eight products of 64 x 128 x 16 in place of four of
-// 64 x 64 x 16, so that fewer waits and barriers stand between them, too.
+// A larger tile: 128 x 128 instead of 64 x 64. The warpgroup computes it as two halves of 64 rows
+// that share the K tile of B: twice the FLOP per byte loaded, and per byte of B that wgmma reads. A
+// K tile is eight wgmmas of 64 x 128 x 16 instead of four of 64 x 64 x 16, so there are fewer waits
+// and barriers as well. Cost: 128 accumulators per thread.
 #include <cstddef>
 #include <cstdint>
 
@@ -38,10 +38,10 @@ __global__ void __launch_bounds__(kThreads)
     }
     wait(full, k_tile % 2);
     wgmma_fence();
-    Tile::enqueue_mmas(acc, stage, 0, k_tile > 0);
+    Tile::issue_mmas(acc, stage, 0, k_tile > 0);
     wgmma_commit();
     wgmma_wait_all(acc);
-    __syncthreads();  // the products of all four warps have read the K tiles
+    __syncthreads();  // the wgmmas of all four warps have read the K tiles
   }
   store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
 #endif
@@ -53,7 +53,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_big_tile<decltype(tile)>; },
     {
         .name = "WgmmaBigTile",
-        .idea = "A tile of 128 x 128 a warpgroup: twice the products for each byte copied or read.",
+        .idea = "A tile of 128 x 128 per warpgroup: twice the FLOP per byte loaded.",
         .source = "NVIDIA, CUTLASS: the hierarchy of tiles",
         .rung = 51,
     }));

@@ -1,6 +1,7 @@
-// Two blocks of a cluster compute tiles below each other and need the same K tiles of B: each reads
-// half of one and has it copied into both. So a stage is empty only when the consumers of both
-// blocks are done with it, and they say so to both producers.
+// TMA multicast: two blocks of a cluster compute vertically adjacent tiles and need the same K
+// tiles of B. Each loads half of one and multicasts it to both: a third less L2 traffic. Cost: the
+// blocks run in lockstep, since a stage is empty only when the consumers of both blocks have
+// released it to both producers.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -74,7 +75,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_multicast<decltype(tile)>; },
     {
         .name = "WgmmaMulticast",
-        .idea = "Clusters of two blocks read each slice of B once.",
+        .idea = "TMA multicast: clusters of two blocks load each K tile of B once.",
         .source = "NVIDIA, CUTLASS 3, TMA multicast; Andrew, fast.cu, kernel 8",
         .rung = 56,
     }));

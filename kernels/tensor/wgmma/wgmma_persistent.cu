@@ -1,6 +1,7 @@
-// A block for each SM stays for many tiles: it fills the ring for the next while the last is
-// stored, and tiles that are computed at once lie in a square, whose rows of A and columns of B the
-// L2 holds.
+// A persistent kernel: one block per SM computes many tiles, so that the producer loads the next
+// tile's stages during the epilogue of the last one, and blocks are launched once. Tiles that are
+// computed at the same time form a square (rasterization), whose rows of A and columns of B stay in
+// the L2.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -63,7 +64,8 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_persistent<decltype(tile)>; },
     {
         .name = "WgmmaPersistent",
-        .idea = "As many blocks as SMs, for all tiles, in groups of 16 rows.",
+        .idea =
+            "A persistent kernel with rasterization: one block per SM, groups of 16 rows of tiles.",
         .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
         .rung = 54,
     }));

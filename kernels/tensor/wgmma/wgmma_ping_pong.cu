@@ -1,10 +1,10 @@
-// Each of the two multiplying warpgroups has a tile of its own, 128 x 128, and they take turns: one
-// stores while the other multiplies, so that the tensor cores never wait for a store. Before, both
-// stored at the same time.
+// The ping-pong schedule: each of the two consumer warpgroups has its own tile, 128 x 128; one runs
+// its epilogue while the other issues MMAs, so that the tensor cores never wait for a store. In the
+// cooperative schedule before, both stored at the same time. Cost: a smaller tile, with more bytes
+// per FLOP.
 //
-// The ring holds the K tiles of one tile after another. A consumer skips those of the other's, and
-// waits for the first of its own only once the other has all of its: a barrier knows but two
-// phases.
+// The ring holds the K tiles of one tile after another. A consumer skips those of the other, and
+// waits for its first one only once the other has received all of its own (ping_pong.cuh).
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
   Ring<Tile::kStageBytes> ring(shared, barriers);
-  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);  // one consumer has a stage
+  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);  // one consumer per stage
   sync_cluster();
   const int rank = rank_in_cluster();
   const int cluster = static_cast<int>(blockIdx.x) / kCluster,
@@ -84,7 +84,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_ping_pong<decltype(tile)>; },
     {
         .name = "WgmmaPingPong",
-        .idea = "One warpgroup stores its tile while the other multiplies.",
+        .idea = "The ping-pong schedule: one warpgroup stores its tile while the other multiplies.",
         .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
         .rung = 57,
     }));

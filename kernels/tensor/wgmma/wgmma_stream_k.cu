@@ -1,6 +1,7 @@
-// The end of the ladder: the size of the tile is chosen for the problem, tiles that do not fill a
-// wave are cut along k, and a launch's blocks begin while the last one's end. In every precision of
-// the tensor cores.
+// The end of the ladder, for every precision of the tensor cores: the tile size is chosen for the
+// problem by a model, tiles that do not fill a wave are cut along k (stream-K), and launches
+// overlap (programmatic dependent launch). Consumers are cooperative or ping-pong, as the shape
+// says. Cost: partial sums through global memory, where tiles are cut.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,14 +28,14 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
       !Operands_::kAKMajor && sizeof(typename Base::Element) == 4;
   static constexpr bool kStoresByTma = sizeof(typename Base::Output) == 2;
   static constexpr int kConsumers = kShape.consumers, kSharers = kPingPong ? 1 : kConsumers;
-  static constexpr int kParts = kShape.rows / kSharers / 64;  // 64 rows each, of a consumer
+  static constexpr int kParts = kShape.rows / kSharers / 64;  // of 64 rows each, per consumer
   static constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
   // 65,536 registers are 168 for each of 384 threads, 128 for each of 512.
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
   static constexpr int kStagingBytes = kStoresByTma ? staging_bytes(kStagedColumns) : 0;
   static constexpr int kReservedBytes = kConsumers * kStagingBytes + kSwizzleAlignment;
-  static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // what a block of 9.0 has
+  static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // of a block of 9.0
   static constexpr int kStages =
       std::min(kShape.stages, (kMostBytes - kReservedBytes) / Base::kStageBytes);
   static constexpr int kSharedBytes = kStages * Base::kStageBytes + kReservedBytes;
@@ -43,18 +44,18 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
 };
 
 struct StreamKWork : WgmmaWork {
-  simt::TileSchedule schedule;  // its blocks are clusters, and its tiles those of a cluster
+  simt::TileSchedule schedule;  // of clusters, as its blocks
   PartialSums partials;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A thread's accumulators of a piece, and where they go if another block stores the tile.
+// A thread's accumulators, with the interface of partial_sums.cuh.
 template <typename Tile>
 struct StreamKAccumulators {
   static constexpr int kThreads = 128 * Tile::kSharers;
   PartialSums partials;
-  int rank, consumer;  // in the cluster, in the block
+  int rank, consumer;  // rank in the cluster, consumer in the block
   typename Tile::Accumulator values[Tile::kParts][Tile::kAccumulators];
 
   __device__ int sharer() const { return Tile::kPingPong ? 0 : consumer; }
@@ -78,17 +79,17 @@ struct StreamKAccumulators {
   }
 };
 
-// values = the product of so many K tiles. on_enqueued() once all are enqueued.
-template <typename Tile, typename OnEnqueued>
+// values = the product over so many K tiles. Calls on_issued() once all MMAs are issued.
+template <typename Tile, typename OnIssued>
 __device__ void multiply_piece(StreamKAccumulators<Tile>& acc, Ring<Tile::kStageBytes>& ring,
-                               int k_tiles, OnEnqueued on_enqueued) {
+                               int k_tiles, OnIssued on_issued) {
   const int first = acc.sharer() * Tile::kParts;
   if constexpr (Tile::kPromoted) {
     multiply_promoted<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values);
   } else if constexpr (Tile::kThroughRegisters) {
-    multiply_through_registers<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_enqueued);
+    multiply_through_registers<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   } else {
-    multiply_k_tiles<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_enqueued);
+    multiply_k_tiles<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   }
 }
 
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     if (threadIdx.x > Tile::kConsumerThreads) return;
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
-      wait_for_previous_launch();  // all that follows in the block waits for these copies
+      wait_for_previous_launch();  // everything else in the block depends on these loads
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
         const int k = k_tile * Tile::kBK;
         ring.begin_stage();
@@ -214,8 +215,7 @@ Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
 
 const Registration registration({
     .name = "WgmmaStreamK",
-    .idea =
-        "The tile that fits the problem, cut along k where a wave is not full; launches overlap.",
+    .idea = "Stream-K with the tile size chosen for the problem, and overlapping launches.",
     .source = "Osama et al., Stream-K (2023); NVIDIA, programmatic dependent launch",
     .rung = 58,
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
@@ -238,7 +238,7 @@ const Registration registration({
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          constexpr double kPacking = 3.3e12;  // bytes a second
+          constexpr double kPacking = 3.3e12;  // bytes per second
           const double packed = packing_bytes(p);
           return plan_of(p, device).seconds + (packed > 0 ? 3e-6 + packed / kPacking : 0);
         },

@@ -1,6 +1,7 @@
-// Two warpgroups multiply, 64 rows each, and the tile is as large as their registers allow:
-// 128 x 256, so that a K tile that is read serves twice as many products. The producer, a warpgroup
-// too, gives its registers away, since 128 accumulators a thread leave no room for anything else.
+// Two cooperative consumer warpgroups, 64 rows each, with the largest tile that registers permit:
+// 128 x 256, twice the FLOP per K tile of B. The producer, now a warpgroup, gives its registers to
+// the consumers (setmaxnreg), since 128 accumulators per thread leave no others. Cost: one block
+// per SM, so nothing overlaps its epilogue.
 #include <cstddef>
 #include <cstdint>
 
@@ -40,15 +41,15 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  float acc[1][Tile::kAccumulators];  // of its 64 rows
+  float acc[1][Tile::kAccumulators];  // of this consumer's 64 rows
   std::uint32_t before = 0;
 #pragma unroll 1
   for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
     wgmma_fence();
-    Tile::enqueue_mmas(acc, ring.data(), consumer, k_tile > 0);
+    Tile::issue_mmas(acc, ring.data(), consumer, k_tile > 0);
     wgmma_commit();
-    wgmma_wait<1>();  // those of the K tile before
+    wgmma_wait<1>();  // for the previous K tile
     if (k_tile > 0) release(before);
     before = ring.empty();
   }
@@ -64,7 +65,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_two_consumers<decltype(tile)>; },
     {
         .name = "WgmmaTwoConsumers",
-        .idea = "A tile of 128 x 256, shared by two multiplying warpgroups.",
+        .idea = "Two cooperative consumer warpgroups share a tile of 128 x 256.",
         .source =
             "NVIDIA, CUTLASS 3, warp-specialized cooperative kernels; Andrew, fast.cu, kernel 5",
         .rung = 53,

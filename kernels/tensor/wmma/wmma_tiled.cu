@@ -1,7 +1,7 @@
-// Tiles of A and B in shared memory, for 8 warps of which each computes 64 x 32 of a block's
-// 128 x 128: an element is read from global memory once a tile, and a fragment multiplied 4 times,
-// or twice, once it is loaded. Rows are padded by 16 bytes, since `wmma` takes matrices row by row
-// and neighbouring rows of 2^n bytes would lie in the same banks.
+// Shared-memory tiles for wmma: a block of 8 warps computes 128 x 128, each warp 64 x 32. An
+// element is loaded from global memory once per tile, and a fragment serves two or four MMAs. Rows
+// are padded by 16 bytes, since wmma loads row by row and rows of 2^n bytes would have bank
+// conflicts. Cost: padding, and a K tile is loaded only after the last one was multiplied.
 #include <mma.h>
 
 #include <cstddef>
@@ -23,7 +23,7 @@ constexpr int kChunk = 8, kPad = 8;  // elements, 16 bytes
 
 using Grid = simt::TileGrid<kBM, kBN>;
 
-// A piece of a stored matrix, zeros where that has ended.
+// A tile of a stored matrix; zeros beyond its edges.
 template <typename T, int kRows, int kColumns>
 struct StoredTile {
   static constexpr int kPitch = kColumns + kPad;
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
 
 const Registration registration({
     .name = "WmmaTiled",
-    .idea = "Tiles in shared memory, from which 8 warps load the fragments of wmma.",
+    .idea = "Shared-memory tiles, from which 8 warps load wmma fragments.",
     .source = "CUDA samples, bf16TensorCoreGemm; CUDA C++ Programming Guide",
     .rung = 41,
     .precisions = {Precision::bf16, Precision::f16},
@@ -140,7 +140,7 @@ const Registration registration({
     .unsupported = wmma_unsupported,
     .traffic =
         [](const Problem& p, const Device&) {
-          // Of a K tile, 128 bytes each: it arrives, and each warp loads its fragments.
+          // Wavefronts per K tile: the copies, and the fragment loads of each warp.
           constexpr double kWavefronts =
               (kBM + kBN) * kBK / 64.0 + kThreads / 32.0 * (kWM + kWN) * kBK / 64.0;
           Traffic traffic = simt::tile_traffic(p, kBM, kBN, kBK, kWavefronts);

@@ -1,6 +1,6 @@
-// Fragments of CUDA's `wmma`, 16 x 16 x 16 with accumulators in FP32, and how they are stored.
-// Which thread has which element is not said, so that accumulators must pass through shared memory
-// to be narrowed.
+// Fragment types of CUDA's `wmma`, 16 x 16 x 16 with FP32 accumulators, and their epilogue. The
+// mapping of elements to threads is unspecified, so accumulators go through shared memory to be
+// converted to 16 bits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,7 +19,7 @@
 
 namespace gemm::tensor {
 
-constexpr int kWmma = 16;  // edge of a fragment
+constexpr int kWmma = 16;  // fragments are kWmma x kWmma
 
 template <typename T>
 struct WmmaTypes {
@@ -40,7 +40,7 @@ struct WmmaTypes {
       nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
 };
 
-// To C from (row, column) on, by a warp that has `staging` for itself.
+// Stores a fragment to C at (row, column); `staging` belongs to the warp.
 template <typename Accumulators, typename T>
 __device__ void store_accumulators(const Accumulators& acc, float* staging, T* c, std::int64_t m,
                                    std::int64_t n, std::int64_t row, std::int64_t column) {
@@ -51,7 +51,7 @@ __device__ void store_accumulators(const Accumulators& acc, float* staging, T* c
       c[(row + i / kWmma) * n + column + i % kWmma] = simt::narrow<T>(staging[i]);
 }
 
-// What that moves in shared memory, there and back.
+// Shared-memory bytes of these stores and loads.
 inline double wmma_store_bytes(const Problem& p) {
   const auto tiles = [](std::int64_t length) {
     return static_cast<double>((length + kWmma - 1) / kWmma);
@@ -65,7 +65,7 @@ inline std::optional<std::string> wmma_unsupported(const Problem& p, const Devic
   return std::nullopt;
 }
 
-// kernel.operator()<T, transposes_a, transposes_b>() is a kernel's instance.
+// kernel.operator()<T, transposes_a, transposes_b>() is an instance of the kernel.
 template <typename Grid, typename Instance>
 Launch wmma_launch(int threads, const Problem& p, const Operands& o, Instance kernel) {
   return with_transposes(p.layout, [&]<bool kA, bool kB>() -> Launch {

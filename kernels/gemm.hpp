@@ -38,6 +38,11 @@ struct Problem {
 // Operations of the problem itself, without the padding of tiles; integer operations count alike.
 constexpr double flop(const Problem& p) { return 2.0 * p.m * p.n * p.k; }
 
+// The number of parts that cover the whole.
+constexpr std::int64_t ceil_div(std::int64_t whole, std::int64_t part) {
+  return (whole + part - 1) / part;
+}
+
 // Each input read once, the output written once.
 constexpr double bytes_minimum(const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);

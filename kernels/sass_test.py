@@ -1,7 +1,7 @@
 """The machine code of the fast kernels is no worse than kernels/sass.json says.
 
-`tools/sass --write` updates that table. Builds by another release of nvcc are compared too, but only
-skipped with the differences: register allocation and instruction order depend on the release.
+`tools/sass --write` updates that table. Builds by another release of nvcc are compared too, but
+only skipped with the differences: register allocation and instruction order depend on the release.
 """
 
 import os

@@ -271,16 +271,13 @@ PackedOperand<T> packed(const Operand<T>& operand, bool k_major) {
   if (is_packed(operand, k_major)) return {operand.matrix, operand.columns(), k_major, {}, nullptr};
   constexpr int kElement = sizeof(T);
   using Tile = TransposeTileFor<kElement>;
-  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
-    return (whole + piece - 1) / piece;
-  };
   const bool transposed = operand.k_major != k_major;
   const std::int64_t rows = transposed ? operand.columns() : operand.rows(),
                      columns = transposed ? operand.rows() : operand.columns();
-  const std::int64_t pitch = pieces(columns * kElement, kChunkBytes) * (kChunkBytes / kElement);
+  const std::int64_t pitch = ceil_div(columns * kElement, kChunkBytes) * (kChunkBytes / kElement);
   const std::int64_t of_row =
-      transposed ? pieces(columns, Tile::kRows) : pieces(columns * kElement, kCopyBytes);
-  const std::int64_t blocks = of_row * pieces(rows, transposed ? Tile::kColumns : kCopyRows);
+      transposed ? ceil_div(columns, Tile::kRows) : ceil_div(columns * kElement, kCopyBytes);
+  const std::int64_t blocks = of_row * ceil_div(rows, transposed ? Tile::kColumns : kCopyRows);
   if (blocks > 0x3fffffff) throw std::length_error("an operand is too large to pack in one grid");
   auto memory = simt::device_array<T>(rows * pitch);
   return {.matrix = memory.get(),

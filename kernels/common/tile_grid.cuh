@@ -14,7 +14,7 @@ struct TileGrid {
   std::int64_t tile_rows, tile_columns;
 
   explicit TileGrid(const Problem& p)
-      : tile_rows((p.m + kRows - 1) / kRows), tile_columns((p.n + kColumns - 1) / kColumns) {}
+      : tile_rows(ceil_div(p.m, kRows)), tile_columns(ceil_div(p.n, kColumns)) {}
 
   // Throws std::length_error beyond 2^31 - 1 tiles, the limit of gridDim.x.
   unsigned blocks() const {

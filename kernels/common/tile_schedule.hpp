@@ -110,21 +110,23 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
 // number of tiles (an iterator adds a grid to a tile index).
 inline bool counts_fit(const Problem& p, int rows, int columns, int depth) {
   constexpr int kMost = std::numeric_limits<int>::max();
-  const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
-  const double tiles = 1.0 * pieces(p.m, rows) * pieces(p.n, columns);
+  const double tiles = 1.0 * ceil_div(p.m, rows) * ceil_div(p.n, columns);
   return std::max({p.m, p.n, p.k}) <= kMost && tiles <= kMost / 2 &&
-         tiles * pieces(p.k, depth) <= kMost;
+         tiles * ceil_div(p.k, depth) <= kMost;
 }
 inline constexpr char kCountsDoNotFit[] =
     "requires m, n and k below 2^31 and fewer than 2^31 K tiles";
 
 // One block per tile. Throws std::length_error if !counts_fit.
 inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int depth) {
-  const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
   if (!counts_fit(p, rows, columns, depth)) throw std::length_error(kCountsDoNotFit);
   const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
-  TileSchedule schedule{
-      narrow(pieces(p.m, rows)), narrow(pieces(p.n, columns)), narrow(pieces(p.k, depth)), 0, 1, 1};
+  TileSchedule schedule{narrow(ceil_div(p.m, rows)),
+                        narrow(ceil_div(p.n, columns)),
+                        narrow(ceil_div(p.k, depth)),
+                        0,
+                        1,
+                        1};
   schedule.whole = schedule.blocks = schedule.tiles();
   return schedule;
 }

@@ -1,8 +1,6 @@
 // Bytes that a tiled kernel moves, from its tile sizes.
 #pragma once
 
-#include <cstdint>
-
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 
@@ -14,14 +12,11 @@ namespace gemm::simt {
 inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
                             double wavefronts_per_step) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const auto pieces = [](std::int64_t whole, int piece) {
-    return static_cast<double>((whole + piece - 1) / piece);
-  };
-  const double tile_rows = pieces(p.m, rows), tile_columns = pieces(p.n, columns);
+  const double tile_rows = 1.0 * ceil_div(p.m, rows), tile_columns = 1.0 * ceil_div(p.n, columns);
   const double a = traits.input_bytes * 1.0 * p.m * p.k, b = traits.input_bytes * 1.0 * p.k * p.n;
   return {.dram = bytes_minimum(p),
           .l2 = a * tile_columns + b * tile_rows + traits.output_bytes * 1.0 * p.m * p.n,
-          .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * pieces(p.k, depth)};
+          .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * ceil_div(p.k, depth)};
 }
 
 // How many consecutive elements of a shared-memory row the compiler loads with one instruction.

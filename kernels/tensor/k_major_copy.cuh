@@ -47,8 +47,7 @@ struct CopyGrid {
   std::int64_t row_tiles, k_tiles;
 
   CopyGrid(std::int64_t rows, std::int64_t depth)
-      : row_tiles((rows + kCopyTileRows - 1) / kCopyTileRows),
-        k_tiles((depth + kCopyTileK - 1) / kCopyTileK) {}
+      : row_tiles(ceil_div(rows, kCopyTileRows)), k_tiles(ceil_div(depth, kCopyTileK)) {}
   unsigned blocks() const { return static_cast<unsigned>(row_tiles * k_tiles); }
 
   template <bool kKMajor>

@@ -8,7 +8,7 @@ gemm_bench starts this for each benchmark of a --gemm_kernel=FILE.py. Such a fil
         ...                         # untimed, once per operand set; a, b, c are Matrix
         return launch               # launch(stream) enqueues c = a @ b and returns
 
-and may define `unsupported(problem)`, which returns why a problem is skipped, or None. `problem` is a
+and may define `unsupported(problem)`: why a problem is skipped, or None. `problem` is a
 Problem. `stream` is a cudaStream_t as an integer; None on the CPU, where launch computes.
 Everything here is for one process and one thread. It needs Python 3.10 and nothing else.
 """

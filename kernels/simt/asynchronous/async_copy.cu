@@ -3,7 +3,6 @@
 // Global-memory latency is spread over several K tiles, and the registers of the double buffer are
 // free for larger thread tiles. Cost: shared memory for the stages. The bottleneck now is the share
 // of FMAs among the issued instructions.
-#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -22,22 +21,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     async_copy(Problem p, TileGrid<Tile::kBM, Tile::kBN> grid, const float* __restrict__ a,
                const float* __restrict__ b, float* __restrict__ c) {
   extern __shared__ __align__(16) float shared[];
-  constexpr int kStages = Tile::kStages;
   Tile tile(p, grid.first_row(), grid.first_column(), a, b, shared);
-  const std::int64_t k_tiles = tile.k_tiles();
-  tile.copy_first();
-#pragma unroll
-  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < k_tiles);
-  int reads = 0, writes = kStages - 1;
-#pragma unroll 1
-  for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
-    wait_for_copies<kStages - 2>();
-    __syncthreads();  // the K tile has arrived, and the previous stage is free
-    tile.copy_next(writes, k_tile + kStages - 1 < k_tiles);
-    tile.multiply_stage(reads);
-    reads = reads + 1 == kStages ? 0 : reads + 1;
-    writes = writes + 1 == kStages ? 0 : writes + 1;
-  }
+  tile.multiply();
   tile.store(c);
 }
 

@@ -61,22 +61,23 @@ class AsyncTile {
     warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
   }
 
-  __device__ std::int64_t k_tiles() const { return (k_ + kBK - 1) / kBK; }
-
-  // The partial K tile, if any, comes first, so that no later one needs a bounds check along k.
-  __device__ void copy_first() {
-    const int first = static_cast<int>((k_ - 1) % kBK) + 1;
-    copy<true>(0, first);
-    advance(first);
-    commit_copies();
+  // The main loop: kStages - 1 K tiles are in flight while one is multiplied.
+  __device__ void multiply() {
+    const std::int64_t k_tiles = (k_ + kBK - 1) / kBK;
+    copy_first();
+#pragma unroll
+    for (int stage = 1; stage < kStages - 1; ++stage) copy_next(stage, stage < k_tiles);
+    int reads = 0, writes = kStages - 1;
+#pragma unroll 1
+    for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      wait_for_copies<kStages - 2>();
+      __syncthreads();  // the K tile has arrived, and the previous stage is free
+      copy_next(writes, k_tile + kStages - 1 < k_tiles);
+      multiply_k_tile(shared_ + reads * kStage);
+      reads = reads + 1 == kStages ? 0 : reads + 1;
+      writes = writes + 1 == kStages ? 0 : writes + 1;
+    }
   }
-  // Starts the copies of the next K tile, if there is one.
-  __device__ void copy_next(int stage, bool is_there) {
-    if (is_there) copy<false>(stage, kBK);
-    advance(kBK);
-    commit_copies();
-  }
-  __device__ void multiply_stage(int stage) { multiply_k_tile(shared_ + stage * kStage); }
 
   __device__ void store(float* c) const {
     const std::int64_t column = column0_ + warp_column_;
@@ -106,6 +107,19 @@ class AsyncTile {
   static constexpr int kBRows = kThreads >= kBChunks ? kThreads / kBChunks : 1;
   static constexpr int kBParts = kThreads >= kBChunks ? 1 : kBChunks / kThreads;
 
+  // The partial K tile, if any, comes first, so that no later one needs a bounds check along k.
+  __device__ void copy_first() {
+    const int first = static_cast<int>((k_ - 1) % kBK) + 1;
+    copy<true>(0, first);
+    advance(first);
+    commit_copies();
+  }
+  // Starts the copies of the next K tile, if there is one.
+  __device__ void copy_next(int stage, bool is_there) {
+    if (is_there) copy<false>(stage, kBK);
+    advance(kBK);
+    commit_copies();
+  }
   // Elements outside the matrices become zero.
   template <bool kPartial>
   __device__ void copy(int stage, int depth) {

@@ -2,7 +2,6 @@
 // compact groups instead of long rows, so that together they read fewer rows of A and columns of B
 // and share them in the L2. Faster once A and B outgrow the L2; for smaller problems it saves
 // energy. Cost: a few integer instructions per block.
-#include <cstdint>
 #include <string>
 
 #include "kernels/common/grouped_grid.cuh"
@@ -21,22 +20,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
                const float* __restrict__ b, float* __restrict__ c) {
   extern __shared__ __align__(16) float shared[];
   const auto place = grid.place();
-  constexpr int kStages = Tile::kStages;
   Tile tile(p, place.first_row, place.first_column, a, b, shared);
-  const std::int64_t k_tiles = tile.k_tiles();
-  tile.copy_first();
-#pragma unroll
-  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < k_tiles);
-  int reads = 0, writes = kStages - 1;
-#pragma unroll 1
-  for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
-    wait_for_copies<kStages - 2>();
-    __syncthreads();  // the K tile has arrived, and the previous stage is free
-    tile.copy_next(writes, k_tile + kStages - 1 < k_tiles);
-    tile.multiply_stage(reads);
-    reads = reads + 1 == kStages ? 0 : reads + 1;
-    writes = writes + 1 == kStages ? 0 : writes + 1;
-  }
+  tile.multiply();
   tile.store(c);
 }
 

@@ -17,7 +17,7 @@ struct LaneStrides {
 inline Traffic naive_traffic(const Problem& p, std::int64_t along, std::int64_t across,
                              LaneStrides strides) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double warps_along = static_cast<double>((along + kLanes - 1) / kLanes);
+  const double warps_along = 1.0 * ceil_div(along, kLanes);
   const double lanes = static_cast<double>(along) / warps_along;
   const auto sectors_of = [&](std::int64_t stride, int bytes) {
     return sectors(static_cast<double>(stride * bytes), lanes);

@@ -47,8 +47,7 @@ Traffic traffic(const Problem& p, const Device&) {
   constexpr int kOfWarp = kStoreA + kStoreB + tiled_reads<kTile>(kBytes, kAtOnce);
   Traffic traffic = tile_traffic(p, kTile, kTile, kTile, kThreads / kLanes * kOfWarp);
   constexpr double kSectorsOfB = 16, kCoalesced = 4;
-  const auto tile_rows = static_cast<double>((p.m + kTile - 1) / kTile);
-  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * kBytes * tile_rows * p.k * p.n;
+  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * kBytes * ceil_div(p.m, kTile) * p.k * p.n;
   return traffic;
 }
 

@@ -208,11 +208,11 @@ Traffic traffic(const Problem& p, const Device& device) {
   const SplitProblem q = split_problem(p, {}, *swapped(p));
   const SplitTile& tile = choice.point->tile;
   const double tile_rows = std::ceil(1.0 * q.m / tile.rows);
-  const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + sums,
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + partials,
           .l2 = 4.0 * (1.0 * q.m * q.k * choice.plan.tile_columns + 1.0 * q.k * q.n * tile_rows +
                        1.0 * q.m * q.n) +
-                sums,
+                partials,
           .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * choice.plan.tile_steps};
 }
 

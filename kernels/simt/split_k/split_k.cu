@@ -258,11 +258,11 @@ Traffic traffic(const Problem& p, const Device& device) {
   const SplitTile& tile = choice.point->tile;
   const std::int64_t m = choice.swapped ? p.n : p.m, n = choice.swapped ? p.m : p.n;
   const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double acc = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + acc,
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + partials,
           .l2 = 4.0 * (1.0 * m * p.k * choice.plan.tile_columns + 1.0 * p.k * n * tile_rows +
                        1.0 * m * n) +
-                acc,
+                partials,
           .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * steps};
 }
 

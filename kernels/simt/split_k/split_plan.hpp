@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/gemm.hpp"
+
 namespace gemm::simt {
 
 // A block computes rows x columns of C in steps of `step` along k; `blocks` of them fit an SM.
@@ -45,22 +47,19 @@ constexpr int kSmsOfRates = 132;
 
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
                             int sm_count) {
-  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
-    return (whole + piece - 1) / piece;
-  };
   SplitPlan plan;
-  plan.tile_columns = pieces(n, tile.columns);
-  const std::int64_t tile_rows = pieces(m, tile.rows);
+  plan.tile_columns = ceil_div(n, tile.columns);
+  const std::int64_t tile_rows = ceil_div(m, tile.rows);
   plan.tiles = tile_rows * plan.tile_columns;
-  plan.tile_steps = pieces(k, tile.step);
+  plan.tile_steps = ceil_div(k, tile.step);
   const std::int64_t steps = plan.tiles * plan.tile_steps;
   const std::int64_t slots = std::int64_t{sm_count} * tile.blocks;
 
   const auto seconds = [&](std::int64_t blocks) {
     plan.blocks = blocks;
     const double cut = static_cast<double>(plan.pieces());
-    const double each = static_cast<double>(pieces(steps, blocks));
-    const double per_sm = static_cast<double>(pieces(blocks, sm_count));  // blocks per SM
+    const double each = static_cast<double>(ceil_div(steps, blocks));
+    const double per_sm = static_cast<double>(ceil_div(blocks, sm_count));  // blocks per SM
     const double multiply = each * 2 * tile.rows * tile.columns * tile.step * per_sm * kSmsOfRates /
                             tile.flop_per_second;
     // In floating point: for sizes near 2^31 the products overflow integers.
@@ -72,7 +71,7 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     // A block whose share does not end with a tile starts another tile.
     const bool whole = plan.tiles % blocks == 0 || blocks % plan.tiles == 0;
     const double tiles =
-        std::max(1.0, each / plan.tile_steps) * pieces(blocks, slots) + (whole ? 0 : 1);
+        std::max(1.0, each / plan.tile_steps) * ceil_div(blocks, slots) + (whole ? 0 : 1);
     const double sums =
         cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / kL2BytesPerSecond;
     return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds + sums;

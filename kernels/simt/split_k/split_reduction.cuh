@@ -118,14 +118,14 @@ __device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
   }
 }
 
-constexpr int kAddingThreads = 128;
+constexpr int kReduceThreads = 128;
 
 // Reduces the partial sums of all shared tiles to C.
 template <int kRows, int kColumns>
-__global__ void __launch_bounds__(kAddingThreads)
+__global__ void __launch_bounds__(kReduceThreads)
     reduce_pieces(SplitProblem p, SplitShares shares) {
   constexpr int kAll = kRows * kColumns;
-  const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kAddingThreads + threadIdx.x);
+  const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kReduceThreads + threadIdx.x);
   if (at >= shares.shared_tiles() * kAll) return;
   const std::int64_t tile = shares.shared_tile(at / kAll);
   if (tile < 0) return;
@@ -165,8 +165,7 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   const bool cut = plan.pieces() > 0;
   const auto sums = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
   const SplitShares shares{plan, sums.get()};
-  const std::int64_t adding =
-      (shares.shared_tiles() * kAll / 4 + kAddingThreads - 1) / kAddingThreads;
+  const std::int64_t adding = ceil_div(shares.shared_tiles() * kAll / 4, kReduceThreads);
   if (plan.blocks > 0x7fffffff)
     throw std::length_error("C has more tiles than a grid can have blocks (2^31 - 1)");
   allow_shared_bytes(kernel, shared_bytes);
@@ -174,7 +173,7 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
     if (cut)
       reduce_pieces<kRows, kColumns>
-          <<<static_cast<unsigned>(adding), kAddingThreads, 0, stream>>>(p, shares);
+          <<<static_cast<unsigned>(adding), kReduceThreads, 0, stream>>>(p, shares);
   });
 }
 

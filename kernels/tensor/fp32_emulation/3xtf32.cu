@@ -55,7 +55,7 @@ static_assert(kABytes % kSwizzleAlignment == 0 && kSplitTileBytes % kSwizzleAlig
 
 // Rasterization in groups of 16 rows of tiles.
 TileOrder tile_order(const Problem& p) {
-  return {static_cast<int>((p.m + kBM - 1) / kBM), static_cast<int>((p.n + kBN - 1) / kBN), 16};
+  return {static_cast<int>(ceil_div(p.m, kBM)), static_cast<int>(ceil_div(p.n, kBN)), 16};
 }
 
 struct SplitOperands {
@@ -226,11 +226,9 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   return sm_90a_unsupported(multiply_split, device);
 }
 
-std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
-
 Traffic traffic(const Problem& p, const Device&) {
   const TileOrder tiles = tile_order(p);
-  const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
+  const double stages = 1.0 * ceil_div(p.k, kBK);
   const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
   const double copied = packing_bytes(operand_a<float>(p, nullptr), true);
   const double split = 1.0 * tiles.columns * stages * kKTiles * kSplitTileBytes;
@@ -248,7 +246,7 @@ Traffic traffic(const Problem& p, const Device&) {
 using Workspace = std::shared_ptr<float>;
 
 Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t k_tiles) {
-  const CopyGrid grid(padded(p.n, kBN), k_tiles * kSplitTileK);
+  const CopyGrid grid(ceil_div(p.n, kBN) * kBN, k_tiles * kSplitTileK);
   const auto kernel =
       transposes_b(p.layout) ? split_into_tiles<true, kBN> : split_into_tiles<false, kBN>;
   return [=](Stream stream) {
@@ -259,8 +257,9 @@ Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64
 
 Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   simt::allow_shared_bytes(multiply_split, kSharedBytes);
-  const std::int64_t stages = (p.k + kBK - 1) / kBK, k_tiles = stages * kKTiles;
-  const Workspace split = simt::device_array<float>(padded(p.n, kBN) * k_tiles * kLineFloats);
+  const std::int64_t stages = ceil_div(p.k, kBK), k_tiles = stages * kKTiles;
+  const Workspace split =
+      simt::device_array<float>(ceil_div(p.n, kBN) * kBN * k_tiles * kLineFloats);
   const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, k_tiles);
 
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), true);

@@ -44,7 +44,7 @@ struct Stored {
   // Elements per row of the copy.
   std::int64_t copy_pitch() const {
     const int chunk = kChunkBytes / element_bytes;
-    return (length + chunk - 1) / chunk * chunk;
+    return ceil_div(length, chunk) * chunk;
   }
   double bulk_load() const { return is_copied() ? 1.0 * element_bytes * lines * copy_pitch() : 0; }
 };

@@ -16,38 +16,7 @@ struct MmaSyncDoubleBuffer {
 
   template <typename Tile>
   static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
-    constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps;
-    static_assert(kSteps % 2 == 0, "a K tile must end with the second set");
-    typename Tile::Fragments fragments[2];
-#pragma unroll
-    for (int stage = 0; stage < kStages - 1; ++stage) {
-      tile.copy_to(tile.stage(stage));
-      commit_copies();
-    }
-    int reads = 0, writes = kStages - 1;
-    wait_for_copies<kStages - 2>();
-    __syncthreads();
-    tile.load_fragments(fragments[0], tile.stage(reads), 0);
-#pragma unroll 1
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        if (step + 1 == kSteps) {
-          // The next K tile has arrived, and all warps have loaded the last fragments of this one.
-          wait_for_copies<kStages - 3>();
-          __syncthreads();
-          reads = reads + 1 == kStages ? 0 : reads + 1;
-        }
-        tile.load_fragments(fragments[(step + 1) % 2], tile.stage(reads), (step + 1) % kSteps);
-        tile.multiply(fragments[step % 2], [&](int row) {
-          tile.template copy_part_to<kSteps * Tile::kRows>(tile.stage(writes),
-                                                           step * Tile::kRows + row);
-        });
-      }
-      commit_copies();
-      writes = writes + 1 == kStages ? 0 : writes + 1;
-      tile.end_k_tile();
-    }
+    multiply_double_buffered(tile, k_tiles);
   }
 };
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/gemm.hpp"
+
 namespace gemm::tensor {
 
 // Sizes in elements, and bytes per element.
@@ -30,9 +32,6 @@ struct SwappedPlan {
 inline constexpr int kStageLineBytes = 128, kStageRows = 128;
 inline constexpr int kMostSplits = 8;  // larger clusters are not portable
 
-constexpr std::int64_t pieces(std::int64_t whole, std::int64_t piece) {
-  return (whole + piece - 1) / piece;
-}
 // The N of wgmma: 8, 16, 32 or 64.
 constexpr std::int64_t padded_tokens(std::int64_t tokens) {
   return tokens <= 8 ? 8 : tokens <= 16 ? 16 : tokens <= 32 ? 32 : 64;
@@ -47,7 +46,7 @@ inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // per b
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
 inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
-  const std::int64_t each = pieces(plan.blocks(), sm_count);
+  const std::int64_t each = ceil_div(plan.blocks(), sm_count);
   if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
   return each == 1 && tokens > 16 ? 1 : 2;
 }
@@ -58,13 +57,14 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
   const double sm_rate = shape.promoted ? kSwappedSmPromoted : kSwappedSm;
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .per_sm = 1};
-    plan.tiles = pieces(shape.rows, tile_rows);
-    plan.k_tiles = pieces(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
+    plan.tiles = ceil_div(shape.rows, tile_rows);
+    plan.k_tiles =
+        ceil_div(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
     plan.weight_bytes = depth * static_cast<double>(shape.rows);
     const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
       const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
-      const double of_sm = of_block * static_cast<double>(pieces(plan.blocks(), sm_count));
+      const double of_sm = of_block * static_cast<double>(ceil_div(plan.blocks(), sm_count));
       const double add =
           kSwappedAdd * plan.splits +
           kSwappedSum * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));

@@ -133,7 +133,7 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
   work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
   work.m = p.m;
   work.n = p.n;
-  work.k_tiles = static_cast<int>((p.k + Tile::kBK - 1) / Tile::kBK);
+  work.k_tiles = static_cast<int>(ceil_div(p.k, Tile::kBK));
   work.by_tma = stores_by_tma && sizeof(Output) == 2 && p.n % 8 == 0 &&
                 reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
   work.c = o.c;
@@ -165,13 +165,10 @@ struct WgmmaTraffic {
 // K tiles are loaded once per tile of C, or once per cluster if shared; the tensor cores read those
 // of B for every 64 rows of A.
 inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
-  const auto count = [](std::int64_t whole, int piece) {
-    return static_cast<double>((whole + piece - 1) / piece);
-  };
   const Problem p = tiled_problem(stored);
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double rows = count(p.m, of.cluster * of.rows) * of.cluster;
-  const double columns = count(p.n, of.columns);
+  const double rows = 1.0 * ceil_div(p.m, of.cluster * of.rows) * of.cluster;
+  const double columns = 1.0 * ceil_div(p.n, of.columns);
   const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const double packed = packing_bytes(stored);
@@ -182,7 +179,7 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
       1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);
   return {.dram = bytes_minimum(p) + packed + partials,
           .l2 = packed + a * columns + b * rows / of.cluster + written + partials,
-          .shared = packed + of_k_tile * rows * columns * count(p.k, k_tile_depth(p.precision)) +
+          .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
                     (by_tma ? 2 * c : 0)};
 }
 
@@ -210,11 +207,8 @@ Kernel wgmma_rung(Function function, Kernel kernel) {
                          {kShape.rows, kShape.columns, kShape.cluster, kShape.staging_bytes > 0});
   };
   kernel.prepare = [function](const Problem& p, const Device& device, const Operands& o) {
-    const auto pieces = [](std::int64_t whole, int piece) {
-      return static_cast<int>((whole + piece - 1) / piece);
-    };
-    const TileOrder tiles{pieces(p.m, kShape.cluster * kShape.rows), pieces(p.n, kShape.columns),
-                          kShape.group};
+    const TileOrder tiles{static_cast<int>(ceil_div(p.m, kShape.cluster * kShape.rows)),
+                          static_cast<int>(ceil_div(p.n, kShape.columns)), kShape.group};
     const int at_once = std::max(1, device.sm_count / kShape.cluster);
     const int clusters = kShape.persistent ? std::min(tiles.count(), at_once) : tiles.count();
     const auto launch = [&]<typename Of>() {

@@ -1,4 +1,5 @@
-// The consumer's main loop over K tiles of the ring, with accumulators in registers.
+// The main loops over K tiles: the producer fills stages of the ring, consumers multiply what is in
+// them, with accumulators in registers.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,19 @@
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {
+
+// The producer thread loads K tiles [first, end) of a tile of C. Blocks of a cluster share B.
+template <typename Tile, int kCluster = 1, typename Work>
+__device__ void load_k_tiles(Ring<Tile::kStageBytes>& ring, const Work& work, int row, int column,
+                             int first, int end, int rank = 0) {
+  for (int k_tile = first; k_tile < end; ++k_tile, ring.next()) {
+    const int k = k_tile * Tile::kBK;
+    ring.begin_stage();
+    Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
+    Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
+                                     ring.full(), rank);
+  }
+}
 
 // acc = the product over so many K tiles, for 64 * kParts rows of A from part `first` on. Waits for
 // the MMAs of a K tile only after those of the next one are issued. Calls on_issued() once all are.

@@ -31,13 +31,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
       const auto tile = work.tiles.place(index);
-      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
-        const int k = k_tile * Tile::kBK;
-        ring.begin_stage();
-        Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
-        Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
-                      ring.full());
-      }
+      load_k_tiles<Tile>(ring, work, tile.row * Tile::kBM, tile.column * Tile::kBN, 0,
+                         work.k_tiles);
     }
     return;
   }

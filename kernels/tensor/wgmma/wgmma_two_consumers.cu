@@ -7,6 +7,7 @@
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
@@ -30,12 +31,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= kConsumerThreads) {
     dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
-    for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
-      ring.begin_stage();
-      Tile::A::copy(ring.data(), work.a_map, row, k_tile * Tile::kBK, ring.full());
-      Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, column, k_tile * Tile::kBK,
-                    ring.full());
-    }
+    load_k_tiles<Tile>(ring, work, row, column, 0, work.k_tiles);
     return;
   }
 

@@ -53,10 +53,7 @@ __device__ void store_accumulators(const Accumulators& acc, float* staging, T* c
 
 // Shared-memory bytes of these stores and loads.
 inline double wmma_store_bytes(const Problem& p) {
-  const auto tiles = [](std::int64_t length) {
-    return static_cast<double>((length + kWmma - 1) / kWmma);
-  };
-  return 2.0 * kWmma * kWmma * static_cast<double>(sizeof(float)) * tiles(p.m) * tiles(p.n);
+  return 2.0 * kWmma * kWmma * sizeof(float) * ceil_div(p.m, kWmma) * ceil_div(p.n, kWmma);
 }
 
 inline std::optional<std::string> wmma_unsupported(const Problem& p, const Device& device) {

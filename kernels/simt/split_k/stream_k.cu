@@ -30,7 +30,7 @@ struct StreamKAccumulators : Consumer<Tile> {
   __device__ StreamKAccumulators(std::byte* shared, int left, const PartialSums& partials)
       : Consumer<Tile>(shared, left), partials(partials) {}
   __device__ float* partials_of(int rank) const {
-    return partials.acc + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
+    return partials.sums + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
   }
   __device__ int* flag_of(int rank) const { return partials.arrived + rank; }
   __device__ bool is_leader() const { return threadIdx.x == 0; }

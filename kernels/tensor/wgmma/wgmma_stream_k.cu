@@ -60,7 +60,7 @@ struct StreamKAccumulators {
 
   __device__ int sharer() const { return Tile::kPingPong ? 0 : consumer; }
   __device__ auto* partials_of(int schedule_rank) const {
-    return reinterpret_cast<typename Tile::Accumulator*>(partials.acc) +
+    return reinterpret_cast<typename Tile::Accumulator*>(partials.sums) +
            (std::int64_t{schedule_rank} * Tile::kCluster + rank) * Tile::kBM * Tile::kBN +
            static_cast<int>(threadIdx.x) % kThreads;
   }

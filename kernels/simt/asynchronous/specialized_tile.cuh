@@ -102,26 +102,28 @@ struct RingPosition {
 // Producer thread: loads a K tile of both operands into the ring.
 template <typename Tile>
 __device__ void load_k_tile(const SpecializedWork& work, std::uint32_t ring,
-                            RingPosition<Tile>& place, TileOrder::Place tile, int k_tile) {
-  wait(place.empty(), place.phase ^ 1);
-  arrive_and_expect(place.full, Tile::kStageBytes);
-  const std::uint32_t to = ring + place.offset;
-  tma_load(to, work.a_map, tile.row * Tile::kBM, k_tile * Tile::kBK, place.full);
-  tma_load(to + Tile::kABytes, work.b_map, tile.column * Tile::kBN, k_tile * Tile::kBK, place.full);
-  place.advance();
+                            RingPosition<Tile>& position, TileOrder::Place tile, int k_tile) {
+  wait(position.empty(), position.phase ^ 1);
+  arrive_and_expect(position.full, Tile::kStageBytes);
+  const std::uint32_t to = ring + position.offset;
+  tma_load(to, work.a_map, tile.row * Tile::kBM, k_tile * Tile::kBK, position.full);
+  tma_load(to + Tile::kABytes, work.b_map, tile.column * Tile::kBN, k_tile * Tile::kBK,
+           position.full);
+  position.advance();
 }
 
 template <typename Tile>
 class Consumer {
  public:
   // `left`: the number of K tiles to come.
-  __device__ Consumer(std::byte* shared, int left) : place_(shared_address(shared)), left_(left) {
+  __device__ Consumer(std::byte* shared, int left)
+      : position_(shared_address(shared)), left_(left) {
     first_a_ = reinterpret_cast<const float*>(shared) + first_row();
     first_b_ = reinterpret_cast<const float*>(shared) + Tile::kBM * Tile::kBK + first_column();
     a_from_ = first_a_;
     b_from_ = first_b_;
     if (left == 0) return;
-    wait(place_.full, place_.phase);
+    wait(position_.full, position_.phase);
 #pragma unroll
     for (int part = 0; part < kBParts; ++part) load_b(b_from_, 0, 0, part);
 #pragma unroll
@@ -204,7 +206,7 @@ class Consumer {
   }
 
   __device__ void multiply_k_tile() {
-    const std::uint32_t done = place_.empty();
+    const std::uint32_t done = position_.empty();
     const float *next_a = a_from_, *next_b = b_from_;
     bool there = false;
 #pragma unroll
@@ -213,13 +215,13 @@ class Consumer {
       // still holds an old one.
       if (group == kGroups - 2) {
         --left_;
-        place_.advance();
-        there = try_wait(place_.full, next_phase());
+        position_.advance();
+        there = try_wait(position_.full, next_phase());
       }
       if (group == kGroups - 1) {
-        if (!there) wait(place_.full, next_phase());
-        next_a = first_a_ + place_.offset / sizeof(float);
-        next_b = first_b_ + place_.offset / sizeof(float);
+        if (!there) wait(position_.full, next_phase());
+        next_a = first_a_ + position_.offset / sizeof(float);
+        next_b = first_b_ + position_.offset / sizeof(float);
       }
 #pragma unroll
       for (int part = 0; part < kAParts; ++part) {
@@ -250,9 +252,9 @@ class Consumer {
     a_from_ = next_a;
     b_from_ = next_b;
   }
-  __device__ int next_phase() const { return left_ > 0 ? place_.phase : place_.phase ^ 1; }
+  __device__ int next_phase() const { return left_ > 0 ? position_.phase : position_.phase ^ 1; }
 
-  RingPosition<Tile> place_;
+  RingPosition<Tile> position_;
   int left_;
   const float *first_a_, *first_b_, *a_from_, *b_from_;
   float a_[4][4], b_[2][32];

@@ -27,18 +27,18 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
-    RingPosition<Tile> place(ring);
+    RingPosition<Tile> position(ring);
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x)
       for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile)
-        load_k_tile<Tile>(work, ring, place, work.tiles.place(index), k_tile);
+        load_k_tile<Tile>(work, ring, position, work.tiles.place(index), k_tile);
     return;
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
-  Consumer<Tile> acc(shared, work.k_tiles);
+  Consumer<Tile> consumer(shared, work.k_tiles);
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    acc.multiply(work.k_tiles);
-    acc.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
+    consumer.multiply(work.k_tiles);
+    consumer.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
   }
 #endif
 }

@@ -55,18 +55,18 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
-    RingPosition<Tile> place(ring);
+    RingPosition<Tile> position(ring);
     for (int k_tile = begin; k_tile < end; ++k_tile)
-      load_k_tile<Tile>(work, ring, place, tile, k_tile);
+      load_k_tile<Tile>(work, ring, position, tile, k_tile);
     return;
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
-  Consumer<Tile> acc(shared, end - begin);
-  acc.multiply(end - begin);
+  Consumer<Tile> consumer(shared, end - begin);
+  consumer.multiply(end - begin);
   auto* mine = reinterpret_cast<float*>(shared) + threadIdx.x;
   sync_consumers<Tile>();  // all consumers are done with the ring
-  acc.for_each_accumulator([&](float acc, int i) { mine[i * Tile::kConsumerThreads] = acc; });
+  consumer.for_each_accumulator([&](float acc, int i) { mine[i * Tile::kConsumerThreads] = acc; });
   sync_cluster();
   const int share = kAccumulators / blocks, first = block * share;
   for (int i = first; i < first + share; i += 4) {

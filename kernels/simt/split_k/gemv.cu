@@ -48,22 +48,22 @@ struct GemvTile {
 // Reduces accumulators over the lanes of a warp; each lane ends up with an equal share of them.
 // Returns the index of its first.
 template <int kCount, int kDistance = 16>
-__device__ int reduce_over_lanes(float* sums) {
+__device__ int reduce_over_lanes(float* acc) {
   if constexpr (kDistance == 0) {
     return 0;
   } else if constexpr (kCount == 1) {
-    sums[0] += __shfl_xor_sync(~0U, sums[0], kDistance);
-    return reduce_over_lanes<1, kDistance / 2>(sums);
+    acc[0] += __shfl_xor_sync(~0U, acc[0], kDistance);
+    return reduce_over_lanes<1, kDistance / 2>(acc);
   } else {
     constexpr int kHalf = kCount / 2;
     const bool upper = threadIdx.x & kDistance;
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) {
-      const float given = upper ? sums[i] : sums[i + kHalf];
-      const float kept = upper ? sums[i + kHalf] : sums[i];
-      sums[i] = kept + __shfl_xor_sync(~0U, given, kDistance);
+      const float given = upper ? acc[i] : acc[i + kHalf];
+      const float kept = upper ? acc[i + kHalf] : acc[i];
+      acc[i] = kept + __shfl_xor_sync(~0U, given, kDistance);
     }
-    return (upper ? kHalf : 0) + reduce_over_lanes<kHalf, kDistance / 2>(sums);
+    return (upper ? kHalf : 0) + reduce_over_lanes<kHalf, kDistance / 2>(acc);
   }
 }
 
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       if (to_copy > 0) copy(stage);
       commit_copies();
     }
-    float sums[Tile::kAccumulators] = {};
+    float acc[Tile::kAccumulators] = {};
     int reads = 0;
 #pragma unroll 1
     for (int step = 0; step < piece.steps; ++step) {
@@ -124,18 +124,18 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
         for (int k = 0; k < 4; ++k)
 #pragma unroll
-          for (int i = 0; i < kRows; ++i) sums[i * kVectors + j] += x_rows[i][k] * vector[k];
+          for (int i = 0; i < kRows; ++i) acc[i * kVectors + j] += x_rows[i][k] * vector[k];
       }
       reads = Ring::next(reads);
     }
-    const int mine = reduce_over_lanes<Tile::kAccumulators>(sums);
+    const int mine = reduce_over_lanes<Tile::kAccumulators>(acc);
     constexpr int kEnd = Tile::kAccumulators > 32 ? Tile::kAccumulators / 32 : 1;
     constexpr int kSameLanes = Tile::kAccumulators < 32 ? 32 / Tile::kAccumulators : 1;
     __syncthreads();  // the ring is free
     if (lane % kSameLanes == 0)
 #pragma unroll
       for (int i = mine; i < mine + kEnd; ++i)
-        shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = sums[i - mine];
+        shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = acc[i - mine];
     __syncthreads();
     reduce_slices<kBM, kVectors>(p, shares, which(), shared, 1);
   });

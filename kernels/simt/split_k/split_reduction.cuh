@@ -38,7 +38,7 @@ struct SplitPiece {
 
 // The plan, with its workspace.
 struct SplitShares : SplitPlan {
-  float* sums;  // of shared tiles: [block][2][row][column]
+  float* partials;  // of shared tiles: [block][2][row][column]
 
   // The workspace slot of a block's partial sums for a tile: the second slot is for a tile that the
   // block ends but did not begin. Tiles between those two belong to the block alone.
@@ -104,7 +104,7 @@ __device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
                               const SplitPiece& piece, const float* found, int slices) {
   constexpr int kAll = kRows * kColumns;
   static_assert(kAll % 4 == 0);
-  float* mine = shares.sums + shares.place(blockIdx.x, piece.tile) * kAll;
+  float* mine = shares.partials + shares.place(blockIdx.x, piece.tile) * kAll;
 #pragma unroll 1
   for (int i = 4 * threadIdx.x; i < kAll; i += 4 * blockDim.x) {
     float4 sums = *reinterpret_cast<const float4*>(found + i);
@@ -133,9 +133,9 @@ __global__ void __launch_bounds__(kReduceThreads)
   const std::int64_t last = shares.block_of((tile + 1) * shares.tile_steps - 1);
   if (first == last) return;
   const int in_tile = static_cast<int>(at % kAll);
-  float4 sums =
-      *reinterpret_cast<const float4*>(shares.sums + shares.place(first, tile) * kAll + in_tile);
-  const float* next = shares.sums + 2 * (first + 1) * kAll + in_tile;
+  float4 sums = *reinterpret_cast<const float4*>(shares.partials +
+                                                 shares.place(first, tile) * kAll + in_tile);
+  const float* next = shares.partials + 2 * (first + 1) * kAll + in_tile;
   const int more = static_cast<int>(last - first);
 #pragma unroll 8
   for (int piece = 0; piece < more; ++piece)
@@ -163,13 +163,13 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
                     const SplitPlan& plan) {
   constexpr int kAll = kRows * kColumns;
   const bool cut = plan.pieces() > 0;
-  const auto sums = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
-  const SplitShares shares{plan, sums.get()};
+  const auto partials = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
+  const SplitShares shares{plan, partials.get()};
   const std::int64_t adding = ceil_div(shares.shared_tiles() * kAll / 4, kReduceThreads);
   if (plan.blocks > 0x7fffffff)
     throw std::length_error("C has more tiles than a grid can have blocks (2^31 - 1)");
   allow_shared_bytes(kernel, shared_bytes);
-  return keeping(sums, [=](Stream stream) {
+  return keeping(partials, [=](Stream stream) {
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
     if (cut)
       reduce_pieces<kRows, kColumns>

@@ -23,11 +23,11 @@ struct StreamKWork : SpecializedWork {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // A consumer with the interface of partial_sums.cuh.
-struct StreamKAccumulators : Consumer<Tile> {
+struct StreamKConsumer : Consumer<Tile> {
   static constexpr int kThreads = Tile::kConsumerThreads;
   const PartialSums& partials;
 
-  __device__ StreamKAccumulators(std::byte* shared, int left, const PartialSums& partials)
+  __device__ StreamKConsumer(std::byte* shared, int left, const PartialSums& partials)
       : Consumer<Tile>(shared, left), partials(partials) {}
   __device__ float* partials_of(int rank) const {
     return partials.sums + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
@@ -51,26 +51,26 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
-    RingPosition<Tile> place(ring);
+    RingPosition<Tile> position(ring);
     for (TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile)
-        load_k_tile<Tile>(work, ring, place, tile, k_tile);
+        load_k_tile<Tile>(work, ring, position, tile, k_tile);
     }
     return;
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
-  StreamKAccumulators acc(shared, walk.left(work.schedule), work.partials);
+  StreamKConsumer consumer(shared, walk.left(work.schedule), work.partials);
   for (TilePiece piece; walk.next(work.schedule, piece);) {
-    acc.multiply(piece.end - piece.first);
+    consumer.multiply(piece.end - piece.first);
     const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
     if (piece.first > 0) {  // another block stores the tile
-      store_partial(acc, rank);
+      store_partial(consumer, rank);
       continue;
     }
-    if (piece.end < work.k_tiles) add_partials(acc, work.schedule, rank, piece.tile);
-    acc.store(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
+    if (piece.end < work.k_tiles) add_partials(consumer, work.schedule, rank, piece.tile);
+    consumer.store(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
   }
 #endif
 }

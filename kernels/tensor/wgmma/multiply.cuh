@@ -5,20 +5,21 @@
 #include <cstdint>
 
 #include "kernels/common/ring.cuh"
+#include "kernels/common/tile_order.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {
 
-// The producer thread loads K tiles [first, end) of a tile of C. Blocks of a cluster share B.
-template <typename Tile, int kCluster = 1, typename Work>
-__device__ void load_k_tiles(Ring<Tile::kStageBytes>& ring, const Work& work, int row, int column,
-                             int first, int end, int rank = 0) {
-  for (int k_tile = first; k_tile < end; ++k_tile, ring.next()) {
+// The producer thread loads the K tiles of a tile of C.
+template <typename Tile, typename Work>
+__device__ void load_k_tiles(Ring<Tile::kStageBytes>& ring, const Work& work,
+                             TileOrder::Place tile) {
+  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
     const int k = k_tile * Tile::kBK;
     ring.begin_stage();
-    Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
-    Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
-                                     ring.full(), rank);
+    Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
+    Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
+                  ring.full());
   }
 }
 

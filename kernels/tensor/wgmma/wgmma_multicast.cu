@@ -36,7 +36,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int index = cluster; index < work.tiles.count(); index += clusters) {
       const auto tile = work.tiles.place(index);
       const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
-      load_k_tiles<Tile, kCluster>(ring, work, row, column, 0, work.k_tiles, rank);
+      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
+        const int k = k_tile * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
+        Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
+                                         ring.full(), rank);
+      }
     }
     ring.drain();
     return;

@@ -30,8 +30,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
       const auto tile = work.tiles.place(index);
-      load_k_tiles<Tile>(ring, work, tile.row * Tile::kBM, tile.column * Tile::kBN, 0,
-                         work.k_tiles);
+      load_k_tiles<Tile>(ring, work, tile);
     }
     return;
   }

@@ -141,8 +141,13 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
       wait_for_previous_launch();  // everything else in the block depends on these loads
-      load_k_tiles<Tile, Tile::kCluster>(ring, work, row_of(tile), tile.column * Tile::kBN,
-                                         piece.first, piece.end, in_cluster);
+      for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
+        const int k = k_tile * Tile::kBK;
+        ring.begin_stage();
+        Tile::A::copy(ring.data(), work.a_map, row_of(tile), k, ring.full());
+        Tile::B::template copy<Tile::kCluster>(ring.data() + Tile::A::kBytes, work.b_map,
+                                               tile.column * Tile::kBN, k, ring.full(), in_cluster);
+      }
     }
     if (Tile::kCluster > 1) ring.drain();
     return;

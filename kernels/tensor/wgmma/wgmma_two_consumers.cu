@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= kConsumerThreads) {
     dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
-    load_k_tiles<Tile>(ring, work, row, column, 0, work.k_tiles);
+    load_k_tiles<Tile>(ring, work, tile);
     return;
   }
 

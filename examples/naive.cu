@@ -1,7 +1,8 @@
-// The naive kernel, as README.md has it: a thread computes an element of C. Its offsets have 32
-// bits: they reach through matrices of less than 2^31 elements.
+// The naive kernel of README.md: one thread per element of C. Its 32-bit offsets suffice for
+// matrices of less than 2^31 elements.
 //
-//   gemm_bench --gemm_kernel=naive.cu --gemm_define=TILE:16
+// Usage:
+//     gemm_bench --gemm_kernel=naive.cu --gemm_define=TILE:16
 #include "gemm_kernel.h"
 
 __global__ void naive(const float* a, const float* b, float* c, int m, int n, int k) {

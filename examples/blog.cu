@@ -3,7 +3,7 @@
 // is passed by value.
 //
 // Usage:
-//     gemm_bench --gemm_kernel=blog.cu:naive,blog.cu:tiled
+//   gemm_bench --gemm_kernel=blog.cu:naive,blog.cu:tiled
 //
 // Fixed in `tiled`: bounds checks compare the row and column in the matrix, not in the block; the
 // barriers, of which the post prints only the comments. In both: 64-bit offsets.

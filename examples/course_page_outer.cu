@@ -4,8 +4,8 @@
 // prefetched into a second buffer (`prefetched`).
 //
 // Usage:
-//     gemm_bench --gemm_kernel=course_page_outer.cu:outer,course_page_outer.cu:unrolled
-//     gemm_bench --gemm_kernel=course_page_outer.cu:prefetched
+//   gemm_bench --gemm_kernel=course_page_outer.cu:outer,course_page_outer.cu:unrolled
+//   gemm_bench --gemm_kernel=course_page_outer.cu:prefetched
 //
 // Fixed: nothing beyond A is prefetched after the last tile; grids are rounded up, with zeros where
 // a tile extends beyond A or B. The page prints one line of the product and the loop of the last

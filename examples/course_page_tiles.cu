@@ -3,8 +3,8 @@
 // (`conflicts`), or have neither problem (`tiled`).
 //
 // Usage:
-//     gemm_bench --gemm_kernel=course_page_tiles.cu:uncoalesced,course_page_tiles.cu:conflicts
-//     gemm_bench --gemm_kernel=course_page_tiles.cu:tiled
+//   gemm_bench --gemm_kernel=course_page_tiles.cu:uncoalesced,course_page_tiles.cu:conflicts
+//   gemm_bench --gemm_kernel=course_page_tiles.cu:tiled
 //
 // Fixed: the column of B uses blockIdx.x, where one kernel had blockIdx.y and two had the indices
 // of A; loops end before their bound; grids are rounded up, with zeros where a tile extends beyond

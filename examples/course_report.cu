@@ -3,9 +3,9 @@
 // memory; and 16 accumulators per thread (`block_tiled`), which reuse each value of B.
 //
 // Usage:
-//     gemm_bench --gemm_kernel=course_report.cu:naive,course_report.cu:swapped
-//     gemm_bench --gemm_kernel=course_report.cu:tiled,course_report.cu:block_tiled
-//     gemm_bench --gemm_kernel=course_report.cu:transposed_a --gemm_layouts=tn
+//   gemm_bench --gemm_kernel=course_report.cu:naive,course_report.cu:swapped
+//   gemm_bench --gemm_kernel=course_report.cu:tiled,course_report.cu:block_tiled
+//   gemm_bench --gemm_kernel=course_report.cu:transposed_a --gemm_layouts=tn
 //
 // Fixed: `swapped` swaps its grid too; `transposed_a` reads the transpose (which --gemm_layouts
 // provides, untimed) with rows of m elements; `tiled` pads its tiles by a column against 32-way

@@ -3,7 +3,7 @@
 // (`tiled`).
 //
 // Usage:
-//     gemm_bench --gemm_kernel=integers.cu:naive,integers.cu:tiled --gemm_precisions=s32
+//   gemm_bench --gemm_kernel=integers.cu:naive,integers.cu:tiled --gemm_precisions=s32
 //
 // Fixed in `tiled`: tiles of int, since a float has 24 bits; barriers that every thread reaches;
 // zeros where a tile extends beyond A or B. In both: m, n and k instead of one N, 64-bit offsets.

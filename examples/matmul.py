@@ -1,8 +1,6 @@
-"""NumPy's matmul on the CPU, verified and timed like any kernel.
+"""NumPy's matmul on the CPU, verified and timed like any kernel. Usage:
 
-Usage:
-
-    gemm_bench --gemm_kernel=matmul.py,matmul.py:by_rows --gemm_device=cpu --gemm_versus=CpuBlocked
+gemm_bench --gemm_kernel=matmul.py,matmul.py:by_rows --gemm_device=cpu --gemm_versus=CpuBlocked
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 // matrices of less than 2^31 elements.
 //
 // Usage:
-//     gemm_bench --gemm_kernel=naive.cu --gemm_define=TILE:16
+//   gemm_bench --gemm_kernel=naive.cu --gemm_define=TILE:16
 #include "gemm_kernel.h"
 
 __global__ void naive(const float* a, const float* b, float* c, int m, int n, int k) {

@@ -5,7 +5,7 @@
 // any m, n and k.
 //
 // Usage:
-//     gemm_bench --gemm_kernel=register_tile.cu --gemm_define=BM:64,128 --gemm_define=BK:8,16
+//   gemm_bench --gemm_kernel=register_tile.cu --gemm_define=BM:64,128 --gemm_define=BK:8,16
 #include "gemm_kernel.h"
 
 #ifndef BM

@@ -6,7 +6,7 @@
 // 7.0.
 //
 // Usage:
-//     gemm_bench --gemm_kernel=wmma_tile.cu --gemm_precisions=bf16
+//   gemm_bench --gemm_kernel=wmma_tile.cu --gemm_precisions=bf16
 #include <mma.h>
 
 #include "gemm_kernel.h"

@@ -47,10 +47,10 @@ inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::i
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // The interface of the accumulators that store_partial and add_partials take:
-//     partials_of(rank), flag_of(rank)   the workspace of this thread, the flag of its group of
-//     threads kThreads                           distance between consecutive sums of a thread
-//     is_leader(), sync()                one thread of the group; a barrier of the group
-//     for_each_accumulator(f)            f(accumulator, index)
+//   partials_of(rank), flag_of(rank)   the workspace of this thread, the flag of its group of
+//   threads kThreads                           distance between consecutive sums of a thread
+//   is_leader(), sync()                one thread of the group; a barrier of the group
+//   for_each_accumulator(f)            f(accumulator, index)
 
 // Stores the accumulators of a rank's first piece and raises its flag.
 template <typename Accumulators>

@@ -4,15 +4,15 @@
 // __global__ are device code). One function describes how the kernel is launched, as <<<>>> would.
 // It runs on the GPU, once per operand set, untimed:
 //
-//     auto launch(gemm::Call p) {
-//       return gemm::launch<my_kernel>({gemm::blocks(p.n, 16), gemm::blocks(p.m, 16)}, {16, 16},
-//                                      p.a, p.b, p.c, p.m, p.n, p.k);
-//     }
+//   auto launch(gemm::Call p) {
+//     return gemm::launch<my_kernel>({gemm::blocks(p.n, 16), gemm::blocks(p.m, 16)}, {16, 16},
+//                                    p.a, p.b, p.c, p.m, p.n, p.k);
+//   }
 //
 // In a shared library the C function gemm_kernel does the launch itself:
 //
-//     nvcc -std=c++20 -shared -Xcompiler -fPIC -I kernels/user my.cu -o my.so    for a GPU
-//     c++ -std=c++20 -shared -fPIC -I kernels/user my.cpp -o my.so               for a CPU
+//   nvcc -std=c++20 -shared -Xcompiler -fPIC -I kernels/user my.cu -o my.so    for a GPU
+//   c++ -std=c++20 -shared -fPIC -I kernels/user my.cpp -o my.so               for a CPU
 //
 // A Python file needs no header: run_in_python.py documents its functions.
 #pragma once

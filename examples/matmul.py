@@ -7,7 +7,7 @@ import numpy as np
 
 
 def prepare(problem, a, b, c):
-    """Untimed, once per operand set. A transposed operand is a view with swapped strides."""
+    """Untimed, once for each operand set. A transposed operand is a view with swapped strides."""
     a, b, c = (np.asarray(each) for each in (a, b, c))
     return lambda stream: np.matmul(a, b, out=c)
 

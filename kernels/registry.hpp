@@ -22,7 +22,7 @@ struct UserFile {
 };
 
 struct RegisteredKernel : Kernel {
-  // The folder of kernels/ with its file: cpu, simt, tensor, library; or user, or peer.
+  // The folder of kernels/ with its file: cpu, simt, tensor, library; or user, or "peer".
   std::string family;
   std::string stem;  // file name without the extension
   Device::Kind runs_on = Device::Kind::gpu;

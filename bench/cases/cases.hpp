@@ -45,7 +45,7 @@ bool asks_for_end_to_end(const std::string& filter);
 
 // An item of --gemm_versus: "library", "cuBLAS" or "cuBLAS/math:pedantic" in the precision of the
 // row, or "f32:cuBLAS" in another.
-struct Rival {
+struct Baseline {
   std::string kernel;
   std::optional<Precision> precision;
 
@@ -53,10 +53,11 @@ struct Rival {
 };
 
 // By commas; at least one.
-std::vector<Rival> parse_versus(const std::string& text);
+std::vector<Baseline> parse_versus(const std::string& text);
 
 // Whom a case is to race against: those named without a precision or, where none of them computes
 // the problem, those with one, if their operands are of the same type. May hold the case itself.
-std::vector<Case> rivals_of(const Case& which, const std::vector<Rival>& named, bool variants);
+std::vector<Case> baselines_of(const Case& which, const std::vector<Baseline>& named,
+                               bool variants);
 
 }  // namespace gemm::bench

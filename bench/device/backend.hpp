@@ -27,7 +27,7 @@ using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
 struct BatchTime {
   double seconds;               // for the whole batch, which has finished
-  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the card
+  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the GPU
 };
 
 // A batch of launches that can be timed again and again.
@@ -123,8 +123,8 @@ std::unique_ptr<Backend> make_host_backend();
 
 // Null where there is no GPU or the build has no CUDA, with why in `reason`. Throws
 // std::runtime_error if there are GPUs but not this one, or the driver is older than the runtime.
-// A card that does not finish within `patience_seconds` counts as lost; what lies in its memory can
-// then not be freed, since freeing waits for the card.
+// A GPU that does not finish within `patience_seconds` counts as lost; what lies in its memory can
+// then not be freed, since freeing waits for the GPU.
 std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
                                            double patience_seconds = 60);
 

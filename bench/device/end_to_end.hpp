@@ -1,4 +1,4 @@
-// A kernel as a program feels it: the way of A and B to the card, the product, and the way of C
+// A kernel as a program feels it: the way of A and B to the GPU, the product, and the way of C
 // back.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Panel {
   bool operator==(const Panel&) const = default;
 };
 
-// At most 8, of whole multiples of 256 rows but for the last: few enough to fill a card each, and
+// At most 8, of whole multiples of 256 rows but for the last: few enough to fill a GPU each, and
 // as well aligned as the whole.
 std::vector<Panel> row_panels(std::int64_t m);
 
@@ -26,7 +26,7 @@ constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
   return {panel.rows, p.n, p.k, p.precision};
 }
 
-// For the device that make_cuda_backend made current. Throws OutOfMemory, of the card or of the
+// For the device that make_cuda_backend made current. Throws OutOfMemory, of the GPU or of the
 // host.
 std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
                                                std::span<const Operands> sets);

@@ -1,5 +1,5 @@
 // Cases with a transfer: their names, panels and shares, the road that they take (over a bus that
-// copies from memory to memory), and (label gpu) the real one: what the program receives is right.
+// copies from memory to memory), and (label GPU) the real one: what the program receives is right.
 #include "bench/device/end_to_end.hpp"
 
 #include <gtest/gtest.h>
@@ -51,9 +51,9 @@ TEST(EndToEnd, IsEachCaseWithEachTransfer) {
 
 // What was rearranged when it was prepared is not what is copied to the device.
 TEST(EndToEnd, LeavesOutKernelsThatRearrangeTheirOperands) {
-  RegisteredKernel turned;
-  turned.rearranges = true;
-  EXPECT_TRUE(end_to_end_cases({{&turned, {8, 8, 8, Precision::f32}}}).empty());
+  RegisteredKernel transposed;
+  transposed.rearranges = true;
+  EXPECT_TRUE(end_to_end_cases({{&transposed, {8, 8, 8, Precision::f32}}}).empty());
 }
 
 TEST(EndToEnd, IsThereForAFilterThatNamesItOnly) {
@@ -105,14 +105,14 @@ TEST(Results, ARowThatCopiesStandsBesideNeitherRoofNorLibrary) {
   library.name = "Library";
   library.family = "library";
   const Problem p{10, 20, 30, Precision::f32};
-  Results results({.ceilings = {{.name = "FP32 FMA", .precision = p.precision, .per_second = 1e12},
-                                {.name = "DRAM", .per_second = 1e12}}});
+  Results results({.peaks = {{.name = "FP32 FMA", .precision = p.precision, .per_second = 1e12},
+                             {.name = "DRAM", .per_second = 1e12}}});
   Row row{.which = {&library, p, Transfer::overlapped}};
   row.timing.samples_seconds = {8e-3, 8e-3, 8e-3};
   row.parts = {4e-3, 6e-3, 1e-3};
   results.add("row", row);
-  EXPECT_EQ(results.baseline(p), std::nullopt) << "it is no baseline for others";
-  results.set_baseline(p, {"other", 1e9});
+  EXPECT_EQ(results.library_rate(p), std::nullopt) << "it is no baseline for others";
+  results.set_library_rate(p, {"other", 1e9});
   const auto json = results.to_json(row);
   EXPECT_EQ(json["transfer"], "overlapped");
   EXPECT_NE(results.conformance(row).find("with their copies (overlapped)"), std::string::npos);
@@ -216,7 +216,7 @@ class HostWithBus : public ForwardingBackend {
 
 Options quick() {
   Options options;
-  options.ceilings = CeilingsFrom::queried;
+  options.peaks_from = PeaksFrom::nominal;
   options.rotate = false;
   options.timing.warmup_seconds = 0.01;
   options.timing.samples = 3;
@@ -239,7 +239,8 @@ TEST(EndToEnd, TakesTheRoadOfEveryCaseAndHasItsParts) {
   ASSERT_TRUE(row.parts);
   EXPECT_GT(row.parts->to_device_seconds, 0);
   EXPECT_GT(row.parts->kernel_seconds, row.parts->from_device_seconds);
-  EXPECT_EQ(suite.results().baseline(which.problem), std::nullopt) << "nobody measures one for it";
+  EXPECT_EQ(suite.results().library_rate(which.problem), std::nullopt)
+      << "nobody measures one for it";
 }
 
 TEST(EndToEnd, IsPredictedWithItsCopies) {

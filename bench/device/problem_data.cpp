@@ -109,7 +109,7 @@ double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
                          std::int64_t count_of_sets, Reference reference)
-    : backend_(backend), problem_(p), fill_(fill), seed_(seed), held_against_(reference) {
+    : backend_(backend), problem_(p), fill_(fill), seed_(seed), compared_with_(reference) {
   const OperandLayout layout(p);
   for (std::int64_t set = 0; set < count_of_sets; ++set) {
     memory_.push_back(backend.allocate(static_cast<std::size_t>(layout.total)));
@@ -199,7 +199,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
     verdict.merge(
-        held_against_ == Reference::product
+        compared_with_ == Reference::product
             ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
             : backend_.judge_rows(p, sets_[set],
                                   reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
@@ -243,7 +243,7 @@ std::uint64_t ProblemData::fingerprint(const void* from, std::int64_t bytes) con
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   constexpr std::int64_t kMostElements = 1 << 25;
   const std::int64_t elements = p.m * p.n;
-  if (elements > kMostElements || held_against_ == Reference::rows) return "";
+  if (elements > kMostElements || compared_with_ == Reference::rows) return "";
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;

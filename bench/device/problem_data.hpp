@@ -74,7 +74,7 @@ class ProblemData {
   std::uint64_t seed_;
   std::vector<Buffer> memory_;
   std::vector<Operands> sets_;
-  Reference held_against_;
+  Reference compared_with_;
   Buffer
       reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row of each set
 };

@@ -1,4 +1,4 @@
-// How the matrices of an end-to-end case get to the card and back, and how long each part of that
+// How the matrices of an end-to-end case get to the GPU and back, and how long each part of that
 // takes by itself.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace gemm::bench {
 
 enum class Transfer {
   pageable,    // memory as any program has it: the driver copies it piece by piece
-  pinned,      // memory that the card reads and writes itself
+  pinned,      // memory that the GPU reads and writes itself
   overlapped,  // pinned, and panels of rows: some travel while others are computed
 };
 inline constexpr Transfer kTransfers[] = {Transfer::pageable, Transfer::pinned,

@@ -1,4 +1,4 @@
-// What a launch runs on the card: kernels, their machine code, and what they take of the card.
+// What a launch runs on the GPU: kernels, their machine code, and what they take of the GPU.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct KernelCode {
 };
 
 struct LaunchedKernels {
-  std::vector<std::string> names;  // with "memcpy" and "memset" for what else is done on the card
+  std::vector<std::string> names;  // with "memcpy" and "memset" for what else is done on the GPU
   std::vector<KernelCode> code;
 };
 

@@ -88,6 +88,31 @@ TEST(Audit, TakesAKernelThatKeepsAScratchBuffer) {
             "");
 }
 
+// A batch of one launch writes to one operand set, an audit renews four.
+TEST(Audit, LeavesTheOperandsOfAllSetsAsTheyWere) {
+  RegisteredKernel kernel;
+  kernel.precisions = {Precision::f32};
+  kernel.runs_on = Device::Kind::cpu;
+  kernel.prepare = [](const Problem& p, const Device&, const Operands& on) -> Launch {
+    return [=](Stream) { multiply(p, on); };
+  };
+  const std::unique_ptr<Backend> backend = make_host_backend();
+  Options options;
+  options.timing.warmup_seconds = 0.01;
+  options.timing.longest_sampling_seconds = 0.05;
+  options.timing.sample_seconds = 1e-9;
+  ProblemCache cache(*backend, Fill::uniform, 1);
+  const Case which{&kernel, {96, 96, 96, Precision::f32}};
+  Measurement first(*backend, nullptr, cache, options, which);
+  first.prepare(1e9);
+  std::optional<AuditResult> audited;
+  first.time(options.timing, 1e9, nullptr, nullptr, &audited);
+  ASSERT_EQ(first.plan().size, 1);
+  ASSERT_GE(first.rotation_sets(), 4);
+  Measurement second(*backend, nullptr, cache, options, which);
+  EXPECT_NO_THROW(second.prepare(1e9));
+}
+
 TEST(Audit, RefusesAReplayByPointer) {
   const std::string found =
       verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {

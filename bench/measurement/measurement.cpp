@@ -233,38 +233,38 @@ void Measurement::begin() {
   launched_ = 0;
 }
 
-Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* rival,
-                         Timing* rival_timing, std::optional<AuditResult>* audited) {
+Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* baseline,
+                         Timing* baseline_timing, std::optional<AuditResult>* audited) {
   if (plan.state == State::settled) idle(plan.cooldown_seconds);
   const double deadline = now_seconds() + std::min(plan.budget_seconds, seconds_left);
   make_batch();
   std::vector<Batch*> batches{batch_.get()};
-  if (rival != nullptr) {
-    rival->make_batch();
-    batches.push_back(rival->batch_.get());
+  if (baseline != nullptr) {
+    baseline->make_batch();
+    batches.push_back(baseline->batch_.get());
   }
   Warmup warmup;
-  if (plan.state == State::settled) warmup = warm_up(plan, watch_, batches, deadline);
+  if (plan.state == State::settled) warmup = warm_up(plan, monitor_, batches, deadline);
 
   begin();
-  if (rival != nullptr) rival->begin();
-  Sampling mine(plan, watch_, deadline, warmup.throttled);
-  Sampling theirs(plan, watch_, deadline, warmup.throttled);
+  if (baseline != nullptr) baseline->begin();
+  Sampling mine(plan, monitor_, deadline, warmup.throttled);
+  Sampling theirs(plan, monitor_, deadline, warmup.throttled);
   std::optional<Audit> audit;
   // What was rearranged beforehand would be of the old values.
   if (audited != nullptr && !case_.transfer && !case_.kernel->rearranges)
     audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
-  while (!mine.enough() || (rival != nullptr && !theirs.enough())) {
+  while (!mine.enough() || (baseline != nullptr && !theirs.enough())) {
     if (audit) audit->perhaps();
     mine.take(*batch_, plan_->size);
-    if (rival != nullptr) theirs.take(*rival->batch_, rival->plan_->size);
+    if (baseline != nullptr) theirs.take(*baseline->batch_, baseline->plan_->size);
   }
   Timing timing = mine.finish();
   launched_ = static_cast<std::int64_t>(timing.samples_seconds.size()) * plan_->size;
   timing.warmup = warmup;
   timing.kernel_seconds += warmup.kernel_seconds;
-  if (rival != nullptr) {
-    *rival_timing = theirs.finish();
+  if (baseline != nullptr) {
+    *baseline_timing = theirs.finish();
     launched_ = 0;  // both wrote to the same C
   }
   if (audit) {

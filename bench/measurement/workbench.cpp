@@ -16,19 +16,19 @@ double Workbench::seconds_left() const {
 // It is prepared where it lies: a hanging GPU would hold up its destructor.
 void Workbench::prepare(std::unique_ptr<Measurement>& place, const Case& which) {
   if (place && place->which() == which) return;
-  place = std::make_unique<Measurement>(*backend, watch.get(), cache, options, which);
+  place = std::make_unique<Measurement>(*backend, monitor.get(), cache, options, which);
   place->prepare(seconds_left());
 }
 
 void Workbench::discard(const Case& which) {
   active.reset();
-  rival.reset();
+  baseline.reset();
   cache.forget(which.problem);
 }
 
 void Workbench::clear() {
   active.reset();
-  rival.reset();
+  baseline.reset();
   cache.clear();
 }
 

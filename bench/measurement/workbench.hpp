@@ -16,10 +16,10 @@ namespace gemm::bench {
 struct Workbench {
   std::unique_ptr<Backend> backend;
   Options options;
-  std::unique_ptr<CardWatch> watch = {};
+  std::unique_ptr<GpuMonitor> monitor = {};
   ProblemCache cache{*backend, options.fill, options.seed, options.rotate};
   Limits limits = {};
-  std::unique_ptr<Measurement> active = {}, rival = {};
+  std::unique_ptr<Measurement> active = {}, baseline = {};
   double started = now_seconds();  // of a steady clock
   double kernel_seconds = 0;       // of kernels under test
 

@@ -55,11 +55,11 @@ std::string text_of_capability(int cc) {
   return std::to_string(cc / 10) + "." + std::to_string(cc % 10);
 }
 
-Ceiling unknown(std::string name, std::optional<Precision> precision, std::string why) {
-  return {std::move(name), precision, std::nullopt, Ceiling::Origin::unknown, std::move(why)};
+Peak unknown(std::string name, std::optional<Precision> precision, std::string why) {
+  return {std::move(name), precision, std::nullopt, Peak::Origin::unknown, std::move(why)};
 }
 
-Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
+Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
   const auto none = [&](std::string why) {
     return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
   };
@@ -80,7 +80,7 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
   return {std::string(traits.unit_name),
           traits.precision,
           *rate * device.sm_count * clock / traits.unit_products,
-          Ceiling::Origin::table,
+          Peak::Origin::table,
           formatted("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
                     text_of_capability(device.compute_capability).c_str(), device.sm_count,
                     clock * 1e-6) +
@@ -88,7 +88,7 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
           clock};
 }
 
-Ceiling nominal_memory(const DeviceInfo& device) {
+Peak nominal_memory(const DeviceInfo& device) {
   if (device.kind == Device::Kind::cpu)
     return unknown("DRAM", std::nullopt,
                    "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
@@ -102,7 +102,7 @@ Ceiling nominal_memory(const DeviceInfo& device) {
   return {"DRAM",
           std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
-          Ceiling::Origin::queried,
+          Peak::Origin::queried,
           formatted("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
                     static_cast<long long>(*device.bus_width_bits)),
           device.memory_clock_hz};
@@ -110,7 +110,7 @@ Ceiling nominal_memory(const DeviceInfo& device) {
 
 }  // namespace
 
-std::string_view name_of(Ceiling::Origin origin) {
+std::string_view name_of(Peak::Origin origin) {
   constexpr std::string_view kNames[] = {"queried", "table", "given", "measured", "unknown"};
   return kNames[static_cast<int>(origin)];
 }
@@ -136,43 +136,43 @@ std::optional<double> flop_per_clock(int compute_capability, Unit unit,
   return known(halved ? rate / 2 : rate);
 }
 
-std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given) {
-  std::vector<Ceiling> ceilings;
+std::vector<Peak> peaks_of(const DeviceInfo& device, const GivenPeaks& given) {
+  std::vector<Peak> peaks;
   for (const PrecisionTraits& traits : kPrecisions)
     if (device.kind == Device::Kind::gpu || traits.unit == Unit::fp32_fma)
-      ceilings.push_back(nominal_compute(device, traits));
-  ceilings.push_back(nominal_memory(device));
-  for (Ceiling& ceiling : ceilings) {
-    const bool memory = !ceiling.precision;
+      peaks.push_back(nominal_compute(device, traits));
+  peaks.push_back(nominal_memory(device));
+  for (Peak& peak : peaks) {
+    const bool memory = !peak.precision;
     const std::optional<double>& figure = memory ? given.bytes_per_second : given.flop_per_second;
     if (!figure) continue;
-    ceiling.per_second = figure;
-    ceiling.clock_hz.reset();
-    ceiling.origin = Ceiling::Origin::given;
-    ceiling.source = memory ? "--gemm_peak_bandwidth" : "--gemm_peak_flops";
+    peak.per_second = figure;
+    peak.clock_hz.reset();
+    peak.origin = Peak::Origin::given;
+    peak.source = memory ? "--gemm_peak_bandwidth" : "--gemm_peak_flops";
   }
-  return ceilings;
+  return peaks;
 }
 
-std::optional<double> Ceiling::at(std::optional<double> other_clock_hz) const {
+std::optional<double> Peak::at(std::optional<double> other_clock_hz) const {
   if (!per_second || !clock_hz || !other_clock_hz) return per_second;
   return *per_second * *other_clock_hz / *clock_hz;
 }
 
-const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision) {
-  const auto found = std::ranges::find(ceilings, std::optional(precision), &Ceiling::precision);
-  return found == ceilings.end() ? nullptr : &*found;
+const Peak* compute_peak(const std::vector<Peak>& peaks, Precision precision) {
+  const auto found = std::ranges::find(peaks, std::optional(precision), &Peak::precision);
+  return found == peaks.end() ? nullptr : &*found;
 }
 
-const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings) {
-  const auto found = std::ranges::find(ceilings, std::optional<Precision>(), &Ceiling::precision);
-  return found == ceilings.end() ? nullptr : &*found;
+const Peak* memory_peak(const std::vector<Peak>& peaks) {
+  const auto found = std::ranges::find(peaks, std::optional<Precision>(), &Peak::precision);
+  return found == peaks.end() ? nullptr : &*found;
 }
 
-std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+std::optional<Roof> roof_at(const std::vector<Peak>& peaks, Precision precision,
                             double flop_per_byte, const Clocks& clocks) {
-  const Ceiling* compute = compute_ceiling(ceilings, precision);
-  const Ceiling* memory = memory_ceiling(ceilings);
+  const Peak* compute = compute_peak(peaks, precision);
+  const Peak* memory = memory_peak(peaks);
   if (compute == nullptr || memory == nullptr) return std::nullopt;
   if (!compute->per_second || !memory->per_second) return std::nullopt;
   const double compute_bound = *compute->at(clocks.sm_hz);

@@ -12,7 +12,7 @@
 
 namespace gemm::bench {
 
-struct Ceiling {
+struct Peak {
   enum class Origin { queried, table, given, measured, unknown };
   std::string name;                    // "FP32 FMA", "DRAM"
   std::optional<Precision> precision;  // empty for a memory roof
@@ -25,15 +25,15 @@ struct Ceiling {
   std::optional<double> at(std::optional<double> other_clock_hz) const;
 };
 
-std::string_view name_of(Ceiling::Origin origin);
+std::string_view name_of(Peak::Origin origin);
 
 // Figures that the user knows better: --gemm_peak_flops, --gemm_peak_bandwidth.
 struct GivenPeaks {
   std::optional<double> flop_per_second, bytes_per_second;
 };
 
-// One ceiling for each precision that kernels of this kind of device have, then the memory.
-std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given = {});
+// One peak for each precision that kernels of this kind of device have, then the memory.
+std::vector<Peak> peaks_of(const DeviceInfo& device, const GivenPeaks& given = {});
 
 // Dense FLOP per clock of one SM; empty where the unit does not exist or its rate is not known.
 std::optional<double> flop_per_clock(int compute_capability, Unit unit,
@@ -51,11 +51,11 @@ struct Clocks {
 };
 
 // Empty if either of the two is unknown.
-std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+std::optional<Roof> roof_at(const std::vector<Peak>& peaks, Precision precision,
                             double flop_per_byte, const Clocks& clocks = {});
 
 // The compute roof of a precision; null if there is none.
-const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision);
-const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings);
+const Peak* compute_peak(const std::vector<Peak>& peaks, Precision precision);
+const Peak* memory_peak(const std::vector<Peak>& peaks);
 
 }  // namespace gemm::bench

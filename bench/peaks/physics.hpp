@@ -1,4 +1,4 @@
-// What no kernel can do. A time that beats the card is a fault of the kernel or of the measurement,
+// What no kernel can do. A time that beats the GPU is a fault of the kernel or of the measurement,
 // never a record.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace gemm::bench {
 
 // The limits of a device.
 struct Limits {
-  std::vector<Ceiling> ceilings;
+  std::vector<Peak> peaks;
   std::int64_t last_level_cache_bytes = 0;
-  std::optional<double> dram_bytes_per_second;  // the best that was measured; else the ceiling's
+  std::optional<double> dram_bytes_per_second;  // the best that was measured; else the peak's
   std::optional<Overheads> overheads;
 };
 

@@ -1,4 +1,4 @@
-// How a row was measured, in a line, and in which points that departs from NVIDIA's GEMM
+// How a row was measured, in a line, and in which points that deviates from NVIDIA's GEMM
 // Performance Measurement Methodology Guidelines (CUTLASS documentation).
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ std::string text_of_sets(const Row& row) {
 }
 
 bool has_reason(const Row& row, std::string_view name) {
-  return std::ranges::any_of(row.timing.card.reasons,
+  return std::ranges::any_of(row.timing.gpu.reasons,
                              [&](const auto& reason) { return reason.first == name; });
 }
 
@@ -63,35 +63,35 @@ std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
 }
 
 std::optional<double> watts(const Row& row) {
-  const auto& power = row.timing.card.power_w;
+  const auto& power = row.timing.gpu.power_w;
   return power ? std::optional(power->median) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::string> Results::test() const {
-  if (!run_.card) return std::nullopt;
-  bool set = run_.card->application_clocks_set, seen = false, capped = false;
+  if (!run_.gpu) return std::nullopt;
+  bool set = run_.gpu->application_clocks_set, seen = false, capped = false;
   double least = 0, most = 0;
   for (const auto& [name, rows] : rows_)
     for (const Row& row : rows) {
-      if (!row.timed() || !row.timing.card.sm_hz) continue;
-      const Range& clock = *row.timing.card.sm_hz;
+      if (!row.timed() || !row.timing.gpu.sm_hz) continue;
+      const Range& clock = *row.timing.gpu.sm_hz;
       set = set || has_reason(row, "clocks set by user");
-      capped = capped || row.timing.card.throttled_share.value_or(0) > 0;
+      capped = capped || row.timing.gpu.throttled_share.value_or(0) > 0;
       least = seen ? std::min(least, clock.min) : clock.min;
       most = std::max(most, clock.max);
       seen = true;
     }
   const bool still = seen && most - least <= kStandsStill * most;
-  const bool below = run_.card->sm_hz_max && most < kBelowMaximum * *run_.card->sm_hz_max;
+  const bool below = run_.gpu->sm_hz_max && most < kBelowMaximum * *run_.gpu->sm_hz_max;
   return set || (still && below && !capped) ? "fixed frequency" : "fixed power";
 }
 
-std::vector<Departure> Results::departures(const Row& row) const {
+std::vector<Deviation> Results::deviations(const Row& row) const {
   const Options& options = run_.options;
   const Timing& timing = row.timing;
-  std::vector<Departure> found;
+  std::vector<Deviation> found;
   const auto add = [&](const char* code, std::optional<double> value, std::string text) {
     found.push_back({code, value, std::move(text)});
   };
@@ -112,14 +112,14 @@ std::vector<Departure> Results::departures(const Row& row) const {
   else if (!timing.warmup.settled)
     add("not-settled", timing.warmup.seconds,
         formatted("clock and power not flat after %.2g s", timing.warmup.seconds));
-  else if (timing.card.readings == 0)
+  else if (timing.gpu.readings == 0)
     add("power-not-watched", {}, "power not watched");
   const double interval = timing.median_interval();
   if (!timing.converged && std::isfinite(interval))
     add("median-uncertain", interval, formatted("median known to %.2g %% only", 100 * interval));
   else if (!timing.converged)
     add("too-few-samples", {}, "too few samples to know the median");
-  for (const auto& [name, share] : timing.card.reasons)
+  for (const auto& [name, share] : timing.gpu.reasons)
     if (name.find("slowdown") != std::string::npos || name.find("brake") != std::string::npos)
       add("hardware-slowdown", share, name + formatted(" in %.0f %% of the readings", 100 * share));
   return found;
@@ -141,7 +141,7 @@ std::string Results::conformance(const Row& row) const {
   if (const auto clock = timing.median_sm_hz()) line += formatted(" at %.0f MHz", *clock * 1e-6);
   if (const auto power = watts(row)) line += formatted(" %.0f W", *power);
   std::string reasons;
-  for (const auto& [name, share] : timing.card.reasons)
+  for (const auto& [name, share] : timing.gpu.reasons)
     reasons += (reasons.empty() ? "" : ", ") + name;
   if (!reasons.empty()) line += " (" + reasons + ")";
   line += ", " + count(static_cast<std::int64_t>(timing.samples_seconds.size()), "sample");
@@ -176,7 +176,7 @@ std::string Results::conformance() const {
   if (const auto power = over(rows, watts))
     line += " " + span("%.0f", power->min, power->max, " W");
   if (const auto capped = std::ranges::count_if(
-          rows, [](const Row* row) { return row->timing.card.throttled_share.value_or(0) > 0; }))
+          rows, [](const Row* row) { return row->timing.gpu.throttled_share.value_or(0) > 0; }))
     line += " (throttled in " + count(capped, "row") + ")";
   const auto samples = over(rows, [](const Row& row) {
     return std::optional(static_cast<double>(row.timing.samples_seconds.size()));
@@ -184,10 +184,10 @@ std::string Results::conformance() const {
   line += ", " + thousands(std::llround(samples->min));
   if (samples->max > samples->min) line += " to " + thousands(std::llround(samples->max));
   line += " samples a row";
-  if (const auto departing =
-          std::ranges::count_if(rows, [&](const Row* row) { return !departures(*row).empty(); }))
-    line += "; " + count(departing, "row") + " of " + thousands(std::ssize(rows)) +
-            (departing == 1 ? " departs" : " depart") + " from the guideline";
+  if (const auto deviating =
+          std::ranges::count_if(rows, [&](const Row* row) { return !deviations(*row).empty(); }))
+    line += "; " + count(deviating, "row") + " of " + thousands(std::ssize(rows)) +
+            (deviating == 1 ? " departs" : " depart") + " from the guideline";
   return line;
 }
 

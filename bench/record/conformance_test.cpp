@@ -20,13 +20,13 @@ const RegisteredKernel& tiled() {
   return kernel;
 }
 
-// On a card whose L2 holds 60 MiB and whose clock may reach 1980 MHz.
-Conditions run_on_a_card() {
+// On a GPU whose L2 holds 60 MiB and whose clock may reach 1980 MHz.
+Conditions run_on_a_gpu() {
   Conditions run;
   run.device.kind = Device::Kind::gpu;
   run.device.last_level_cache_bytes = 60 << 20;
-  run.card = CardFacts{};
-  run.card->sm_hz_max = 1980e6;
+  run.gpu = GpuFacts{};
+  run.gpu->sm_hz_max = 1980e6;
   return run;
 }
 
@@ -39,16 +39,16 @@ Row settled_row(double sm_hz = 1560e6, double swing_hz = 30e6) {
   row.timing.samples_sm_hz.assign(1240, sm_hz);
   row.timing.warmup = {.seconds = 2.8, .settled = true, .watched = "SM clock and power"};
   row.timing.converged = true;
-  row.timing.card.readings = 60;
-  row.timing.card.sm_hz = Range{sm_hz - swing_hz, sm_hz, sm_hz + swing_hz};
-  row.timing.card.power_w = Range{690, 693, 699};
-  row.timing.card.throttled_share = 0;
+  row.timing.gpu.readings = 60;
+  row.timing.gpu.sm_hz = Range{sm_hz - swing_hz, sm_hz, sm_hz + swing_hz};
+  row.timing.gpu.power_w = Range{690, 693, 699};
+  row.timing.gpu.throttled_share = 0;
   return row;
 }
 
 Row with_reason(Row row, const std::string& reason, double throttled) {
-  row.timing.card.reasons = {{reason, 1.0}};
-  row.timing.card.throttled_share = throttled;
+  row.timing.gpu.reasons = {{reason, 1.0}};
+  row.timing.gpu.throttled_share = throttled;
   return row;
 }
 
@@ -59,17 +59,17 @@ std::optional<std::string> test_of(const Conditions& run, const std::vector<Row>
 }
 
 TEST(Conformance, TellsARowInALine) {
-  Results results(run_on_a_card());
+  Results results(run_on_a_gpu());
   const Row row = with_reason(settled_row(), "power cap", 1);
   results.add("row", row);
   EXPECT_EQ(results.conformance(row),
             "fixed power, uniform[-1,1], 3 operand sets (604 MB), settled after 2.8 s at 1560 MHz "
             "693 W (power cap), 1,240 samples");
-  EXPECT_TRUE(results.departures(row).empty());
+  EXPECT_TRUE(results.deviations(row).empty());
 }
 
 TEST(Conformance, TellsARunInALine) {
-  Results results(run_on_a_card());
+  Results results(run_on_a_gpu());
   EXPECT_EQ(results.conformance(), "");
   results.add("one", with_reason(settled_row(), "power cap", 1));
   Row other = settled_row(1980e6);
@@ -84,75 +84,75 @@ TEST(Conformance, TellsARunInALine) {
 }
 
 TEST(Conformance, SaysInWhichPointsARowDeparts) {
-  const auto departures = [](const Conditions& run, const Row& row) {
+  const auto deviations = [](const Conditions& run, const Row& row) {
     std::string all;
-    for (const Departure& one : Results(run).departures(row))
+    for (const Deviation& one : Results(run).deviations(row))
       all += one.code + ": " + one.text + "; ";
     return all;
   };
   const auto has = [](const std::string& text, const char* part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  Conditions run = run_on_a_card();
+  Conditions run = run_on_a_gpu();
   run.options.fill = Fill::integers;
-  has(departures(run, settled_row()), "low-power-operands: integers draw less power");
-  run = run_on_a_card();
+  has(deviations(run, settled_row()), "low-power-operands: integers draw less power");
+  run = run_on_a_gpu();
   run.options.fill = Fill::normal;
-  EXPECT_EQ(departures(run, settled_row()), "");
+  EXPECT_EQ(deviations(run, settled_row()), "");
   run.options.timing.state = State::burst;
-  has(departures(run, settled_row()), "burst");
+  has(deviations(run, settled_row()), "burst");
 
-  run = run_on_a_card();
+  run = run_on_a_gpu();
   Row row = settled_row();
   row.rotation_sets = 1;
-  has(departures(run, row), "one operand set");
+  has(deviations(run, row), "one operand set");
   row.which.problem = {64, 64, 64, Precision::f32};
   row.rotation_sets = 1024;
-  has(departures(run, row), "do not exceed twice the cache");
+  has(deviations(run, row), "do not exceed twice the cache");
 
   row = settled_row();
   row.timing.warmup.settled = false;
-  has(departures(run, row), "not-settled: clock and power not flat after 2.8 s");
-  EXPECT_EQ(Results(run).departures(row)[0].value, 2.8);
+  has(deviations(run, row), "not-settled: clock and power not flat after 2.8 s");
+  EXPECT_EQ(Results(run).deviations(row)[0].value, 2.8);
   row.timing.warmup.watched.clear();
-  has(departures(run, row), "clock and power not watched");
+  has(deviations(run, row), "clock and power not watched");
   row = settled_row();
-  row.timing.card.readings = 0;
-  has(departures(run, row), "power not watched");
+  row.timing.gpu.readings = 0;
+  has(deviations(run, row), "power not watched");
   row = settled_row();
   row.timing.converged = false;
   row.timing.samples_seconds = {1, 2};
-  has(departures(run, row), "too-few-samples: too few samples");
+  has(deviations(run, row), "too-few-samples: too few samples");
   row.timing.samples_seconds = {1, 1, 1, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2};
-  EXPECT_EQ(Results(run).departures(row)[0].code, "median-uncertain");
-  EXPECT_EQ(Results(run).departures(row)[0].value, row.timing.median_interval());
-  has(departures(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
+  EXPECT_EQ(Results(run).deviations(row)[0].code, "median-uncertain");
+  EXPECT_EQ(Results(run).deviations(row)[0].value, row.timing.median_interval());
+  has(deviations(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
       "thermal slowdown");
 }
 
 TEST(Test, IsFixedPowerWhereClocksFloat) {
-  EXPECT_EQ(test_of(run_on_a_card(), {settled_row(1560e6), settled_row(1980e6)}), "fixed power");
+  EXPECT_EQ(test_of(run_on_a_gpu(), {settled_row(1560e6), settled_row(1980e6)}), "fixed power");
   // At its maximum it stands still, too.
-  EXPECT_EQ(test_of(run_on_a_card(), {settled_row(1980e6, 0)}), "fixed power");
-  EXPECT_EQ(test_of(run_on_a_card(), {}), "fixed power");
+  EXPECT_EQ(test_of(run_on_a_gpu(), {settled_row(1980e6, 0)}), "fixed power");
+  EXPECT_EQ(test_of(run_on_a_gpu(), {}), "fixed power");
 }
 
 TEST(Test, IsFixedFrequencyWhereSomebodySetTheClocks) {
-  Conditions set = run_on_a_card();
-  set.card->application_clocks_set = true;
+  Conditions set = run_on_a_gpu();
+  set.gpu->application_clocks_set = true;
   EXPECT_EQ(test_of(set, {}), "fixed frequency");
-  EXPECT_EQ(test_of(run_on_a_card(), {with_reason(settled_row(), "clocks set by user", 0)}),
+  EXPECT_EQ(test_of(run_on_a_gpu(), {with_reason(settled_row(), "clocks set by user", 0)}),
             "fixed frequency");
   // It shows: one value below the maximum in all rows, and nothing that throttles.
-  EXPECT_EQ(test_of(run_on_a_card(), {settled_row(1500e6, 0), settled_row(1500e6, 0)}),
+  EXPECT_EQ(test_of(run_on_a_gpu(), {settled_row(1500e6, 0), settled_row(1500e6, 0)}),
             "fixed frequency");
-  EXPECT_EQ(test_of(run_on_a_card(), {with_reason(settled_row(1500e6, 0), "power cap", 1)}),
+  EXPECT_EQ(test_of(run_on_a_gpu(), {with_reason(settled_row(1500e6, 0), "power cap", 1)}),
             "fixed power");
 }
 
 TEST(Test, IsNotKnownWhereTheCardIsNotWatched) {
-  Conditions run = run_on_a_card();
-  run.card.reset();
+  Conditions run = run_on_a_gpu();
+  run.gpu.reset();
   EXPECT_EQ(test_of(run, {settled_row()}), std::nullopt);
 }
 

@@ -155,22 +155,22 @@ void require_matches(std::size_t matches, const std::string& filter, const Optio
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
 }
 
-void require_rival(const Options& options, Device::Kind kind) {
+void require_baseline(const Options& options, Device::Kind kind) {
   if (!options.versus) return;
-  for (const Rival& rival : parse_versus(*options.versus)) {
+  for (const Baseline& baseline : parse_versus(*options.versus)) {
     bool found = false;
     std::string known;
     for (const RegisteredKernel& kernel : registry()) {
       if (kernel.runs_on != kind) continue;
-      found =
-          found || (rival.means(kernel) &&
-                    (!rival.precision || std::ranges::count(kernel.precisions, *rival.precision)));
+      found = found ||
+              (baseline.means(kernel) &&
+               (!baseline.precision || std::ranges::count(kernel.precisions, *baseline.precision)));
       known += ", " + kernel.label();
     }
     if (!found)
-      throw BadInput("--gemm_versus: '" + rival.kernel + "' is no kernel of this device" +
-                     (rival.precision
-                          ? " that computes " + std::string(traits_of(*rival.precision).name)
+      throw BadInput("--gemm_versus: '" + baseline.kernel + "' is no kernel of this device" +
+                     (baseline.precision
+                          ? " that computes " + std::string(traits_of(*baseline.precision).name)
                           : "") +
                      ": library" + known);
   }
@@ -216,10 +216,9 @@ int run(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }
-  if (options.list_kernels) {
-    list_kernels();
-    return 0;
-  }
+  if (options.list_kernels) list_kernels();
+  if (options.list_options) std::cout << options_as_markdown();
+  if (options.list_kernels || options.list_options) return 0;
   watch_for_interrupt();
   if (options.rerun) rerun_on_save(options);
   // It would turn FP32 products into TF32 ones behind our back.
@@ -257,7 +256,7 @@ int run(int argc, char** argv) {
 
   initialize_google(google_arguments);
 
-  require_rival(options, device.kind);
+  require_baseline(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
   const bool end_to_end = asks_for_end_to_end(filter);
   if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
@@ -265,8 +264,8 @@ int run(int argc, char** argv) {
   require_matches(matches, filter, options, device.kind, why_no_gpu);
   const bool list_only = google_switch(google_arguments, "list_tests");
   if (list_only) {  // nothing is measured for it
-    options.ceilings = CeilingsFrom::queried;
-    options.watch_seconds = 0;
+    options.peaks_from = PeaksFrom::nominal;
+    options.monitor_seconds = 0;
   } else {
     require_release(options);
   }
@@ -309,7 +308,7 @@ int run(int argc, char** argv) {
   const bool failed = suite.results().any_failed() || suite.lost();
   const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;
   if (suite.lost()) {
-    // To free what lies on a card that hangs is to wait for it for ever.
+    // To free what lies on a GPU that hangs is to wait for it for ever.
     std::cout << std::flush;
     std::_Exit(code);
   }

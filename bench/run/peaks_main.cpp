@@ -1,4 +1,4 @@
-// peaks_bench: each ceiling of the device as a Google Benchmark row, kept for gemm_bench, which
+// peaks_bench: each peak of the device as a Google Benchmark row, kept for gemm_bench, which
 // puts them into its records. Exit codes: 0 all measured, 1 one could not be, 2 bad input, 130
 // interrupted.
 #include <benchmark/benchmark.h>
@@ -19,14 +19,14 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
-#include "bench/peaks/ceilings_store.hpp"
+#include "bench/peaks/measured_peaks_store.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/suite.hpp"
 
 namespace gemm::bench {
 namespace {
 
-std::string figure_text(const MeasuredCeiling& one) {
+std::string figure_text(const MeasuredPeak& one) {
   const auto [scale, unit] =
       one.computes() ? std::pair(1e-12, " TFLOP/s") : std::pair(1e-9, " GB/s");
   std::string line =
@@ -43,11 +43,11 @@ std::string figure_text(const MeasuredCeiling& one) {
   return line;
 }
 
-constexpr std::string_view kOptions[] = {"device=", "watch=", "patience=", "allow_debug"};
+constexpr std::string_view kOptions[] = {"device", "monitor", "patience", "allow_debug"};
 
 struct Probing {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<CardWatch> watch;
+  std::unique_ptr<GpuMonitor> monitor;
   TimingPlan plan;
   std::filesystem::path file;  // empty: not kept
   DeviceInfo device;
@@ -62,7 +62,7 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
   try {
     if (interrupted()) throw Interrupted();
     if (!probing.lost.empty()) throw std::runtime_error(probing.lost);
-    const MeasuredCeiling one = measure(*probing.backend, probing.watch.get(), probing.plan, probe);
+    const MeasuredPeak one = measure(*probing.backend, probing.monitor.get(), probing.plan, probe);
     seconds = one.seconds.median;
     state.counters[one.computes() ? "FLOP/s" : "B/s"] = one.per_second();
     const auto count = [&](const char* name, std::optional<double> value) {
@@ -74,7 +74,7 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
     count("memory_Hz", one.memory_hz);
     count("W", one.power_w);
     state.SetLabel(figure_text(one));
-    if (!probing.file.empty() && !save_ceilings(probing.file, probing.device, {one}))
+    if (!probing.file.empty() && !save_peaks(probing.file, probing.device, {one}))
       probing.not_kept = true;
   } catch (const Interrupted& error) {
     state.SetLabel(probe.label() + " SKIPPED: " + error.what());
@@ -86,7 +86,7 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
   for ([[maybe_unused]] auto _ : state) state.SetIterationTime(seconds);
 }
 
-// One line a ceiling; Google Benchmark's own table has no room for it.
+// One line a peak; Google Benchmark's own table has no room for it.
 class Lines : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -122,7 +122,7 @@ int run(int argc, char** argv) {
   const std::string format = google_flag(arguments, "format");
   const bool list_only = google_switch(arguments, "list_tests");
   const bool other_plan = !google_flag(arguments, "min_time").empty();
-  Probing probing{.plan = plan_for_ceilings()};
+  Probing probing{.plan = plan_for_peaks()};
   settle_min_time(arguments, probing.plan);
   // Google Benchmark opens it, and would end with 1.
   if (const std::string out = google_flag(arguments, "out"); !out.empty())
@@ -132,13 +132,13 @@ int run(int argc, char** argv) {
   initialize_google(arguments);
   if (!list_only) require_release(options);
 
-  std::string why_no_gpu, why_not_watched;
+  std::string why_no_gpu, why_no_monitor;
   probing.backend = make_backend(options, why_no_gpu);
   DeviceInfo& device = probing.device = probing.backend->device();
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
     std::cerr << "No GPU is used: " << why_no_gpu << ". Probing the CPU.\n";
-  probing.watch = watch_card(device, list_only ? 0 : options.watch_seconds, why_not_watched);
-  if (!other_plan) probing.file = ceilings_file(device);
+  probing.monitor = monitor_gpu(device, list_only ? 0 : options.monitor_seconds, why_no_monitor);
+  if (!other_plan) probing.file = peaks_file(device);
 
   std::vector<Probe> probes = probes_of(*probing.backend);
   if (format.empty() || format == "console")
@@ -161,8 +161,8 @@ int run(int argc, char** argv) {
   Lines lines;
   if (format.empty() || format == "console") {
     if (!list_only)
-      std::cout << device.name << (why_not_watched.empty() ? "" : "; not watched: ")
-                << why_not_watched << "\n";
+      std::cout << device.name << (why_no_monitor.empty() ? "" : "; not watched: ")
+                << why_no_monitor << "\n";
     benchmark::RunSpecifiedBenchmarks(&lines);
   } else {
     benchmark::RunSpecifiedBenchmarks();
@@ -175,7 +175,7 @@ int run(int argc, char** argv) {
   const int code = interrupted() ? kInterrupted : probing.failed ? kFailedRow : 0;
   if (!probing.lost.empty()) {
     std::cout << std::flush;
-    std::_Exit(code);  // what is left on the card could not be freed
+    std::_Exit(code);  // what is left on the GPU could not be freed
   }
   return code;
 }

@@ -64,7 +64,7 @@ std::string whole_text(const std::optional<double>& value, double scale) {
   return value ? std::to_string(std::llround(*value * scale)) : "-";
 }
 
-// "alone: to the card 2.7 ms at 49.6 GB/s, kernel 7.1 ms, back 1.3 ms at 50.1 GB/s; 61.2 % of the
+// "alone: to the GPU 2.7 ms at 49.6 GB/s, kernel 7.1 ms, back 1.3 ms at 50.1 GB/s; 61.2 % of the
 // copies hidden"
 std::string parts_text(const Row& row) {
   const Problem& p = row.which.problem;
@@ -78,12 +78,12 @@ std::string parts_text(const Row& row) {
          percent_text(row.hidden_share()) + " % of the copies hidden";
 }
 
-std::string ceiling_text(const Ceiling& ceiling) {
-  if (!ceiling.per_second) return ceiling.name + " unknown (" + ceiling.source + ")";
-  return ceiling.name +
-         (ceiling.precision ? formatted(" %.1f TFLOP/s", *ceiling.per_second * 1e-12)
-                            : formatted(" %.0f GB/s", *ceiling.per_second * 1e-9)) +
-         " (" + std::string(name_of(ceiling.origin)) + ")";
+std::string peak_text(const Peak& peak) {
+  if (!peak.per_second) return peak.name + " unknown (" + peak.source + ")";
+  return peak.name +
+         (peak.precision ? formatted(" %.1f TFLOP/s", *peak.per_second * 1e-12)
+                         : formatted(" %.0f GB/s", *peak.per_second * 1e-9)) +
+         " (" + std::string(name_of(peak.origin)) + ")";
 }
 
 std::string text_of(const json& value, int indent = -1) {
@@ -102,8 +102,8 @@ bool TableReporter::ReportContext(const Context& context) {
   if (device.clock_hz) out << ", " << std::lround(*device.clock_hz * 1e-6) << " MHz";
   out << "\nRoofs: ";
   std::vector<std::string> said;  // precisions of one unit have one roof
-  for (const Ceiling& ceiling : suite_.results().run().ceilings) {
-    const std::string text = ceiling_text(ceiling);
+  for (const Peak& peak : suite_.results().run().peaks) {
+    const std::string text = peak_text(peak);
     if (std::ranges::find(said, text) != said.end()) continue;
     out << (said.empty() ? "" : ", ") << text;
     said.push_back(text);
@@ -136,7 +136,7 @@ void TableReporter::print(const Run& run, const Row& row) {
   if (row.timed()) {
     const Results& results = suite_.results();
     const Timing& timing = row.timing;
-    const auto power = timing.card.power_w;
+    const auto power = timing.gpu.power_w;
     out << formatted("%-*s %11s %10.1f %7s %8s %9s %8s %6s %8zu%c ", name_width_,
                      run.benchmark_name().c_str(), time_text(row.seconds()).c_str(),
                      row.flop_per_second() * 1e-9, percent_text(results.of_roof(row)).c_str(),
@@ -144,7 +144,7 @@ void TableReporter::print(const Run& run, const Row& row) {
                      percent_text(results.of_library(row)).c_str(),
                      whole_text(timing.median_sm_hz(), 1e-6).c_str(),
                      whole_text(power ? std::optional(power->median) : std::nullopt, 1).c_str(),
-                     timing.samples_seconds.size(), results.departures(row).empty() ? ' ' : '*')
+                     timing.samples_seconds.size(), results.deviations(row).empty() ? ' ' : '*')
         << progress() << "\n";
     const std::string indent(static_cast<std::size_t>(name_width_) + 1, ' ');
     if (row.versus)
@@ -153,9 +153,9 @@ void TableReporter::print(const Run& run, const Row& row) {
                        row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
                        row.versus->high);
     if (row.parts) out << indent << parts_text(row) << "\n";
-    for (const Departure& departure : results.departures(row))
-      if (departures_.insert(departure.text).second)
-        out << indent << "* " << departure.text << "\n";
+    for (const Deviation& deviation : results.deviations(row))
+      if (deviations_.insert(deviation.text).second)
+        out << indent << "* " << deviation.text << "\n";
     return;
   }
   out << formatted("%-*s ", name_width_, run.benchmark_name().c_str())

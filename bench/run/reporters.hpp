@@ -33,7 +33,7 @@ class TableReporter : public benchmark::BenchmarkReporter {
   Suite& suite_;
   std::size_t cases_;
   std::set<std::string> done_;
-  std::set<std::string> departures_;  // already said
+  std::set<std::string> deviations_;  // already said
   int name_width_ = 40;
 };
 

@@ -23,8 +23,6 @@ struct AuditResult {
   double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
 };
 
-constexpr double kConfidence = 0.95;
-
 // Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power
 // state does to both samples of a pair cancels. Neighbours are drawn together, in circular blocks
 // (Politis and Romano 1992) as long as the ratios of the pairs hang together. `mine` and `theirs`

@@ -1,5 +1,5 @@
 // Freivalds' check: it takes a right C in every layout, refuses one wrong element wherever it is,
-// and names it. On the CPU, and (label gpu) on the GPU.
+// and names it. On the CPU, and (label GPU) on the GPU.
 #include "bench/verification/freivalds.hpp"
 
 #include <gtest/gtest.h>

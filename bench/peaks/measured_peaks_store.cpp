@@ -1,4 +1,4 @@
-#include "bench/peaks/ceilings_store.hpp"
+#include "bench/peaks/measured_peaks_store.hpp"
 
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ using json = nlohmann::ordered_json;
 // Changes when a probe does, so that nobody is held against the figures of an older one.
 constexpr int kProbesVersion = 1;
 
-// The driver's version belongs to the figures as much as the card.
+// The driver's version belongs to the figures as much as the GPU.
 json identity(const DeviceInfo& device) {
   return {{"probes", kProbesVersion},
           {"device", device.name},
@@ -36,7 +36,7 @@ json identity(const DeviceInfo& device) {
 
 }  // namespace
 
-std::filesystem::path ceilings_file(const DeviceInfo& device) {
+std::filesystem::path peaks_file(const DeviceInfo& device) {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::filesystem::path(value == nullptr ? "" : value);
@@ -50,29 +50,28 @@ std::filesystem::path ceilings_file(const DeviceInfo& device) {
          (slug(device.name) + (device.uuid_hash ? "-" + *device.uuid_hash : "") + ".json");
 }
 
-std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
-                                           const DeviceInfo& device) {
-  std::vector<MeasuredCeiling> ceilings;
+std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const DeviceInfo& device) {
+  std::vector<MeasuredPeak> peaks;
   try {
     std::ifstream in(file);
     if (!in) return {};
     const json kept = json::parse(in);
     if (kept.at("of") != identity(device)) return {};
-    kept.at("ceilings").get_to(ceilings);
-    for (const MeasuredCeiling& one : ceilings)
+    kept.at("ceilings").get_to(peaks);
+    for (const MeasuredPeak& one : peaks)
       if (!std::isfinite(one.per_second()) || !(one.per_second() > 0)) return {};
   } catch (const std::exception&) {
     return {};
   }
-  return ceilings;
+  return peaks;
 }
 
-bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
-                   const std::vector<MeasuredCeiling>& ceilings) {
+bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
+                const std::vector<MeasuredPeak>& peaks) {
   if (file.empty()) return false;
-  std::vector<MeasuredCeiling> all = load_ceilings(file, device);
-  for (const MeasuredCeiling& one : ceilings) {
-    const auto old = std::ranges::find(all, one.label(), &MeasuredCeiling::label);
+  std::vector<MeasuredPeak> all = load_peaks(file, device);
+  for (const MeasuredPeak& one : peaks) {
+    const auto old = std::ranges::find(all, one.label(), &MeasuredPeak::label);
     if (old == all.end())
       all.push_back(one);
     else
@@ -87,15 +86,15 @@ bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
   return true;
 }
 
-std::vector<MeasuredCeiling> kept_and_measured(Backend& backend, const CardWatch* watch,
-                                               const DeviceInfo& device, bool anew) {
-  const std::filesystem::path file = ceilings_file(device);
-  std::vector<MeasuredCeiling> all;
-  if (!anew) all = load_ceilings(file, device);
+std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
+                                            const DeviceInfo& device, bool anew) {
+  const std::filesystem::path file = peaks_file(device);
+  std::vector<MeasuredPeak> all;
+  if (!anew) all = load_peaks(file, device);
 
   const char* clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : nullptr;
   bool first = true, kept = true;
-  measure_others(backend, watch, std::vector(all),
+  measure_others(backend, monitor, std::vector(all),
                  {.begins =
                       [&](const std::string& label) {
                         if (first) std::cerr << "Measuring the ceilings of this device, once ...\n";
@@ -103,9 +102,9 @@ std::vector<MeasuredCeiling> kept_and_measured(Backend& backend, const CardWatch
                         if (clear != nullptr) std::cerr << clear << label << " ..." << std::flush;
                       },
                   .measured =
-                      [&](const MeasuredCeiling& one) {
+                      [&](const MeasuredPeak& one) {
                         all.push_back(one);
-                        kept = save_ceilings(file, device, {one}) && kept;
+                        kept = save_peaks(file, device, {one}) && kept;
                       },
                   .failed =
                       [&](const std::string& label, const std::string& why) {

@@ -1,4 +1,4 @@
-#include "bench/measurement/race.hpp"
+#include "bench/measurement/interleaving.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,29 +18,29 @@
 
 namespace gemm::bench {
 
-std::vector<Case> Race::named_rivals(const Case& which) const {
+std::vector<Case> Interleaving::named_baselines(const Case& which) const {
   if (!bench_.options.versus || which.transfer) return {};
-  return rivals_of(which, parse_versus(*bench_.options.versus), bench_.options.variants);
+  return baselines_of(which, parse_versus(*bench_.options.versus), bench_.options.variants);
 }
 
 // Whom --gemm_versus names: of several, variants or kernels, the fastest in a trial.
-std::optional<Case> Race::rival_of(const Case& which) {
-  std::vector<Case> rivals = named_rivals(which);
+std::optional<Case> Interleaving::baseline_of(const Case& which) {
+  std::vector<Case> baselines = named_baselines(which);
   const auto is_among = [](const std::vector<Case>& cases, const Case& one) {
     return std::ranges::find(cases, one) != cases.end();
   };
-  if (is_among(rivals, which)) return std::nullopt;  // it would race against itself
-  std::erase_if(rivals, [&](const Case& one) { return is_among(unfit_, one); });
-  if (rivals.size() <= 1) return rivals.empty() ? std::nullopt : std::optional(rivals[0]);
-  for (const auto& [problem, rival] : rivals_)
-    if (problem == which.problem && is_among(rivals, rival)) return rival;
-  const auto best = fastest_rival(rivals);
-  if (best) rivals_.emplace_back(which.problem, *best);
+  if (is_among(baselines, which)) return std::nullopt;  // it would race against itself
+  std::erase_if(baselines, [&](const Case& one) { return is_among(unfit_, one); });
+  if (baselines.size() <= 1) return baselines.empty() ? std::nullopt : std::optional(baselines[0]);
+  for (const auto& [problem, baseline] : baselines_)
+    if (problem == which.problem && is_among(baselines, baseline)) return baseline;
+  const auto best = fastest_baseline(baselines);
+  if (best) baselines_.emplace_back(which.problem, *best);
   return best;
 }
 
-// Two at a time, sample by sample, so that the state of the card favours none.
-std::optional<Case> Race::fastest_rival(const std::vector<Case>& rivals) {
+// Two at a time, sample by sample, so that the state of the GPU favours none.
+std::optional<Case> Interleaving::fastest_baseline(const std::vector<Case>& baselines) {
   constexpr double kTrialSeconds = 0.5;
   TimingPlan trial = bench_.options.timing;
   trial.samples.reset();
@@ -49,30 +49,30 @@ std::optional<Case> Race::fastest_rival(const std::vector<Case>& rivals) {
     *seconds = std::min(*seconds, kTrialSeconds);
 
   bench_.active.reset();  // its memory may be needed
-  bench_.rival.reset();
-  std::optional<Case> best;  // in bench_.rival
-  for (const Case& next : rivals) {
+  bench_.baseline.reset();
+  std::optional<Case> best;  // in bench_.baseline
+  for (const Case& next : baselines) {
     bool faster = !best;
-    const bool ran = rival_can(next, [&] {
-      if (best) bench_.prepare(bench_.rival, *best);  // again, if the one before failed
+    const bool ran = try_baseline(next, [&] {
+      if (best) bench_.prepare(bench_.baseline, *best);  // again, if the one before failed
       bench_.prepare(bench_.active, next);
       if (!best) return;
       Timing theirs;
       const Timing mine =
-          bench_.active->time(trial, bench_.seconds_left(), bench_.rival.get(), &theirs);
+          bench_.active->time(trial, bench_.seconds_left(), bench_.baseline.get(), &theirs);
       bench_.active->verify();
       faster = mine.quantile_seconds(0.5) < theirs.quantile_seconds(0.5);
     });
     if (!ran || !faster) continue;
     best = next;
-    std::swap(bench_.active, bench_.rival);
+    std::swap(bench_.active, bench_.baseline);
   }
   bench_.active.reset();
   return best;
 }
 
-// A rival that cannot race is no fault of the row.
-bool Race::rival_can(const Case& rival, const std::function<void()>& step) {
+// A baseline that cannot race is no fault of the row.
+bool Interleaving::try_baseline(const Case& baseline, const std::function<void()>& step) {
   try {
     step();
     return true;
@@ -81,19 +81,20 @@ bool Race::rival_can(const Case& rival, const std::function<void()>& step) {
   } catch (const DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    std::cerr << rival.name() << " is not raced against: " << one_line(error.what()) << "\n";
+    std::cerr << baseline.name() << " is not raced against: " << one_line(error.what()) << "\n";
   }
-  unfit_.push_back(rival);
-  bench_.discard(rival);  // it may have written anywhere
+  unfit_.push_back(baseline);
+  bench_.discard(baseline);  // it may have written anywhere
   return false;
 }
 
-void Race::run(const Case& which, std::optional<Case> rival, std::optional<std::int64_t> samples,
-               Row& row) {
-  std::unique_ptr<Measurement>&mine = bench_.active, &other = bench_.rival;
+void Interleaving::run(const Case& which, std::optional<Case> baseline,
+                       std::optional<std::int64_t> samples, Row& row) {
+  std::unique_ptr<Measurement>&mine = bench_.active, &other = bench_.baseline;
   if (mine && mine->which() != which) mine.reset();  // its memory may be needed
-  if (other && other->which() != rival) other.reset();
-  if (rival && !rival_can(*rival, [&] { bench_.prepare(other, *rival); })) rival.reset();
+  if (other && other->which() != baseline) other.reset();
+  if (baseline && !try_baseline(*baseline, [&] { bench_.prepare(other, *baseline); }))
+    baseline.reset();
   bench_.prepare(mine, which);
 
   TimingPlan plan = bench_.options.timing;
@@ -112,21 +113,21 @@ void Race::run(const Case& which, std::optional<Case> rival, std::optional<std::
   require_possible(which, row.timing);
   row.launched = bench_.backend->kernels_of(mine->kernel());
   if (which.transfer) row.parts = mine->time_parts();
-  if (!rival || !rival_can(*rival, [&] {
+  if (!baseline || !try_baseline(*baseline, [&] {
         other->verify();
-        require_possible(*rival, theirs);
+        require_possible(*baseline, theirs);
       }))
     return;
   row.versus = compare_pairs(row.timing.samples_seconds, theirs.samples_seconds);
-  const Precision precision = rival->problem.precision;
+  const Precision precision = baseline->problem.precision;
   if (precision != which.problem.precision)
     row.versus->kernel = std::string(traits_of(precision).name) + ":";
-  row.versus->kernel += rival->kernel->label();
-  row.versus->library = is_library_for(which, *rival);
+  row.versus->kernel += baseline->kernel->label();
+  row.versus->library = is_library_for(which, *baseline);
 }
 
-bool is_library_for(const Case& which, const Case& rival) {
-  return rival.kernel->is_library() && rival.problem == which.problem;
+bool is_library_for(const Case& which, const Case& baseline) {
+  return baseline.kernel->is_library() && baseline.problem == which.problem;
 }
 
 }  // namespace gemm::bench

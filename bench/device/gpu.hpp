@@ -1,4 +1,4 @@
-// The state of the card while it is timed: clocks, power, temperature, and what holds the clocks
+// The state of the GPU while it is timed: clocks, power, temperature, and what holds the clocks
 // down. Read through NVML, which is loaded at run time; never written to, and no root is needed.
 #pragma once
 
@@ -17,17 +17,17 @@
 
 namespace gemm::bench {
 
-// What the card says of itself at one moment; a value it does not report stays empty.
-struct CardReading {
+// What the GPU says of itself at one moment; a value it does not report stays empty.
+struct GpuReading {
   double when = 0;  // now_seconds() halfway through the reading
   // Power of the moment where the driver has it, else what nvmlDeviceGetPowerUsage gives: the mean
-  // of the last second on most cards since Ampere.
+  // of the last second on most GPUs since Ampere.
   std::optional<double> sm_hz, memory_hz, power_w, temperature_c;
   std::optional<std::uint64_t> reasons;  // bits of nvmlClocksEventReasons
 };
 
 // What does not change during a run.
-struct CardFacts {
+struct GpuFacts {
   std::optional<std::string> driver;  // "580.95.05"
   std::optional<double> power_limit_w, sm_hz_max;
   // Application clocks that somebody set below the default ones; false too where NVML no longer
@@ -35,21 +35,21 @@ struct CardFacts {
   bool application_clocks_set = false;
 };
 
-// Neither function throws: a card that stops answering leaves values empty.
-class Card {
+// Neither function throws: a GPU that stops answering leaves values empty.
+class Gpu {
  public:
-  virtual ~Card() = default;
-  virtual CardFacts facts() = 0;
-  virtual CardReading read() = 0;
+  virtual ~Gpu() = default;
+  virtual GpuFacts facts() = 0;
+  virtual GpuReading read() = 0;
 };
 
-// The card with this PCI bus id ("0000:3b:00.0"), never by index: CUDA_VISIBLE_DEVICES renumbers
-// them. Null where NVML or the card is not to be had, with why in `why_not`: "NVML is not installed
-// (libnvidia-ml.so.1)", "NVML: no permission", "NVML does not know the card 0000:3b:00.0".
-std::unique_ptr<Card> open_nvml(const std::string& pci_bus_id, std::string& why_not,
-                                const char* library = "libnvidia-ml.so.1");
+// The GPU with this PCI bus id ("0000:3b:00.0"), never by index: CUDA_VISIBLE_DEVICES renumbers
+// them. Null where NVML or the GPU is not to be had, with why in `why_not`: "NVML is not installed
+// (libnvidia-ml.so.1)", "NVML: no permission", "NVML does not know the GPU 0000:3b:00.0".
+std::unique_ptr<Gpu> open_nvml(const std::string& pci_bus_id, std::string& why_not,
+                               const char* library = "libnvidia-ml.so.1");
 
-// Reasons that make a card slower than its clocks would be: power cap, thermal and hardware
+// Reasons that make a GPU slower than its clocks would be: power cap, thermal and hardware
 // slowdown.
 constexpr std::uint64_t kThrottled = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
@@ -62,7 +62,7 @@ struct Range {
 std::optional<Range> range_of(std::vector<double> values);  // none without values
 
 // Readings of an interval in short.
-struct CardState {
+struct GpuState {
   std::int64_t readings = 0;
   std::optional<Range> sm_hz, memory_hz, power_w, temperature_c;
   std::optional<double> throttled_share;  // of the readings that say
@@ -70,20 +70,20 @@ struct CardState {
   // to more than 1 where reasons come together.
   std::vector<std::pair<std::string, double>> reasons;
 };
-CardState summarize(std::span<const CardReading> readings);
+GpuState summarize(std::span<const GpuReading> readings);
 
-// Reads the card at an interval in a thread of its own, for as long as it lives. Keeps the last
+// Reads the GPU at an interval in a thread of its own, for as long as it lives. Keeps the last
 // half million readings or more: about three hours at 20 ms.
-class CardWatch {
+class GpuMonitor {
  public:
   // Throws std::invalid_argument for an interval below a microsecond.
-  CardWatch(std::unique_ptr<Card> card, double interval_seconds);
-  ~CardWatch();
+  GpuMonitor(std::unique_ptr<Gpu> gpu, double interval_seconds);
+  ~GpuMonitor();
 
-  const CardFacts& facts() const { return facts_; }
+  const GpuFacts& facts() const { return facts_; }
   double interval_seconds() const { return interval_seconds_; }
   // Readings with from <= when <= to.
-  std::vector<CardReading> between(double from, double to) const;
+  std::vector<GpuReading> between(double from, double to) const;
   // How long one reading takes: the median of the last thousand.
   std::optional<double> read_seconds() const;
   // Stops and resumes reading, to see what reading costs. No reading is under way once
@@ -93,20 +93,20 @@ class CardWatch {
  private:
   void run();
 
-  std::unique_ptr<Card> card_;
-  CardFacts facts_;
+  std::unique_ptr<Gpu> gpu_;
+  GpuFacts facts_;
   double interval_seconds_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false, paused_ = false, reading_ = false;
-  std::vector<CardReading> readings_;  // in the order of time
-  std::vector<double> durations_;      // the last ones, as a ring
+  std::vector<GpuReading> readings_;  // in the order of time
+  std::vector<double> durations_;     // the last ones, as a ring
   std::thread thread_;
 };
 
-// The card of a GPU, watched; null where it cannot be, with why. Either way `device` gets the
-// version of its driver if NVML tells it, since measured ceilings are kept by it.
-std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
-                                      std::string& why_not);
+// The GPU of a GPU, watched; null where it cannot be, with why. Either way `device` gets the
+// version of its driver if NVML tells it, since measured peaks are kept by it.
+std::unique_ptr<GpuMonitor> monitor_gpu(DeviceInfo& device, double interval_seconds,
+                                        std::string& why_not);
 
 }  // namespace gemm::bench

@@ -31,7 +31,7 @@ TEST(Text, ThatIsTooLongIsCutBetweenCharacters) {
   EXPECT_EQ(one_line(std::string(100000, 'x')).size(), kLongestText);
 }
 
-TEST(Text, ThatIsQuotedCommandsNobody) {
+TEST(Text, ThatIsQuotedHoldsNoCommand) {
   EXPECT_EQ(quote_lines("::stop-commands::x\r\n\x1b[2Jb\n"), "| ::stop-commands::x\n| [2Jb\n");
   EXPECT_EQ(quote_lines("no end of line"), "| no end of line\n");
   EXPECT_EQ(quote_lines(""), "");

@@ -1,4 +1,4 @@
-// Which cases there are, what they are called, and whom they race against.
+// Which cases there are, their names, and the baselines that they are compared with.
 #include "bench/cases/cases.hpp"
 
 #include <gtest/gtest.h>
@@ -114,7 +114,7 @@ TEST(Versus, TakesAllThatAreNamedOnTheSameProblem) {
       << "it reads nn alone";
 }
 
-TEST(Versus, TakesAnotherPrecisionWhereNobodyElseComputesThatOfTheRow) {
+TEST(Versus, TakesAnotherPrecisionWhereNoOtherBaselineComputesThatOfTheRow) {
   const std::vector<std::string> in_f32{"CpuNaive/f32/8x9x10"};
   EXPECT_EQ(baselines({8, 9, 10, Precision::tf32}, "CpuBlocked,f32:CpuNaive"), in_f32);
   EXPECT_EQ(baselines({8, 9, 10, Precision::f32}, "CpuBlocked,f32:CpuNaive"),

@@ -264,7 +264,7 @@ const std::vector<Option>& table() {
            refuse("the only one of " + found.name + ": give all its values together", v);
          o.defines.push_back(found);
        }},
-      {kYours, "kernel_limit", "SECONDS", "--gemm_row_budget and 20",
+      {kYours, "kernel_limit", "SECONDS", "--gemm_row_budget plus 20",
        "a case with such a kernel is ended after this time",
        [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},
       {kYours, "watch", "", "", "run again whenever one of the files is saved, until Ctrl-C",

@@ -1,4 +1,4 @@
-// What a person types: shapes and --gemm_* options, right and wrong.
+// Shapes and --gemm_* options, right and wrong.
 #include "bench/cases/options.hpp"
 
 #include <gtest/gtest.h>

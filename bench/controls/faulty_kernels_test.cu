@@ -138,7 +138,7 @@ __global__ void faulty_host_bound(Problem p, const float* a, const float* b, flo
   c[row * p.n + column] = sum;
 }
 
-// A product, and beside it what nobody needs: tensor cores and multiply-adds at once, on operands
+// A product, and useless work with it: tensor cores and FMAs at once, on operands
 // that change with each instruction, in all their bits. `never` keeps it: the compiler does not
 // know that it is false.
 constexpr int kHungryThreads = 256;

@@ -96,7 +96,7 @@ __global__ void stamp_kernel(Stamp* stamp, unsigned wait_nanoseconds) {
   *stamp = {now(), clock64()};
 }
 
-// A stream of the device with what is needed to stamp, wait and give up.
+// A stream of the device that can be stamped, and waited for with a time limit.
 class Timeline {
  public:
   Timeline(int sm_count, double patience_seconds)
@@ -158,7 +158,7 @@ class StreamBatch : public Batch {
   StreamBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
       : stream_(timeline), launches_(launches), count_(count) {}
 
-  // The stamps lie outside the events: nothing but the launches is timed.
+  // The stamps are outside the events: nothing but the launches is timed.
   BatchTime time(const std::function<void()>& afterwards) override {
     using Clock = std::chrono::steady_clock;
     stream_.stamp(0, head_start_);

@@ -1,5 +1,4 @@
-// A kernel as a program feels it: the way of A and B to the GPU, the product, and the way of C
-// back.
+// A kernel with its copies: A and B from the host to the GPU, the product, and C back to the host.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace gemm::bench {
 
-// Rows of A and C that travel and are computed together.
+// Rows of A and C that are copied and computed together.
 struct Panel {
   std::int64_t first, rows;
   bool operator==(const Panel&) const = default;
@@ -21,7 +20,7 @@ struct Panel {
 // as well aligned as the whole.
 std::vector<Panel> row_panels(std::int64_t m);
 
-// What is computed of a panel: its rows, which lie together in layout nn alone, with all of B.
+// The problem of a panel: its rows, which are contiguous in layout nn only, with all of B.
 constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
   return {panel.rows, p.n, p.k, p.precision};
 }

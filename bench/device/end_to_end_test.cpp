@@ -1,5 +1,6 @@
-// Cases with a transfer: their names, panels and shares, the road that they take (over a bus that
-// copies from memory to memory), and (label GPU) the real one: what the program receives is right.
+// Cases with a transfer: their names, panels and shares, the pipeline that they run (over a bus
+// that copies from memory to memory), and (label GPU) the real one: what the program receives is
+// right.
 #include "bench/device/end_to_end.hpp"
 
 #include <gtest/gtest.h>
@@ -240,7 +241,7 @@ TEST(EndToEnd, TakesTheRoadOfEveryCaseAndHasItsParts) {
   EXPECT_GT(row.parts->to_device_seconds, 0);
   EXPECT_GT(row.parts->kernel_seconds, row.parts->from_device_seconds);
   EXPECT_EQ(suite.results().library_rate(which.problem), std::nullopt)
-      << "nobody measures one for it";
+      << "no library is measured for it";
 }
 
 TEST(EndToEnd, IsPredictedWithItsCopies) {
@@ -319,7 +320,7 @@ Case gpu_case(std::string_view kernel, const Shape& shape, Transfer transfer) {
   throw std::runtime_error("no such kernel");
 }
 
-// With as many operand sets as take turns in a run.
+// With as many operand sets as a run rotates through.
 TEST(EndToEnd, StaysRightWhenItIsTimedOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const Options options = quick();

@@ -23,7 +23,7 @@
 namespace gemm::bench {
 namespace {
 
-// NVML in our own words, because nvml.h is not on every machine that has the library: only what is
+// Declarations of NVML, because nvml.h is not on every machine that has the library: only what is
 // used here, with the numbers and layouts of NVML 12 and 13, which are the same.
 namespace nvml {
 
@@ -124,7 +124,7 @@ class NvmlGpu : public Gpu {
     const nvml::Status status =
         find != nullptr ? find(pci_bus_id.c_str(), &handle_) : nvml::kNotFound;
     if (status == nvml::kNotFound || status == nvml::kInvalidArgument)
-      throw std::runtime_error("NVML does not know the card " + pci_bus_id);
+      throw std::runtime_error("NVML does not know the GPU " + pci_bus_id);
     if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + nvml_.text(status));
     // Decided once, so that no row mixes power of the moment with the mean of a second.
     if (!instant_power()) field_values_ = nullptr;
@@ -285,7 +285,7 @@ GpuState summarize(std::span<const GpuReading> readings) {
 GpuMonitor::GpuMonitor(std::unique_ptr<Gpu> gpu, double interval_seconds)
     : gpu_(std::move(gpu)), facts_(gpu_->facts()), interval_seconds_(interval_seconds) {
   if (!(interval_seconds >= 1e-6))
-    throw std::invalid_argument("the interval between readings of a card must be above 0");
+    throw std::invalid_argument("the interval between readings of a GPU must be above 0");
   thread_ = std::thread([this] { run(); });
 }
 
@@ -353,15 +353,15 @@ std::unique_ptr<GpuMonitor> monitor_gpu(DeviceInfo& device, double interval_seco
                                         std::string& why_not) {
   std::unique_ptr<Gpu> gpu;
   if (device.kind == Device::Kind::cpu)
-    why_not = "a CPU is not watched";
+    why_not = "a CPU has no NVML";
   else if (!device.pci_bus_id)
-    why_not = "the CUDA runtime does not tell the card's PCI bus id";
+    why_not = "the CUDA runtime does not report the PCI bus id of the GPU";
   else
     gpu = open_nvml(*device.pci_bus_id, why_not);
   if (!gpu) return nullptr;
   if (const auto driver = gpu->facts().driver) device.driver = driver;
   if (interval_seconds > 0) return std::make_unique<GpuMonitor>(std::move(gpu), interval_seconds);
-  why_not = "--gemm_watch=0";
+  why_not = "--gemm_monitor=0";
   return nullptr;
 }
 

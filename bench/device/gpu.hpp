@@ -1,5 +1,5 @@
-// The state of the GPU while it is timed: clocks, power, temperature, and what holds the clocks
-// down. Read through NVML, which is loaded at run time; never written to, and no root is needed.
+// The state of the GPU while it is timed: clocks, power, temperature, and reasons for throttling.
+// Read through NVML, which is loaded at run time; nothing is set, and no root is needed.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@
 
 namespace gemm::bench {
 
-// What the GPU says of itself at one moment; a value it does not report stays empty.
+// The state at one moment; a value that the GPU does not report is empty.
 struct GpuReading {
   double when = 0;  // now_seconds() halfway through the reading
   // Power of the moment where the driver has it, else what nvmlDeviceGetPowerUsage gives: the mean
@@ -30,8 +30,8 @@ struct GpuReading {
 struct GpuFacts {
   std::optional<std::string> driver;  // "580.95.05"
   std::optional<double> power_limit_w, sm_hz_max;
-  // Application clocks that somebody set below the default ones; false too where NVML no longer
-  // tells (from version 14 on).
+  // Application clocks were set below the default ones; false too where NVML no longer reports them
+  // (from version 14 on).
   bool application_clocks_set = false;
 };
 
@@ -49,11 +49,10 @@ class Gpu {
 std::unique_ptr<Gpu> open_nvml(const std::string& pci_bus_id, std::string& why_not,
                                const char* library = "libnvidia-ml.so.1");
 
-// Reasons that make a GPU slower than its clocks would be: power cap, thermal and hardware
-// slowdown.
+// Reasons that lower the clocks: power cap, thermal and hardware slowdown.
 constexpr std::uint64_t kThrottled = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
-// Clocks that somebody fixed (application or locked clocks).
+// Application or locked clocks.
 constexpr std::uint64_t kClocksSet = 0x2;
 
 struct Range {
@@ -61,7 +60,7 @@ struct Range {
 };
 std::optional<Range> range_of(std::vector<double> values);  // none without values
 
-// Readings of an interval in short.
+// A summary of the readings of an interval.
 struct GpuState {
   std::int64_t readings = 0;
   std::optional<Range> sm_hz, memory_hz, power_w, temperature_c;
@@ -104,8 +103,8 @@ class GpuMonitor {
   std::thread thread_;
 };
 
-// The GPU of a GPU, watched; null where it cannot be, with why. Either way `device` gets the
-// version of its driver if NVML tells it, since measured peaks are kept by it.
+// A monitor of the device; null where there can be none, with why. Either way `device` gets the
+// version of its driver if NVML reports it, since measured peaks are stored by it.
 std::unique_ptr<GpuMonitor> monitor_gpu(DeviceInfo& device, double interval_seconds,
                                         std::string& why_not);
 

@@ -303,7 +303,7 @@ TEST(Nvml, TellsPlausibleValuesOnTheGpu) {
   EXPECT_TRUE(plausible(reading.memory_hz, 100e6, 50e9));
   EXPECT_TRUE(plausible(reading.power_w, 10, 2 * facts.power_limit_w.value_or(5e3)));
   EXPECT_TRUE(plausible(reading.temperature_c, 5, 120));
-  if (!reading.sm_hz && !reading.power_w) GTEST_SKIP() << "NVML tells neither clock nor power";
+  if (!reading.sm_hz && !reading.power_w) GTEST_SKIP() << "NVML reports neither clock nor power";
 }
 
 }  // namespace

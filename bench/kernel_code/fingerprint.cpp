@@ -26,7 +26,7 @@
 namespace gemm::bench {
 namespace {
 
-// A fat binary as nvcc lays it out: a header, then images, each with a header of its own.
+// A fat binary of nvcc: a header, then images, each with a header of its own.
 struct FatHeader {
   std::uint32_t magic;
   std::uint16_t version, header_size;
@@ -45,7 +45,7 @@ constexpr std::uint16_t kMachineCode = 2;  // 1 is PTX
 
 std::string_view slice(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
   if (offset > bytes.size() || size > bytes.size() - offset)
-    throw std::runtime_error("its sections do not fit into it");
+    throw std::runtime_error("its sections exceed the file");
   return bytes.substr(offset, size);
 }
 

@@ -60,7 +60,7 @@ std::optional<CUDA_KERNEL_NODE_PARAMS_v2> parameters_of(cudaGraphNode_t node) {
   return params;
 }
 
-// What a kernel is called by the linker; nothing if the driver does not tell.
+// What a kernel is called by the linker; nothing if the driver does not report it.
 std::optional<const char*> symbol_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
   if (params.func != nullptr) return ask<const char*>("cuFuncGetName", 12030, params.func);
   if (params.kern != nullptr) return ask<const char*>("cuKernelGetName", 12030, params.kern);

@@ -14,6 +14,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
@@ -23,13 +24,13 @@ std::vector<Case> Interleaving::named_baselines(const Case& which) const {
   return baselines_of(which, parse_versus(*bench_.options.versus), bench_.options.variants);
 }
 
-// Whom --gemm_versus names: of several, variants or kernels, the fastest in a trial.
+// Of several that --gemm_versus names, kernels or variants, the fastest in a trial.
 std::optional<Case> Interleaving::baseline_of(const Case& which) {
   std::vector<Case> baselines = named_baselines(which);
   const auto is_among = [](const std::vector<Case>& cases, const Case& one) {
     return std::ranges::find(cases, one) != cases.end();
   };
-  if (is_among(baselines, which)) return std::nullopt;  // it would race against itself
+  if (is_among(baselines, which)) return std::nullopt;  // no kernel is its own baseline
   std::erase_if(baselines, [&](const Case& one) { return is_among(unfit_, one); });
   if (baselines.size() <= 1) return baselines.empty() ? std::nullopt : std::optional(baselines[0]);
   for (const auto& [problem, baseline] : baselines_)
@@ -39,7 +40,7 @@ std::optional<Case> Interleaving::baseline_of(const Case& which) {
   return best;
 }
 
-// Two at a time, sample by sample, so that the state of the GPU favours none.
+// Two at a time, interleaved sample by sample, so that the state of the GPU favours none.
 std::optional<Case> Interleaving::fastest_baseline(const std::vector<Case>& baselines) {
   constexpr double kTrialSeconds = 0.5;
   TimingPlan trial = bench_.options.timing;
@@ -71,7 +72,7 @@ std::optional<Case> Interleaving::fastest_baseline(const std::vector<Case>& base
   return best;
 }
 
-// A baseline that cannot race is no fault of the row.
+// A baseline that fails is no fault of the case.
 bool Interleaving::try_baseline(const Case& baseline, const std::function<void()>& step) {
   try {
     step();
@@ -81,7 +82,8 @@ bool Interleaving::try_baseline(const Case& baseline, const std::function<void()
   } catch (const DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
-    std::cerr << baseline.name() << " is not raced against: " << one_line(error.what()) << "\n";
+    const AboveStatus above;
+    std::cerr << baseline.name() << " is not compared with: " << one_line(error.what()) << "\n";
   }
   unfit_.push_back(baseline);
   bench_.discard(baseline);  // it may have written anywhere

@@ -20,9 +20,9 @@ class Interleaving {
   explicit Interleaving(Workbench& bench) : bench_(bench) {}
 
   std::vector<Case> named_baselines(const Case& which) const;  // by --gemm_versus
-  // The fastest of them in a trial; nothing if none can race, or if the case is among them.
+  // The fastest of them in a trial; nothing if none runs, or if the case is among them.
   std::optional<Case> baseline_of(const Case& which);
-  // Prepares, verifies and times the case, beside its baseline if there is one, judges what both
+  // Prepares, verifies and times the case, with its baseline if there is one, verifies what both
   // left behind, and fills the row. Throws as Measurement does; std::runtime_error, too, for a time
   // that beats physics.
   void run(const Case& which, std::optional<Case> baseline, std::optional<std::int64_t> samples,

@@ -9,6 +9,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
@@ -35,7 +36,8 @@ std::optional<LibraryRate> LibraryRates::fastest(const std::vector<Case>& cases)
       throw;
     } catch (const Skipped&) {  // the next one, or none
     } catch (const std::exception& error) {
-      std::cerr << one.name() << " is no baseline: " << one_line(error.what()) << "\n";
+      const AboveStatus above;
+      std::cerr << one.name() << " is not compared with: " << one_line(error.what()) << "\n";
       bench_.discard(one);
     }
   }

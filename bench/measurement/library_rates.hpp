@@ -13,7 +13,7 @@ class LibraryRates {
  public:
   LibraryRates(Workbench& bench, Results& results) : bench_(bench), results_(results) {}
 
-  // Makes sure that there is one: of the library's rows, or else of a measurement for this alone.
+  // Makes sure that there is one: from the library's rows, or else from a measurement for this.
   void measure(const Case& which);
 
  private:

@@ -50,10 +50,10 @@ class Measurement {
   // Without the copies around it.
   Launch kernel() const;
 
-  // Warms up and samples. With a `baseline` the samples of the two take turns, in one power state,
-  // and `baseline_timing` gets the other's. With `audited` there are audits among the samples,
-  // unless the case has a transfer or the kernel works on operands that it rearranged beforehand.
-  // No longer than the plan's budget or `seconds_left`.
+  // Warms up and samples. With a `baseline` the samples of the two are interleaved, in one power
+  // state, and `baseline_timing` gets the other's. With `audited` there are audits among the
+  // samples, unless the case has a transfer or the kernel works on operands that it rearranged
+  // beforehand. No longer than the plan's budget or `seconds_left`.
   Timing time(const TimingPlan& plan, double seconds_left, Measurement* baseline = nullptr,
               Timing* baseline_timing = nullptr, std::optional<AuditResult>* audited = nullptr);
 
@@ -94,13 +94,13 @@ class Measurement {
   const Options& options_;
   Case case_;
   // Members, even those needed for a moment only: on a GPU that hangs, freeing them would wait for
-  // ever, so that then the whole measurement is given up.
+  // ever, so that the whole measurement is then leaked.
   std::shared_ptr<ProblemData> data_, corner_data_;
   std::unique_ptr<EndToEnd> end_to_end_, corner_end_to_end_;  // of a case with a transfer
   std::vector<Launch> launches_, corner_launch_;              // one for each operand set
   std::optional<BatchPlan> plan_;
   std::unique_ptr<Batch> batch_;
-  std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch anew
+  std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch again
 };
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// The road from operands to verdict, on the CPU and (label GPU) on the GPU: every kernel of the
+// From operands to verdict, on the CPU and (label GPU) on the GPU: every kernel of the
 // suite is right at awkward sizes, and every kind of wrong kernel is caught.
 #include "bench/measurement/measurement.hpp"
 
@@ -94,7 +94,7 @@ void expect_refused_elsewhere(Backend& backend, const Case& which) {
   }
 }
 
-// Every kernel of the suite, told a wrong layout.
+// Every kernel of the suite, given a wrong layout.
 void expect_other_layouts_refused(Backend& backend) {
   std::int64_t checked = 0;
   for (const Shape& shape : kAnyAndSquare)
@@ -319,7 +319,7 @@ std::string skipped_because(const RegisteredKernel& kernel, const Problem& p, do
   }
 }
 
-// A launch that computes what it should, and takes the time that kMicroseconds() says beside.
+// A launch that computes what it should, and takes the time that kMicroseconds() says in addition.
 template <auto kMicroseconds>
 Launch right_after(const Problem& p, const Device& d, const Operands& o) {
   return [p, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
@@ -778,7 +778,7 @@ TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
   cuda()->run([](Stream) {});
 }
 
-// In turns with and without the monitor, so that neither clock nor temperature tells them apart.
+// Interleaved with and without the monitor, so that clock and temperature are alike.
 TEST(GpuMonitor, CostsNoTimeOnTheGpu) {
   SKIP_WITHOUT_GPU();
   std::string why;

@@ -31,7 +31,7 @@ struct Workbench {
   void prepare(std::unique_ptr<Measurement>& place, const Case& which);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
-  // Leaves the device's memory to somebody else.
+  // Frees the device's memory, for a child.
   void clear();
   // Why the device cannot have been so fast; nothing if it can.
   std::optional<std::string> impossible(const Case& which, const Timing& timing,

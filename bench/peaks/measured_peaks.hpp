@@ -19,7 +19,7 @@ struct MeasuredPeak {
   std::string name, arithmetic, fill, what;                 // as in Probe
   std::string utc;                                          // when: "20261121T020000Z"
   std::optional<double> flop_per_second, bytes_per_second;  // one of them
-  // The figure over SM clock and number of SMs: FLOP or bytes per clock of one SM.
+  // The figure over SM clock and number of SMs: FLOP or bytes per cycle of one SM.
   std::optional<double> per_clock_per_sm;
   std::optional<double> of_nominal;  // over the queried figure at the clock seen
   Quartiles seconds{};               // of a launch
@@ -82,13 +82,12 @@ struct PeaksListener {
 void measure_others(Backend& backend, const GpuMonitor* monitor,
                     const std::vector<MeasuredPeak>& kept, const PeaksListener& listener);
 
-// Roofs that nobody knows are the measured ones: those of a CPU, or of a GPU that is not in the
-// table.
+// Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table.
 void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured);
 
-// The measured roof of a memory ("DRAM", "L2", "Shared"): the fastest way to it. Null if none was
-// measured, or only ones too far from the queried figure to be a limit for others: something else
-// was running on the GPU.
+// The measured peak of a memory ("DRAM", "L2", "Shared"): that of the fastest probe. Null if none
+// was measured, or only ones too far from the queried figure to be a limit for others: something
+// else was running on the GPU.
 const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured, std::string_view memory);
 
 }  // namespace gemm::bench

@@ -1,7 +1,5 @@
 #include "bench/peaks/measured_peaks_store.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,10 +9,12 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/base/durable.hpp"
 #include "bench/base/json.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
@@ -22,7 +22,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Changes when a probe does, so that nobody is held against the figures of an older one.
+// Changes when a probe does, so that no result is compared with the figures of an older one.
 constexpr int kProbesVersion = 1;
 
 // The driver's version belongs to the figures as much as the GPU.
@@ -87,19 +87,22 @@ bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
 }
 
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
-                                            const DeviceInfo& device, bool anew) {
+                                            const DeviceInfo& device, bool again) {
   const std::filesystem::path file = peaks_file(device);
   std::vector<MeasuredPeak> all;
-  if (!anew) all = load_peaks(file, device);
+  if (!again) all = load_peaks(file, device);
 
-  const char* clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : nullptr;
   bool first = true, kept = true;
+  const auto say = [](const std::string& line) {
+    const AboveStatus above;
+    std::cerr << line << "\n";
+  };
   measure_others(backend, monitor, std::vector(all),
                  {.begins =
                       [&](const std::string& label) {
-                        if (first) std::cerr << "Measuring the ceilings of this device, once ...\n";
-                        first = false;
-                        if (clear != nullptr) std::cerr << clear << label << " ..." << std::flush;
+                        if (std::exchange(first, false))
+                          say("Measuring the peaks of this device, once for all runs ...");
+                        show_status([label](std::size_t width) { return label.substr(0, width); });
                       },
                   .measured =
                       [&](const MeasuredPeak& one) {
@@ -108,12 +111,11 @@ std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* 
                       },
                   .failed =
                       [&](const std::string& label, const std::string& why) {
-                        std::cerr << (clear != nullptr ? clear : "") << label
-                                  << " could not be measured: " << one_line(why) << "\n";
+                        say(label + " could not be measured: " + one_line(why));
                       }});
-  if (clear != nullptr && !first) std::cerr << clear << std::flush;
+  end_status();
   if (!kept)
-    std::cerr << "The measured ceilings could not be kept in '" << file.string()
+    std::cerr << "The measured peaks could not be written to '" << file.string()
               << "': the next run measures them again\n";
   return all;
 }

@@ -17,10 +17,10 @@ std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const De
 bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
                 const std::vector<MeasuredPeak>& peaks);
 
-// Those that are kept, unless they are asked for `anew`, and the others measured now, which takes
-// as long as a dozen rows: each is named on stderr and kept at once. Throws Interrupted,
+// Stored peaks, unless all are to be measured `again`, and the others measured now, which takes as
+// long as a dozen rows: each is stored at once. Throws Interrupted,
 // DeviceLost.
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
-                                            const DeviceInfo& device, bool anew);
+                                            const DeviceInfo& device, bool again);
 
 }  // namespace gemm::bench

@@ -13,11 +13,11 @@
 namespace gemm::bench {
 namespace {
 
-// Dense FLOP per clock per SM; 0: the unit does not exist. Tensor rates accumulate in FP32.
+// Dense FLOP per cycle and SM; 0: the unit does not exist. Tensor rates accumulate in FP32.
 //
 // Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX
 // Blackwell (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the
-// rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp holds them against
+// rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp compares them with
 // data sheets. FP64 is that of the tensor cores where they have it (8.0, 9.0, 10.0).
 struct Rates {
   int compute_capability;
@@ -64,17 +64,17 @@ Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
     return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
   };
   if (device.kind == Device::Kind::cpu)
-    return none("a CPU does not report its peak; give --gemm_peak_flops");
+    return none("a CPU does not report it: give --gemm_peak_flops");
   const Rates* rates = rates_of(device.compute_capability);
   if (rates == nullptr)
     return none("compute capability " + text_of_capability(device.compute_capability) +
-                " is not in the table; give --gemm_peak_flops");
+                " is not in the table: give --gemm_peak_flops");
   const std::optional<double> rate =
       flop_per_clock(device.compute_capability, traits.unit, device.name);
   if (!rate)
-    return none("the table has none for compute capability " +
-                text_of_capability(device.compute_capability));
-  if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
+    return none("the table has no rate for compute capability " +
+                text_of_capability(device.compute_capability) + ": give --gemm_peak_flops");
+  if (!device.clock_hz) return none("the device does not report its clock: give --gemm_peak_flops");
   const double clock =
       *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);
   return {std::string(traits.unit_name),
@@ -90,15 +90,14 @@ Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
 
 Peak nominal_memory(const DeviceInfo& device) {
   if (device.kind == Device::Kind::cpu)
-    return unknown("DRAM", std::nullopt,
-                   "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
+    return unknown("DRAM", std::nullopt, "a CPU does not report it: give --gemm_peak_bandwidth");
   if (device.integrated)
     return unknown("DRAM", std::nullopt,
-                   "an integrated GPU misreports its memory clock; give --gemm_peak_bandwidth");
+                   "an integrated GPU misreports its memory clock: give --gemm_peak_bandwidth");
   if (!device.memory_clock_hz || !device.bus_width_bits)
     return unknown(
         "DRAM", std::nullopt,
-        "the device does not report its memory clock or bus width; give --gemm_peak_bandwidth");
+        "the device does not report its memory clock or bus width: give --gemm_peak_bandwidth");
   return {"DRAM",
           std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
@@ -113,6 +112,18 @@ Peak nominal_memory(const DeviceInfo& device) {
 std::string_view name_of(Peak::Origin origin) {
   constexpr std::string_view kNames[] = {"queried", "table", "given", "measured", "unknown"};
   return kNames[static_cast<int>(origin)];
+}
+
+std::string rate_text(double per_second, bool integers) {
+  const auto [scale, prefix] = per_second >= 1e12  ? std::pair(1e-12, 'T')
+                               : per_second >= 1e9 ? std::pair(1e-9, 'G')
+                                                   : std::pair(1e-6, 'M');
+  return formatted("%.4g %c%s/s", per_second * scale, prefix, integers ? "OP" : "FLOP");
+}
+
+std::string rate_text(double per_second, Precision precision) {
+  const ElementType input = traits_of(precision).input;
+  return rate_text(per_second, input == ElementType::s32 || input == ElementType::s8);
 }
 
 std::optional<double> flop_per_clock(int compute_capability, Unit unit,

@@ -15,7 +15,7 @@ constexpr double kEmptyLaunches = 2;      // a launch this short does nothing
 
 // FLOP/s that the unit cannot exceed.
 std::optional<double> highest(const Peak& peak, const Evidence& seen) {
-  // What was measured is no law.
+  // Measured peaks are no physical limits.
   if (!peak.per_second || peak.origin == Peak::Origin::measured) return std::nullopt;
   if (!peak.clock_hz) return kClockError * *peak.per_second;  // given by the user
   return (seen.highest_sm_hz ? kClockError : kClockUnseen) * *peak.at(seen.highest_sm_hz);
@@ -33,7 +33,8 @@ std::string cause_of_too_many_flops(const Limits& limits, const Evidence& seen, 
       fits = &other;
   }
   if (fits != nullptr)
-    return "only the " + fits->name + " is that fast: is it computed in another precision?";
+    return "only the " + fits->name +
+           " is that fast: is the product computed in another precision?";
   return "no unit of the device is that fast: is part of the work on another stream, or not done?";
 }
 
@@ -45,8 +46,8 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
   if (const Peak* compute = compute_peak(limits.peaks, p.precision)) {
     const auto limit = highest(*compute, seen);
     if (limit && !(rate <= *limit))
-      return formatted("impossible: %.4g TFLOP/s, and the %s can do %.4g", rate * 1e-12,
-                       compute->name.c_str(), *limit * 1e-12) +
+      return "impossible: " + rate_text(rate, p.precision) + ", but the peak of " + compute->name +
+             " is " + rate_text(*limit, p.precision) +
              (seen.highest_sm_hz
                   ? formatted(" at %.0f MHz, the highest clock seen", *seen.highest_sm_hz * 1e-6)
                   : "") +
@@ -69,10 +70,10 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
   if (!(moved_per_second <= kBandwidthError * *bandwidth))
     return formatted(
                "impossible: at least %.4g MB must come from DRAM, which is %.4g GB/s, and the "
-               "card can do %.4g; ",
+               "GPU can do %.4g; ",
                must_move * 1e-6, moved_per_second * 1e-9, *bandwidth * 1e-9) +
            formatted(
-               "the operands come from the cache: do the launches take turns on all %lld operand "
+               "the operands come from the cache: do the launches rotate through all %lld operand "
                "sets, or does one keep a copy?",
                static_cast<long long>(seen.operand_sets));
   return std::nullopt;

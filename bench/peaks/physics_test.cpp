@@ -84,7 +84,7 @@ TEST(Physics, HintsAtTheCache) {
   const std::string text = complaint_about(seen);
   EXPECT_NE(text.find("from the cache"), std::string::npos) << text;
   EXPECT_NE(text.find("all 2 operand sets"), std::string::npos) << text;
-  // One set only: nobody said that it was cold.
+  // With one set the operands may be in the cache.
   seen.operand_sets = 1;
   EXPECT_EQ(complaint_about(seen), "");
 }

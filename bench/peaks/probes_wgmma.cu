@@ -1,9 +1,10 @@
 // Tensor cores of compute capability 9.0 by wgmma: two warpgroups of an SM multiply tiles of 64 x
 // 256 out of shared memory, each with an A of its own, and share B.
 //
-// Shared memory holds 16 different slices (in k) of A and B. The sums begin anew after a while, so
-// that they keep the size that they have in a product of matrices (and because FP8 adds up with no
-// more than 13 bits), and are added to a total: with ones everywhere it counts the products.
+// Shared memory holds 16 different K tiles of A and B. The accumulators are reset after a while, so
+// that they keep the size that they have in a product of matrices (and because FP8 accumulates with
+// no more than 13 bits), and are added to a total: with ones everywhere it counts the
+// multiplications.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,7 +41,7 @@ struct Int8 : Instruction<std::int32_t, 32> {};
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 constexpr int kSums = kM * kN / 128;  // of a thread
-constexpr int kSteps = 16;            // of all slices, at most, before the sums begin anew
+constexpr int kSteps = 16;            // of all K tiles, at most, before a reset
 
 #define FOUR(sum, i) "+" sum(d[i]), "+" sum(d[i + 1]), "+" sum(d[i + 2]), "+" sum(d[i + 3])
 #define SIXTEEN(sum, i) FOUR(sum, i), FOUR(sum, i + 4), FOUR(sum, i + 8), FOUR(sum, i + 12)

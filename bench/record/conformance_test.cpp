@@ -30,14 +30,14 @@ Conditions run_on_a_gpu() {
   return run;
 }
 
-// 3 x 201 MB, 1240 samples, settled at 1560 MHz and 693 W.
+// 3 x 201 MB, 1240 samples, in steady state at 1560 MHz and 693 W.
 Row settled_row(double sm_hz = 1560e6, double swing_hz = 30e6) {
   Row row{.which = {&tiled(), {4096, 4096, 4096, Precision::f32}}};
   row.rotation_sets = 3;
   row.batch = 1;
   row.timing.samples_seconds.assign(1240, 1e-3);
   row.timing.samples_sm_hz.assign(1240, sm_hz);
-  row.timing.warmup = {.seconds = 2.8, .settled = true, .watched = "SM clock and power"};
+  row.timing.warmup = {.seconds = 3.2, .settled = true, .watched = "SM clock and power"};
   row.timing.converged = true;
   row.timing.gpu.readings = 60;
   row.timing.gpu.sm_hz = Range{sm_hz - swing_hz, sm_hz, sm_hz + swing_hz};
@@ -62,9 +62,10 @@ TEST(Conformance, TellsARowInALine) {
   Results results(run_on_a_gpu());
   const Row row = with_reason(settled_row(), "power cap", 1);
   results.add("row", row);
-  EXPECT_EQ(results.conformance(row),
-            "fixed power, uniform[-1,1], 3 operand sets (604 MB), settled after 2.8 s at 1560 MHz "
-            "693 W (power cap), 1,240 samples");
+  EXPECT_EQ(
+      results.conformance(row),
+      "fixed power, uniform[-1,1], 3 operand sets (604 MB), steady state after 3.2 s at 1560 MHz "
+      "693 W (power cap), 1,240 samples");
   EXPECT_TRUE(results.deviations(row).empty());
 }
 
@@ -77,10 +78,16 @@ TEST(Conformance, TellsARunInALine) {
   other.timing.converged = false;
   results.add("two", other);
   results.add("skipped", {.which = other.which, .skipped = "too large"});
-  EXPECT_EQ(results.conformance(),
-            "fixed power, uniform[-1,1], 3 operand sets, settled after 0.5 to 2.8 s at 1560 to "
-            "1980 MHz 693 W (throttled in 1 row), 1,240 samples a row; 1 row of 2 departs from the "
-            "guideline");
+  EXPECT_EQ(
+      results.conformance(),
+      "fixed power, uniform[-1,1], 3 operand sets, steady state after 0.5 to 3.2 s at 1560 to "
+      "1980 MHz 693 W (1 result throttled), 1,240 samples per result, no idle time between "
+      "them; off-guideline: 1 of 2");
+  Conditions rested = run_on_a_gpu();
+  rested.options.timing.cooldown_seconds = 1;
+  Results after(rested);
+  after.add("one", settled_row());
+  EXPECT_TRUE(after.conformance().ends_with(", 1 s idle before each")) << after.conformance();
 }
 
 TEST(Conformance, SaysInWhichPointsARowDeparts) {
@@ -95,10 +102,12 @@ TEST(Conformance, SaysInWhichPointsARowDeparts) {
   };
   Conditions run = run_on_a_gpu();
   run.options.fill = Fill::integers;
-  has(deviations(run, settled_row()), "low-power-operands: integers draw less power");
+  has(deviations(run, settled_row()),
+      "low-power-operands: input data of integers draws less power");
   run = run_on_a_gpu();
-  run.options.fill = Fill::normal;
   EXPECT_EQ(deviations(run, settled_row()), "");
+  run.options.fill = Fill::normal;
+  has(deviations(run, settled_row()), "other-distribution");
   run.options.timing.state = State::burst;
   has(deviations(run, settled_row()), "burst");
 
@@ -108,19 +117,20 @@ TEST(Conformance, SaysInWhichPointsARowDeparts) {
   has(deviations(run, row), "one operand set");
   row.which.problem = {64, 64, 64, Precision::f32};
   row.rotation_sets = 1024;
-  has(deviations(run, row), "do not exceed twice the cache");
+  has(deviations(run, row), "do not exceed twice the last-level cache");
 
   row = settled_row();
   row.timing.warmup.settled = false;
-  has(deviations(run, row), "not-settled: clock and power not flat after 2.8 s");
-  EXPECT_EQ(Results(run).deviations(row)[0].value, 2.8);
+  has(deviations(run, row), "not-settled: clock or power still changed after 3.2 s");
+  EXPECT_EQ(Results(run).deviations(row)[0].value, 3.2);
   row.timing.warmup.watched.clear();
-  has(deviations(run, row), "clock and power not watched");
+  has(deviations(run, row), "no readings of clock and power");
   row = settled_row();
   row.timing.gpu.readings = 0;
-  has(deviations(run, row), "power not watched");
+  has(deviations(run, row), "no readings of power");
   row = settled_row();
   row.timing.converged = false;
+  row.batch = 1000;
   row.timing.samples_seconds = {1, 2};
   has(deviations(run, row), "too-few-samples: too few samples");
   row.timing.samples_seconds = {1, 1, 1, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2};
@@ -128,6 +138,54 @@ TEST(Conformance, SaysInWhichPointsARowDeparts) {
   EXPECT_EQ(Results(run).deviations(row)[0].value, row.timing.median_interval());
   has(deviations(run, with_reason(settled_row(), "thermal slowdown (software)", 0.5)),
       "thermal slowdown");
+}
+
+// Each on a row that has no other deviation, beside one that just conforms.
+TEST(Conformance, ChecksWarmUpLaunchesClockAndHost) {
+  const auto codes = [](const Conditions& run, const Row& row) {
+    std::string all;
+    for (const Deviation& one : Results(run).deviations(row)) all += one.code + " ";
+    return all;
+  };
+  const Conditions run = run_on_a_gpu();
+  Row row = with_reason(settled_row(), "power cap", 1);
+  row.timing.warmup.seconds = 3;
+  EXPECT_EQ(codes(run, row), "");
+  row.timing.warmup.seconds = 2.9;
+  EXPECT_EQ(codes(run, row), "short-warm-up ");
+  row = settled_row();
+  row.timing.warmup.seconds = 0.5;
+  EXPECT_EQ(codes(run, row), "") << "not throttled";
+
+  row = settled_row();
+  row.timing.samples_seconds.assign(100, 1e-3);
+  row.timing.samples_sm_hz.assign(100, 1560e6);
+  row.batch = 10;
+  EXPECT_EQ(codes(run, row), "");
+  row.batch = 9;
+  EXPECT_EQ(codes(run, row), "few-launches ");
+
+  row = settled_row();
+  for (std::size_t i = 620; i < 1240; ++i) row.timing.samples_sm_hz[i] = 1570e6;
+  EXPECT_EQ(codes(run, row), "");
+  for (std::size_t i = 620; i < 1240; ++i) row.timing.samples_sm_hz[i] = 1580e6;
+  EXPECT_EQ(codes(run, row), "clock-drift ");
+
+  row = settled_row();
+  row.timing.samples_seconds.assign(1240, 20e-6);
+  row.launch = "graph";
+  EXPECT_EQ(codes(run, row), "");
+  row.launch = "stream";
+  EXPECT_EQ(codes(run, row), "host-bound ");
+}
+
+TEST(Conformance, AtAFixedFrequencyZerosAreRightAndThrottlingIsNot) {
+  Conditions run = run_on_a_gpu();
+  run.gpu->application_clocks_set = true;
+  run.options.fill = Fill::zeros;
+  EXPECT_TRUE(Results(run).deviations(settled_row()).empty());
+  EXPECT_EQ(Results(run).deviations(with_reason(settled_row(), "power cap", 0.5))[0].code,
+            "clock-not-held");
 }
 
 TEST(Test, IsFixedPowerWhereClocksFloat) {

@@ -263,6 +263,26 @@ std::optional<double> Results::of_library(const Row& row) const {
   return row.flop_per_second() / best->flop_per_second;
 }
 
+std::vector<Results::Best> Results::fastest() const {
+  std::vector<Best> all;
+  for (const PrecisionTraits& traits : kPrecisions) {
+    const Row* best = nullptr;
+    for (const auto& [name, rows] : rows_) {
+      const Row& row = rows.back();
+      if (row.timed() && !row.which.transfer && !row.which.kernel->is_library() &&
+          row.which.problem.precision == traits.precision &&
+          (best == nullptr || row.flop_per_second() > best->flop_per_second()))
+        best = &row;
+    }
+    if (best == nullptr) continue;
+    const Problem& p = best->which.problem;
+    const auto library = library_rate(p);
+    all.push_back({best, best->which.kernel->label() + " " + name_of(Shape{p.m, p.n, p.k}),
+                   library ? library->label : "", of_library(*best)});
+  }
+  return all;
+}
+
 bool Results::any_failed() const {
   return std::ranges::any_of(rows_, [](const auto& named) {
     return std::ranges::any_of(named.second, [](const Row& row) { return !row.failed.empty(); });

@@ -1,4 +1,4 @@
-// The record: Google Benchmark's JSON with our `gemm` objects beside its keys
+// The record: Google Benchmark's JSON with `gemm` objects in addition to its keys
 // (results/schema.json).
 #pragma once
 
@@ -90,17 +90,26 @@ class Results {
   const Row& reported(const std::string& name, std::int64_t repetition,
                       std::int64_t repetitions) const;
   bool all_timed(const std::string& name, std::int64_t repetitions) const;
-  // The fastest library row of the problem, else its stand-in. Rows that copy, too, stand beside
-  // neither a library nor a roof.
+  // The fastest library row of the problem, else its stand-in. Rows with transfers are compared
+  // with neither a library nor a roofline.
   std::optional<LibraryRate> library_rate(const Problem& p) const;
   std::optional<double> of_roof(const Row& row) const;
-  // Of the roof at the clocks that were seen while the row was timed.
+  // Of the roofline at the clocks that were seen while the row was timed.
   std::optional<double> of_roof_at_clock(const Row& row) const;
   std::optional<double> of_library(const Row& row) const;
   bool any_failed() const;
 
-  // "fixed power": clocks float under the power cap. "fixed frequency": somebody set them, which
-  // the GPU says or which shows in all rows. Empty where the GPU is not watched.
+  // Of a precision: the fastest kernel that is no library, and its speed over that of the fastest
+  // library on the same problem. By precision, in the order of kPrecisions.
+  struct Best {
+    const Row* row;
+    std::string name, library;  // "Tiled/tile:16 1024x1024x768", "cuBLAS"; empty: no library
+    std::optional<double> ratio;
+  };
+  std::vector<Best> fastest() const;
+
+  // "fixed power": clocks float under the power cap. "fixed frequency": they were set, which
+  // the GPU reports or all rows show. Empty without readings of the GPU.
   std::optional<std::string> test() const;
   std::vector<Deviation> deviations(const Row& row) const;
   // How a row, or the run so far, was measured, in a line.

@@ -33,7 +33,7 @@ QUICK = [
     "--gemm_warmup=0.001",
     "--gemm_sample=0.0001",
     "--gemm_sampling=0.002",
-    "--gemm_ceilings=queried",
+    "--gemm_peaks=nominal",
     "--benchmark_min_time=2x",
 ]
 MANY = [*QUICK, "--gemm_shapes=" + ",".join(map(str, range(8, 40)))]

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/user_kernels.hpp"
@@ -32,7 +33,10 @@ void measure_in_child(Workbench& bench, const Case& which, const std::vector<Cas
   if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
   const ChildEnd end = run_child(command, limit);
 
-  if (!end.printed.empty()) std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
+  if (!end.printed.empty()) {
+    const AboveStatus above;
+    std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
+  }
   if (end.late && limit == left) throw run_budget_is_spent(bench.options);
   try {
     const auto answer = nlohmann::ordered_json::parse(end.answer);

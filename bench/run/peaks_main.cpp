@@ -1,8 +1,9 @@
-// peaks_bench: each peak of the device as a Google Benchmark row, kept for gemm_bench, which
-// puts them into its records. Exit codes: 0 all measured, 1 one could not be, 2 bad input, 130
-// interrupted.
+// peaks_bench: measures each peak of the device as a Google Benchmark row and stores it for
+// gemm_bench, which puts them into its records. Exit codes: 0 all measured, 1 one could not be, 2
+// bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -39,7 +40,7 @@ std::string figure_text(const MeasuredPeak& one) {
   add(", %.0f MHz", one.sm_hz, 1e-6);
   add(", %.0f W", one.power_w, 1);
   add(", throttled in %.0f %% of readings", one.throttled_share, 100);
-  if (!one.settled && one.sm_hz) line += ", not settled";
+  if (!one.settled && one.sm_hz) line += ", not in steady state";
   return line;
 }
 
@@ -55,7 +56,7 @@ struct Probing {
   bool failed = false, not_kept = false;
 };
 
-// What goes wrong is told in the label and not by SkipWithError: Google Benchmark aborts when one
+// An error is kept in the label and not by SkipWithError: Google Benchmark aborts when one
 // repetition has an error and another has not.
 void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
   double seconds = 1;
@@ -98,11 +99,11 @@ class Lines : public benchmark::BenchmarkReporter {
 };
 
 void print_help() {
-  std::cout << "Measures what the device really reaches: arithmetic units, memories, PCIe.\n\n"
-               "  peaks_bench                                   everything\n"
+  std::cout << "Measures peaks with microbenchmarks: arithmetic units, memories, PCIe.\n\n"
+               "  peaks_bench                                   all of them\n"
                "  peaks_bench --benchmark_filter=DRAM           the memory\n"
                "  peaks_bench --benchmark_format=json           as Google Benchmark's JSON\n\n"
-               "The figures are kept for each device and driver; gemm_bench puts them into its "
+               "Results are stored for each device and driver; gemm_bench puts them into its "
                "records.\nExit codes: 0 all measured, 1 one could not be, 2 bad input, 130 "
                "interrupted.\n\n"
             << options_help(kOptions) << "\nGoogle Benchmark's own options keep their meaning:\n"
@@ -136,7 +137,7 @@ int run(int argc, char** argv) {
   probing.backend = make_backend(options, why_no_gpu);
   DeviceInfo& device = probing.device = probing.backend->device();
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
-    std::cerr << "No GPU is used: " << why_no_gpu << ". Probing the CPU.\n";
+    std::cerr << "No GPU is used: " << why_no_gpu << ". The CPU is measured.\n";
   probing.monitor = monitor_gpu(device, list_only ? 0 : options.monitor_seconds, why_no_monitor);
   if (!other_plan) probing.file = peaks_file(device);
 
@@ -144,14 +145,12 @@ int run(int argc, char** argv) {
   if (format.empty() || format == "console")
     for (const Probe& probe : probes)
       if (probe.unsupported && !list_only)
-        std::cout << probe.label() << " is left out: " << *probe.unsupported << "\n";
+        std::cout << probe.label() << " is omitted: " << *probe.unsupported << "\n";
   std::erase_if(probes, [](const Probe& probe) { return probe.unsupported.has_value(); });
-  std::vector<std::string> names;
-  for (const Probe& probe : probes) names.push_back(probe.label());
   const std::string filter = benchmark::GetBenchmarkFilter();
-  if (count_matches(names, filter) == 0)
+  if (std::ranges::none_of(probes, name_filter(filter), &Probe::label))
     throw BadInput("--benchmark_filter=" + filter +
-                   " matches nothing: --benchmark_list_tests shows what there is");
+                   " matches nothing: --benchmark_list_tests lists all names");
   for (const Probe& probe : probes)
     benchmark::RegisterBenchmark(probe.label().c_str(), [&probing,
                                                          &probe](benchmark::State& state) {
@@ -161,17 +160,19 @@ int run(int argc, char** argv) {
   Lines lines;
   if (format.empty() || format == "console") {
     if (!list_only)
-      std::cout << device.name << (why_no_monitor.empty() ? "" : "; not watched: ")
+      std::cout << device.name
+                << (why_no_monitor.empty() ? "" : "; no readings of clock and power: ")
                 << why_no_monitor << "\n";
     benchmark::RunSpecifiedBenchmarks(&lines);
   } else {
     benchmark::RunSpecifiedBenchmarks();
   }
   if (probing.not_kept)
-    std::cerr << "peaks_bench: cannot keep the figures in '" << probing.file.string()
+    std::cerr << "peaks_bench: cannot store the results in '" << probing.file.string()
               << "': check that its folder is writable\n";
   if (other_plan && !list_only)
-    std::cerr << "peaks_bench: the figures are not kept, as --benchmark_min_time was given\n";
+    std::cerr
+        << "peaks_bench: the results are not stored, because --benchmark_min_time was given\n";
   const int code = interrupted() ? kInterrupted : probing.failed ? kFailedRow : 0;
   if (!probing.lost.empty()) {
     std::cout << std::flush;

@@ -13,6 +13,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/peaks/measured_peaks_store.hpp"
 #include "bench/run/child_row.hpp"
 
@@ -44,7 +45,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
   const MeasuredPeak* dram = memory_roof(run.measured, "DRAM");
   bench_.limits = {.peaks = run.peaks,
                    .last_level_cache_bytes = run.device.last_level_cache_bytes,
-                   // On a CPU others take their share of it: no limit.
+                   // Not on a CPU, where other programs use the memory too.
                    .dram_bytes_per_second = dram != nullptr && run.device.kind == Device::Kind::gpu
                                                 ? dram->bytes_per_second
                                                 : std::nullopt,
@@ -86,22 +87,24 @@ void Suite::doubt_peaks(const Row& row) {
   doubted_ = true;
   std::error_code ignored;
   std::filesystem::remove(peaks_file(results_->run().device), ignored);
-  std::cerr << row.which.name() << " is faster than its measured roof: something else ran when "
-            << "that was measured. The next run measures the ceilings again\n";
+  const AboveStatus above;
+  std::cerr << row.which.name() << " is faster than its measured peak: the device was busy when "
+            << "that was measured. The next run measures the peaks again.\n";
 }
 
 void Suite::discard(const Case& which) {
   if (!lost() && !needs_child(which, interleaving_.named_baselines(which))) bench_.discard(which);
 }
 
-// What lies on the GPU is given up with it: to free it would be to wait for the GPU.
+// Memory of the GPU is leaked: freeing it would wait for the GPU.
 void Suite::lose_device(const std::string& error, const Case& during) {
   if (!lost()) lost_ = "the device was lost in " + during.name() + ": " + error;
 }
 
 nlohmann::ordered_json Suite::run_to_json() const {
   nlohmann::ordered_json run = results_->run_to_json();
-  run["time"] = {{"wall_seconds", elapsed_seconds()}, {"kernel_seconds", bench_.kernel_seconds}};
+  run["time"] = {{"wall_seconds", bench_.elapsed_seconds()},
+                 {"kernel_seconds", bench_.kernel_seconds}};
   if (bench_.monitor)
     if (const auto seconds = bench_.monitor->read_seconds())
       run["method"]["watch"]["read_seconds"] = *seconds;

@@ -23,7 +23,7 @@ class Suite {
 
   const DeviceInfo& device() const { return bench_.backend->device(); }
   Results& results() { return *results_; }
-  double elapsed_seconds() const { return bench_.elapsed_seconds(); }
+  const GpuMonitor* monitor() const { return bench_.monitor.get(); }
   bool lost() const { return !lost_.empty(); }
 
   // Fills the row: in a child if a user's kernel has a part in it, else here. `samples` asks for so
@@ -39,7 +39,7 @@ class Suite {
 
  private:
   bool needs_child(const Case& which, const std::vector<Case>& baselines) const;
-  // A row that beats a measured compute roof shows that something else ran when that was measured.
+  // A row above a measured compute peak shows that the device was busy when that was measured.
   void doubt_peaks(const Row& row);
 
   Workbench bench_;

@@ -1,5 +1,5 @@
-// The timing plan of a row: warm up until the GPU is settled, then sample until the median is
-// known as well as was asked, or until the budget is spent.
+// The timing plan of a row: warm up until the GPU is in steady state, then sample until the
+// interval of the median is as narrow as the target, or until the budget is spent.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class State { settled, burst };
 struct TimingPlan {
   State state = State::settled;
   double warmup_seconds = 4;       // longest warm-up
-  double flat = 0.01;              // the GPU is settled when the halves of a window agree so well
+  double flat = 0.01;              // steady state: the halves of a window agree this well
   double sample_seconds = 0.005;   // shortest batch that makes a sample
   double target = 0.015;           // width of the interval of the median, over the median
   double sampling_seconds = 0.25;  // shortest time of sampling
@@ -26,7 +26,8 @@ struct TimingPlan {
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
-  // Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+  // Launches shorter than this are submitted as a CUDA graph: the host needs a few microseconds for
+  // each.
   double graph_below_seconds = 50e-6;
   std::optional<std::int64_t> samples;  // so many, unless the budget ends them
 };
@@ -45,7 +46,7 @@ BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Laun
 struct Warmup {
   double seconds = 0;
   bool settled = false;
-  std::string watched;     // "SM clock and power"; empty if nothing could be watched
+  std::string watched;     // "SM clock and power"; empty without readings
   bool throttled = false;  // when it ended
   double kernel_seconds = 0;
 };
@@ -67,9 +68,9 @@ struct Timing {
   double quantile_seconds(double share) const;  // linear between the two nearest samples
   Quartiles quartiles_seconds() const;
   std::optional<Range> sm_hz_by_timer() const { return range_of(samples_sm_hz); }
-  // The highest that either watcher saw.
+  // The highest of both sources.
   std::optional<double> highest_sm_hz() const;
-  // In the middle of the samples, by the timers on the GPU if they tell, else by NVML.
+  // By the timers on the GPU if they have it, else by NVML.
   std::optional<double> median_sm_hz() const;
   double median_interval() const;
 };
@@ -87,8 +88,8 @@ constexpr double kConfidence = 0.95;
 // whose whole range has that confidence, or below an effective count of 3.
 double median_interval(const std::vector<double>& samples);
 
-// Runs batches, by turns if there are several, until the GPU is settled: until the halves of a
-// window agree in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
+// Runs batches, interleaved if there are several, until steady state: the halves of a window agree
+// in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
 // monitor (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline
 // is left to the samples in any case.
@@ -120,8 +121,8 @@ class Sampling {
   double looked_ = 0;        // at the interval of the median, last
 };
 
-// Warms up and samples launches that take turns, settled and without a cool-down. Throws what the
-// backend does, and Interrupted.
+// Warms up and samples launches in rotation, in steady state and without a cool-down. Throws what
+// the backend does, and Interrupted.
 Timing time_launches(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
                      std::span<const Launch> launches);
 

@@ -1,4 +1,4 @@
-// The timing plan: when a GPU counts as settled and a median as known, and what is kept of both.
+// The timing plan: when a GPU is in steady state and a median certain enough.
 #include "bench/timing/timing.hpp"
 
 #include <gtest/gtest.h>
@@ -181,7 +181,7 @@ TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
   EXPECT_NEAR(warmup.seconds, 0.25, 0.1);
 }
 
-// At the power cap half a second is too short to tell a swing from a settled GPU.
+// At the power cap half a second is too short to distinguish an oscillation from steady state.
 TEST(WarmUp, LooksLongerAtAThrottledCard) {
   GpuMonitor monitor(
       std::make_unique<FakeGpu>([] { return GpuReading{.power_w = 700, .reasons = 0x4}; }), 0.01);

@@ -58,8 +58,8 @@ double Audit::timed(const std::function<void()>& afterwards) {
 }
 
 // So that a kernel that skips what is there already finds it there in the next batch on old values.
-void Audit::write_results() {
-  data_.restore(sets_);
+void Audit::write_results(std::int64_t renewed) {
+  data_.restore(std::max(renewed, sets_));
   timed({});
 }
 
@@ -72,9 +72,9 @@ void Audit::once(bool renew) {
     data_.renew(sets_, seed);
     new_.push_back(timed([&] { fingerprints(sets_); }));
     check(seed);
-    write_results();
+    write_results(sets_);
   } else {
-    if (old_.empty()) write_results();
+    if (old_.empty()) write_results(sets_);
     data_.restore(sets_);
     old_.push_back(timed([&] { fingerprints(sets_); }));
   }
@@ -118,8 +118,7 @@ void Audit::one_by_one() {
           "a launch wrote the C of another launch: does it use the pointers that it was prepared "
           "with?");
   }
-  data_.restore(count);  // a batch may have fewer sets, and the data serve further kernels
-  write_results();
+  write_results(count);
 }
 
 void Audit::check(std::uint64_t seed) {

@@ -25,7 +25,7 @@ def test_contributing_has_the_table() -> None:
 
 def test_every_control_in_the_sources_is_in_the_list() -> None:
     listed = launch_once("table").stdout
-    for source in own_files("bench/wrong_*_test.cu"):
+    for source in own_files("bench/controls/wrong_*_test.cu"):
         for line in source.read_text().splitlines():
             if '.name = "' in line:
                 name = line.split('"')[1]

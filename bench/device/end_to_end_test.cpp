@@ -288,7 +288,7 @@ TEST(EndToEnd, APanelThatTheKernelDoesNotSupportSkipsTheRow) {
     Measurement(backend, nullptr, cache, options, which).prepare(1e9);
     FAIL() << "was run";
   } catch (const Skipped& skipped) {
-    EXPECT_STREQ(skipped.what(), "a panel of 256 rows: too few rows");
+    EXPECT_STREQ(skipped.what(), "for a panel of 256 rows: too few rows");
   }
 }
 

@@ -25,7 +25,7 @@ struct FakeGpu {
   bool lost = false;
 };
 
-FakeGpu cards[] = {
+FakeGpu gpus[] = {
     {.bus_id = "0000:01:00.0"},
     {.bus_id = "0000:02:00.0", .instant_power = false},
     {.bus_id = "0000:03:00.0", .answers = 8},
@@ -100,7 +100,7 @@ int nvmlSystemGetDriverVersion(char* to, unsigned size) {
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeGpu** to) {
-  for (FakeGpu& gpu : cards)
+  for (FakeGpu& gpu : gpus)
     if (gpu.bus_id == bus_id) {
       *to = &gpu;
       return gpu.open_status;

@@ -81,7 +81,7 @@ TEST(Nvml, MakesDoWithAnOldLibrary) {
   EXPECT_EQ(reading.reasons, 0x8U);
 }
 
-TEST(Nvml, LeavesTheValuesOfALostCardEmpty) {
+TEST(Nvml, LeavesTheValuesOfALostGpuEmpty) {
   const auto gpu = fake(kSoonLost);
   EXPECT_EQ(gpu->read().sm_hz, 1560e6);
   const GpuReading torn = gpu->read();  // lost in the middle
@@ -97,10 +97,10 @@ TEST(Nvml, LeavesTheValuesOfALostCardEmpty) {
   EXPECT_FALSE(facts.power_limit_w || facts.sm_hz_max);
 }
 
-TEST(Nvml, SaysWhyThereIsNoCard) {
+TEST(Nvml, SaysWhyThereIsNoGpu) {
   EXPECT_EQ(why_not(kGood, "libnvidia-ml.so.77"), "NVML is not installed (libnvidia-ml.so.77)");
   EXPECT_EQ(why_not(kGood, "libm.so.6"), "NVML is too old: libm.so.6 has no nvmlInit_v2");
-  EXPECT_EQ(why_not(kUnknown), "NVML does not know the card 0000:ff:00.0");
+  EXPECT_EQ(why_not(kUnknown), "NVML does not know the GPU 0000:ff:00.0");
   EXPECT_EQ(why_not(kForbidden), "NVML: no permission");
   EXPECT_EQ(why_not(kLost), "NVML: GPU is lost");
 }
@@ -275,7 +275,7 @@ TEST(GpuMonitor, RefusesAnIntervalOfNothing) {
     EXPECT_THROW(GpuMonitor(fake(kGood), seconds), std::invalid_argument);
 }
 
-TEST(GpuMonitor, GoesOnWithACardThatIsLost) {
+TEST(GpuMonitor, GoesOnWithAGpuThatIsLost) {
   GpuMonitor monitor(fake(kSoonLost), 0.001);
   sleep_seconds(0.1);
   const std::vector<GpuReading> all = monitor.between(0, now_seconds());

@@ -300,7 +300,7 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
     Measurement(*backend, nullptr, cache, options, large).prepare(1e9);
     FAIL() << "was run";
   } catch (const Skipped& skipped) {
-    EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
+    EXPECT_NE(std::string(skipped.what()).find("row budget of 1 s"), std::string::npos)
         << skipped.what();
   }
 }
@@ -336,7 +336,7 @@ TEST(Measurement, WhatIsFixedIsNotScaledWithATallProblem) {
 
 TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
   const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
-  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget is 1 s"),
+  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget of 1 s"),
             std::string::npos);
 }
 
@@ -416,7 +416,7 @@ TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
 TEST(Measurement, ASlowKernelOnASmallProblemIsSkippedOrGetsFewerOperandSets) {
   const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
   const Problem small{8, 8, 8, Precision::f32};
-  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget is 0.1 s"), std::string::npos);
+  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget of 0.1 s"), std::string::npos);
 
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
@@ -442,7 +442,7 @@ TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
 }
 
 // Two kernels that write to the same C: the right one must not cover for the one that stopped.
-TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
+TEST(Measurement, ABaselineDoesNotHideAKernelThatStopsWriting) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
   Options options;
@@ -763,7 +763,7 @@ TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {
 }
 
 // A GPU that hangs: the wait ends, and says so. The kernel ends by itself, after the patience.
-TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
+TEST(CudaBackend, TimesOutIfTheGpuDoesNotFinishOnTheGpu) {
   SKIP_WITHOUT_GPU();
   std::string reason;
   const auto impatient = make_cuda_backend(0, reason, 0.2);

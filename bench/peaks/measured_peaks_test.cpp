@@ -45,7 +45,7 @@ class KeptPeaks : public ::testing::Test {
       (std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".json");
   DeviceInfo device_ = [] {
     DeviceInfo device;
-    device.name = "a card";
+    device.name = "a GPU";
     device.cores = 2;
     device.driver = "580.1";
     return device;

@@ -41,7 +41,7 @@ std::string complaint_about(const Evidence& seen, const Limits& limits = h200())
   return beats_physics(limits, seen).value_or("");
 }
 
-TEST(Physics, AllowsWhatTheCardCanDo) {
+TEST(Physics, AllowsWhatTheGpuCanDo) {
   EXPECT_EQ(complaint_about(at(kLarge, 66.9e12)), "");
   EXPECT_EQ(complaint_about(at(kLarge, 51e12, 2, 1500e6)), "");
   // The tensor roof is stated at 1830 MHz; at 1980 MHz the GPU can do more.
@@ -108,7 +108,7 @@ TEST(Physics, NaNIsNotPossible) {
   EXPECT_NE(complaint_about(seen), "");
 }
 
-TEST(Physics, WithoutAClockItAllowsForCardsThatRunAboveTheOneTheyReport) {
+TEST(Physics, WithoutAClockItAllowsForGpusThatRunAboveTheOneTheyReport) {
   EXPECT_EQ(complaint_about(at(kLarge, 80e12, 2, std::nullopt)), "");
   EXPECT_NE(complaint_about(at(kLarge, 100e12, 2, std::nullopt)), "");
 }

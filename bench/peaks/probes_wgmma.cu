@@ -18,11 +18,11 @@
 namespace gemm::bench {
 namespace {
 
-// An A or B of 128 bytes a row, in the 128-byte swizzle, is a block; a wgmma takes a slice of 32
+// An A or B of 128 bytes a row, in the 128-byte swizzle, is a block; a wgmma takes a K tile of 32
 // bytes of each row.
 constexpr int kM = 64, kN = 256;
 constexpr int kGroups = 2, kThreads = 128 * kGroups;
-constexpr int kBlocks = 4, kSlices = 4 * kBlocks;
+constexpr int kBlocks = 4, kKTiles = 4 * kBlocks;
 constexpr int kABytes = kM * 128, kBBytes = kN * 128;
 constexpr int kOperandBytes = kBlocks * (kGroups * kABytes + kBBytes);
 constexpr int kAlignment = 1024;  // of the swizzle
@@ -117,10 +117,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int keep = 0; step < min(until, steps); ++step, keep = 1) {
       asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice) {
-        const int block = slice / 4, offset = slice % 4 * 32;
+      for (int k_tile = 0; k_tile < kKTiles; ++k_tile) {
+        const int block = k_tile / 4, offset = k_tile % 4 * 32;
         multiply(I{}, d, a + (block * kABytes + offset) / 16, b + (block * kBBytes + offset) / 16,
-                 slice > 0 || keep);
+                 k_tile > 0 || keep);
       }
       asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
       asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
@@ -142,7 +142,7 @@ struct Products {
   static constexpr int kSharedBytes = kOperandBytes + kAlignment;
 
   std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
-  double work() const { return 2.0 * kM * kN * I::kK * kSlices * steps * kGroups * blocks; }
+  double work() const { return 2.0 * kM * kN * I::kK * kKTiles * steps * kGroups * blocks; }
 
   Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {
     check(cudaFuncSetAttribute(multiply_tiles<I>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -90,7 +90,7 @@ TEST(Conformance, TellsARunInALine) {
   EXPECT_TRUE(after.conformance().ends_with(", 1 s idle before each")) << after.conformance();
 }
 
-TEST(Conformance, SaysInWhichPointsARowDeparts) {
+TEST(Conformance, SaysInWhichPointsARowDeviates) {
   const auto deviations = [](const Conditions& run, const Row& row) {
     std::string all;
     for (const Deviation& one : Results(run).deviations(row))
@@ -195,7 +195,7 @@ TEST(Test, IsFixedPowerWhereClocksFloat) {
   EXPECT_EQ(test_of(run_on_a_gpu(), {}), "fixed power");
 }
 
-TEST(Test, IsFixedFrequencyWhereSomebodySetTheClocks) {
+TEST(Test, IsFixedFrequencyWhereTheClocksWereSet) {
   Conditions set = run_on_a_gpu();
   set.gpu->application_clocks_set = true;
   EXPECT_EQ(test_of(set, {}), "fixed frequency");
@@ -208,7 +208,7 @@ TEST(Test, IsFixedFrequencyWhereSomebodySetTheClocks) {
             "fixed power");
 }
 
-TEST(Test, IsNotKnownWhereTheCardIsNotWatched) {
+TEST(Test, IsUnknownWithoutReadingsOfTheGpu) {
   Conditions run = run_on_a_gpu();
   run.gpu.reset();
   EXPECT_EQ(test_of(run, {settled_row()}), std::nullopt);

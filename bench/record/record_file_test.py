@@ -211,7 +211,7 @@ def test_the_name_of_the_record_can_be_told_to_a_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["/dev/stdout", "/dev/fd/1"])
-def test_a_stream_gets_the_record_and_no_file_beside_it(out: str, tmp_path: Path) -> None:
+def test_a_stream_gets_the_record_and_no_other_file(out: str, tmp_path: Path) -> None:
     piped = run([*ONE, "--benchmark_format=csv", f"--benchmark_out={out}"]).stdout
     assert json.loads(piped[piped.index("{") :])["benchmarks"]
     with (tmp_path / "console.txt").open("w") as console:

@@ -207,7 +207,7 @@ std::string Console::result(const std::string& name, const Row& row, const std::
                 width, kIndent);
   }
   const Layout shape = layout(width);
-  std::string text = left(shortened(name, shape.name_width), shape.name_width);
+  std::string text = left(width ? shortened(name, shape.name_width) : name, shape.name_width);
   for (const Column column : shape.columns)
     if (column != Column::name)
       text += " " + right(cell(column, row), kHeads[static_cast<std::size_t>(column)].width);

@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler"),
 ]
 
-# Each computes C in the way that its name says; the macro BAD is what it does beside that.
+# Each computes C in the way that its name says; the macro BAD is what it does in addition.
 SOURCE = """
 #include <csignal>
 #include <cmath>
@@ -249,7 +249,7 @@ def test_a_run_budget_that_ends_is_no_fault_of_the_kernel(tmp_path: Path) -> Non
     assert "SKIPPED: the run budget of 1.5 s is spent" in done.stdout
 
 
-def test_a_rival_of_the_user_harms_no_row(tmp_path: Path) -> None:
+def test_a_user_baseline_that_fails_harms_no_row(tmp_path: Path) -> None:
     made = library(tmp_path, "hostile", HOSTILE["segfaults"][0])
     done = run(
         f"--gemm_kernel={made}", "--benchmark_filter=CpuNaive|hostile", "--gemm_versus=hostile"

@@ -30,7 +30,7 @@ QUICK = [
 ]
 pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
 
-# What a launch does beside the product, or the file beside its functions, and what is said of it.
+# What a launch does in addition to the product, or the file to its functions, and the message.
 GOOD = """\
 import numpy as np
 def prepare(problem, a, b, c):

@@ -35,7 +35,7 @@ QUICK = [
     "--gemm_shapes=512",
     "--gemm_kernel_limit=15",
 ]
-# The README's example behind its head, with a place for something bad.
+# The README's example after its head, with a place for something bad.
 NAIVE = (ROOT / "examples" / "naive.cu").read_text(encoding="utf-8")
 GOOD = NAIVE[NAIVE.index("#include") :].replace("TILE", "16").replace("= sum;", "= sum;\n  BAD")
 

@@ -147,7 +147,7 @@ TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
   EXPECT_NEAR(warmup.kernel_seconds, 0.005 * batch.times, 1e-9);
 }
 
-TEST(WarmUp, GivesUpAtItsCapAndSaysSo) {
+TEST(WarmUp, EndsAtItsLimitAndSaysSo) {
   double clock = 1e9;
   FakeBatch batch(0.005, [&] { return clock *= 1.01; });
   TimingPlan plan;
@@ -173,7 +173,7 @@ TEST(WarmUp, LeavesHalfOfTheTimeToTheSamples) {
   EXPECT_NEAR(warm_up_one(plan, nullptr, batch).seconds, 0.4, 0.1);
 }
 
-TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
+TEST(WarmUp, IsBriefWithoutReadings) {
   FakeBatch batch(0.005, [] { return std::nullopt; });
   const Warmup warmup = warm_up_one({}, nullptr, batch);
   EXPECT_FALSE(warmup.settled);
@@ -182,7 +182,7 @@ TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
 }
 
 // At the power cap half a second is too short to distinguish an oscillation from steady state.
-TEST(WarmUp, LooksLongerAtAThrottledCard) {
+TEST(WarmUp, LooksLongerAtAThrottledGpu) {
   GpuMonitor monitor(
       std::make_unique<FakeGpu>([] { return GpuReading{.power_w = 700, .reasons = 0x4}; }), 0.01);
   FakeBatch batch(0.005, [] { return 1.5e9; });

@@ -161,7 +161,7 @@ struct Example {
   }
 };
 
-// Held against its true values, rounded as the output is, to the last bit.
+// Compared with its true values, rounded as the output is, to the last bit.
 std::string complaint_about(Backend& backend, const Problem& p, const void* c,
                             std::vector<double> expected) {
   const ElementType output = traits_of(p.precision).output;

@@ -67,7 +67,7 @@ def names(document: dict[str, Any]) -> list[str]:
 def shown(console: str) -> list[str]:
     """The rows that a console says are finished; a last line may be torn."""
     lines = console.split("\n")[:-1]
-    return [line.split()[0] for line in lines if re.search(r"\[\d+/\d+ ", line)]
+    return [f"{line.split()[0]}/manual_time" for line in lines if re.search(r"\[\d+/\d+, ", line)]
 
 
 def killed(command: list[Any], seconds: float, folder: Path) -> str:
@@ -234,7 +234,7 @@ def test_what_a_full_disk_takes_is_kept(tmp_path: Path) -> None:
     rows = shown(done.stdout)
     assert len(rows) >= 64, "the run goes on"
     keeping, writing = done.stderr.splitlines()
-    assert "the run goes on" in keeping
+    assert "The run goes on" in keeping
     assert "cannot write" in writing
     assert f"are in '{out}'" in writing
     kept = names(record(out))
@@ -256,7 +256,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path) -> None:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             assert process.stderr
-            assert "the run goes on" in process.stderr.readline()
+            assert "The run goes on" in process.stderr.readline()
             filler.unlink()
             console, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors

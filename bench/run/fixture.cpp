@@ -44,8 +44,9 @@ void GemmFixture::guarded(Step&& step) {
 
 void GemmFixture::SetUp(benchmark::State&) {
   progress_.begin(case_, now_seconds());
-  show_status([progress = progress_, name = case_.name(), monitor = suite_.monitor()](
-                  std::size_t width) { return status_line(progress, name, monitor, width); });
+  if (shows_status_)
+    show_status([progress = progress_, name = case_.name(), monitor = suite_.monitor()](
+                    std::size_t width) { return status_line(progress, name, monitor, width); });
   row_ = Row{.which = case_};
   guarded([&] {
     if (!settled_skip_.empty()) throw Skipped(settled_skip_);

@@ -102,13 +102,14 @@ void print_help(const char* program) {
       << "host\n"
       << "  " << program << " --gemm_kernel=my.cu             your own kernel\n"
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
-      << "  " << program << " --benchmark_out=results/        keep the record, as "
+      << "  " << program << " --benchmark_out=results/        write the record "
       << "results/<device>/<utc>-<commit>.json\n"
       << "  " << program << " --benchmark_list_tests          all names\n\n"
       << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
          "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
-      << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy, "
-         "in layout nn;\ntransfer is pageable, pinned or overlapped. They run only if the filter "
+      << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; "
+         "transfer is\npageable, pinned or overlapped. They have layout nn and run only if the "
+         "filter "
          "contains EndToEnd.\n"
       << "Exit codes: 0 all results right, 1 a result failed, 2 bad input, 130 interrupted.\n\n"
       << options_help()
@@ -295,7 +296,8 @@ int run(int argc, char** argv) {
   for (const Case& one : chosen) longest_name = std::max(longest_name, one.name().size());
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
-    fixtures.push_back(std::make_unique<GemmFixture>(suite, progress, one, end_to_end));
+    fixtures.push_back(std::make_unique<GemmFixture>(suite, progress, one, end_to_end,
+                                                     format.empty() || format == "console"));
     benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](
                                                          benchmark::State& state) {
       fixture->Run(state);

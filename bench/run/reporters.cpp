@@ -63,9 +63,10 @@ bool TableReporter::ReportContext(const Context&) {
   return true;
 }
 
-void TableReporter::print_aggregate(const Run& run, const Case& which) {
+void TableReporter::print_aggregate(const Run& run) {
   const auto found = run.counters.find("GFLOP/s");
   if (found == run.counters.end()) return;
+  const Row& row = suite_.results().reported(case_name(run), 0, 1);
   const bool percentage = run.aggregate_unit == benchmark::kPercentage;
   const auto iterations = static_cast<double>(std::max<std::int64_t>(1, run.iterations));
   GetOutputStream() << console_.aggregate(
@@ -73,7 +74,7 @@ void TableReporter::print_aggregate(const Run& run, const Case& which) {
       percentage ? formatted("%.2f %%", 100 * run.real_accumulated_time)
                  : time_text(run.real_accumulated_time / iterations),
       percentage ? formatted("%.2f %%", 100 * found->second.value)
-                 : rate_text(1e9 * found->second.value, which.problem.precision),
+                 : rate_text(1e9 * found->second.value, row.which.problem.precision),
       terminal_width());
 }
 
@@ -87,13 +88,11 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
       progress += ", " + clock_text(*left) + " left";
     progress += "]";
   }
-  std::optional<Case> which;
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
-    if (row != nullptr) which = row->which;
     if (row != nullptr)
       GetOutputStream() << console_.result(console_name(run), *row, progress, width);
-    else if (which)
-      print_aggregate(run, *which);
+    else
+      print_aggregate(run);
   });
   GetOutputStream() << std::flush;
 }

@@ -28,7 +28,7 @@ class TableReporter : public benchmark::BenchmarkReporter {
   void Finalize() override;
 
  private:
-  void print_aggregate(const Run& run, const Case& which);
+  void print_aggregate(const Run& run);
 
   Suite& suite_;
   const Progress& progress_;

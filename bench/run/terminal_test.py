@@ -92,8 +92,16 @@ def test_a_dumb_terminal_gets_plain_lines_and_no_terminal_gets_colours(
         assert "[6/6, 0:00 left]" in text
 
 
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_other_formats_have_no_status_line(form: str) -> None:
+    text, _ = shown(80, *SIX, f"--benchmark_format={form}", "--benchmark_color=false")
+    assert "\x1b" not in text
+
+
 def test_messages_of_other_parts_appear_above_the_status_line() -> None:
-    text, _ = shown(100, *QUICK, "--gemm_shapes=2000000000x2000000000x1,16", "--benchmark_filter=Naive")
+    text, _ = shown(
+        100, *QUICK, "--gemm_shapes=2000000000x2000000000x1,16", "--benchmark_filter=Naive"
+    )
     for line in lines_of(text):
         assert not re.match(r"\d+/\d+ .*(FLOP/s|SKIPPED|FAILED)", line), line
 
@@ -103,7 +111,12 @@ def test_the_time_left_is_right_from_the_first_quarter_on() -> None:
     shapes = ",".join(f"{size}x64x64" for size in range(64, 104))
     equal = [*QUICK[:-3], "--gemm_sampling=0.2", "--benchmark_min_time=0.2s", "--gemm_cache=hot"]
     _, parts = shown(
-        100, *equal, "--gemm_warmup=0.02", "--gemm_cooldown=0.2", f"--gemm_shapes={shapes}", "--benchmark_filter=Naive"
+        100,
+        *equal,
+        "--gemm_warmup=0.02",
+        "--gemm_cooldown=0.2",
+        f"--gemm_shapes={shapes}",
+        "--benchmark_filter=Naive",
     )
     end = parts[-1][0]
     said = [

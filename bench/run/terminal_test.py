@@ -106,8 +106,8 @@ def test_messages_of_other_parts_appear_above_the_status_line() -> None:
         assert not re.match(r"\d+/\d+ .*(FLOP/s|SKIPPED|FAILED)", line), line
 
 
-# Against what follows from the times so far: how even they are is up to the machine. That it then is
-# right for equal rows is for progress_test.cpp.
+# Compared with the mean of the rows so far, since the machine may be busy. That the estimate is
+# right for equal rows is tested in progress_test.cpp.
 def test_the_time_left_is_that_of_the_rows_so_far() -> None:
     equal = ["--gemm_sampling=0.1", "--benchmark_min_time=0.1s", "--gemm_cooldown=0.1"]
     equal += ["--gemm_shapes=64", "--benchmark_filter=Naive", "--benchmark_repetitions=20"]

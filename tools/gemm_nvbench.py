@@ -1,6 +1,7 @@
-"""Our harness compared with a foreign one (tools/peers --against-nvbench): one kernel on as many
-rotated operand sets, timed by gemm_bench and by nvbench (cuda-bench), each in a process of its own,
-one after the other.
+"""Compares our timing with nvbench's (tools/other_implementations --against-nvbench).
+
+One kernel on equally many rotated operand sets is timed by gemm_bench and by nvbench (cuda-bench),
+one process after the other.
 
 nvbench's cold samples are single launches after its own flush of the L2; its batch is many launches
 in a row, which is what ours are.
@@ -24,7 +25,7 @@ BATCH_MEAN = "nv/batch/time/gpu/mean"
 
 
 def compare(
-    program: Path, python: str, peer: Path, shapes: Sequence[str], options: Sequence[str]
+    program: Path, python: str, file: Path, shapes: Sequence[str], options: Sequence[str]
 ) -> int:
     """Prints the table, in Markdown, of medians, but for batch, which is a mean; 1 if one of the
     two could not time a shape."""
@@ -33,7 +34,7 @@ def compare(
     for shape in shapes:
         with tempfile.TemporaryDirectory() as folder:
             record = Path(folder) / "record.json"
-            command = [program, f"--gemm_kernel={peer}:{ENTRY}", f"--gemm_shapes={shape}"]
+            command = [program, f"--gemm_kernel={file}:{ENTRY}", f"--gemm_shapes={shape}"]
             command += [f"--benchmark_out={record}", *options]
             ours = subprocess.run(command, capture_output=True, text=True, check=False)
             row = _row(record)
@@ -43,7 +44,7 @@ def compare(
             continue
         mine = row["seconds"]["median"]
         sizes = [str(row[key]) for key in ("m", "n", "k", "rotation_sets")]
-        command = [python, __file__, str(peer), *sizes]
+        command = [python, __file__, str(file), *sizes]
         theirs = subprocess.run(command, capture_output=True, text=True, check=False)
         if theirs.returncode != 0:
             causes.append(f"{shape}: nvbench: {_last_line(theirs.stderr)}")
@@ -53,7 +54,7 @@ def compare(
         lines.append("| " + " | ".join([shape, *cells, f"{mine / batch:.4f}"]) + " |")
     print("\n".join(lines))
     for cause in causes:
-        print(f"peers: {cause}", file=sys.stderr)
+        print(f"other_implementations: {cause}", file=sys.stderr)
     return 1 if causes else 0
 
 
@@ -67,14 +68,14 @@ def _last_line(text: str) -> str:
     return next(reversed(text.strip().splitlines()), "no output")
 
 
-def timed(peer: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
+def timed(file: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
     """Seconds of one launch: the median of nvbench's cold samples, and the mean of its batches."""
     import cuda.bench as nvbench
     import numpy as np
     from cuda.bench.results import BenchmarkResult
     from numba import cuda
 
-    spec = importlib.util.spec_from_file_location(peer.stem, peer)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -58,7 +58,7 @@ def test_help_changes_nothing(bare: Path, command: str, option: str) -> None:
 
 
 def test_every_command_is_looked_at() -> None:
-    assert {"bench", "setup", "test", "report", "explain", "peers"} <= set(COMMANDS)
+    assert {"bench", "setup", "test", "report", "explain", "other_implementations"} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("arguments", [["test", "-v"], ["setup", "--all"], ["setup", "test", "x"]])

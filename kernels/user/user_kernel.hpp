@@ -26,7 +26,7 @@ struct UserKernel {
   std::string name() const;
 };
 
-// Puts it into the registry, in the family "user", or "peer" where its folder is called peers. The
+// Puts it into the registry, in the family "user", or "peer" where its folder is called other_implementations. The
 // file is opened, compiled and run by `prepare` alone. Throws std::logic_error for a label that
 // another kernel has.
 void register_user_kernel(const UserKernel& kernel, Device::Kind runs_on);

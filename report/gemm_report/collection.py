@@ -9,9 +9,8 @@ from gemm_report.document import BAD_INPUT, InputError, RecordError
 from gemm_report.record import Record, read_record
 from gemm_report.terminal import complain
 
-# Beside the records of a device: calibrations are no records, grids are about one kernel, a record
-# with peers may have the rows of another one in it, and one that was explained answers a question.
-_APART = ("calibration", "explained", "tuning", "peers")
+# Folders whose files are not part of a device's history.
+_APART = ("calibration", "explained", "tuning", "other_implementations")
 
 
 def record_paths(folder: Path) -> list[Path]:

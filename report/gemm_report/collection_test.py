@@ -15,8 +15,13 @@ def folder(gpu_path: Path, tmp_path: Path) -> Path:
     device = tmp_path / "results" / "device"
     (device / "calibration" / "equal").mkdir(parents=True)
     (device / "explained").mkdir()
-    (device / "peers").mkdir()
-    others = ("calibration/c.json", "calibration/equal/d.json.gz", "peers/e.json", ".hidden.json")
+    (device / "other_implementations").mkdir()
+    others = (
+        "calibration/c.json",
+        "calibration/equal/d.json.gz",
+        "other_implementations/e.json",
+        ".hidden.json",
+    )
     others += ("explained/f.json.gz",)
     for name in ("b.json", "a.json", *others):
         shutil.copy(gpu_path, device / name)

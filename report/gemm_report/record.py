@@ -541,7 +541,7 @@ class Row:
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is what a user would pick instead, as tools/peers times it."""
+        """Whether it is what a user would pick instead, as tools/other_implementations times it."""
         return self.family == "peer"
 
     @property

@@ -18,7 +18,12 @@ from gemm_report.schema import schema
 jsonschema = pytest.importorskip("jsonschema")
 
 RESULTS = Path(__file__).parents[2] / "results"
-PATTERNS = ("*/*.json", "*/tuning/*.json", "*/calibration/equal/*.json", "*/peers/*.json")
+PATTERNS = (
+    "*/*.json",
+    "*/tuning/*.json",
+    "*/calibration/equal/*.json",
+    "*/other_implementations/*.json",
+)
 STORED = own_files(*(f"results/{each}*" for each in PATTERNS))
 # Of the rows of gpu.json, a large one: it has every key.
 LARGE = 19

@@ -1,4 +1,4 @@
-"""tools/peers: which rows it asks gemm_bench for, what it leaves out, and NumPy, whole."""
+"""tools/other_implementations: the rows that it selects, what it leaves out, and a run of NumPy."""
 
 import json
 import os
@@ -15,7 +15,13 @@ from gemm_report.record import read_record
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
-STORED = ROOT / "results" / "nvidia-h200" / "peers" / "20261122T033856Z-4e3e58ec99e7.json"
+STORED = (
+    ROOT
+    / "results"
+    / "nvidia-h200"
+    / "other_implementations"
+    / "20261122T033856Z-4e3e58ec99e7.json"
+)
 # It has a GPU where FAKE_GPU says so, and writes down how it was called, or the record that is set.
 BENCH = """#!/usr/bin/env bash
 case "$*" in
@@ -47,7 +53,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
     modules = json.dumps({module: [f"{module}=1.2"] for module in ALL})
     usual = {"FAKE_GPU": "yes", "MODULES": modules, "RECORD": "", "NVBENCH": ""}
     return subprocess.run(
-        [sys.executable, ROOT / "tools" / "peers", *arguments],
+        [sys.executable, ROOT / "tools" / "other_implementations", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -88,11 +94,11 @@ def test_the_rows_are_those_of_the_stored_table(tmp_path: Path) -> None:
 
 
 def test_rows_can_be_chosen_and_have_others_beside_them(tmp_path: Path) -> None:
-    options = ["--peers=CuPy,PyTorch", "--gemm_precisions=f64,s8", "--beside=^Best/f64"]
+    options = ["--only=CuPy,PyTorch", "--gemm_precisions=f64,s8", "--with=^Best/f64"]
     assert run(tmp_path, *options, f"--benchmark_out={tmp_path}/x").returncode == 0
     asked = called(tmp_path)
-    peers = "^CuPy/(f64)/|^PyTorch/(f64)/|^PyTorch/layout:nt/(s8)/"
-    assert asked["--benchmark_filter"] == f"{peers}|^Best/f64"
+    rows = "^CuPy/(f64)/|^PyTorch/(f64)/|^PyTorch/layout:nt/(s8)/"
+    assert asked["--benchmark_filter"] == f"{rows}|^Best/f64"
     assert asked["--gemm_precisions"] == "f64,s8"
 
 
@@ -104,20 +110,23 @@ def test_what_is_not_installed_is_left_out_in_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(r".*Triton[.]py,.*PyTorch[.]py", called(tmp_path)["--gemm_kernel"])
     nothing = run(tmp_path, out, MODULES="{}")
     assert nothing.returncode == 2
-    assert nothing.stderr.splitlines()[-1] == "peers: there is nothing to time"
+    assert (
+        nothing.stderr.splitlines()[-1]
+        == "other_implementations: nothing to time: none is installed and has these precisions"
+    )
 
 
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--peers=JAX", "--peers=JAX: is none of Numba, Triton"),
+        ("--only=JAX", "--only=JAX: is none of Numba, Triton"),
         ("--gemm_precisions=f16,f8", "--gemm_precisions=f8: is none of f32"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path: Path, option: str, said: str) -> None:
     done = run(tmp_path, option)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"peers: {said}") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"other_implementations: {said}") and done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(not (BUILD / "gemm_bench").exists(), reason="gemm_bench is not built")
@@ -127,8 +136,13 @@ def test_numpy_becomes_a_record_that_the_report_reads(tmp_path: Path) -> None:
     quick = ["--gemm_warmup=0.01", "--gemm_sampling=0.05", "--gemm_ceilings=queried"]
     done = subprocess.run(
         [
-            *(sys.executable, ROOT / "tools" / "peers", "--gemm_device=cpu", *quick),
-            *("--gemm_shapes=64", "--beside=^CpuNaive", f"--benchmark_out={out}"),
+            *(
+                sys.executable,
+                ROOT / "tools" / "other_implementations",
+                "--gemm_device=cpu",
+                *quick,
+            ),
+            *("--gemm_shapes=64", "--with=^CpuNaive", f"--benchmark_out={out}"),
         ],
         capture_output=True,
         text=True,
@@ -162,11 +176,14 @@ def test_both_ways_of_timing_stand_side_by_side(tmp_path: Path) -> None:
     ]
     missing = run(tmp_path, *options, RECORD=str(record))
     assert missing.returncode == 1
-    assert "peers: 64: nvbench: ModuleNotFoundError: No module named cuda\n" in missing.stderr
+    assert (
+        "other_implementations: 64: nvbench: ModuleNotFoundError: No module named cuda\n"
+        in missing.stderr
+    )
     failed = {**ROW, "seconds": None, "failed": "no GPU left"}
     record.write_text(json.dumps({"benchmarks": [{"gemm": failed}]}), encoding="utf-8")
     done = run(tmp_path, *options, RECORD=str(record))
-    assert "peers: 128: gemm_bench: no GPU left\n" in done.stderr
+    assert "other_implementations: 128: gemm_bench: no GPU left\n" in done.stderr
 
 
 def state(**changes: Any) -> SimpleNamespace:

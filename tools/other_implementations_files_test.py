@@ -1,5 +1,5 @@
-"""The files of examples/peers without a GPU: what is asked of PyTorch and CuPy, by some that are
-made up; Numba's kernels in its simulator; Triton's, compiled."""
+"""examples/other_implementations without a GPU: calls into fake PyTorch and CuPy modules, Numba's
+kernels in its simulator, Triton's kernel compiled only."""
 
 import importlib.util
 import json
@@ -15,11 +15,11 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-FILES = Path(__file__).parents[1] / "examples" / "peers"
+FILES = Path(__file__).parents[1] / "examples" / "other_implementations"
 
 
 def imported(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"peer_{name}", FILES / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"other_{name}", FILES / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -98,8 +98,8 @@ def test_pytorch_is_asked_for_the_arithmetic_of_the_precision(
     operands = [
         SimpleNamespace(array=x, element=e) for x, e in ((a, inside), (b, inside), (c, outside))
     ]
-    peer, what = imported("PyTorch"), problem(precision, 32, 16, 48)
-    launch = peer.prepare(what, *operands)
+    other, what = imported("PyTorch"), problem(precision, 32, 16, 48)
+    launch = other.prepare(what, *operands)
     launch(7)
     assert np.array_equal(c, a @ b)
     (asked,) = torch.asked
@@ -149,11 +149,11 @@ KERNELS = {
 SIMULATED = """
 import json, sys
 import numpy as np
-from peers_files_test import imported
-peer, (m, n, k) = imported("Numba"), map(int, sys.argv[3:])
+from other_implementations_files_test import imported
+other, (m, n, k) = imported("Numba"), map(int, sys.argv[3:])
 a = np.arange(m * k).reshape(m, k)
 b, c = np.ones((k, n)), np.zeros((m, n))
-getattr(peer, sys.argv[1])[getattr(peer, sys.argv[2])(m, n, k), (16, 16)](a, b, c)
+getattr(other, sys.argv[1])[getattr(other, sys.argv[2])(m, n, k), (16, 16)](a, b, c)
 print(json.dumps(c.tolist()))
 """
 
@@ -161,7 +161,7 @@ print(json.dumps(c.tolist()))
 def simulated(kernel: str, grid: str, m: int, n: int, k: int) -> Any:
     """The product, in a process of its own: the simulator is chosen when Numba is imported."""
     if importlib.util.find_spec("numba") is None:
-        pytest.skip("numba is not installed: see tools/requirements-peers.txt")
+        pytest.skip("numba is not installed: see tools/requirements-other-implementations.txt")
     done = subprocess.run(
         [sys.executable, "-c", SIMULATED, kernel, grid, *map(str, (m, n, k))],
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(Path(__file__).parent)},
@@ -192,13 +192,13 @@ def test_every_triton_tile_becomes_machine_code(precision: str, capability: int)
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    peer = imported("Triton")
+    other = imported("Triton")
     given = {"GROUP": 8, "PRECISION": "tf32" if precision == "tf32" else "ieee"}
-    constants = {**peer.CONFIGS[-1].kwargs, **given}
+    constants = {**other.CONFIGS[-1].kwargs, **given}
     pointer = {"bf16": "*bf16", "f16": "*fp16"}.get(precision, "*fp32")
     signature = dict.fromkeys("abc", pointer) | dict.fromkeys("mnk", "i32")
     signature |= dict.fromkeys(constants, "constexpr")
-    source = ASTSource(fn=peer.product.fn, signature=signature, constexprs=constants)
+    source = ASTSource(fn=other.product.fn, signature=signature, constexprs=constants)
     target = GPUTarget("cuda", capability, 32)
     built = triton.compile(source, target=target, options={"num_warps": 4})
     assert built.asm["cubin"]

@@ -37,14 +37,13 @@ def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
     cost is told apart."""
     timed = timed_rows(record, part)
     found: list[Row] = []
-    for precision in precisions(timed):
-        rows = [row for row in timed if row.precision == precision]
+    for precision, rows in by_precision(timed).items():
         found += [row for row in rows if row.layout == plain_layout(precision)] or rows
     return found
 
 
 def plain_layout(precision: str) -> str:
-    """In which nothing need be turned: tensor cores read operands of one byte along k alone."""
+    """In which no operand is transposed: tensor cores read operands of one byte along k alone."""
     return "nt" if precision.startswith(("e4m3", "e5m2", "s8")) else "nn"
 
 
@@ -89,6 +88,14 @@ def natural(label: str) -> tuple[str | int, ...]:
 def precisions(rows: Iterable[Row]) -> list[str]:
     """Those that occur, in the order of the rows."""
     return list(dict.fromkeys(row.precision for row in rows))
+
+
+def by_precision(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Those of each precision, in the order of the rows."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.precision, []).append(row)
+    return found
 
 
 def _place(kernel: Kernel) -> tuple[int, int]:

@@ -1,30 +1,27 @@
-"""The ladder, rung by rung: a bar for each kernel, the roof at the right edge."""
+"""The ladder, rung by rung: a bar for each kernel, the peak at the right edge."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import (
-    LABEL_SIZE,
-    ROOF_COLOR,
-    is_measured,
-    roof_text,
-    write_above,
-)
-from gemm_report.figures.palette import Look
+from gemm_report.figures.page import LABEL_SIZE, roof_text, write_above
+from gemm_report.figures.palette import legend_text, looks
+from gemm_report.figures.roofline.roofs import ROOF_COLOR, compute_roofs
 from gemm_report.ladder.rungs import (
     Rung,
     arithmetic_roof,
     kernels_without_row,
+    largest_step,
     libraries,
     peers,
     rate,
     rungs,
 )
 from gemm_report.record import Ceiling, Record, Row
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant, times
 
 _ARROW = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "zorder": 3}
@@ -48,24 +45,28 @@ def table(record: Record, precision: str) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look], precision: str) -> Figure:
-    """Each rung's rate, what its step is worth, and how far roof and library are."""
+def draw(record: Record, precision: str) -> Figure:
+    """Throughput per rung, gain over the previous rung, share of peak and of the library."""
     found = _all(record, precision)
     prefix = prefix_for(rate(rung.row) for rung in found)
-    head = [f"{prefix}FLOP/s", "step", "of roof", "of library"]
+    unit = f"{prefix}{operations(precision)}"
+    head = [unit, "step", "% of peak", "% of library"]
+    step = largest_step(found)
+    its = looks([rung.row for rung in found], step and step.row)
     page, (axes,) = bars(
         record,
-        f"GEMM ladder, {precision} at {found[0].row.size}",
-        _notes(record, precision, [rung.row for rung in found]),
+        f"optimization ladder, {precision_name(precision)} at {found[0].row.size}",
+        [*_notes(record, precision, [rung.row for rung in found]), legend_text(its)],
         head,
         [[_line(rung, prefix) for rung in found]],
+        above=0.68,
     )
-    roofs = _roofs(record, found[0].row)
+    roofs = _roofs(record, found)
     edge = _edge(record, found)
     axes.set_xlim(0, scaled(edge, prefix))
-    axes.set_xlabel(f"{prefix}FLOP/s")
+    axes.set_xlabel(unit)
     for y, rung in enumerate(found):
-        look = looks[rung.row.label].bar
+        look = its[rung.row.label].bar
         axes.barh(y, scaled(min(rate(rung.row), edge), prefix), height=0.72, zorder=2, **look)
         if rate(rung.row) > edge:
             axes.text(scaled(edge, prefix), y, "→ ", color="white", **_ARROW)
@@ -91,20 +92,17 @@ def _line(rung: Rung, prefix: str) -> Line:
 
 
 def _edge(record: Record, found: Sequence[Rung]) -> float:
-    """Where the axis ends: at the highest roof of a rung, even if a library has a higher one."""
+    """Where the axis ends: at the highest peak of a rung, even if a library has a higher one."""
     own = [rung.row for rung in found if rung.row.is_ours]
     roofs = [roof for row in own if (roof := arithmetic_roof(record, row))]
     return max([rate(row) for row in own] + [roof.flop_per_second or 0 for roof in roofs])
 
 
-def _roofs(record: Record, row: Row) -> list[Ceiling]:
-    """The roof of which the percentages are, that of the unit that computes, and what was seen."""
-    nominal = record.compute_roofs(row.precision)[:1]
-    unit = arithmetic_roof(record, row)
-    seen = any(is_measured(roof) for roof in nominal)
-    measured = None if seen else record.measured_compute_roof(row.precision)
-    beside = [roof for roof in (unit, measured) if roof and roof not in nominal]
-    return nominal + beside
+def _roofs(record: Record, found: Sequence[Rung]) -> list[Ceiling]:
+    """The peak that percentages are of, the measured one, and those of other units in use."""
+    peaks = [roof.ceiling for roof in compute_roofs(record, found[0].row.precision)]
+    units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
+    return peaks + [unit for unit in units if unit and unit not in peaks]
 
 
 def _draw_roofs(axes: Axes, roofs: Sequence[Ceiling], edge: float, prefix: str) -> None:
@@ -121,9 +119,7 @@ def _draw_roofs(axes: Axes, roofs: Sequence[Ceiling], edge: float, prefix: str) 
 def _notes(record: Record, precision: str, rows: Sequence[Row]) -> list[str]:
     remarks = notes(rows)
     if any(not row.is_library for row in rows):
-        remarks.append(
-            "A step is over the fastest variant of the kernel that stands one rung lower."
-        )
+        remarks.append("Step: speed-up over the fastest variant of the previous rung.")
     if missing := kernels_without_row(record, precision):
-        remarks.append(f"Without a time at this size: {', '.join(missing)}.")
+        remarks.append(f"Not timed at this size: {', '.join(missing)}.")
     return remarks

@@ -1,23 +1,19 @@
-"""Rate against size: a panel for each precision, a line for each kernel, the roof on top."""
+"""Rate against size: a panel for each precision, a line for each kernel, the peak on top."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gemm_report.figures.marks import notes
-from gemm_report.figures.page import (
-    ROOF_COLOR,
-    Label,
-    label_column,
-    roof_text,
-    unknown_roof_text,
-)
-from gemm_report.figures.palette import Look
-from gemm_report.figures.panels import panels
-from gemm_report.figures.size.over_size import PLOT, draw_lines, hollow_note, kernel_labels, place
-from gemm_report.ladder.rows import drawn_rows, headlines, ladder_sizes, precisions
+from gemm_report.figures.page import Label, label_column, panels, unknown_roofs
+from gemm_report.figures.palette import Looks, legend_text, looks
+from gemm_report.figures.roofline.roofs import ROOF_COLOR
+from gemm_report.figures.size.over_size import HEIGHT, draw_lines, hollow_note, kernel_labels, place
+from gemm_report.ladder.rows import by_precision, drawn_rows, headlines, ladder_sizes
+from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
+from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, scaled, significant
 
 
@@ -41,64 +37,63 @@ def table(record: Record) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
-    """Every kernel's rate as the problem grows, and what the device could do."""
-    rows = drawn_rows(record)
-    groups = [[row for row in rows if row.precision == p] for p in precisions(rows)]
-    prefix = prefix_for(_rates(record, rows))
-    labels = [_labels(record, group, looks, prefix) for group in groups]
-    page, plots = panels(record, "GEMM throughput", _notes(record, rows), labels, PLOT)
-    for axes, group, its_labels in zip(plots, groups, labels, strict=True):
-        _draw_panel(axes, record, group, looks, prefix)
+def draw(record: Record) -> Figure:
+    """Throughput against problem size, with the device's peak."""
+    groups = list(by_precision(drawn_rows(record)).values())
+    named = [headlines(rows) for rows in groups]
+    shown = [looks(rows) for rows in named]
+    prefixes = [prefix_for([*map(rate, rows), _peak(record, rows)]) for rows in groups]
+    labels = [_labels(record, *each) for each in zip(named, shown, prefixes, strict=True)]
+    rows = [row for each, its in zip(named, shown, strict=True) for row in each if row.label in its]
+    everything = Looks(item for its in shown for item in its.items())
+    remarks = [legend_text(everything), *notes(rows), *hollow_note(drawn_rows(record))]
+    if any(_memory_bound(record, group) for group in groups):
+        remarks.append("Dotted: the roofline at that size, where DRAM limits it.")
+    remarks += unknown_roofs(record, [rows[0].precision for rows in groups])
+    page, plots = panels(record, "throughput", remarks if groups else [], labels, HEIGHT)
+    for axes, group, its, prefix, its_labels in zip(
+        plots, groups, shown, prefixes, labels, strict=True
+    ):
+        _draw_panel(axes, record, group, its, prefix)
         label_column(axes, its_labels)
     return page.figure
 
 
-def _draw_panel(
-    axes: Axes, record: Record, rows: Sequence[Row], looks: Mapping[str, Look], prefix: str
-) -> None:
+def _draw_panel(axes: Axes, record: Record, rows: list[Row], its: Looks, prefix: str) -> None:
     precision = rows[0].precision
-    sizes = ladder_sizes(drawn_rows(record))
-    roofs = [scaled(c.flop_per_second or 0, prefix) for c in record.compute_roofs(precision)]
-    fastest = max(scaled(rate, prefix) for rate in _rates(record, rows, roofs=False))
-    axes.set_title(precision)
-    axes.set_ylabel(f"{prefix}FLOP/s")
-    axes.set_ylim(0, roofs[0] if roofs and roofs[0] >= fastest else 1.08 * fastest)
-    for roof in roofs:
-        axes.axhline(roof, color=ROOF_COLOR, linewidth=2.2, clip_on=False, zorder=1)
-    at_size = {row.m: row.roof.flop_per_second for row in rows if row.m in sizes and row.roof}
-    if roofs and len(at_size) > 1 and scaled(min(at_size.values()), prefix) < 0.999 * min(roofs):
+    peak = scaled(_peak(record, rows), prefix)
+    fastest = max(scaled(rate(row), prefix) for row in rows)
+    axes.set_title(f"{precision_name(precision)}, {prefix}{operations(precision)}")
+    axes.set_ylim(0, max(peak, 1.08 * fastest if fastest > 0.98 * peak else 0))
+    if peak:
+        axes.axhline(peak, color=ROOF_COLOR, linewidth=1.8, clip_on=False, zorder=1)
+    if at_size := _memory_bound(record, rows):
         xs = sorted(at_size)
         ys = [scaled(at_size[x], prefix) for x in xs]
         axes.plot(xs, ys, color=ROOF_COLOR, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
-    draw_lines(axes, rows, sizes, looks, lambda row: scaled(row.flop_per_second or 0, prefix))
+    draw_lines(axes, rows, its, lambda row: scaled(rate(row), prefix))
 
 
-def _labels(
-    record: Record, rows: Sequence[Row], looks: Mapping[str, Look], prefix: str
-) -> list[Label]:
+def _labels(record: Record, rows: list[Row], its: Looks, prefix: str) -> list[Label]:
     def height(row: Row) -> float:
-        return scaled(row.flop_per_second or 0, prefix)
+        return scaled(rate(row), prefix)
 
-    kernels = kernel_labels(headlines(rows), looks, lambda row: significant(height(row)), height)
-    roofs = [
-        Label(roof_text([c]), None, scaled(c.flop_per_second or 0, prefix))
-        for c in record.compute_roofs(rows[0].precision)
-    ]
-    return kernels + roofs
-
-
-def _notes(record: Record, rows: Sequence[Row]) -> list[str]:
-    remarks = notes(headlines(rows)) + hollow_note(rows)
-    if any(row.roof and row.roof.name in {c.name for c in record.memory_roofs()} for row in rows):
-        remarks.append("Dotted grey: the roof at that size, where the memory's is the lower one.")
-    shown = {row.precision for row in rows} | {None}
-    return remarks + [unknown_roof_text(c) for c in record.unknown_roofs() if c.precision in shown]
+    found = kernel_labels(rows, its, lambda row: significant(height(row)), height)
+    for roof in record.compute_roofs(rows[0].precision)[:1]:
+        y = scaled(roof.flop_per_second or 0, prefix)
+        text = f"{significant(y)}  {roof_name(roof.name)}"
+        found.append(Label(text, y, color=ROOF_COLOR, bold=True))
+    return found
 
 
-def _rates(record: Record, rows: Sequence[Row], roofs: bool = True) -> list[float]:
-    rates = [row.flop_per_second or 0 for row in rows]
-    if roofs:
-        for precision in precisions(rows):
-            rates += [c.flop_per_second or 0 for c in record.compute_roofs(precision)]
-    return rates
+def _peak(record: Record, rows: Sequence[Row]) -> float:
+    roofs = record.compute_roofs(rows[0].precision)
+    return (roofs[0].flop_per_second or 0) if roofs else 0
+
+
+def _memory_bound(record: Record, rows: Sequence[Row]) -> dict[int, float]:
+    """The roofline at each size of the line, where DRAM limits one of them."""
+    sizes = ladder_sizes(rows)
+    found = {row.m: row.roof.flop_per_second for row in rows if row.m in sizes and row.roof}
+    is_bound = len(found) > 1 and min(found.values()) < 0.999 * _peak(record, rows)
+    return found if is_bound else {}

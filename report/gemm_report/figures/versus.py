@@ -1,4 +1,4 @@
-"""Two runs in one figure: which rows are the same case, and what has no partner."""
+"""Two runs in one figure: which rows are the same case, and which are in one run only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def versus_notes(record: Record, other: Record) -> list[str]:
     remarks = [f"Old run: {run_line(other)}."]
     new, old = record.device, other.device
     facts = {
-        "card": (old.uuid_hash, new.uuid_hash),
+        "GPU": (old.uuid_hash, new.uuid_hash),
         "driver": (old.driver, new.driver),
         "CUDA runtime": (old.runtime, new.runtime),
         "power limit": (old.power_limit_w, new.power_limit_w),

@@ -13,11 +13,12 @@ from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
 from gemm_report.record import Record
 from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, times
+from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
 _PITCH = 0.5
 _LEFT, _PLOT, _BELOW = 1.5, 4.75, 0.55
 _LARGE, _CLEAR = 10.5, 6.0
+_DASHES = (0, (2, 1.2))
 
 
 def table(record: Record) -> list[dict[str, object]]:
@@ -46,14 +47,16 @@ def draw(record: Record) -> Figure:
     measured = any(each.peak and each.peak.origin == "measured" for each in found)
     peak = "measured peak" if measured else "nominal peak"
     remarks = [] if has_peaks or not found else ["No peak is known for this device."]
+    tall = max(1, len(found)) * _PITCH
     page = Page(
         record,
         "fastest kernel of each precision",
         remarks,
-        max(1, len(found)) * _PITCH + _BELOW,
+        tall + _BELOW,
         legend=_legend(peak, found, has_peaks) if found else (),
+        part=None,
     )
-    axes = page.axes(_LEFT, 0, _PLOT, max(1, len(found)) * _PITCH)
+    axes = page.axes(_LEFT, 0.04, _PLOT, tall)
     axes.set_ylim(max(1, len(found)) - 0.5, -0.5)
     axes.set_yticks([])
     axes.grid(visible=False)
@@ -66,9 +69,7 @@ def draw(record: Record) -> Figure:
     units = dict.fromkeys(operations(each.best.precision) for each in found)
     axes.set_xlabel(f"% of {peak}" if has_peaks else " or ".join(prefix + unit for unit in units))
     scales = [
-        (each.peak.flop_per_second or 1) / 100
-        if has_peaks and each.peak
-        else scaled(1, prefix) ** -1
+        (each.peak.flop_per_second or 1) / 100 if has_peaks and each.peak else 1 / scaled(1, prefix)
         for each in found
     ]
     ends = [
@@ -92,16 +93,14 @@ def _draw_standing(axes: Axes, y: int, each: Standing, scale: float, has_peak: b
         axes.plot([marks[-1]] * 2, [y - 0.4, y + 0.4], color=LIBRARY, linewidth=3, zorder=4)
     if has_peak and each.peak_at_clock:
         marks.append(each.peak_at_clock / scale)
-        axes.plot(
-            [marks[-1]] * 2, [y - 0.4, y + 0.4], color=PALE, linestyle=(0, (2, 1.2)), zorder=3
-        )
+        axes.plot([marks[-1]] * 2, [y - 0.4, y + 0.4], color=PALE, linestyle=_DASHES, zorder=3)
     text = quantity(rate(best), operations(best.precision))
     x, inside = _room(axes, text, bar, marks)
     looks = {"va": "center_baseline", "clip_on": False, "zorder": 5}
     axes.text(x, y, text, size=_LARGE, weight="bold", color="white" if inside else INK, **looks)
     left = {**looks, "ha": "right", "transform": axes.get_yaxis_transform()}
     axes.text(-0.015, y - 0.17, precision_name(best.precision), size=_LARGE, weight="bold", **left)
-    where = f"{best.size} · {best.layout}"
+    where = f"{best.size}, layout {best.layout}"
     axes.text(-0.015, y + 0.22, where, size=LABEL_SIZE, color=PALE, **left)
     right = {**left, "ha": "left"}
     axes.text(1.015, y - 0.17, best.label, size=_LARGE, **right)
@@ -111,7 +110,7 @@ def _draw_standing(axes: Axes, y: int, each: Standing, scale: float, has_peak: b
 def _said(each: Standing) -> str:
     best = each.best
     share, library = best.of_library, (best.library or "the library").partition("/")[0]
-    of = f"{times(share)} {library}" if (share or 0) >= 2 else f"{percent(share)} of {library}"
+    of = f"{share:.1f}× {library}" if share and share >= 2 else f"{percent(share)} of {library}"
     facts = [of + (" (slow layout)" if each.slow_library else "") if share else "no library timed"]
     if best.throttled:
         facts.append("power-capped" if "power cap" in best.held_by else "throttled")
@@ -142,7 +141,7 @@ def _legend(peak: str, found: Sequence[Standing], has_peaks: bool) -> list[objec
         entries.append(Line2D([], [], label="fastest library", **thick, **looks))
     if has_peaks:
         if any(each.peak_at_clock for each in found):
-            looks = {"linestyle": (0, (2, 1.2)), "color": PALE}
+            looks = {"linestyle": _DASHES, "color": PALE}
             entries.append(Line2D([], [], label="peak at the clock held", **looks))
         entries.append(Patch(color=TRACK, label=peak))
     return entries

@@ -62,28 +62,27 @@ class Page:
         height: float,
         width: float = WIDTH,
         legend: Sequence[object] = (),
-        part: Part = Part.LADDER,
+        part: Part | None = Part.LADDER,
     ) -> None:
         unfinished = "" if record.complete else " (incomplete run)"
         title = f"{record.device.name}: {subject}{unfinished}"
         titles = _wrapped([title], width, _TITLE_SIZE * 1.15)
         head = _wrapped([run_line(record)], width)
-        missing = missing_rows(record, part)
-        notes = (
-            [*notes, f"Not shown: {missing} (the record has the reasons)."] if missing else notes
-        )
-        notes = _wrapped([*notes, *filter(None, [method_line(record), record.conformance])], width)
+        missing = part and missing_rows(record, part)
+        said = [*notes, f"Not shown: {missing} (the record has the reasons)."] if missing else notes
+        conditions = " · ".join(filter(None, [method_line(record), record.conformance]))
+        lines = _wrapped([*said, conditions[0].upper() + conditions[1:]], width)
         entries = _lines_of(legend, width * POINTS)
         below = [_TITLE_PITCH * len(titles) + 0.04]
         below.append(below[0] + len(head) * _PITCH / POINTS + 0.1)
         top = below[1] + len(entries) * _PITCH / POINTS
         self._above = _MARGIN + top
         foot = top + height
-        self._size = width + 2 * _MARGIN, foot + len(notes) * _PITCH / POINTS + 2 * _MARGIN
+        self._size = width + 2 * _MARGIN, foot + len(lines) * _PITCH / POINTS + 2 * _MARGIN
         self.figure = Figure(figsize=self._size)
         self._lines(0, titles, _TITLE_PITCH * POINTS, size=_TITLE_SIZE, weight="bold")
         self._lines(below[0], head, color=PALE)
-        self._lines(foot, notes, color=PALE)
+        self._lines(foot, lines, color=PALE)
         for i, line in enumerate(entries):
             self._legend(below[1] + i * _PITCH / POINTS, line)
 

@@ -16,6 +16,8 @@ STYLE = Path(__file__).with_name("style.mplstyle")
 
 OURS, NAIVE, STEP, OTHERS = "#0072B2", "#D55E00", "#9B51E0", "#A3573E"
 LIBRARY, REST = "#000000", "#8A8A8A"
+# Of precisions, which differ in the marker too.
+PRECISIONS = (OURS, NAIVE, "#00806A", STEP, OTHERS, "#D0358F", "#6E7A00", "#0E7FA0")
 INK, PALE, TRACK = "#333333", "#555555", "#ECECEC"
 
 
@@ -47,7 +49,7 @@ _LIBRARY, _OTHERS = Look(LIBRARY, "--", "s"), Look(OTHERS, (0, (1.5, 1.5)), "x")
 
 def colors() -> tuple[str, ...]:
     """Those that are no greys, each as #0072B2."""
-    return OURS, NAIVE, STEP, OTHERS
+    return PRECISIONS
 
 
 def color_of(row: Row) -> str:

@@ -40,7 +40,7 @@ class Limit:
 
 
 def ladder_size(rows: Iterable[Row]) -> int | None:
-    """The cube at which rungs are compared; libraries and other implementations, where there is no rung.
+    """The cube at which rungs are compared; others, where there is no rung.
 
     4096 if most kernels have it; else the one that most of them share, of several the largest.
     """

@@ -57,8 +57,8 @@ def draw(record: Record) -> Figure:
     """Energy efficiency of each kernel, by precision."""
     found = groups(record)
     shown = [looks(rows) for rows in found]
-    remarks = _notes([row for rows in found for row in rows])
-    remarks.append(legend_text(Looks(item for its in shown for item in its.items())))
+    legend = legend_text(Looks(item for its in shown for item in its.items()))
+    remarks = [legend, *_notes([row for rows in found for row in rows])]
     lines = [[_line(row) for row in rows] for rows in found]
     page, plots = bars(record, "energy efficiency", remarks, _HEAD, lines)
     for rows, its, axes in zip(found, shown, plots, strict=True):

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import LABEL_SIZE, roof_text, write_above
+from gemm_report.figures.page import POINTS, roof_text, write_above
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.figures.roofline.roofs import ROOF_COLOR, compute_roofs
 from gemm_report.ladder.rungs import (
@@ -24,7 +23,7 @@ from gemm_report.record import Ceiling, Record, Row
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant, times
 
-_ARROW = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "zorder": 3}
+_PITCH = 11.5  # points between the names of two peaks
 
 
 def table(record: Record, precision: str) -> list[dict[str, object]]:
@@ -53,34 +52,35 @@ def draw(record: Record, precision: str) -> Figure:
     head = [unit, "step", "% of peak", "% of library"]
     step = largest_step(found)
     its = looks([rung.row for rung in found], step and step.row)
+    roofs = _roofs(record, found)
     page, (axes,) = bars(
         record,
         f"optimization ladder, {precision_name(precision)} at {found[0].row.size}",
-        [*_notes(record, precision, [rung.row for rung in found]), legend_text(its)],
+        [legend_text(its), *_notes(record, precision, [rung.row for rung in found])],
         head,
-        [[_line(rung, prefix) for rung in found]],
-        above=0.68,
+        [[_line(rung, prefix, its[rung.row.label].stands_out) for rung in found]],
+        above=0.25 + len(roofs) * _PITCH / POINTS,
     )
-    roofs = _roofs(record, found)
-    edge = _edge(record, found)
-    axes.set_xlim(0, scaled(edge, prefix))
+    peaks = [roof.flop_per_second or 0 for roof in roofs]
+    axes.set_xlim(0, scaled(max([*peaks, *(rate(rung.row) for rung in found)]), prefix))
     axes.set_xlabel(unit)
     for y, rung in enumerate(found):
-        look = its[rung.row.label].bar
-        axes.barh(y, scaled(min(rate(rung.row), edge), prefix), height=0.72, zorder=2, **look)
-        if rate(rung.row) > edge:
-            axes.text(scaled(edge, prefix), y, "→ ", color="white", **_ARROW)
-    _draw_roofs(axes, roofs, edge, prefix)
+        length = scaled(rate(rung.row), prefix)
+        axes.barh(y, length, height=0.72, zorder=2, **its[rung.row.label].bar)
+    for i, (roof, peak) in enumerate(zip(roofs, peaks, strict=True)):
+        looks_of_line = {"color": ROOF_COLOR, "clip_on": False, "zorder": 1}
+        axes.axvline(scaled(peak, prefix), linewidth=0.8 if i else 1.8, **looks_of_line)
+        write_above(axes, roof_text(roof), 4 + _PITCH * i, x=1, weight="normal" if i else "bold")
     return page.figure
 
 
 def _all(record: Record, precision: str) -> list[Rung]:
-    """The rungs from the lowest to the highest, then what they lead to, then what others made."""
+    """The rungs from the lowest to the highest, then the libraries, then other implementations."""
     beside = libraries(record, precision) + peers(record, precision)
     return rungs(record, precision) + [Rung(row, None) for row in beside]
 
 
-def _line(rung: Rung, prefix: str) -> Line:
+def _line(rung: Rung, prefix: str, bold: bool) -> Line:
     row = rung.row
     cells = (
         significant(scaled(rate(row), prefix)) + mark(row),
@@ -88,14 +88,7 @@ def _line(rung: Rung, prefix: str) -> Line:
         percent(row.of_roof_nominal),
         percent(row.of_library),
     )
-    return Line(row.label, cells, bold=row.is_library)
-
-
-def _edge(record: Record, found: Sequence[Rung]) -> float:
-    """Where the axis ends: at the highest peak of a rung, even if a library has a higher one."""
-    own = [rung.row for rung in found if rung.row.is_ours]
-    roofs = [roof for row in own if (roof := arithmetic_roof(record, row))]
-    return max([rate(row) for row in own] + [roof.flop_per_second or 0 for roof in roofs])
+    return Line(row.label, cells, bold=bold)
 
 
 def _roofs(record: Record, found: Sequence[Rung]) -> list[Ceiling]:
@@ -103,17 +96,6 @@ def _roofs(record: Record, found: Sequence[Rung]) -> list[Ceiling]:
     peaks = [roof.ceiling for roof in compute_roofs(record, found[0].row.precision)]
     units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
     return peaks + [unit for unit in units if unit and unit not in peaks]
-
-
-def _draw_roofs(axes: Axes, roofs: Sequence[Ceiling], edge: float, prefix: str) -> None:
-    for i, roof in enumerate(roofs):
-        value = roof.flop_per_second or 0
-        if value <= edge:
-            width = 0.8 if i else 1.8
-            x = scaled(value, prefix)
-            axes.axvline(x, color=ROOF_COLOR, linewidth=width, clip_on=False, zorder=1)
-        name = roof_text([roof]) + (" →" if value > edge else "")
-        write_above(axes, name, 4 + 10 * i, x=1, weight="normal" if i else "bold")
 
 
 def _notes(record: Record, precision: str, rows: Sequence[Row]) -> list[str]:

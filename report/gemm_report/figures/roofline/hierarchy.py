@@ -22,11 +22,11 @@ from gemm_report.figures.page import (
     column_height,
     column_width,
     label_column,
-    roof_text,
     write_above,
 )
 from gemm_report.figures.palette import PALE, Look, Looks, legend_text, looks
 from gemm_report.figures.roofline.roofs import (
+    ROOF_COLOR,
     Roof,
     draw_roofs,
     nominal_and_measured,
@@ -35,8 +35,8 @@ from gemm_report.figures.roofline.roofs import (
 from gemm_report.ladder.rows import drawn_rows
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
 from gemm_report.record import Ceiling, Record, Row, Traffic
-from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import prefix_for, scaled, significant
+from gemm_report.writing.names import operations, precision_name, roof_name
+from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 
 _HEIGHT = 4.2
 _LEFT, _BETWEEN, _ABOVE, _BELOW = 0.55, 0.2, 0.5, 0.55
@@ -75,7 +75,7 @@ class Level:
 
 SHARED = Level(
     "Shared memory",
-    "FLOP per byte (modelled)",
+    "FLOP/byte, modelled",
     "Shared",
     "the model counts too much",
     lambda traffic: traffic.shared_bytes,
@@ -83,14 +83,14 @@ SHARED = Level(
 )
 L2 = Level(
     "L2",
-    "FLOP per L2 byte (modelled)",
+    "FLOP/byte, modelled",
     "L2",
     "L1 hits are counted as L2 traffic",
     lambda traffic: traffic.l2_bytes,
 )
 DRAM = Level(
     "DRAM",
-    "FLOP per byte, moved once",
+    "FLOP/byte, moved once",
     "DRAM",
     "the L2 held some of it",
     lambda traffic: traffic.dram_bytes,
@@ -192,12 +192,16 @@ def _draw(record: Record, rows: Sequence[Row], subject: str, its: Looks, path: b
         )
         for row in rows
     ]
+    for unit in units:
+        value = scaled(unit.flop_per_second or 0, prefix)
+        text = f"{roof_name(unit.name)}  {significant(value)}"
+        labels.append(Label(text, value, color=ROOF_COLOR, bold=True))
     tall = max(_HEIGHT, column_height(labels))
     counted = any(row.counted for row in rows)
     page = Page(
         record,
         subject,
-        [*_notes(record, rows, levels, path), legend_text(its)],
+        [legend_text(its), *_notes(record, rows, levels, path)],
         _ABOVE + tall + _BELOW,
         legend=_legend() if counted else (),
     )
@@ -246,7 +250,7 @@ def _draw_level(
     axes.grid(axis="y", visible=False)
     draw_roofs(axes, [Roof(unit, "nominal peak") for unit in units], [roof] if roof else [], scale)
     if roof:
-        write_above(axes, roof_text(roof.ceiling).partition(": ")[2], 5)
+        write_above(axes, f"{quantity(roof.width, 'B/s')}, {roof.ceiling.origin}", 5)
     placed = [(row, level.modelled(row)) for row in rows]
     steps = [(x, rate(row) / scale) for row, x in placed if x and row.is_ours]
     if path:

@@ -19,7 +19,7 @@ from gemm_report.figures.page import (
     label_column,
     unknown_roofs,
 )
-from gemm_report.figures.palette import INK, LIBRARY, PALE, colors
+from gemm_report.figures.palette import INK, PALE, PRECISIONS
 from gemm_report.figures.roofline.roofs import (
     Roof,
     compute_roofs,
@@ -33,7 +33,7 @@ from gemm_report.ladder.rows import by_precision, drawn_rows, ladder_sizes
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import fastest
 from gemm_report.record import Record, Row
-from gemm_report.writing.names import operations, precision_name
+from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 
 _HEIGHT = 4.3
@@ -97,7 +97,7 @@ def draw(record: Record, versus: Record | None = None) -> Figure:
     compute, memory = _roofs(record, found), memory_roofs(record)
     prefix = prefix_for([*(rate(p.row) for p in found), *(roof.rate for roof in compute)])
     looks = {
-        name: (colors()[i % len(colors())], _MARKERS[i % len(_MARKERS)])
+        name: (PRECISIONS[i % len(PRECISIONS)], _MARKERS[i % len(_MARKERS)])
         for i, name in enumerate(names)
     }
     labels = [_label(name, found, compute, looks, prefix) for name in names]
@@ -124,7 +124,8 @@ def draw(record: Record, versus: Record | None = None) -> Figure:
     axes.set_xlabel("Arithmetic intensity (FLOP/byte, each matrix moved once)")
     axes.set_ylabel(unit)
     draw_roofs(axes, compute, memory, scale)
-    _name_slopes(axes, memory, scale)
+    if memory:
+        _name_slope(axes, memory, scale)
     for name in names:
         its = [point for point in found if point.row.precision == name]
         _draw_points(axes, its, *looks[name], scale)
@@ -172,16 +173,15 @@ def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scal
     for point in its:
         x, y = point.row.flop_per_byte, rate(point.row) / scale
         is_ours = point.who == OURS
-        edge = color if is_ours else LIBRARY if point.who == THEIRS else color
         axes.plot(
             x,
             y,
             marker=marker,
             color=color,
-            markersize=4.5 if is_ours else 8,
+            markersize=5 if is_ours else 8.5,
             markerfacecolor=color if is_ours else "none",
-            markeredgecolor=edge,
-            markeredgewidth=0 if is_ours else 1.0,
+            markeredgecolor=color,
+            markeredgewidth=0 if is_ours else 1.1,
             clip_on=False,
             zorder=4 if is_ours else 3,
         )
@@ -192,28 +192,24 @@ def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scal
                 axes.annotate("", end, (x, y), arrowprops=style, zorder=3)
 
 
-def _name_slopes(axes: Axes, memory: Sequence[Roof], scale: float) -> None:
-    """The bandwidth along the slope, above its upper end; the measured one below it."""
-    low, _ = axes.get_xlim()
-    for roof, (side, above) in zip(memory, ((4, "bottom"), (-4, "top")), strict=False):
-        slope = roof.width / scale
-        bottom = max(low, axes.get_ylim()[0] / slope)
-        (x0, y0), (x1, y1) = (
-            in_points(axes, low, low * slope),
-            in_points(axes, 10 * low, 10 * low * slope),
-        )
-        angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
-        axes.annotate(
-            f"DRAM {quantity(roof.width, 'B/s')}" + ("" if above == "bottom" else ", measured"),
-            (bottom, bottom * slope),
-            xytext=(14, 14 * math.tan(math.radians(angle)) + side),
-            textcoords="offset points",
-            rotation=angle,
-            rotation_mode="anchor",
-            va=above,
-            size=LABEL_SIZE,
-            color=INK,
-        )
+def _name_slope(axes: Axes, memory: Sequence[Roof], scale: float) -> None:
+    """The bandwidth of DRAM above its slope."""
+    slope = memory[0].width / scale
+    left = max(axes.get_xlim()[0], axes.get_ylim()[0] / slope)
+    (x, y), (x10, y10) = (in_points(axes, each, each * slope) for each in (left, 10 * left))
+    angle = math.atan2(y10 - y, x10 - x)
+    measured = f" (measured: {quantity(memory[1].width, 'B/s')})" if memory[1:] else ""
+    axes.annotate(
+        f"{roof_name(memory[0].ceiling.name)} {quantity(memory[0].width, 'B/s')}{measured}",
+        (left, left * slope),
+        xytext=(10, 10 * math.tan(angle) + 4),
+        textcoords="offset points",
+        rotation=math.degrees(angle),
+        rotation_mode="anchor",
+        va="bottom",
+        size=LABEL_SIZE,
+        color=INK,
+    )
 
 
 def _legend(record: Record, versus: Record | None, found: Sequence[Point]) -> list[Line2D]:
@@ -228,7 +224,7 @@ def _legend(record: Record, versus: Record | None, found: Sequence[Point]) -> li
         ]
     entries = [Line2D([], [], label=OURS, **filled)]
     if any(point.who == THEIRS for point in found):
-        entries.append(Line2D([], [], label=THEIRS, **{**hollow, "color": LIBRARY}))
+        entries.append(Line2D([], [], label=THEIRS, **hollow))
     return entries
 
 

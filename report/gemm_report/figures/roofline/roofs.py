@@ -83,7 +83,7 @@ def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
     for axis, values, room in ((axes.xaxis, xs, 1.6), (axes.yaxis, ys, 1.4)):
         low, high = min(values) / room, max(values) * room
         (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(low, high)
-        ticks = (1.0, 2.0, 5.0) if high / low < 60 else (1.0,)
+        ticks = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
         axis.set_major_locator(LogLocator(subs=ticks, numticks=20))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -53,7 +53,7 @@ def kernel_labels(
     largest = max(row.volume for row in rows)
     return [
         Label(
-            f"{row.label}  {said(row)}"
+            f"{row.kernel if row.is_library else row.label}  {said(row)}"
             + ("" if row.volume == largest else f" at {row.size}")
             + mark(row),
             height(row),
@@ -71,7 +71,7 @@ def hollow_note(rows: Sequence[Row]) -> list[str]:
     sizes = ladder_sizes(rows)
     unaligned = any(is_unaligned(row) for row in rows)
     others = sorted({row.shape for row in rows if not row.is_cube or row.m not in sizes})
-    kinds = [f"a size that is no multiple of {_ALIGNED}"] if unaligned else []
+    kinds = [f"(size) is no multiple of {_ALIGNED}"] if unaligned else []
     kinds += [f"{', '.join(others)} (at the cube root of m·n·k)"] if others else []
     return [f"Hollow: {'; '.join(kinds)}."] if kinds else []
 
@@ -93,12 +93,12 @@ def _set_size_axis(axes: Axes, rows: Sequence[Row]) -> None:
     ticks = sorted(cubes or dict.fromkeys(places, False), reverse=True)
     names, free = [], float("inf")
     for tick in ticks:
-        name = f"{tick:.0f}" + ("\nunaligned" if cubes.get(tick) else "")
-        half = max(text_width(line) for line in name.split("\n")) / 2
         middle, _ = in_points(axes, tick, axes.get_ylim()[0])
+        name = f"({tick:.0f})" if cubes.get(tick) else f"{tick:.0f}"
+        half = text_width(name) / 2
         fits = middle + half < free
         names.append(name if fits else "")
-        free = middle - half - 3 if fits else free
+        free = middle - half - 2 if fits else free
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FixedFormatter(names))

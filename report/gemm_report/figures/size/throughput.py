@@ -13,7 +13,7 @@ from gemm_report.figures.size.over_size import HEIGHT, draw_lines, hollow_note, 
 from gemm_report.ladder.rows import by_precision, drawn_rows, headlines, ladder_sizes
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
-from gemm_report.writing.names import operations, precision_name, roof_name
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import prefix_for, scaled, significant
 
 
@@ -81,8 +81,7 @@ def _labels(record: Record, rows: list[Row], its: Looks, prefix: str) -> list[La
     found = kernel_labels(rows, its, lambda row: significant(height(row)), height)
     for roof in record.compute_roofs(rows[0].precision)[:1]:
         y = scaled(roof.flop_per_second or 0, prefix)
-        text = f"{significant(y)}  {roof_name(roof.name)}"
-        found.append(Label(text, y, color=ROOF_COLOR, bold=True))
+        found.append(Label(f"peak  {significant(y)}", y, color=ROOF_COLOR, bold=True))
     return found
 
 

@@ -14,7 +14,7 @@ from gemm_report.record import Part, Record
 
 _LINE = 0.17  # inches of a line in a cell
 _LEFT, _ABOVE, _BELOW = 0.75, 0.62, 0.55
-_DARK = 0.55  # of the shades, from which on letters are white
+_DARK = 0.62  # of the shades, from which on letters are white
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,14 @@ def _draw(axes: Axes, each: HeatMap) -> None:
     axes.spines[:].set_visible(False)
     axes.set_title(each.title, pad=20)
     write_above(axes, each.subtitle, 7)
+    cell_height = each.size[1] / len(ys)
     for (v, h), cell in each.cells.items():
         at = xs.index(h), ys.index(v)
         looks = {"size": LABEL_SIZE, "color": "white" if cell.shade > _DARK else INK}
-        looks |= {"weight": "bold" if cell.framed else "normal", "linespacing": 1.25}
-        axes.text(*at, "\n".join(cell.lines), ha="center", va="center", **looks)
+        looks |= {"weight": "bold" if cell.framed else "normal"}
+        for i, line in enumerate(cell.lines):
+            y = at[1] + (i - (len(cell.lines) - 1) / 2) * _LINE / cell_height
+            axes.text(at[0], y, line, ha="center", va="center_baseline", **looks)
         if cell.framed:
             edge = {"fill": False, "edgecolor": NAIVE, "linewidth": 2, "clip_on": False}
             axes.add_patch(Rectangle((at[0] - 0.5, at[1] - 0.5), 1, 1, zorder=3, **edge))

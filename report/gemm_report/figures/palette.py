@@ -57,16 +57,9 @@ def color_of(row: Row) -> str:
     return LIBRARY if row.is_library else OTHERS if row.is_peer else OURS
 
 
-class Looks(dict[str, Look]):
-    """By label; what is not in it is grey."""
-
-    def __missing__(self, label: str) -> Look:
-        return _REST
-
-
-def looks(rows: Sequence[Row], step: Row | None = None) -> Looks:
+def looks(rows: Sequence[Row], step: Row | None = None) -> dict[str, Look]:
     """Of rows of one precision in the order of the ladder, one for each label."""
-    found = Looks({row.label: _OTHERS for row in rows if row.is_peer})
+    found = {row.label: _OTHERS if row.is_peer else _REST for row in rows}
     for row, look in (
         (step, _STEP),
         (naive(rows), _NAIVE),
@@ -78,7 +71,7 @@ def looks(rows: Sequence[Row], step: Row | None = None) -> Looks:
     return found
 
 
-def legend_text(shown: Looks) -> str:
+def legend_text(*shown: dict[str, Look]) -> str:
     """What the colours of `shown` mean, in a sentence."""
     words = {
         _OURS: "Blue: the fastest of our kernels",
@@ -86,6 +79,7 @@ def legend_text(shown: Looks) -> str:
         _NAIVE: "orange: the naive kernel",
         _STEP: "purple: the largest step",
         _OTHERS: "brown: other implementations",
+        _REST: "grey: the other kernels",
     }
-    used = [text for look, text in words.items() if look in shown.values()]
-    return "; ".join([*used, "grey: the other kernels."])
+    used = {look for each in shown for look in each.values()}
+    return "; ".join(text for look, text in words.items() if look in used) + "."

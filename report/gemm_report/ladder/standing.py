@@ -46,7 +46,8 @@ class Standing:
     @property
     def of_library(self) -> float | None:
         """Geometric mean over all sizes that both have."""
-        return geometric_mean([row.of_library or 0 for row in self.compared] or [0]) or None
+        shares = [row.of_library for row in self.compared if row.of_library]
+        return geometric_mean(shares) if shares else None
 
     @property
     def worst(self) -> Row | None:

@@ -1,4 +1,4 @@
-"""The figures in kernels/README.md, which tells the ladder: its prose is written by hand."""
+"""The numbers in kernels/README.md, whose prose is written by hand."""
 
 import re
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from gemm_report.texts.readme import (
     picture,
     read_text,
 )
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
 from gemm_report.writing.tables import markdown_table
 
@@ -66,7 +67,7 @@ def overview(record: Record, record_link: str, folder: str) -> str:
     prefix = prefix_for(rate(rung.row) for rung in found)
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
     size = found[0].row.size
-    head = ["kernel", "idea", f"{prefix}FLOP/s", "step", "of roof", "of library"]
+    head = ["kernel", "idea", f"{prefix}FLOP/s", "step", "% of peak", "% of library"]
     cells = [
         [
             f"[{rung.row.label}](#{rung.row.kernel.lower()})"
@@ -77,15 +78,16 @@ def overview(record: Record, record_link: str, folder: str) -> str:
             times(rung.step),
             percent(rung.row.of_roof_nominal),
             percent(rung.row.of_library),
-            _binds(record, rung.row),
+            _limiter(record, rung.row),
         ]
         for rung in found
     ]
     return "\n\n".join(
         [
             *filter(None, [picture(record, folder, pictures(record))]),
-            markdown_table([*head, "lowest modelled roof"], cells),
-            f"{_MAIN} at {size}; a step is over the fastest variant of the kernel one rung lower.",
+            markdown_table([*head, "modelled limiter"], cells),
+            f"{precision_name(_MAIN)} at {size}. "
+            "Step: speed-up over the fastest variant of the previous rung.",
             caption(record, record_link),
             *map(as_text, notes(rung.row for rung in found)),
         ]
@@ -107,7 +109,7 @@ def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
         ]
         if lines:
             return "\n".join(f"- {line}" for line in lines)
-    return "No time at the ladder's size."
+    return "Not timed at the ladder's size."
 
 
 def _told_kernels(readme: Path, text: str) -> list[str]:
@@ -132,10 +134,11 @@ def _is_rung(record: Record, kernel: str) -> bool:
 def _line(record: Record, rung: Rung) -> str:
     row = rung.row
     facts = [
-        f"{row.precision} at {row.size}{f', {row.settings}' if row.parameters else ''}: "
-        f"**{quantity(rate(row), 'FLOP/s')}**" + as_text(mark(row)),
+        f"{precision_name(row.precision)} at {row.size}"
+        f"{f', {row.settings}' if row.parameters else ''}: "
+        f"**{quantity(rate(row), operations(row.precision))}**" + as_text(mark(row)),
         rung.below and f"{times(rung.step)} of {rung.below.label}",
-        row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of the roof",
+        row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of peak",
         row.of_library and f"{percent(row.of_library)} of {row.library or 'the library'}",
         _model(record, row),
     ]
@@ -150,11 +153,13 @@ def _model(record: Record, row: Row) -> str | None:
         if limit.flop_per_byte
     ]
     return (
-        f"FLOP/byte by model: {', '.join(levels)}; binds: {_binds(record, row)}" if levels else None
+        f"modelled FLOP/byte: {', '.join(levels)}; limiter: {_limiter(record, row)}"
+        if levels
+        else None
     )
 
 
-def _binds(record: Record, row: Row) -> str:
+def _limiter(record: Record, row: Row) -> str:
     """The lowest modelled roof, and why a kernel is above it where it is."""
     lowest = next(iter(limits(record, row)), None)
     if lowest is None:
@@ -163,4 +168,6 @@ def _binds(record: Record, row: Row) -> str:
     if rate(row) <= lowest.flop_per_second:
         return roof
     cached = lowest.resource in ("L2", "DRAM")
-    return f"{roof}, passed " + ("thanks to a cache" if cached else "since the model overrates it")
+    return f"{roof}, exceeded because " + (
+        "a cache helps" if cached else "the model counts too much"
+    )

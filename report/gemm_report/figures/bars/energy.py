@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.palette import Looks, legend_text, looks
+from gemm_report.figures.palette import legend_text, looks
 from gemm_report.ladder.rows import by_precision, drawn_rows
 from gemm_report.ladder.rungs import ladder_size, rate
 from gemm_report.record import Record, Row
@@ -57,7 +57,7 @@ def draw(record: Record) -> Figure:
     """Energy efficiency of each kernel, by precision."""
     found = groups(record)
     shown = [looks(rows) for rows in found]
-    legend = legend_text(Looks(item for its in shown for item in its.items()))
+    legend = legend_text(*shown)
     remarks = [legend, *_notes([row for rows in found for row in rows])]
     lines = [[_line(row) for row in rows] for rows in found]
     page, plots = bars(record, "energy efficiency", remarks, _HEAD, lines)

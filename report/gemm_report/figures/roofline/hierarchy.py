@@ -4,7 +4,7 @@ A panel for each memory, with one axis of rates: a kernel is one level line thro
 Bytes are modelled; where ncu counted them, a hollow mark stands next to the filled one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ from gemm_report.figures.page import (
     label_column,
     write_above,
 )
-from gemm_report.figures.palette import PALE, Look, Looks, legend_text, looks
+from gemm_report.figures.palette import PALE, Look, legend_text, looks
 from gemm_report.figures.roofline.roofs import (
     ROOF_COLOR,
     Roof,
@@ -175,7 +175,9 @@ def draw_ladder(record: Record, precision: str) -> Figure:
     return _draw(record, rows, subject, looks(rows, step and step.row), path=True)
 
 
-def _draw(record: Record, rows: Sequence[Row], subject: str, its: Looks, path: bool) -> Figure:
+def _draw(
+    record: Record, rows: Sequence[Row], subject: str, its: Mapping[str, Look], path: bool
+) -> Figure:
     levels = _levels(rows)
     units = list(dict.fromkeys(filter(None, (arithmetic_roof(record, row) for row in rows))))
     prefix = prefix_for([*map(rate, rows), *(unit.flop_per_second or 0 for unit in units)])
@@ -232,7 +234,7 @@ def _draw_level(
     axes: Axes,
     level: Level,
     rows: Sequence[Row],
-    its: Looks,
+    its: Mapping[str, Look],
     record: Record,
     units: Sequence[Ceiling],
     prefix: str,

@@ -4,8 +4,15 @@ from matplotlib.figure import Figure
 
 from gemm_report.figures.marks import notes
 from gemm_report.figures.page import INK, Label, label_column, panels
-from gemm_report.figures.palette import Looks, legend_text, looks
-from gemm_report.figures.size.over_size import HEIGHT, draw_lines, hollow_note, kernel_labels, place
+from gemm_report.figures.palette import legend_text, looks
+from gemm_report.figures.size.over_size import (
+    HEIGHT,
+    draw_lines,
+    hollow_note,
+    kernel_labels,
+    place,
+    standouts,
+)
 from gemm_report.ladder.rows import by_precision, drawn_rows, headlines
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import precision_name
@@ -44,10 +51,9 @@ def draw(record: Record) -> Figure:
         ]
         for rows, its in zip(named, shown, strict=True)
     ]
-    rows = [row for each, its in zip(named, shown, strict=True) for row in each if row.label in its]
     remarks = [
-        legend_text(Looks(item for its in shown for item in its.items())),
-        *notes(rows),
+        legend_text(*shown),
+        *notes(standouts(named, shown)),
         *hollow_note(rows_of(record)),
     ]
     page, plots = panels(record, "share of the fastest library", remarks, labels, HEIGHT)

@@ -1,13 +1,13 @@
 """Lines over the size of the problem: what answers the question in colour, the rest in grey."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from gemm_report.figures.marks import mark
 from gemm_report.figures.page import Label, in_points, text_width
-from gemm_report.figures.palette import Look, Looks
+from gemm_report.figures.palette import Look
 from gemm_report.ladder.rows import ladder_sizes, natural
 from gemm_report.record import Row
 
@@ -26,7 +26,7 @@ def is_unaligned(row: Row) -> bool:
 
 
 def draw_lines(
-    axes: Axes, rows: Sequence[Row], looks: Looks, height: Callable[[Row], float]
+    axes: Axes, rows: Sequence[Row], looks: Mapping[str, Look], height: Callable[[Row], float]
 ) -> None:
     """What `height` says of each row; a line joins the cubes, hollow marks are the rest."""
     sizes = ladder_sizes(rows)
@@ -45,7 +45,7 @@ def draw_lines(
 
 def kernel_labels(
     rows: Sequence[Row],
-    looks: Looks,
+    looks: Mapping[str, Look],
     said: Callable[[Row], str],
     height: Callable[[Row], float],
 ) -> list[Label]:
@@ -66,12 +66,18 @@ def kernel_labels(
     ]
 
 
+def standouts(named: Sequence[Sequence[Row]], shown: Sequence[Mapping[str, Look]]) -> list[Row]:
+    """The rows of all panels that have a label."""
+    panels = zip(named, shown, strict=True)
+    return [row for rows, looks in panels for row in rows if looks[row.label].stands_out]
+
+
 def hollow_note(rows: Sequence[Row]) -> list[str]:
     """What hollow marks are, if there are any."""
     sizes = ladder_sizes(rows)
     unaligned = any(is_unaligned(row) for row in rows)
     others = sorted({row.shape for row in rows if not row.is_cube or row.m not in sizes})
-    kinds = [f"(size) is no multiple of {_ALIGNED}"] if unaligned else []
+    kinds = [f"sizes in parentheses, no multiples of {_ALIGNED}"] if unaligned else []
     kinds += [f"{', '.join(others)} (at the cube root of m·n·k)"] if others else []
     return [f"Hollow: {'; '.join(kinds)}."] if kinds else []
 

@@ -7,9 +7,16 @@ from matplotlib.figure import Figure
 
 from gemm_report.figures.marks import notes
 from gemm_report.figures.page import Label, label_column, panels, unknown_roofs
-from gemm_report.figures.palette import Looks, legend_text, looks
+from gemm_report.figures.palette import Look, legend_text, looks
 from gemm_report.figures.roofline.roofs import ROOF_COLOR
-from gemm_report.figures.size.over_size import HEIGHT, draw_lines, hollow_note, kernel_labels, place
+from gemm_report.figures.size.over_size import (
+    HEIGHT,
+    draw_lines,
+    hollow_note,
+    kernel_labels,
+    place,
+    standouts,
+)
 from gemm_report.ladder.rows import by_precision, drawn_rows, headlines, ladder_sizes
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
@@ -44,9 +51,11 @@ def draw(record: Record) -> Figure:
     shown = [looks(rows) for rows in named]
     prefixes = [prefix_for([*map(rate, rows), _peak(record, rows)]) for rows in groups]
     labels = [_labels(record, *each) for each in zip(named, shown, prefixes, strict=True)]
-    rows = [row for each, its in zip(named, shown, strict=True) for row in each if row.label in its]
-    everything = Looks(item for its in shown for item in its.items())
-    remarks = [legend_text(everything), *notes(rows), *hollow_note(drawn_rows(record))]
+    remarks = [
+        legend_text(*shown),
+        *notes(standouts(named, shown)),
+        *hollow_note(drawn_rows(record)),
+    ]
     if any(_memory_bound(record, group) for group in groups):
         remarks.append("Dotted: the roofline at that size, where DRAM limits it.")
     remarks += unknown_roofs(record, [rows[0].precision for rows in groups])
@@ -59,7 +68,9 @@ def draw(record: Record) -> Figure:
     return page.figure
 
 
-def _draw_panel(axes: Axes, record: Record, rows: list[Row], its: Looks, prefix: str) -> None:
+def _draw_panel(
+    axes: Axes, record: Record, rows: list[Row], its: dict[str, Look], prefix: str
+) -> None:
     precision = rows[0].precision
     peak = scaled(_peak(record, rows), prefix)
     fastest = max(scaled(rate(row), prefix) for row in rows)
@@ -74,7 +85,7 @@ def _draw_panel(axes: Axes, record: Record, rows: list[Row], its: Looks, prefix:
     draw_lines(axes, rows, its, lambda row: scaled(rate(row), prefix))
 
 
-def _labels(record: Record, rows: list[Row], its: Looks, prefix: str) -> list[Label]:
+def _labels(record: Record, rows: list[Row], its: dict[str, Look], prefix: str) -> list[Label]:
     def height(row: Row) -> float:
         return scaled(rate(row), prefix)
 

@@ -80,7 +80,7 @@ def libraries(record: Record, precision: str) -> list[Row]:
     return [row for row in _at_size(record, precision) if row.is_library]
 
 
-def peers(record: Record, precision: str) -> list[Row]:
+def other_implementations(record: Record, precision: str) -> list[Row]:
     """Other implementations, at the same size."""
     return [row for row in _at_size(record, precision) if row.is_peer]
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
+from gemm_report.figures.write import drawings
 from gemm_report.ladder.rows import drawn_rows, headlines
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
@@ -100,9 +101,10 @@ def kernels_table(record: Record, link: str) -> str:
 
 def picture(record: Record, folder: str, names: Sequence[str] = PICTURES) -> str:
     """The figures, as links."""
-    titles = {name: name.replace("_", " ").capitalize() for name in names}
+    captions = {name: drawings(record)[name].caption.removesuffix(".") for name in names}
     return "\n\n".join(
-        f"![{title} on {record.device.name}]({folder}/{name}.png)" for name, title in titles.items()
+        f"![{caption} ({record.device.name})]({folder}/{name}.png)"
+        for name, caption in captions.items()
     )
 
 

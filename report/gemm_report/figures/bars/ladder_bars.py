@@ -15,7 +15,7 @@ from gemm_report.ladder.rungs import (
     kernels_without_row,
     largest_step,
     libraries,
-    peers,
+    other_implementations,
     rate,
     rungs,
 )
@@ -76,7 +76,7 @@ def draw(record: Record, precision: str) -> Figure:
 
 def _all(record: Record, precision: str) -> list[Rung]:
     """The rungs from the lowest to the highest, then the libraries, then other implementations."""
-    beside = libraries(record, precision) + peers(record, precision)
+    beside = libraries(record, precision) + other_implementations(record, precision)
     return rungs(record, precision) + [Rung(row, None) for row in beside]
 
 

@@ -124,7 +124,8 @@ def _room(axes: Axes, text: str, bar: float, marks: Sequence[float]) -> tuple[fl
     starts = [0, *sorted(marks), bar]
 
     def is_free(start: float) -> bool:
-        return not any(start - clear < mark < start + length + clear for mark in marks)
+        # Just behind a mark is free, whatever rounding says.
+        return not any(start - 0.9 * clear < mark < start + length + clear for mark in marks)
 
     for start in (each + clear for each in starts if each < bar):
         if is_free(start) and start + length + clear <= bar:

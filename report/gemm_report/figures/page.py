@@ -263,8 +263,9 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
         bends = [(x, y), (width + 3, y), (width + end, place)]
         xs, ys = zip(*((a / width, b / height) for a, b in bends), strict=True)
         axes.add_line(Line2D(xs, ys, linewidth=0.7, alpha=0.7, zorder=1.5, **looks))
-        at = [(width + _GUTTER - 7) / width], [place / height]
-        axes.add_line(Line2D(*at, marker=label.marker, markersize=5, linestyle="none", **looks))
+        if label.marker:
+            at = [(width + _GUTTER - 7) / width], [place / height]
+            axes.add_line(Line2D(*at, marker=label.marker, markersize=5, **looks))
         axes.text(
             (width + _GUTTER) / width,
             place / height,

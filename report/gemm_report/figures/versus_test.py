@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from gemm_report.document import RecordError
-from gemm_report.figures.roofline.versus import check_device, headline_pairs, versus_notes
+from gemm_report.figures.versus import check_device, headline_pairs, versus_notes
 from gemm_report.record import Record
 
 
@@ -37,7 +37,7 @@ def test_conditions_that_differ_are_named(gpu: Record) -> None:
     device = dataclasses.replace(gpu.device, driver="1.2.3", uuid_hash="another")
     method = dataclasses.replace(gpu.method, state="burst")
     old = dataclasses.replace(gpu, device=device, method=method)
-    assert "The two runs differ in: card, driver, state." in versus_notes(gpu, old)
+    assert "The two runs differ in: GPU, driver, state." in versus_notes(gpu, old)
     assert not [note for note in versus_notes(gpu, gpu) if "differ" in note]
 
 

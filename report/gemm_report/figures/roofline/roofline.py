@@ -38,6 +38,7 @@ from gemm_report.writing.quantity import prefix_for, quantity, scaled, significa
 
 _HEIGHT = 4.3
 _LEFT, _BELOW = 0.55, 0.55
+_LEAST_SLOPE, _LEAST_RANGE = 30, 100
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h", "*")
 OURS, THEIRS, OLD = "fastest of our kernels", "fastest library", "old"
 
@@ -117,8 +118,10 @@ def draw(record: Record, versus: Record | None = None) -> Figure:
     rates = [*(rate(point.row) for point in found), *(roof.rate for roof in compute)]
     top = max(rates)
     ridges = [top / roof.width for roof in memory]
-    xs = [*(point.row.flop_per_byte for point in found), *ridges]
-    set_log_axes(axes, xs, [each / scale for each in rates])
+    # A slope must be long enough for its name.
+    beginnings = [ridge / _LEAST_SLOPE for ridge in ridges]
+    xs = [*(point.row.flop_per_byte for point in found), *ridges, *beginnings]
+    set_log_axes(axes, xs, [each / scale for each in (*rates, top / _LEAST_RANGE)])
     integers = [precision_name(name) for name in names if operations(name) == "OP/s"]
     unit = f"{prefix}FLOP/s" + (f" ({', '.join(integers)}: {prefix}OP/s)" if integers else "")
     axes.set_xlabel("Arithmetic intensity (FLOP/byte, each matrix moved once)")

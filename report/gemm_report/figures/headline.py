@@ -103,7 +103,7 @@ def _draw_standing(axes: Axes, y: int, each: Standing, scale: float, has_peak: b
     where = f"{best.size}, layout {best.layout}"
     axes.text(-0.015, y + 0.22, where, size=LABEL_SIZE, color=PALE, **left)
     right = {**left, "ha": "left"}
-    axes.text(1.015, y - 0.17, best.label, size=_LARGE, **right)
+    axes.text(1.015, y - 0.17, each.name, size=_LARGE, **right)
     axes.text(1.015, y + 0.22, _said(each), size=LABEL_SIZE, color=PALE, **right)
 
 

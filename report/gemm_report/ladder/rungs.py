@@ -67,12 +67,17 @@ def rungs(record: Record, precision: str) -> list[Rung]:
 
 def naive(rows: Iterable[Row]) -> Row | None:
     """The first that is called so, of rows in the order of the ladder."""
-    return next((row for row in rows if row.is_ours and row.kernel.endswith("Naive")), None)
+    return next(filter(_is_naive, rows), None)
 
 
 def largest_step(found: Iterable[Rung]) -> Rung | None:
-    """The rung that gains most over the one below."""
-    return max((rung for rung in found if rung.step), key=lambda r: r.step or 0, default=None)
+    """The rung that gains most over the one below, the naive kernel apart."""
+    steps = [rung for rung in found if rung.step and not _is_naive(rung.row)]
+    return max(steps, key=lambda rung: rung.step or 0, default=None)
+
+
+def _is_naive(row: Row) -> bool:
+    return row.is_ours and row.kernel.endswith("Naive")
 
 
 def libraries(record: Record, precision: str) -> list[Row]:

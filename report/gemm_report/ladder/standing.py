@@ -26,6 +26,11 @@ class Standing:
         return max(self.rows, key=_merit)
 
     @property
+    def name(self) -> str:
+        """Of the best kernel, without its layout."""
+        return "/".join(filter(None, (self.best.kernel, self.best.settings)))
+
+    @property
     def library(self) -> float | None:
         """Rate of the fastest library on the same problem."""
         share = self.best.of_library

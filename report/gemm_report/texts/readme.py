@@ -62,7 +62,7 @@ def _standing(each: Standing) -> list[str]:
         precision_name(best.precision),
         best.layout,
         " to ".join(sizes),
-        f"{as_text(quantity(rate(best), unit) + mark(best))} at {best.size}, {best.label}",
+        f"{as_text(quantity(rate(best), unit) + mark(best))} at {best.size}, {each.name}",
         library or "not timed",
         percent(each.of_library),
         f"{worst.size}: {percent(worst.of_library)}" if worst else "-",

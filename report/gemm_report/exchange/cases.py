@@ -98,13 +98,13 @@ COLUMNS: Sequence[Column] = (
         lambda record, row: "; ".join(map(str, row.departures)),
     ),
     Column(
-        "dram_bytes", float, "by model", lambda record, row: row.traffic and row.traffic.dram_bytes
+        "dram_bytes", float, "modelled", lambda record, row: row.traffic and row.traffic.dram_bytes
     ),
-    Column("l2_bytes", float, "by model", lambda record, row: row.traffic and row.traffic.l2_bytes),
+    Column("l2_bytes", float, "modelled", lambda record, row: row.traffic and row.traffic.l2_bytes),
     Column(
         "shared_bytes",
         float,
-        "by model, with bank conflicts",
+        "modelled, with bank conflicts",
         lambda record, row: row.traffic and row.traffic.shared_bytes,
     ),
     Column("fingerprint", str, "hash of the machine code", lambda record, row: row.fingerprint),

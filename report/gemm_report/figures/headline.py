@@ -7,7 +7,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gemm_report.figures.page import LABEL_SIZE, NO_TIME, Page, size_in_points, text_width
+from gemm_report.figures.page import (
+    LABEL_SIZE,
+    NARROW,
+    POINTS,
+    Page,
+    say_empty,
+    size_in_points,
+    text_width,
+)
 from gemm_report.figures.palette import INK, LIBRARY, OURS, PALE, TRACK
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
@@ -16,7 +24,7 @@ from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
 _PITCH = 0.5
-_LEFT, _PLOT, _BELOW = 1.5, 4.75, 0.55
+_NARROWEST, _BELOW, _AIR = 2.6, 0.55, 0.08
 _LARGE, _CLEAR = 10.5, 6.0
 _DASHES = (0, (2, 1.2))
 
@@ -48,23 +56,28 @@ def draw(record: Record) -> Figure:
     peak = "measured peak" if measured else "nominal peak"
     remarks = [] if has_peaks or not found else ["No peak is known for this device."]
     tall = max(1, len(found)) * _PITCH
+    left, right = (
+        max((text_width(*text) for each in found for text in texts(each)), default=0) / POINTS
+        for texts in (_left, _right)
+    )
+    width = max(_NARROWEST, NARROW - left - right - 2 * _AIR)
     page = Page(
         record,
         "fastest kernel of each precision",
         remarks,
         tall + _BELOW,
+        left + width + right + 2 * _AIR,
         legend=_legend(peak, found, has_peaks) if found else (),
         part=None,
     )
-    axes = page.axes(_LEFT, 0.04, _PLOT, tall)
-    axes.set_ylim(max(1, len(found)) - 0.5, -0.5)
+    axes = page.axes(left + _AIR, 0.04, width, tall)
+    if not found:
+        say_empty(axes)
+        return page.figure
+    axes.set_ylim(len(found) - 0.5, -0.5)
     axes.set_yticks([])
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
-    if not found:
-        axes.set_axis_off()
-        axes.text(0, 0.5, NO_TIME, transform=axes.transAxes)
-        return page.figure
     prefix = prefix_for(rate(each.best) for each in found)
     units = dict.fromkeys(operations(each.best.precision) for each in found)
     axes.set_xlabel(f"% of {peak}" if has_peaks else " or ".join(prefix + unit for unit in units))
@@ -98,13 +111,22 @@ def _draw_standing(axes: Axes, y: int, each: Standing, scale: float, has_peak: b
     x, inside = _room(axes, text, bar, marks)
     looks = {"va": "center_baseline", "clip_on": False, "zorder": 5}
     axes.text(x, y, text, size=_LARGE, weight="bold", color="white" if inside else INK, **looks)
-    left = {**looks, "ha": "right", "transform": axes.get_yaxis_transform()}
-    axes.text(-0.015, y - 0.17, precision_name(best.precision), size=_LARGE, weight="bold", **left)
-    where = f"{best.size}, layout {best.layout}"
-    axes.text(-0.015, y + 0.22, where, size=LABEL_SIZE, color=PALE, **left)
-    right = {**left, "ha": "left"}
-    axes.text(1.015, y - 0.17, each.name, size=_LARGE, **right)
-    axes.text(1.015, y + 0.22, _said(each), size=LABEL_SIZE, color=PALE, **right)
+    gap = _AIR * POINTS / size_in_points(axes)[0]
+    looks["transform"] = axes.get_yaxis_transform()
+    for at, align, texts in ((-gap, "right", _left(each)), (1 + gap, "left", _right(each))):
+        for (said, size, bold), place in zip(texts, (y - 0.17, y + 0.22), strict=True):
+            color, weight = "black" if size == _LARGE else PALE, "bold" if bold else "normal"
+            axes.text(at, place, said, size=size, color=color, weight=weight, ha=align, **looks)
+
+
+def _left(each: Standing) -> list[tuple[str, float, bool]]:
+    """Two lines, each with its size and whether it is bold."""
+    where = f"{each.best.size}, layout {each.best.layout}"
+    return [(precision_name(each.best.precision), _LARGE, True), (where, LABEL_SIZE, False)]
+
+
+def _right(each: Standing) -> list[tuple[str, float, bool]]:
+    return [(each.name, _LARGE, False), (_said(each), LABEL_SIZE, False)]
 
 
 def _said(each: Standing) -> str:

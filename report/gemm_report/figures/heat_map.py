@@ -47,7 +47,7 @@ class HeatMap:
     @property
     def width(self) -> float:
         """With its titles."""
-        titles = text_width(self.title, 10, bold=True), text_width(self.subtitle)
+        titles = text_width(self.title, 10.5, bold=True), text_width(self.subtitle)
         return _LEFT + max(self.size[0], *(width / POINTS for width in titles))
 
 

@@ -21,11 +21,11 @@ from gemm_report.writing.quantity import megahertz, quantity
 
 POINTS = 72  # in an inch
 WIDTH = 8.4
-LABEL_SIZE = 8.5
-NO_TIME = "No row of this record has a time."
+NARROW = 7.2  # of one plot, whose text is then larger in a page
+LABEL_SIZE = 9.0
 
-_PITCH = 12.5  # of labels
-_GUTTER = 22.0  # points between the plot and its labels, for the leader lines
+_PITCH = 13.0  # of labels
+_GUTTER = 20.0  # points between the plot and its labels, for the leader lines
 _MARGIN = 0.2
 _HANDLE = 18.0
 _BETWEEN_HANDLES = 14.0
@@ -149,9 +149,14 @@ def panels(
         found.append(page.axes(at, top, max(1.0, room - left - beside), heights[line]))
     if not found:
         axes = page.axes(left, above, WIDTH - left, height)
-        axes.set_axis_off()
-        axes.text(0, 0.5, NO_TIME, transform=axes.transAxes)
+        say_empty(axes)
     return page, found
+
+
+def say_empty(axes: Axes) -> None:
+    """Instead of a plot."""
+    axes.set_axis_off()
+    axes.text(0, 0.5, "No row of this record has a time.", transform=axes.transAxes)
 
 
 def _lines_of(entries: Sequence[object], room: float) -> list[list[object]]:

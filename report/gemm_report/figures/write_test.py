@@ -53,11 +53,11 @@ def corners(text: Text) -> np.ndarray:
     text.set_rotation(0)
     box = text.get_window_extent().corners()[[0, 1, 3, 2]]
     text.set_rotation(angle)
-    turned = box @ Affine2D().rotate_deg(angle).get_matrix()[:2, :2].T
+    rotated = box @ Affine2D().rotate_deg(angle).get_matrix()[:2, :2].T
     # Slanting moves the middle of the box to that of its hull.
     return (
-        turned
-        - turned.mean(axis=0)
+        rotated
+        - rotated.mean(axis=0)
         + [(slanted.x0 + slanted.x1) / 2, slanted.y0 / 2 + slanted.y1 / 2]
     )
 

@@ -10,13 +10,13 @@ from matplotlib.lines import Line2D
 
 from gemm_report.figures.page import (
     LABEL_SIZE,
-    NO_TIME,
-    WIDTH,
+    NARROW,
     Label,
     Page,
     column_width,
     in_points,
     label_column,
+    say_empty,
     unknown_roofs,
 )
 from gemm_report.figures.palette import INK, PALE, PRECISIONS
@@ -38,7 +38,7 @@ from gemm_report.writing.quantity import prefix_for, quantity, scaled, significa
 
 _HEIGHT = 4.3
 _LEFT, _BELOW = 0.55, 0.55
-_LEAST_SLOPE, _LEAST_RANGE = 30, 100
+_LEAST_SLOPE, _LEAST_RANGE = 15, 100
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h", "*")
 OURS, THEIRS, OLD = "fastest of our kernels", "fastest library", "old"
 
@@ -107,12 +107,13 @@ def draw(record: Record, versus: Record | None = None) -> Figure:
         "roofline" if versus is None else "roofline, two runs",
         _notes(record, versus, found),
         _HEIGHT + _BELOW,
+        NARROW,
         legend=[*_legend(record, versus, found), *legend([*compute, *memory])],
+        part=None,
     )
-    axes = page.axes(_LEFT, 0, WIDTH - _LEFT - column_width(labels), _HEIGHT)
+    axes = page.axes(_LEFT, 0, NARROW - _LEFT - column_width(labels), _HEIGHT)
     if not found:
-        axes.set_axis_off()
-        axes.text(0, 0.5, NO_TIME, transform=axes.transAxes)
+        say_empty(axes)
         return page.figure
     scale = 1 / scaled(1, prefix)
     rates = [*(rate(point.row) for point in found), *(roof.rate for roof in compute)]
@@ -181,7 +182,7 @@ def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scal
             y,
             marker=marker,
             color=color,
-            markersize=5 if is_ours else 8.5,
+            markersize=5.5 if is_ours else 9,
             markerfacecolor=color if is_ours else "none",
             markeredgecolor=color,
             markeredgewidth=0 if is_ours else 1.1,
@@ -197,11 +198,11 @@ def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scal
 
 def _name_slope(axes: Axes, memory: Sequence[Roof], scale: float) -> None:
     """The bandwidth of DRAM above its slope."""
-    slope = memory[0].width / scale
+    slope, prefix = memory[0].width / scale, prefix_for([memory[0].width])
     left = max(axes.get_xlim()[0], axes.get_ylim()[0] / slope)
     (x, y), (x10, y10) = (in_points(axes, each, each * slope) for each in (left, 10 * left))
     angle = math.atan2(y10 - y, x10 - x)
-    measured = f" (measured: {quantity(memory[1].width, 'B/s')})" if memory[1:] else ""
+    measured = f" (measured {significant(scaled(memory[1].width, prefix))})" if memory[1:] else ""
     axes.annotate(
         f"{roof_name(memory[0].ceiling.name)} {quantity(memory[0].width, 'B/s')}{measured}",
         (left, left * slope),

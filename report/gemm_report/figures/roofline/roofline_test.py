@@ -50,8 +50,8 @@ def test_the_fastest_of_ours_and_of_the_libraries_stand_at_every_size(h200: Reco
             its = [p.row for p in found if (p.row.precision, p.who) == (precision, who)]
             assert [row.m for row in its] == [512, 1020, 2048, 4096]
     best = next(p.row for p in found if (p.row.precision, p.row.m, p.who) == ("f32", 4096, OURS))
-    rivals = [r for r in h200.rows_with("timed") if (r.precision, r.m) == ("f32", 4096)]
-    assert rate(best) == max(rate(row) for row in rivals if row.is_ours)
+    others = [r for r in h200.rows_with("timed") if (r.precision, r.m) == ("f32", 4096)]
+    assert rate(best) == max(rate(row) for row in others if row.is_ours)
     (axes,) = drawn("roofline", h200).axes
     assert (round(best.flop_per_byte, 3), round(rate(best) / 1e12, 3)) in marks(axes, hollow=False)
     assert not [p for p in found if p.row.precision == "e4m3" and p.who == THEIRS]

@@ -11,7 +11,7 @@ from gemm_report.figures.palette import PALE
 from gemm_report.record import Ceiling, Record
 
 ROOF_COLOR = PALE
-NOMINAL, MEASURED = "nominal peak", "measured peak (microbenchmark)"
+NOMINAL, MEASURED = "nominal peak", "measured peak"
 LINES = {NOMINAL: {"linewidth": 1.8}, MEASURED: {"linewidth": 0.7}}
 
 

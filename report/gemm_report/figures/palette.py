@@ -77,7 +77,7 @@ def legend_text(*shown: dict[str, Look]) -> str:
         _OURS: "Blue: the fastest of our kernels",
         _LIBRARY: "black: the fastest library",
         _NAIVE: "orange: the naive kernel",
-        _STEP: "purple: the largest step",
+        _STEP: "purple: the largest gain over all rungs before",
         _OTHERS: "brown: other implementations",
         _REST: "grey: the other kernels",
     }

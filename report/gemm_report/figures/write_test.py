@@ -214,6 +214,12 @@ def check_text(figure: Figure) -> None:
         apart = its_box.min(axis=0) > other_box.max(axis=0)
         if not (apart | (its_box.max(axis=0) < other_box.min(axis=0))).any():
             assert overlap(its_box, other_box) < 0.5, f"{one} | {other}"
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+        shown = [label for at, label in ticks if low <= at <= high and label.get_text()]
+        for one, other in itertools.pairwise(map(corners, shown)):
+            assert overlap(one, other) < 0.5, shown
     page = figure.bbox
     for text, box in texts(figure):
         assert box.x0 >= page.x0, text

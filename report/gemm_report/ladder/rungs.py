@@ -71,9 +71,13 @@ def naive(rows: Iterable[Row]) -> Row | None:
 
 
 def largest_step(found: Iterable[Rung]) -> Rung | None:
-    """The rung that gains most over the one below, the naive kernel apart."""
-    steps = [rung for rung in found if rung.step and not _is_naive(rung.row)]
-    return max(steps, key=lambda rung: rung.step or 0, default=None)
+    """The rung that gains most over all before it, the naive kernel apart."""
+    best, largest, gain = 0.0, None, 1.0
+    for rung in found:
+        if best and rate(rung.row) > gain * best and rung.step and not _is_naive(rung.row):
+            largest, gain = rung, rate(rung.row) / best
+        best = max(best, rate(rung.row))
+    return largest
 
 
 def _is_naive(row: Row) -> bool:

@@ -67,9 +67,8 @@ def test_the_largest_step_has_a_colour_of_its_own(h200: Record) -> None:
     figure = drawn("ladder", h200)
     found = [p for p in figure.axes[0].patches if isinstance(p, Rectangle)]
     colors = [to_hex(bar.get_facecolor()) for bar in sorted(found, key=lambda bar: bar.get_y())]
-    rows = table(h200, "f32")
-    steps = [float(str(row["step"] or 0)) if row["kernel"] != "Naive" else 0 for row in rows]
-    assert colors.index(STEP.lower()) == steps.index(max(steps))
+    names = [row["kernel"] for row in table(h200, "f32")]
+    assert names[colors.index(STEP.lower())] == "BlockTile1D", "from 9.21 to 22.6 TFLOP/s"
     assert colors.count(LIBRARY) == 1
     assert colors.count(OURS.lower()) == 1
 

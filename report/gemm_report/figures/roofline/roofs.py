@@ -1,17 +1,20 @@
 """Peaks and bandwidths as lines of a roofline."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from gemm_report.figures.page import size_in_points
 from gemm_report.figures.palette import PALE
 from gemm_report.record import Ceiling, Record
 
 ROOF_COLOR = PALE
 NOMINAL, MEASURED = "nominal peak", "measured peak"
+_ROOM_FOR_TICKS = 110  # points of a decade that has ticks at 2 and 5
 LINES = {NOMINAL: {"linewidth": 1.8}, MEASURED: {"linewidth": 0.7}}
 
 
@@ -83,7 +86,12 @@ def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
     for axis, values, room in ((axes.xaxis, xs, 1.6), (axes.yaxis, ys, 1.4)):
         low, high = min(values) / room, max(values) * room
         (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(low, high)
-        ticks = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
-        axis.set_major_locator(LogLocator(subs=ticks, numticks=20))
+        decade = size_in_points(axes)[axis is axes.yaxis] / math.log10(high / low)
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if decade < _ROOM_FOR_TICKS and len(ticks) > 4:
+            ticks = [tick for tick in ticks if f"{tick:e}".startswith("1")]
+        axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

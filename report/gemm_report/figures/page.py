@@ -121,38 +121,6 @@ class Page:
         return _MARGIN / width, 1 - (_MARGIN + top) / height
 
 
-def panels(
-    record: Record,
-    subject: str,
-    notes: Sequence[str],
-    labels: Sequence[Sequence[Label]],
-    height: float,
-    legend: Sequence[object] = (),
-) -> tuple[Page, list[Axes]]:
-    """Plots in two columns for groups of labels; without any, a page that says why it is empty."""
-    left, above, below, between = 0.5, 0.36, 0.5, 0.22
-    columns = min(2, max(1, len(labels)))
-    heights = [
-        max(height, *(column_height(each) for each in labels[first : first + columns]))
-        for first in range(0, len(labels), columns)
-    ] or [height]
-    page = Page(
-        record, subject, notes, sum(heights) + len(heights) * (above + below), legend=legend
-    )
-    room = (WIDTH - between * (columns - 1)) / columns
-    found = []
-    for i in range(len(labels)):
-        line, column = divmod(i, columns)
-        top = above + sum(heights[:line]) + line * (above + below)
-        beside = max(column_width(each) for each in labels[column::columns])
-        at = left + column * (room + between)
-        found.append(page.axes(at, top, max(1.0, room - left - beside), heights[line]))
-    if not found:
-        axes = page.axes(left, above, WIDTH - left, height)
-        say_empty(axes)
-    return page, found
-
-
 def say_empty(axes: Axes) -> None:
     """Instead of a plot."""
     axes.set_axis_off()

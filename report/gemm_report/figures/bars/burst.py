@@ -7,7 +7,8 @@ from matplotlib.lines import Line2D
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.palette import PALE, color_of
-from gemm_report.figures.versus import all_pairs, headline_pairs, run_name, versus_notes
+from gemm_report.figures.versus import pairs, run_name, versus_notes
+from gemm_report.ladder.rows import headlines
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import precision_name
@@ -34,15 +35,12 @@ def pairs_of(record: Record, versus: Record) -> list[Case]:
     """The rows that both have, if one record is of bursts and the other of steady state."""
     if {record.method.state, versus.method.state} != set(_STATES):
         return []
-    pairs = all_pairs(record, versus)
-    if sum(1 for pair in pairs if pair.old) > _MOST:
-        pairs = headline_pairs(record, versus)
+    found = pairs(record, versus)
+    if len(found) > _MOST:
+        chosen = [row.identity for row in headlines([new for new, _ in found])]
+        found = [(new, old) for new, old in found if new.identity in chosen]
     is_burst = record.method.state == "burst"
-    return [
-        Case(pair.new, pair.old) if is_burst else Case(pair.old, pair.new)
-        for pair in pairs
-        if pair.old
-    ]
+    return [Case(new, old) if is_burst else Case(old, new) for new, old in found]
 
 
 def table(record: Record, versus: Record) -> list[dict[str, object]]:

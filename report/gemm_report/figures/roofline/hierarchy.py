@@ -26,6 +26,7 @@ from gemm_report.figures.page import (
 )
 from gemm_report.figures.palette import PALE, Look, legend_text, looks
 from gemm_report.figures.roofline.roofs import (
+    NOMINAL,
     ROOF_COLOR,
     Roof,
     draw_roofs,
@@ -34,7 +35,7 @@ from gemm_report.figures.roofline.roofs import (
 )
 from gemm_report.ladder.rows import drawn_rows
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
-from gemm_report.record import Ceiling, Record, Row, Traffic
+from gemm_report.record import Record, Row, Traffic
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 
@@ -88,24 +89,12 @@ L2 = Level(
     "L1 hits are counted as L2 traffic",
     lambda traffic: traffic.l2_bytes,
 )
-DRAM = Level(
-    "DRAM",
-    "FLOP/byte, moved once",
-    "DRAM",
-    "the L2 held some of it",
-    lambda traffic: traffic.dram_bytes,
-)
+DRAM = Level("DRAM", "FLOP/byte, moved once", "DRAM", "", lambda traffic: traffic.dram_bytes)
 
 
 def has_model(record: Record, precision: str) -> bool:
     """Whether there is anything that throughput and roofline do not show."""
     return sum(1 for rung in rungs(record, precision) if rung.row.traffic) >= _RUNGS
-
-
-def ladder_rows(record: Record, precision: str) -> list[Row]:
-    """The rungs, and the fastest library."""
-    best = max(libraries(record, precision), key=rate, default=None)
-    return [rung.row for rung in rungs(record, precision)] + ([best] if best else [])
 
 
 def chosen(record: Record, pattern: str | None) -> list[Row]:
@@ -124,9 +113,78 @@ def chosen(record: Record, pattern: str | None) -> list[Row]:
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 
-def table_of(record: Record, rows: Sequence[Row]) -> list[dict[str, object]]:
-    """The plotted data: each row in each of the memories, and the bandwidth there."""
-    roofs = {level.title: _bandwidth(record, level) for level in (SHARED, L2, DRAM)}
+@dataclass(frozen=True)
+class Chart:
+    """What is drawn: `path` joins the rungs of a ladder."""
+
+    record: Record
+    rows: Sequence[Row]
+    looks: Mapping[str, Look]
+    path: bool = False
+
+    @property
+    def levels(self) -> list[Level]:
+        """Those that the rows use."""
+        return [level for level in (SHARED, L2, DRAM) if any(map(level.modelled, self.rows))]
+
+    @property
+    def units(self) -> list[Roof]:
+        """The peaks of all units that the rows compute with."""
+        found = dict.fromkeys(arithmetic_roof(self.record, row) for row in self.rows)
+        return [Roof(unit, NOMINAL) for unit in found if unit]
+
+    @property
+    def prefix(self) -> str:
+        """Of all rates."""
+        return prefix_for([*map(rate, self.rows), *(unit.rate for unit in self.units)])
+
+    def bandwidth(self, level: Level) -> Roof | None:
+        """The measured one; of DRAM else the nominal one."""
+        measured = self.record.measured_memory_roof(level.probe)
+        nominal = self.record.memory_roofs()[:1] if level is DRAM and not measured else []
+        return next(iter(nominal_and_measured(nominal, measured)), None)
+
+
+def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
+    """The plotted data of `draw`."""
+    return _table(_chart(record, pattern))
+
+
+def draw(record: Record, pattern: str | None) -> Figure:
+    """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
+    chart = _chart(record, pattern)
+    precision = precision_name(chart.rows[0].precision)
+    return _draw(chart, f"hierarchical roofline, {precision}")
+
+
+def ladder_table(record: Record, precision: str) -> list[dict[str, object]]:
+    """The plotted data of `draw_ladder`."""
+    return _table(_ladder(record, precision))
+
+
+def draw_ladder(record: Record, precision: str) -> Figure:
+    """Each rung under the bandwidth of shared memory, L2 and DRAM, and under its unit's peak."""
+    chart = _ladder(record, precision)
+    name, size = precision_name(precision), chart.rows[0].size
+    return _draw(chart, f"optimization ladder on the roofline, {name} at {size}")
+
+
+def _chart(record: Record, pattern: str | None) -> Chart:
+    rows = chosen(record, pattern)
+    return Chart(record, rows, looks(rows))
+
+
+def _ladder(record: Record, precision: str) -> Chart:
+    """The rungs, and the fastest library."""
+    found = rungs(record, precision)
+    best = max(libraries(record, precision), key=rate, default=None)
+    rows = [rung.row for rung in found] + ([best] if best else [])
+    step = largest_step(found)
+    return Chart(record, rows, looks(rows, step and step.row), path=True)
+
+
+def _table(chart: Chart) -> list[dict[str, object]]:
+    """Each row in each of the memories, and the bandwidth there."""
     return [
         {
             "kernel": row.label,
@@ -139,149 +197,85 @@ def table_of(record: Record, rows: Sequence[Row]) -> list[dict[str, object]]:
             "roof": roof and roof.ceiling.name,
             "roof_bytes_per_second": roof and roof.width,
         }
-        for level in _levels(rows)
-        for row in rows
+        for level in chart.levels
+        for roof in [chart.bandwidth(level)]
+        for row in chart.rows
         for by, intensity in (
             ("moved once" if level is DRAM else "modelled", level.modelled(row)),
             ("counted by ncu", level.counted(row)),
         )
         if intensity
-        for roof in [roofs[level.title]]
     ]
 
 
-def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
-    """The plotted data of `draw`."""
-    return table_of(record, chosen(record, pattern))
-
-
-def draw(record: Record, pattern: str | None) -> Figure:
-    """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
-    rows = chosen(record, pattern)
-    subject = f"hierarchical roofline, {precision_name(rows[0].precision)}"
-    return _draw(record, rows, subject, looks(rows), path=False)
-
-
-def ladder_table(record: Record, precision: str) -> list[dict[str, object]]:
-    """The plotted data of `draw_ladder`."""
-    return table_of(record, ladder_rows(record, precision))
-
-
-def draw_ladder(record: Record, precision: str) -> Figure:
-    """Each rung under the bandwidth of shared memory, L2 and DRAM, and under its unit's peak."""
-    rows = ladder_rows(record, precision)
-    subject = f"optimization ladder on the roofline, {precision_name(precision)} at {rows[0].size}"
-    step = largest_step(rungs(record, precision))
-    return _draw(record, rows, subject, looks(rows, step and step.row), path=True)
-
-
-def _draw(
-    record: Record, rows: Sequence[Row], subject: str, its: Mapping[str, Look], path: bool
-) -> Figure:
-    levels = _levels(rows)
-    units = list(dict.fromkeys(filter(None, (arithmetic_roof(record, row) for row in rows))))
-    prefix = prefix_for([*map(rate, rows), *(unit.flop_per_second or 0 for unit in units)])
-    many = len({row.size for row in rows}) > 1
-    labels = [
-        Label(
-            f"{row.label}{f' {row.size}' if many else ''}  "
-            f"{significant(scaled(rate(row), prefix))}{mark(row)}",
-            scaled(rate(row), prefix),
-            None,
-            its[row.label].color,
-            its[row.label].marker,
-            bold=path and its[row.label].stands_out,
-        )
-        for row in rows
-    ]
-    for unit in units:
-        value = scaled(unit.flop_per_second or 0, prefix)
-        text = f"{roof_name(unit.name)}  {significant(value)}"
-        labels.append(Label(text, value, color=ROOF_COLOR, bold=True))
+def _draw(chart: Chart, subject: str) -> Figure:
+    labels = _labels(chart)
     tall = max(_HEIGHT, column_height(labels))
-    counted = any(row.counted for row in rows)
+    counted = any(row.counted for row in chart.rows)
     page = Page(
-        record,
+        chart.record,
         subject,
-        [legend_text(its), *_notes(record, rows, levels, path)],
+        [legend_text(chart.looks), *_notes(chart)],
         _ABOVE + tall + _BELOW,
         legend=_legend() if counted else (),
     )
-    room = WIDTH - _LEFT - column_width(labels) + _BETWEEN
-    for i, level in enumerate(levels):
-        left = _LEFT + i * room / len(levels)
-        axes = page.axes(left, _ABOVE, room / len(levels) - _BETWEEN, tall)
-        _draw_level(axes, level, rows, its, record, units, prefix, path)
+    room = (WIDTH - _LEFT - column_width(labels) + _BETWEEN) / len(chart.levels)
+    for i, level in enumerate(chart.levels):
+        axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)
+        _draw_level(axes, chart, level)
         if i:
             axes.yaxis.set_major_formatter(NullFormatter())
         else:
-            axes.set_ylabel(prefix + operations(rows[0].precision))
+            axes.set_ylabel(chart.prefix + operations(chart.rows[0].precision))
     label_column(axes, labels)
     return page.figure
 
 
-def _levels(rows: Sequence[Row]) -> list[Level]:
-    return [level for level in (SHARED, L2, DRAM) if any(map(level.modelled, rows))]
+def _labels(chart: Chart) -> list[Label]:
+    sizes = {row.size for row in chart.rows}
+    found = []
+    for row in chart.rows:
+        look, y = chart.looks[row.label], scaled(rate(row), chart.prefix)
+        name = f"{row.label} {row.size}" if len(sizes) > 1 else row.label
+        bold = chart.path and look.stands_out
+        text = f"{name}  {significant(y)}{mark(row)}"
+        found.append(Label(text, y, None, look.color, look.marker, bold))
+    for unit in chart.units:
+        y = scaled(unit.rate, chart.prefix)
+        text = f"{roof_name(unit.ceiling.name)}  {significant(y)}"
+        found.append(Label(text, y, color=ROOF_COLOR, bold=True))
+    return found
 
 
-def _bandwidth(record: Record, level: Level) -> Roof | None:
-    measured = record.measured_memory_roof(level.probe)
-    nominal = record.memory_roofs()[:1] if level is DRAM else []
-    return next(iter(nominal_and_measured([] if measured else nominal, measured)), None)
-
-
-def _draw_level(
-    axes: Axes,
-    level: Level,
-    rows: Sequence[Row],
-    its: Mapping[str, Look],
-    record: Record,
-    units: Sequence[Ceiling],
-    prefix: str,
-    path: bool,
-) -> None:
-    roof = _bandwidth(record, level)
-    peaks = [unit.flop_per_second or 0 for unit in units]
-    top = max([*peaks, *map(rate, rows)])
-    ridge = [top / roof.width] if roof else []
-    xs = [x for row in rows for x in (level.modelled(row), level.counted(row)) if x]
-    scale = 1 / scaled(1, prefix)
+def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
+    roof, scale = chart.bandwidth(level), 1 / scaled(1, chart.prefix)
+    rates = [*map(rate, chart.rows), *(unit.rate for unit in chart.units)]
+    ridge = [max(rates) / roof.width] if roof else []
+    xs = [x for row in chart.rows for x in (level.modelled(row), level.counted(row)) if x]
     axes.set_title(level.title, pad=18)
     axes.set_xlabel(level.axis)
-    set_log_axes(axes, [*xs, *ridge], [each / scale for each in (*map(rate, rows), *peaks)])
+    set_log_axes(axes, [*xs, *ridge], [each / scale for each in rates])
     axes.grid(axis="y", visible=False)
-    draw_roofs(axes, [Roof(unit, "nominal peak") for unit in units], [roof] if roof else [], scale)
+    draw_roofs(axes, chart.units, [roof] if roof else [], scale)
     if roof:
         write_above(axes, f"{quantity(roof.width, 'B/s')}, {roof.ceiling.origin}", 5)
-    placed = [(row, level.modelled(row)) for row in rows]
-    steps = [(x, rate(row) / scale) for row, x in placed if x and row.is_ours]
-    if path:
+    steps = [(level.modelled(row), rate(row) / scale) for row in chart.rows if row.is_ours]
+    if chart.path and (steps := [step for step in steps if step[0]]):
         axes.plot(*zip(*steps, strict=True), color="#B5B5B5", linewidth=1.1, zorder=2)
-    for row, x in placed:
-        y, look = rate(row) / scale, its[row.label]
+    for row in chart.rows:
+        y, look = rate(row) / scale, chart.looks[row.label]
         axes.axhline(y, color=look.color, linewidth=0.6, alpha=0.3, zorder=1.2)
-        if x:
-            _draw_mark(axes, x, y, look, row.label)
-        if counted := level.counted(row):
-            axes.plot([x or counted, counted], [y, y], color=look.color, linewidth=0.8, zorder=2)
-            _draw_mark(axes, counted, y, look, row.label, hollow=True)
-
-
-def _draw_mark(
-    axes: Axes, x: float, y: float, look: Look, label: str, hollow: bool = False
-) -> None:
-    axes.plot(
-        x,
-        y,
-        label=label,
-        color=look.color,
-        marker=look.marker,
-        markersize=6 if look.stands_out else 4.5,
-        markerfacecolor="white" if hollow else look.color,
-        markeredgecolor=look.color,
-        clip_on=False,
-        zorder=5 if look.stands_out else 4,
-    )
+        marks = {
+            **{"label": row.label, "color": look.color, "marker": look.marker, "clip_on": False},
+            "markersize": 6 if look.stands_out else 4.5,
+            "zorder": 5 if look.stands_out else 4,
+        }
+        modelled, counted = level.modelled(row), level.counted(row)
+        if counted:
+            axes.plot([modelled or counted, counted], [y, y], color=look.color, linewidth=0.8)
+            axes.plot(counted, y, markerfacecolor="white", **marks)
+        if modelled:
+            axes.plot(modelled, y, **marks)
 
 
 def _legend() -> list[Line2D]:
@@ -292,25 +286,22 @@ def _legend() -> list[Line2D]:
     ]
 
 
-def _notes(record: Record, rows: Sequence[Row], levels: Sequence[Level], path: bool) -> list[str]:
-    remarks = notes(rows)
-    if path:
+def _notes(chart: Chart) -> list[str]:
+    remarks = notes(chart.rows)
+    if chart.path:
         remarks.append(
             "The grey path leads from rung to rung; a level line joins the marks of one kernel. A "
             "kernel on a slope is bound by that memory: it needs fewer bytes per FLOP to go faster."
         )
-    for level in levels:
-        roof = _bandwidth(record, level)
-        above = [
-            row.label
-            for row in rows
-            if roof and rate(row) > (level.modelled(row) or 1e300) * roof.width
-        ]
-        if above and level is not DRAM:
+    for level in chart.levels:
+        roof = chart.bandwidth(level)
+        modelled = [(row, level.modelled(row)) for row in chart.rows if roof and level is not DRAM]
+        above = [row.label for row, x in modelled if x and roof and rate(row) > x * roof.width]
+        if above:
             names = ", ".join(dict.fromkeys(above))
             remarks.append(f"Above the {level.title} roof because {level.why_above}: {names}.")
-    if without := [row.label for row in rows if not row.traffic]:
+    if without := [row.label for row in chart.rows if not row.traffic]:
         remarks.append(f"No traffic model: {', '.join(dict.fromkeys(without))}.")
-    if missing := [level.title for level in levels if not _bandwidth(record, level)]:
+    if missing := [level.title for level in chart.levels if not chart.bandwidth(level)]:
         remarks.append(f"Bandwidth not measured: {', '.join(missing)}.")
     return remarks

@@ -65,7 +65,7 @@ def add_records(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="where to write; a folder in it for each record if there are several "
-        "(default: a folder beside each record, named like it)",
+        "(default: a folder next to each record, named like it)",
     )
 
 
@@ -106,7 +106,7 @@ def check_names(record: Record, names: Sequence[str], wanted: Sequence[str] | No
 
 
 def folder_of(record: Record, records: Sequence[Record], output: Path | None) -> Path:
-    """Where what is made of `record` goes: beside it, unless told."""
+    """The folder for the figures of `record`: next to it by default."""
     name = _name(record)
     if output is None:
         return record.path.with_name(name)

@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.texts import kernels
 
     records = [read_record(path) for path in options.records]
-    told = kernels.filled(options.readme, records, options.pictures)
-    if told.missing:
-        names = ", ".join(told.missing)
+    filled = kernels.filled(options.readme, records, options.pictures)
+    if filled.missing:
+        names = ", ".join(filled.missing)
         complain(f"{options.readme}: not in the record: {names}")
-    texts = {options.readme: told.text}
+    texts = {options.readme: filled.text}
     return renew(options, records[0], texts, kernels.pictures(records[0]))

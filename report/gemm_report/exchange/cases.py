@@ -34,7 +34,7 @@ COLUMNS: Sequence[Column] = (
     Column("kernel", str, "name", lambda record, row: row.kernel),
     Column("family", str, "library, simt, ...", lambda record, row: row.family),
     Column("parameters", str, "as in the name", lambda record, row: row.settings),
-    Column("precision", str, "of the factors", lambda record, row: row.precision),
+    Column("precision", str, "of A and B", lambda record, row: row.precision),
     Column("layout", str, "nn: neither is transposed", lambda record, row: row.layout),
     Column("m", int, "rows of A and C", lambda record, row: row.m),
     Column("n", int, "columns of B and C", lambda record, row: row.n),

@@ -53,7 +53,7 @@ def colors() -> tuple[str, ...]:
 
 
 def color_of(row: Row) -> str:
-    """By who made a kernel, where every one stands out."""
+    """Of a row in a figure where every row has a colour."""
     return LIBRARY if row.is_library else OTHERS if row.is_peer else OURS
 
 

@@ -11,7 +11,7 @@ _LISTED = 8
 
 
 def check_device(record: Record, other: Record) -> None:
-    """RecordError where one picture, with one set of roofs, would be wrong for both."""
+    """RecordError where one figure, with one set of peaks, would be wrong for both."""
     if (record.device.kind, record.device.name) != (other.device.kind, other.device.name):
         raise RecordError(
             f"{other.path}: was made on {other.device.name}, {record.path.name} on "

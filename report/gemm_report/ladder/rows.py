@@ -1,4 +1,4 @@
-"""Which rows of a record tell a kernel's story: one row a problem, and the one to name it by."""
+"""Rows of a record that figures show: one a problem, and for each kernel its largest one."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,10 @@ def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """Of each precision those of its plain layout, or all where there is none: what other layouts
-    cost is told apart."""
+    """Of each precision those of its plain layout, or all where there is none.
+
+    Other layouts have a table of their own.
+    """
     timed = timed_rows(record, part)
     found: list[Row] = []
     for precision, rows in by_precision(timed).items():
@@ -65,7 +67,7 @@ def ladder_sizes(rows: Iterable[Row]) -> set[int]:
 
 
 def headlines(rows: Sequence[Row]) -> list[Row]:
-    """The row that stands for each kernel and precision: its largest cube, else its largest."""
+    """One row for each kernel and precision: its largest cube, else its largest problem."""
     sizes = ladder_sizes(rows)
 
     def weight(row: Row) -> tuple[bool, int]:
@@ -99,8 +101,7 @@ def by_precision(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _place(kernel: Kernel) -> tuple[int, int]:
-    # A library is what the ladder is measured against: it stands behind the last rung, and what
-    # others made behind that.
+    # Libraries come after the last rung, and other implementations after them.
     return _BEHIND.get(kernel.family, 0), kernel.rung
 
 

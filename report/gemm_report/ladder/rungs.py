@@ -116,7 +116,7 @@ def ladder_precisions(record: Record) -> list[str]:
 
 
 def limits(record: Record, row: Row) -> list[Limit]:
-    """What could limit `row`, the lowest roof first; nothing if there is no model of its bytes."""
+    """What could limit `row`, the lowest limit first; nothing without a model of its bytes."""
     if row.traffic is None:
         return []
     levels = {
@@ -135,7 +135,7 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
-    """Of the unit that computes: rungs below the tensor cores do not have their roof; a kernel from
+    """Of the unit that computes: rungs on CUDA cores do not have the tensor peak; a kernel from
     a user's file may use them, and one that picks among all rungs has that of what it ran."""
     picked = any(_TENSOR in name for name in row.device_kernels)
     if not row.is_ours or row.family in ("tensor", "user") or picked:

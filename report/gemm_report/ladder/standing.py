@@ -1,4 +1,4 @@
-"""Where the suite stands in each precision: its fastest kernel, and the library beside it."""
+"""How each precision compares: our fastest kernel, and the fastest library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Standing:
 
     @property
     def compared(self) -> list[Row]:
-        """Those that have a library beside them."""
+        """Those on whose problem a library was timed."""
         return [row for row in self.rows if row.of_library]
 
     @property

@@ -29,29 +29,29 @@ _MAIN = "f32"
 
 
 @dataclass(frozen=True)
-class Told:
-    """The new text, and the kernels in it of which the records know nothing."""
+class Filled:
+    """The new text, and the kernels in it of which the records have no row."""
 
     text: str
     missing: tuple[str, ...]
 
 
-def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Told:
+def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Filled:
     """`readme` with everything between its markers made from the records, the first one first."""
     text = read_text(readme)
-    told = _told_kernels(readme, text)
+    described = _described(readme, text)
     known = [k.name for record in records for k in record.kernels if _is_rung(record, k.name)]
-    if untold := [name for name in dict.fromkeys(known) if name not in told]:
+    if missing := [name for name in dict.fromkeys(known) if name not in described]:
         raise ReadmeError(
-            f"{readme}: does not tell of {', '.join(untold)}: each needs the lines "
+            f"{readme}: does not mention {', '.join(missing)}: each needs the lines "
             "'<!-- gemm_report:begin rung NAME -->' and '<!-- gemm_report:end rung NAME -->'"
         )
     main = records[0]
     view = overview(main, link(readme, main.path), link(readme, pictures_folder))
     text = between_markers(readme, text, "overview", view)
-    for name in told:
+    for name in described:
         text = between_markers(readme, text, f"rung {name}", figures(records, name, readme))
-    return Told(text, tuple(name for name in told if name not in known))
+    return Filled(text, tuple(name for name in described if name not in known))
 
 
 def pictures(record: Record) -> list[str]:
@@ -112,7 +112,7 @@ def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
     return "Not timed at the ladder's size."
 
 
-def _told_kernels(readme: Path, text: str) -> list[str]:
+def _described(readme: Path, text: str) -> list[str]:
     names = []
     for part in _BEGIN.findall(text):
         rung = _RUNG.fullmatch(part)
@@ -146,7 +146,7 @@ def _line(record: Record, rung: Rung) -> str:
 
 
 def _model(record: Record, row: Row) -> str | None:
-    """Intensity in each memory, and the lowest of the roofs."""
+    """Arithmetic intensity in each memory, and the lowest limit."""
     levels = [
         f"{significant(limit.flop_per_byte)} of {limit.resource}"
         for limit in sorted(limits(record, row), key=lambda limit: limit.flop_per_byte or 0)
@@ -160,7 +160,7 @@ def _model(record: Record, row: Row) -> str | None:
 
 
 def _limiter(record: Record, row: Row) -> str:
-    """The lowest modelled roof, and why a kernel is above it where it is."""
+    """The lowest modelled limit, and why a kernel exceeds it where it does."""
     lowest = next(iter(limits(record, row)), None)
     if lowest is None:
         return "-"

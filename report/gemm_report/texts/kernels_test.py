@@ -69,7 +69,7 @@ def test_check_tells_a_stale_file_and_changes_nothing(project: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (marked("rung Naive"), "", "does not tell of Naive: each needs the lines"),
+        (marked("rung Naive"), "", "does not mention Naive: each needs the lines"),
         (marked("rung Tiled"), marked("rungs"), "unknown marker 'begin rungs'"),
         (marked("overview"), "", "needs one line '<!-- gemm_report:begin overview -->'"),
         ("<!-- gemm_report:end rung Tiled -->", "", "needs one line"),

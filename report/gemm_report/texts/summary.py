@@ -105,12 +105,12 @@ def _by_precision(rows: Sequence[Row]) -> list[str]:
         if others:
             parts += [f"Other implementations in {precision_name(precision)}:", _results(others)]
         if replaced := _REPLACES.get(precision):
-            parts += _beside(replaced, its_rows, tables.get(replaced, []))
+            parts += _compared(replaced, its_rows, tables.get(replaced, []))
     return parts
 
 
-def _beside(replaced: str, rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
-    """Rate and error against those of the fastest library that computes what `rows` stand for."""
+def _compared(replaced: str, rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
+    """Rate and error over those of the fastest library of the precision that `rows` replace."""
     libraries = [row for row in others if row.is_library]
     best = {_problem(row): row for row in sorted(libraries, key=rate)}
     pairs = [(row, best[_problem(row)]) for row in _by_shape(rows) if _problem(row) in best]

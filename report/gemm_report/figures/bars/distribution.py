@@ -48,7 +48,7 @@ class Samples:
 
 
 def chosen(record: Record, pattern: str | None = None) -> list[Samples]:
-    """Rows whose names match, at most 40; else those that stand for a kernel and vary most.
+    """Rows whose names match, at most 40; else the noisiest of the largest sizes.
 
     InputError where the pattern is none, or nothing matches.
     """

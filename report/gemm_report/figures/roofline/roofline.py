@@ -48,7 +48,7 @@ class Point:
     """The fastest row of one precision and problem, of our kernels or of something else."""
 
     row: Row
-    who: str
+    what: str
 
 
 def points(record: Record, versus: Record | None = None) -> list[Point]:
@@ -68,7 +68,7 @@ def table(record: Record, versus: Record | None = None) -> list[dict[str, object
     return [
         {
             "kind": "kernel",
-            "who": point.who,
+            "what": point.what,
             "name": point.row.label,
             "precision": point.row.precision,
             "shape": point.row.shape,
@@ -169,14 +169,14 @@ def _label(
 def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scale: float) -> None:
     """Filled ones of ours, joined from cube to cube; hollow ones of what is next to them."""
     sizes = ladder_sizes(point.row for point in its)
-    ours = [point.row for point in its if point.who == OURS]
+    ours = [point.row for point in its if point.what == OURS]
     line = [row for row in ours if row.is_cube and row.m in sizes]
     xs, ys = [row.flop_per_byte for row in line], [rate(row) / scale for row in line]
     axes.plot(xs, ys, color=color, linewidth=0.8, alpha=0.6, zorder=2)
     there = {_problem(row): row for row in ours}
     for point in its:
         x, y = point.row.flop_per_byte, rate(point.row) / scale
-        is_ours = point.who == OURS
+        is_ours = point.what == OURS
         axes.plot(
             x,
             y,
@@ -189,7 +189,7 @@ def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scal
             clip_on=False,
             zorder=4 if is_ours else 3,
         )
-        if point.who == OLD:
+        if point.what == OLD:
             end = x, rate(there[_problem(point.row)]) / scale
             if abs(in_points(axes, *end)[1] - in_points(axes, x, y)[1]) > 6:
                 style = {"arrowstyle": "-|>,head_length=0.35,head_width=0.18", "color": color}
@@ -227,7 +227,7 @@ def _legend(record: Record, versus: Record | None, found: Sequence[Point]) -> li
             Line2D([], [], label=f"old: {run_name(versus)}", **hollow),
         ]
     entries = [Line2D([], [], label=OURS, **filled)]
-    if any(point.who == THEIRS for point in found):
+    if any(point.what == THEIRS for point in found):
         entries.append(Line2D([], [], label=THEIRS, **hollow))
     return entries
 

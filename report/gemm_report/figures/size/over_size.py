@@ -29,14 +29,14 @@ _HEIGHT, _LEFT, _ABOVE, _BELOW, _BETWEEN = 2.3, 0.5, 0.36, 0.5, 0.22
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows of one precision: how high each stands, what is said of it, and up to where."""
+    """Rows of one precision: the height of each on the axis, its text, and where the axis ends."""
 
     title: str
     rows: Sequence[Row]
     height: Callable[[Row], float]
     said: Callable[[Row], str]
     top: float
-    level: Label | None = None  # what all of them are compared with
+    level: Label | None = None  # with which all are compared
     dotted: Mapping[int, float] = field(default_factory=dict)
 
 
@@ -74,7 +74,7 @@ def draw_panels(
 
 
 def place(row: Row) -> float:
-    """Where a row stands on the axis."""
+    """Of a row on the axis."""
     return row.m if row.is_cube else row.volume ** (1 / 3)
 
 
@@ -112,7 +112,7 @@ def _draw_panel(axes: Axes, panel: Panel, its: Mapping[str, Look]) -> None:
 
 
 def _labels(panel: Panel, its: Mapping[str, Look]) -> list[Label]:
-    """Of what stands out: its kernel, what is said of it, and its size if not the largest."""
+    """Of what is highlighted: its kernel, its text, and its size if not the largest."""
     largest = max(row.volume for row in panel.rows)
     found = [
         Label(

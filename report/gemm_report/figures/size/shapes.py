@@ -24,7 +24,7 @@ class Map:
 
     precision: str
     k: int
-    who: str
+    subject: str
     cells: Mapping[tuple[int, int], Row]
 
     @property
@@ -45,9 +45,9 @@ def maps(record: Record, pattern: str | None = None) -> list[Map]:
     """
     rows = drawn_rows(record)
     if pattern is None:
-        rows, who = [row for row in rows if row.is_ours], "the fastest of our kernels"
+        rows, subject = [row for row in rows if row.is_ours], "the fastest of our kernels"
     else:
-        wanted, who = expression("--shapes", pattern), f"the fastest of {pattern}"
+        wanted, subject = expression("--shapes", pattern), f"the fastest of {pattern}"
         rows = [row for row in rows if wanted.search(str(row.identity))]
     found = []
     for precision in precisions(rows):
@@ -57,7 +57,7 @@ def maps(record: Record, pattern: str | None = None) -> list[Map]:
                 if (row.precision, row.k) == (precision, k):
                     best = cells.get((row.m, row.n))
                     cells[row.m, row.n] = row if best is None else max(best, row, key=rate)
-            candidate = Map(precision, k, who, cells)
+            candidate = Map(precision, k, subject, cells)
             if min(len(candidate.ms), len(candidate.ns)) > 1 and len(cells) >= _FEWEST_CELLS:
                 found.append(candidate)
     if pattern is not None and not found:
@@ -113,4 +113,4 @@ def _heat_map(each: Map, prefix: str, has_roofs: bool) -> HeatMap:
     high = max(map(value, each.cells.values())) * 1.1
     title = f"{precision_name(each.precision)}, k = {each.k}"
     cells = {place: Cell(value(row) / high, lines(row)) for place, row in each.cells.items()}
-    return HeatMap(title, each.who, ("n", each.ns), ("m", each.ms), cells)
+    return HeatMap(title, each.subject, ("n", each.ns), ("m", each.ms), cells)

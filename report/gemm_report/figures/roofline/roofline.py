@@ -122,7 +122,8 @@ def draw(record: Record, versus: Record | None = None) -> Figure:
     # A slope must be long enough for its name.
     beginnings = [ridge / _LEAST_SLOPE for ridge in ridges]
     xs = [*(point.row.flop_per_byte for point in found), *ridges, *beginnings]
-    set_log_axes(axes, xs, [each / scale for each in (*rates, top / _LEAST_RANGE)])
+    ys = [*rates, top / _LEAST_RANGE] if memory else rates
+    set_log_axes(axes, xs, [each / scale for each in ys])
     integers = [precision_name(name) for name in names if operations(name) == "OP/s"]
     unit = f"{prefix}FLOP/s" + (f" ({', '.join(integers)}: {prefix}OP/s)" if integers else "")
     axes.set_xlabel("Arithmetic intensity (FLOP/byte, each matrix moved once)")

@@ -5,7 +5,7 @@ from matplotlib.colors import to_hex
 
 from gemm_report.conftest import clocks
 from gemm_report.figures.headline import table
-from gemm_report.figures.palette import LIBRARY, OURS
+from gemm_report.figures.palette import LIBRARY, ON_BAR, OURS
 from gemm_report.figures.write_test import check_text, drawn, texts
 from gemm_report.record import Record
 
@@ -70,4 +70,4 @@ def test_the_rate_is_hidden_by_no_mark_wherever_the_library_is(gpu: Record) -> N
             (bar,) = (p for p in axes.patches if to_hex(p.get_facecolor()) == OURS.lower())
             end = axes.transData.transform((bar.get_width(), 0))[0]
             assert not box.x0 < end < box.x1
-            assert (text.get_color() == "white") == (box.x1 < end)
+            assert (text.get_color() == ON_BAR) == (box.x1 < end)

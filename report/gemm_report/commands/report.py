@@ -14,16 +14,11 @@ exit codes:
 """
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.commands.figures import add_records, folder_of
 from gemm_report.record import Record
-
-if TYPE_CHECKING:
-    from gemm_report.figures.palette import Look
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -31,15 +26,13 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.figures.palette import looks
     from gemm_report.site.index_page import index_page
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
-    looks_of_all = looks(records)
     for record, folder in zip(records, folders, strict=True):
-        print(write_page(record, looks_of_all, folder))
+        print(write_page(record, folder))
     if options.output and len(records) > 1:
         page = options.output / "index.html"
         pages = {folder.name: record for folder, record in zip(folders, records, strict=True)}
@@ -48,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     return refusals.exit_code
 
 
-def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
+def write_page(record: Record, folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
     from gemm_report.figures.palette import colors
     from gemm_report.figures.write import drawings, write_figures
@@ -57,7 +50,7 @@ def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Pat
 
     palette = frozenset(color.lower() for color in colors())
     pictures = []
-    write_figures(record, looks, folder)
+    write_figures(record, folder)
     for name, drawing in drawings(record).items():
         svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
         pictures.append(Picture(name, drawing.caption, svg, palette))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gemm_report.figures.palette import colors, looks
+from gemm_report.figures.palette import colors
 from gemm_report.figures.write import write_figures
 from gemm_report.record import DeviceCode, Record, read_record
 from gemm_report.site.markup import Html
@@ -29,7 +29,7 @@ def written(record: Record, folder: Path, figures: Sequence[str]) -> Path:
     palette = frozenset(color.lower() for color in colors())
     pictures = []
     for name in figures:
-        (path,) = write_figures(record, looks([record]), folder, only=[name], formats=["svg"])
+        (path,) = write_figures(record, folder, only=[name], formats=["svg"])
         pictures.append(Picture(name, name, path.read_text(encoding="utf-8"), palette))
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
@@ -153,7 +153,7 @@ def test_the_page_shows_its_figures_and_rows(browser: Any, gpu_page: Path, gpu: 
     ids = value("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(set(ids)) == len(ids)
     assert gpu.device.name in find(browser, "h1").text
-    assert "NaiveUncoalesced" in find(browser, "#throughput svg").text, "text of figures is text"
+    assert "Tiled/tile:16" in find(browser, "#throughput svg").text, "text of figures is text"
     assert browser.get_log("browser") == []
 
 

@@ -66,9 +66,10 @@ def _cells(row: Row) -> str:
 
 
 def explained() -> str:
-    """The beginning of a page of tools/explain: the result and its three findings."""
-    page = EXPLAINED.read_text(encoding="utf-8")
-    return "```\n" + page[: page.index("\nNext:")].strip().removeprefix("## ") + "\n```"
+    """Of a page of tools/explain the result, the first finding and the next steps."""
+    page = EXPLAINED.read_text(encoding="utf-8").removeprefix("## ")
+    first, rest = page[: page.index("\n2. ")], page[page.index("Next:") :]
+    return f"```\n{first}\n...\n{rest[: rest.index('Bytes')].strip()}\n```".replace("\n\n", "\n")
 
 
 def options(program: Path) -> str:

@@ -14,16 +14,23 @@ exit codes:
 """
 
 import argparse
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.commands.figures import add_records, folder_of
+from gemm_report.ladder.rows import precisions
 from gemm_report.record import Record
 
 if TYPE_CHECKING:
     from gemm_report.figures.palette import Look
+    from gemm_report.site.picture import Picture
+
+# The page has these for each precision alone, if there are several.
+OF_ONE_PRECISION = ("throughput", "of_library")
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -50,17 +57,41 @@ def run(options: argparse.Namespace) -> int:
 
 def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
-    from gemm_report.figures.palette import colors
-    from gemm_report.figures.write import drawings, write_figures
-    from gemm_report.site.picture import Picture
     from gemm_report.site.record_page import record_page
 
-    palette = frozenset(color.lower() for color in colors())
-    pictures = []
-    write_figures(record, looks, folder)
-    for name, drawing in drawings(record).items():
-        svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        pictures.append(Picture(name, drawing.caption, svg, palette))
+    pictures = _pictures(record, looks, folder)
+    names = precisions(record.rows_with("timed"))
+    for name in names if len(names) > 1 else ():
+        if not re.fullmatch(r"\w+", name, re.ASCII):  # somebody else's record: no folder of that
+            continue
+        rows = tuple(row for row in record.rows if row.precision == name)
+        part = replace(record, rows=rows)
+        pictures += _pictures(part, looks, folder / name, OF_ONE_PRECISION)
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
     return page
+
+
+def _pictures(
+    record: Record, looks: Mapping[str, "Look"], folder: Path, only: Collection[str] | None = None
+) -> list["Picture"]:
+    """Draws the figures into `folder`."""
+    import matplotlib.style
+
+    from gemm_report.figures.palette import STYLE, colors
+    from gemm_report.figures.write import drawings, write_figures
+    from gemm_report.site.picture import Picture, spots
+
+    palette = frozenset(color.lower() for color in colors())
+    write_figures(record, looks, folder, only=only)
+    pictures = []
+    for name, drawing in drawings(record).items():
+        if only and name not in only:
+            continue
+        path = folder / f"{name}.svg"
+        with matplotlib.style.context(STYLE, after_reset=True):
+            marks = spots(drawing.draw(record, looks))
+        where = f"{folder.name}/{name}" if only else name
+        svg = path.read_text(encoding="utf-8")
+        pictures.append(Picture(where, drawing.caption, svg, palette, marks))
+    return pictures

@@ -104,9 +104,11 @@
     };
   }
 
-  // Where a word may begin: "f32" is not in TF32, and "stream" is in WgmmaStreamK.
-  const words = (text) => ` ${text} ${text.replace(/([a-z\d])(?=[A-Z])|[^A-Za-z\d.]+/g, "$1 ")}`
-    .toLowerCase();
+  // A word is found where one begins: "f32" not in TF32, and "streamk" in WgmmaStreamK.
+  const marked = (text) =>
+    `|${text.replace(/[a-z\d](?=[A-Z])|[^A-Za-z\d.]/g, "$&|").toLowerCase()}`;
+  const pattern = (word) => new RegExp(
+    `\\|${[...word].map((c) => c.replace(/[^a-z\d]/, "\\$&")).join("\\|?")}`);
 
   function startFiltering(tools, table) {
     const search = tools.querySelector("input[type=search]");
@@ -119,17 +121,17 @@
       const cells = [...body.rows[0].cells];
       return {
         body,
-        text: words(cells.map((cell) => `${cell.textContent} ${choicesOf(cell).join(" ")}`).join(" ")),
+        text: marked(cells.map((cell) => `${cell.textContent} ${choicesOf(cell).join(" ")}`).join(" ")),
         choices: lists.map((list) => choicesOf(cells[list.dataset.column])),
       };
     });
 
     function filter() {
-      const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const asked = search.value.toLowerCase().split(/\s+/).filter(Boolean).map(pattern);
       const chosen = lists.map((list) => list.value);
       let shown = 0;
       for (const { body, text, choices } of rows) {
-        const fits = asked.every((word) => text.includes(` ${word}`)) &&
+        const fits = asked.every((word) => word.test(text)) &&
           chosen.every((choice, i) => !choice || choices[i].includes(choice));
         if (body.hidden === fits) body.hidden = !fits;
         shown += fits;

@@ -72,9 +72,11 @@ def _head(record: Record) -> Html:
     )
     counts = Counter(state for row in record.rows for state in states(row))
     chips = (
-        tag("a", tag("b", str(counts[state])), f" {state}", href=f"#state={state}", class_=tone)
-        for state, of_tone in STATES.items()
-        for tone in [of_tone if counts[state] else None]
+        tag("a", *said, href=f"#state={state}", class_=tone)
+        if counts[state]
+        else tag("span", *said)
+        for state, tone in STATES.items()
+        for said in [(tag("strong", str(counts[state])), f" {state}")]
         if state != "untimed" or counts[state]
     )
     return tag(

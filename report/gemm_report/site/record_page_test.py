@@ -50,13 +50,15 @@ def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:
     rows = (*gpu.rows, dataclasses.replace(failed, k=3, failed="suspect: faster than the peak"))
     page = record_page(dataclasses.replace(gpu, rows=rows), [])
     head = page.partition("</header>")[0]
-    chips = re.findall(r"<a href=\"#state=([a-z-]+)\"[^>]*><b>(\d+)</b>", head)
+    chips = re.findall(r"<a href=\"#state=([a-z-]+)\"[^>]*><strong>(\d+)<", head)
     throttled = [row for row in gpu.rows_with("timed") if row.throttled]
     counts = {state: int(count) for state, count in chips}
     assert counts["failed"] == counts["suspect"] == counts["skipped"] == 1
     assert counts["throttled"] == len(throttled)
     assert counts["off-guideline"] == 1
-    assert "untimed" not in counts
+    assert "untimed" not in head
+    without = record_page(dataclasses.replace(gpu, rows=(throttled[0],)), [])
+    assert "<span><strong>0</strong> failed</span>" in without
     for state, count in counts.items():
         assert f'<option value="{state}">{state} ({count})</option>' in page
 

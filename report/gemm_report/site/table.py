@@ -105,16 +105,11 @@ def _aligned(content: str, places: int) -> Html:
     number = None if isinstance(content, Html) else _NUMBER.fullmatch(content)
     if number is None:
         return html(content)
-    fraction, unit = number["fraction"] or "", number["unit"]
+    fraction, unit = number["fraction"] or "", number["unit"] or ""
     missing = "0" * (places + 1 - len(fraction)) if places else ""
     filler = missing if fraction else missing.replace("0", ".", 1)
-    return joined(
-        [
-            number["whole"] + fraction,
-            tag("i", data_filler=filler) if filler else "",
-            tag("span", unit, class_="unit") if unit else "",
-        ]
-    )
+    gap = [tag("i", data_filler=filler)] if filler else []
+    return joined([number["whole"] + fraction, *gap, unit])
 
 
 def _decimals(cells: Sequence[Cell]) -> int:

@@ -270,7 +270,7 @@ def _case(
         needs = "another run of NEW, until one is at the level of BASE"
     elif betweens[0].source in GUESSED:
         # A number from a guess would be one.
-        needs = f"a calibration that has it, or {_ENOUGH_PROCESSES} processes of each"
+        needs = f"a calibration (tools/calibrate), or {_ENOUGH_PROCESSES} runs per side"
     means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
@@ -360,12 +360,12 @@ def _needs(
         factor = math.ceil(parts.within / (wanted - parts.between))
         if factor <= _MOST_SAMPLES:
             samples = [len(each.run.timed[name].samples_seconds) for each in new]
-            return f"{factor} times the samples: {factor * round(median(samples))} in each process"
+            return f"{factor} times the samples: {factor * round(median(samples))} in each run"
     needed = math.ceil(processes * (parts.within + parts.between) / wanted)
     needed = max(processes + 1, needed)
     if needed > _MOST_PROCESSES:
-        return f"more than {_MOST_PROCESSES} processes of each: too noisy for {100 * threshold:g} %"
-    return f"{needed} processes of each"
+        return f"more than {_MOST_PROCESSES} runs per side: too noisy for {100 * threshold:g} %"
+    return f"{needed} runs per side"
 
 
 def _suspect(
@@ -431,7 +431,7 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     at_clock = [case.cycles.ratio for case in cases if case.cycles]
     if at_clock:
         told += f", {change(median(at_clock))} in cycles"
-    return f"{told}: look at the card (clock, power, driver) and the build before the kernels"
+    return f"{told}: look at the GPU (clock, power, driver) and the build before the kernels"
 
 
 def _exp(value: float) -> float:

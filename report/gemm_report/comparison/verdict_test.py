@@ -147,14 +147,14 @@ def test_what_nobody_calibrated_needs_a_large_change() -> None:
         found = {c.name: c for c in compare([made([0.0] * 100)], [made(logs)]).cases}
         assert found[name(0)].verdict is verdict
         assert found[name(0)].noise == "default"
-        assert found[name(1)].needs == "a calibration that has it, or 3 processes of each"
+        assert found[name(1)].needs == "a calibration (tools/calibrate), or 3 runs per side"
 
 
 def test_ambiguous_cases_say_what_they_need() -> None:
     noisy = noise_of(np.random.default_rng(5), [0.003] * 20)
     (case, *_) = compare([made([0.0] * 20)], [made([0.0] * 20)], noisy).cases
     assert case.verdict is Verdict.AMBIGUOUS
-    assert case.needs and case.needs.endswith("processes of each")
+    assert case.needs and case.needs.endswith("runs per side")
     processes = int(case.needs.split()[0])
     sides = [[made([0.0] * 20) for _ in range(processes)] for _ in range(2)]
     after = {each.name: each for each in compare(*sides, noisy).cases}
@@ -170,7 +170,7 @@ def test_more_samples_are_asked_for_where_samples_are_the_noise() -> None:
     (case, *_) = compare([unsure(0.004**2)], [unsure(0.004**2)], quiet(20)).cases
     assert case.needs and "times the samples" in case.needs
     factor = int(case.needs.split()[0])
-    assert f"{50 * factor} in each process" in case.needs
+    assert f"{50 * factor} in each run" in case.needs
     better = [unsure(0.004**2 / factor)]
     assert compare(better, better, quiet(20)).count(Verdict.SAME) == 20
 

@@ -289,7 +289,7 @@
       const target = anchor && document.getElementById(anchor);
       if (!target) {
         // A link that filters leads to what it filters.
-        if (follow.again && view.has("state")) parts.find((each) => each.filters)
+        if (follow.again && view.size) parts.find((each) => each.filters)
           ?.table.closest("section").scrollIntoView();
         return;
       }

@@ -163,8 +163,8 @@ def set_device(key: str, value: object) -> Callable[[Any], None]:
 
 DIFFERENCES: dict[str, tuple[Callable[[Any], object], str]] = {
     "device": (set_device("name", "Other GPU"), "its device is Other GPU, that of"),
-    "card": (set_device("uuid_hash", "0ther"), "its card is 0ther, that of"),
-    "card not known": (set_device("uuid_hash", None), "its card is None, that of"),
+    "card": (set_device("uuid_hash", "0ther"), "its GPU is 0ther, that of"),
+    "card not known": (set_device("uuid_hash", None), "its GPU is None, that of"),
     "driver": (set_device("driver", "1.0"), "its driver is 1.0, that of"),
     "power limit": (set_device("power_limit_w", 300), "its power limit is 300.0, that of"),
     "commit": (lambda d: d["context"]["gemm"].update(commit="fee1"), "its commit is fee1, that of"),

@@ -58,7 +58,7 @@ def stub(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(not (BUILD / "gemm_bench").exists(), reason=f"{BUILD} is not built")
-def test_runs_fresh_processes_and_keeps_how_far_they_are_apart(tmp_path: Path) -> None:
+def test_runs_fresh_processes_and_stores_their_spread(tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     output = tmp_path / "new" / "noise.json"
     done = calibrate(
@@ -80,7 +80,7 @@ def test_runs_fresh_processes_and_keeps_how_far_they_are_apart(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["new"], "the records are not kept"
 
 
-def test_a_process_that_fails_ends_it_and_what_is_complete_is_named(stub: Path) -> None:
+def test_after_a_failed_process_complete_records_are_listed(stub: Path) -> None:
     output, temporary = stub / "noise.json", stub.parent / "tmp"
     done = calibrate(stub, "-n", "3", "-o", str(output), env={"TMPDIR": str(temporary)})
     assert done.returncode == 1
@@ -90,7 +90,7 @@ def test_a_process_that_fails_ends_it_and_what_is_complete_is_named(stub: Path) 
     assert not output.exists()
 
 
-def test_a_process_without_a_record_ends_it(stub: Path) -> None:
+def test_a_process_without_a_record_fails(stub: Path) -> None:
     program = stub / "gemm_bench"
     program.write_text(
         program.read_text().replace("2.json ]] || { exit 1", "1.json ]] || { exit 0")
@@ -101,7 +101,7 @@ def test_a_process_without_a_record_ends_it(stub: Path) -> None:
     assert not list((stub.parent / "tmp").iterdir())
 
 
-def test_records_that_cannot_be_used_stay(stub: Path) -> None:
+def test_records_that_cannot_be_used_are_kept(stub: Path) -> None:
     program = stub / "gemm_bench"
     program.write_text(program.read_text().replace("exit 1;", ":;"), encoding="utf-8")
     temporary = stub.parent / "tmp"
@@ -112,7 +112,7 @@ def test_records_that_cannot_be_used_stay(stub: Path) -> None:
     assert all(str(path) in last_line(done) for path in temporary.glob("*/*.json"))
 
 
-def test_a_signal_ends_it_after_the_process_that_runs(stub: Path) -> None:
+def test_a_signal_stops_it_after_the_running_process(stub: Path) -> None:
     program = stub / "gemm_bench"
     program.write_text(program.read_text().replace("exit 1;", "touch now; sleep 2;"))
     with subprocess.Popen(
@@ -143,9 +143,9 @@ def test_a_signal_ends_it_after_the_process_that_runs(stub: Path) -> None:
         (["-n", "1e3"], "-n 1e3: give a number"),
         (["-o"], "-o needs a value"),
         (["-o", "/"], "/: exists"),
-        (["--benchmark_out=x.json"], "use -o FILE"),
-        (["--benchmark_list_tests"], "times nothing"),
-        (["--gemm_name_record"], "times nothing"),
+        (["--benchmark_out=x.json"], "give -o FILE"),
+        (["--benchmark_list_tests"], "measures nothing"),
+        (["--gemm_name_record"], "measures nothing"),
         (["--bad"], "unknown option --bad"),
     ],
 )
@@ -161,10 +161,10 @@ def test_bad_input_gives_one_line_and_exit_2(
     assert not list((stub.parent / "tmp").iterdir())
 
 
-def test_a_build_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_build_is_refused(tmp_path: Path) -> None:
     done = calibrate(tmp_path / "nothing")
     assert done.returncode == 2
-    assert "there is no" in last_line(done)
+    assert "gemm_bench does not exist" in last_line(done)
 
 
 def test_help(tmp_path: Path) -> None:

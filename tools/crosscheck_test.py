@@ -1,4 +1,4 @@
-"""tools/crosscheck with a gemm_bench and an ncu that say what the test wants."""
+"""tools/crosscheck with a fake gemm_bench and a fake ncu."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def run(
     )
 
 
-def test_compares_the_kernels_of_a_launch_at_one_clock(tmp_path: Path) -> None:
+def test_compares_the_kernels_of_a_launch_at_the_same_clock(tmp_path: Path) -> None:
     done = run(tmp_path, "--within=8%", text=record(13e-6))
     assert done.returncode == 0, done.stderr
     assert "0.50 us by events, 1.50 us by ncu" in done.stdout
@@ -79,7 +79,7 @@ def test_compares_the_kernels_of_a_launch_at_one_clock(tmp_path: Path) -> None:
     assert row.split()[-4:] == ["-7.14", "%", "-6.20", "%"], "13 us against 14, 2 against 1.98 GHz"
 
 
-def test_what_is_further_apart_ends_with_one(tmp_path: Path) -> None:
+def test_a_larger_difference_exits_with_1(tmp_path: Path) -> None:
     assert run(tmp_path, "--within=8%", text=record(13e-6), tiled_us=15.0).returncode == 1
     assert run(tmp_path, text=record(13e-6), tiled_us=15.0).returncode == 0
 

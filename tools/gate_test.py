@@ -92,20 +92,20 @@ def runs(project: Path) -> list[str]:
     return ["/".join(Path(line).parts[-2:]) for line in lines]
 
 
-def test_both_sides_run_in_turns(project: Path) -> None:
+def test_both_sides_are_interleaved(project: Path) -> None:
     done = gate(project, "main", "-n", "2", "-o", str(project.parent / "out"))
     assert done.returncode == 0, done.stderr
     assert runs(project) == ["base/1.json", "new/1.json", "new/2.json", "base/2.json"]
 
 
-def test_a_slower_tree_ends_with_1(project: Path) -> None:
+def test_a_slower_tree_exits_with_1(project: Path) -> None:
     (project / "factor").write_text("1.5", encoding="utf-8")
     done = gate(project, "main", "-n", "1", "--", "--markdown=-")
     assert done.returncode == 1, done.stderr
     assert "slower" in done.stdout
 
 
-def test_a_wrong_kernel_is_left_to_the_comparison(project: Path) -> None:
+def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
     (project / "status").write_text("1", encoding="utf-8")
     assert gate(project, "main", "-n", "1").returncode == 0
 
@@ -114,15 +114,15 @@ def test_a_wrong_kernel_is_left_to_the_comparison(project: Path) -> None:
     ("arguments", "said"),
     [
         ([], "no commit"),
-        (["nowhere"], "git knows no such commit"),
+        (["nowhere"], "nowhere: no such commit"),
         (["main", "-n", "0"], "from 1 to 99"),
         (["main", "-o", ""], "-o needs a value"),
         (["main", "main"], "a second commit"),
         (["main", "-o", "."], "exists: give another"),
-        (["main", "--benchmark_out=x"], "a record of its own"),
+        (["main", "--benchmark_out=x"], "its own record"),
     ],
 )
-def test_bad_input_is_one_line_and_3(project: Path, arguments: list[str], said: str) -> None:
+def test_bad_input_gives_one_line_and_3(project: Path, arguments: list[str], said: str) -> None:
     arguments = [str(project) if each == "." else each for each in arguments]
     done = gate(project, *arguments)
     assert done.returncode == 3
@@ -131,7 +131,7 @@ def test_bad_input_is_one_line_and_3(project: Path, arguments: list[str], said: 
     assert not (project.parent / "log").exists()
 
 
-def test_a_second_gate_waits_for_its_turn(project: Path) -> None:
+def test_a_second_gate_is_refused(project: Path) -> None:
     assert gate(project, "main", "-n", "1").returncode == 0
     with (project / "build" / "gate" / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -141,7 +141,7 @@ def test_a_second_gate_waits_for_its_turn(project: Path) -> None:
     assert gate(project, "main", "-n", "1").returncode == 0
 
 
-def test_a_side_that_cannot_be_built_or_run_ends_with_3(project: Path) -> None:
+def test_a_side_that_cannot_be_built_or_run_exits_with_3(project: Path) -> None:
     (project / "broken").touch()
     done = gate(project, "main", "-n", "1")
     assert done.returncode == 3

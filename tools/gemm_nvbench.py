@@ -1,10 +1,8 @@
-"""Compares our timing with nvbench's (tools/other_implementations --against-nvbench).
+"""Compares the timing of gemm_bench with nvbench's (tools/other_implementations --against-nvbench).
 
-One kernel on equally many rotated operand sets is timed by gemm_bench and by nvbench (cuda-bench),
-one process after the other.
-
-nvbench's cold samples are single launches after its own flush of the L2; its batch is many launches
-in a row, which is what ours are.
+Both time one kernel on equally many rotated operand sets, one process after the other. nvbench's
+cold samples are single launches after a flush of the L2; its batches are launches back to back, as
+those of gemm_bench are.
 """
 
 import importlib.util
@@ -27,8 +25,7 @@ BATCH_MEAN = "nv/batch/time/gpu/mean"
 def compare(
     program: Path, python: str, file: Path, shapes: Sequence[str], options: Sequence[str]
 ) -> int:
-    """Prints the table, in Markdown, of medians, but for batch, which is a mean; 1 if one of the
-    two could not time a shape."""
+    """Prints a Markdown table of medians (nvbench batch: mean). 1 if a shape could not be timed."""
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
     causes = []
     for shape in shapes:
@@ -69,7 +66,7 @@ def _last_line(text: str) -> str:
 
 
 def timed(file: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
-    """Seconds of one launch: the median of nvbench's cold samples, and the mean of its batches."""
+    """Seconds of one launch: median of nvbench's cold samples, mean of its batches."""
     import cuda.bench as nvbench
     import numpy as np
     from cuda.bench.results import BenchmarkResult
@@ -91,10 +88,10 @@ def timed(file: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
     ]
     launches[0](0)  # compiles
     cuda.synchronize()
-    turns = itertools.cycle(launches)
+    rotated = itertools.cycle(launches)
 
     def product(state: Any) -> None:
-        state.exec(lambda launch: next(turns)(launch.get_stream().addressof()), batched=True)
+        state.exec(lambda launch: next(rotated)(launch.get_stream().addressof()), batched=True)
 
     nvbench.register(product)
     with tempfile.TemporaryDirectory() as folder:
@@ -105,14 +102,14 @@ def timed(file: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
 
 
 def figures(state: Any) -> tuple[float, float]:
-    """Of one of nvbench's results."""
+    """Median of the cold samples and mean of the batches of an nvbench state."""
     if state.is_skipped:
         raise RuntimeError(f"nvbench skipped it: {state.skip_reason}")
     if not state.samples:
         raise RuntimeError("nvbench wrote no samples")
     batch = state.summaries.get(BATCH_MEAN)
     if batch is None:
-        raise RuntimeError(f"nvbench has no {BATCH_MEAN}")
+        raise RuntimeError(f"nvbench reported no {BATCH_MEAN}")
     return statistics.median(state.samples), float(batch.value)
 
 

@@ -1,4 +1,4 @@
-"""--help of every command in tools/ answers at once and changes nothing, on a bare machine too."""
+"""--help of every command in tools/ needs no installation and changes nothing."""
 
 import os
 import shutil
@@ -13,13 +13,13 @@ COMMANDS = [
     for path in sorted((ROOT / "tools").iterdir())
     if path.is_file() and not path.suffix and os.access(path, os.X_OK)
 ]
-# What would install, build or reach a network.
+# Commands that install, build or use a network.
 FORBIDDEN = ("apt-get", "pip", "pip3", "uv", "cmake", "git", "curl")
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources alone, in a folder with a space, and commands in whose place nothing may run."""
+    """The sources alone, in a folder with a space, and stubs that record forbidden commands."""
     root = tmp_path_factory.mktemp("help") / "a clone"
     for name in ("tools", "report"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -57,12 +57,12 @@ def test_help_changes_nothing(bare: Path, command: str, option: str) -> None:
     assert not calls.exists(), calls.read_text(encoding="utf-8")
 
 
-def test_every_command_is_looked_at() -> None:
+def test_the_commands_are_found() -> None:
     assert {"bench", "setup", "test", "report", "explain", "other_implementations"} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("arguments", [["test", "-v"], ["setup", "--all"], ["setup", "test", "x"]])
-def test_what_is_no_option_is_refused_in_one_line(bare: Path, arguments: list[str]) -> None:
+def test_bad_options_are_refused_in_one_line(bare: Path, arguments: list[str]) -> None:
     command, *rest = arguments
     done = subprocess.run(
         [bare / "tools" / command, *rest], capture_output=True, text=True, timeout=20, check=False

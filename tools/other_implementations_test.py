@@ -48,7 +48,7 @@ def program(path: Path, text: str) -> Path:
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """With a gemm_bench and a Python that say what the test wants."""
+    """With a fake gemm_bench and a fake Python."""
     program(folder / "gemm_bench", BENCH)
     modules = json.dumps({module: [f"{module}=1.2"] for module in ALL})
     usual = {"FAKE_GPU": "yes", "MODULES": modules, "RECORD": "", "NVBENCH": ""}
@@ -93,7 +93,7 @@ def test_the_rows_are_those_of_the_stored_table(tmp_path: Path) -> None:
     assert len(files) == 7
 
 
-def test_rows_can_be_chosen_and_have_others_beside_them(tmp_path: Path) -> None:
+def test_rows_can_be_selected_and_others_added(tmp_path: Path) -> None:
     options = ["--only=CuPy,PyTorch", "--gemm_precisions=f64,s8", "--with=^Best/f64"]
     assert run(tmp_path, *options, f"--benchmark_out={tmp_path}/x").returncode == 0
     asked = called(tmp_path)
@@ -119,8 +119,8 @@ def test_what_is_not_installed_is_left_out_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--only=JAX", "--only=JAX: is none of Numba, Triton"),
-        ("--gemm_precisions=f16,f8", "--gemm_precisions=f8: is none of f32"),
+        ("--only=JAX", "--only=JAX: unknown name: give Numba, Triton"),
+        ("--gemm_precisions=f16,f8", "--gemm_precisions=f8: unknown name: give f32"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path: Path, option: str, said: str) -> None:
@@ -163,7 +163,7 @@ def test_numpy_becomes_a_record_that_the_report_reads(tmp_path: Path) -> None:
 ROW = {"m": 64, "n": 64, "k": 64, "rotation_sets": 3, "failed": None, "skipped": None}
 
 
-def test_both_ways_of_timing_stand_side_by_side(tmp_path: Path) -> None:
+def test_the_table_has_both_timings(tmp_path: Path) -> None:
     record = tmp_path / "stored.json"
     row = {**ROW, "seconds": {"median": 202e-6}}
     record.write_text(json.dumps({"benchmarks": [{"gemm": row}]}), encoding="utf-8")
@@ -204,6 +204,6 @@ def test_the_median_of_cold_samples_and_the_mean_of_batches_are_taken() -> None:
         ({"summaries": {}}, "nv/batch/time/gpu/mean"),
     ],
 )
-def test_what_nvbench_does_not_say_is_an_error(changes: dict[str, Any], expected: str) -> None:
+def test_missing_results_of_nvbench_are_errors(changes: dict[str, Any], expected: str) -> None:
     with pytest.raises(RuntimeError, match=expected):
         gemm_nvbench.figures(state(**changes))

@@ -1,7 +1,6 @@
-"""The project's own files, without what a build, a run or a user has put beside them.
+"""The project's own files, for tests and linters: no outputs of builds and runs, no user files.
 
-Tests and linters look at these alone. `python tools/own_files.py 'kernels/*/*.cu'` prints them,
-each followed by a NUL.
+`python tools/own_files.py 'kernels/*/*.cu'` prints them, each followed by a NUL.
 """
 
 import os
@@ -14,13 +13,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def own_files(*patterns: str, root: Path = ROOT) -> list[Path]:
-    """Those that git tracks; without a repository those that .gitignore does not name.
+    """Files that git tracks; without a repository, those that .gitignore does not match.
 
     Patterns are relative to the root: * ends at a slash and ** does not.
     """
     with tempfile.TemporaryDirectory() as empty:
         if (root / ".git").exists():
-            # Root may look at the repository of a user.
+            # root may read a user's repository
             which, git = ["--cached"], ["git", "-c", "safe.directory=*"]
         else:
             which, git = ["--others", "--exclude-standard"], ["git", f"--git-dir={empty}"]
@@ -37,7 +36,7 @@ def own_files(*patterns: str, root: Path = ROOT) -> list[Path]:
                 check=True,
             ).stdout
             found = [root / name for name in said.split("\0") if name]
-        except (OSError, subprocess.CalledProcessError):  # no git, or none that reads this
+        except (OSError, subprocess.CalledProcessError):  # no git, or it cannot read this
             found = [path for pattern in patterns for path in root.glob(pattern)]
     return sorted(path for path in found if path.is_file())
 

@@ -20,11 +20,11 @@ def names(root: Path, *patterns: str) -> list[str]:
     return [path.relative_to(root).as_posix() for path in own_files(*patterns, root=root)]
 
 
-def test_without_a_repository_what_is_ignored_is_left_out(tree: Path) -> None:
+def test_without_a_repository_ignored_files_are_left_out(tree: Path) -> None:
     assert names(tree, "**/*.json", "**/*.html", "*.cu") == ["kernel.cu", "results/gpu/1.json"]
 
 
-def test_in_a_repository_what_is_not_tracked_is_left_out(tree: Path) -> None:
+def test_in_a_repository_untracked_files_are_left_out(tree: Path) -> None:
     git = ["git", "-C", str(tree)]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "kernel.cu", "results"], check=True)
@@ -35,7 +35,7 @@ def test_in_a_repository_what_is_not_tracked_is_left_out(tree: Path) -> None:
     assert names(tree, "*.cu") == []
 
 
-def test_without_git_everything_is_taken(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_all_files_are_taken(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert names(tree, "**/*.json") == ["build/x.json", "results/gpu/1.json"]
 

@@ -1,4 +1,4 @@
-"""What tools/portable refuses before it makes anything; its runs are too long for a test."""
+"""Bad input of tools/portable; its runs are too long for a test."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def portable(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize("arguments", [["buster"], ["--cxx=g++ -O0"], []])
-def test_bad_input_and_what_is_missing_are_told_in_one_line(arguments: list[str]) -> None:
+def test_bad_input_and_missing_programs_give_one_line(arguments: list[str]) -> None:
     done = portable(*arguments, PATH="/nonexistent")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("portable: ") and done.stderr.count("\n") == 1

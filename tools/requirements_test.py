@@ -1,4 +1,4 @@
-"""What tools/requirements.txt says a command of gemm-report needs is what it imports."""
+"""Each command of gemm-report imports what tools/requirements.txt lists for it."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from gemm_report.cli import COMMANDS
 ROOT = Path(__file__).parents[1]
 TESTDATA = ROOT / "report" / "gemm_report" / "testdata"
 CPU, GPU, LADDER = (str(TESTDATA / f"{name}.json") for name in ("cpu", "gpu", "ladder"))
-# A short run of each; {} is a folder with a record.
+# A short run of each command; {} is a folder with a record.
 RUNS = {
     "figures": ["figures", CPU, "-o", "{}", "--only=throughput"],
     "report": ["report", CPU, "-o", "{}"],
@@ -29,7 +29,7 @@ RUNS = {
     "export": ["export", GPU, "--format=csv", "-o", "{}/all.csv"],
     "export/parquet": ["export", GPU, "--format=parquet", "-o", "{}/all.parquet"],
 }
-# Runs a command where only the modules given can be imported, and ends with those that were.
+# Runs a command that can import only the given modules, and prints those that it imported.
 PROGRAM = """
 import sys
 from importlib.abc import MetaPathFinder
@@ -54,14 +54,14 @@ def declared() -> dict[str, list[str]]:
     return {pin.partition("==")[0]: users.split() for pin, _, users in pins}
 
 
-def test_every_command_is_run() -> None:
+def test_every_command_has_a_run() -> None:
     assert {run.partition("/")[0] for run in RUNS} == COMMANDS.keys()
     users = {user for users in declared().values() for user in users}
     assert users - {"explain/--output", "sass"} <= RUNS.keys()
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_command_imports_what_it_is_said_to_need(run: str, tmp_path: Path) -> None:
+def test_a_command_imports_what_is_listed_for_it(run: str, tmp_path: Path) -> None:
     needs = {module for module, users in declared().items() if run in users}
     if missing := [module for module in needs if not find_spec(module)]:
         pytest.skip(f"pip install {' '.join(missing)}")

@@ -1,4 +1,4 @@
-"""tools/sanitize with a compute-sanitizer and kernels that do what the test wants."""
+"""tools/sanitize with a fake compute-sanitizer and fake kernels."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 LAUNCH_ONCE = """#!/usr/bin/env bash
 [[ $1 != kernels ]] || printf '%s\\n' Naive Tiled BlockTile
 """
-# Finds something where CULPRIT is among the kernels, or more than one are.
+# Fails if CULPRIT is among the kernels, or with several kernels if it is `company`.
 SANITIZER = """#!/usr/bin/env bash
 echo "$*" >>"$CALLS"
 [[ "$*" == *BlockTile* && $TOOL == none ]] && echo "BlockTile runs at none of the sizes here"
@@ -62,10 +62,10 @@ def test_a_clean_suite_is_clean(tmp_path: Path) -> None:
     assert rows["kernel"] == ["memcheck", "racecheck", "synccheck", "initcheck"]
     for kernel in ("Naive", "Tiled", "BlockTile"):
         assert rows[kernel] == ["ok"] * 4
-    assert rows["probes of the ceilings"] == ["ok", "-", "ok", "ok"]
+    assert rows["peak probes"] == ["ok", "-", "ok", "ok"]
 
 
-def test_the_culprit_is_told_from_those_in_its_process(tmp_path: Path) -> None:
+def test_the_culprit_is_separated_from_kernels_in_its_process(tmp_path: Path) -> None:
     done = sanitize(tmp_path, "--jobs=1", tool="racecheck", culprit="Tiled")
     assert done.returncode == 1
     rows = table(done.stdout)
@@ -74,7 +74,7 @@ def test_the_culprit_is_told_from_those_in_its_process(tmp_path: Path) -> None:
     assert "=== racecheck/Tiled\nfound in Tiled" in done.stdout
 
 
-def test_what_only_happens_in_company_fails_too(tmp_path: Path) -> None:
+def test_a_failure_only_with_others_is_reported(tmp_path: Path) -> None:
     done = sanitize(tmp_path, "memcheck", "--jobs=1", tool="memcheck", culprit="company")
     assert done.returncode == 1
     rows = table(done.stdout)
@@ -90,7 +90,7 @@ def test_tools_and_kernels_can_be_chosen(tmp_path: Path) -> None:
     assert "Tiled" not in calls and "--tool synccheck" in calls and "racecheck" not in calls
 
 
-def test_what_does_not_run_is_not_called_clean(tmp_path: Path) -> None:
+def test_a_kernel_that_does_not_run_is_not_clean(tmp_path: Path) -> None:
     rows = table(sanitize(tmp_path, "initcheck", tool="none").stdout)
     assert rows["BlockTile"] == ["-"] and rows["Tiled"] == ["ok"]
 
@@ -103,7 +103,7 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
     assert "Exit status" in sanitize(tmp_path, "--help").stdout
 
 
-def test_cases_are_handed_on_to_who_runs_them(tmp_path: Path) -> None:
+def test_cases_are_passed_to_launch_once(tmp_path: Path) -> None:
     done = sanitize(tmp_path, "memcheck", "--kernels=Tiled", "--cases=/bf16/")
     assert done.returncode == 0, done.stderr
     assert "launch_once kernel --cases=/bf16/ Tiled" in (tmp_path / "calls").read_text()

@@ -1,4 +1,4 @@
-"""tools/setup as a person meets it: a Python without modules, and wheels that hold nothing."""
+"""tools/setup with a Python without modules and with empty wheels."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PINS = dict(
     re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.txt").read_text("utf-8"), re.M)
 )
-# All that the script calls, so that PATH has no other Python, no apt-get and no uv.
+# The commands that the script calls; PATH has no other Python, no apt-get and no uv.
 CALLED = ("bash", "cat", "cut", "dirname", "env", "grep", "head", "ln", "nproc")
 CALLED += ("rm", "sed", "sort")
 PYTHON = f"""#!/bin/sh
@@ -43,7 +43,7 @@ def wheel(folder: Path, name: str, version: str, *files: str) -> None:
 
 
 def quoted(path: Path) -> str:
-    """As printf %q has it."""
+    """As printf %q prints it."""
     return str(path).replace(" ", "\\ ")
 
 
@@ -65,7 +65,7 @@ class Machine:
         # As on Debian without python3-venv, where the pip of another Python fills .venv: faster.
         (self.bin / "ensurepip.py").write_text("raise ImportError\n", encoding="utf-8")
 
-    def offers(self, *modules: str) -> None:
+    def add_wheels(self, *modules: str) -> None:
         for name in modules:
             wheel(self.wheels, name, PINS.get(name, "1.0"))
 
@@ -85,7 +85,7 @@ class Machine:
         subprocess.run([sys.executable, "-m", "venv", *options, self.root / ".venv"], check=True)
         return self.root / ".venv"
 
-    def pip_was_asked_for(self) -> str:
+    def pip_calls(self) -> str:
         return self.calls.read_text(encoding="utf-8") if self.calls.exists() else ""
 
 
@@ -94,22 +94,22 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_what_a_command_does_not_need_is_not_asked_for(machine: Machine) -> None:
+def test_modules_that_a_command_does_not_need_are_not_installed(machine: Machine) -> None:
     for arguments in (["history", "--help"], ["-h"]):
         done = machine.setup("report", *arguments)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("export PYTHON=/")
-    assert not machine.pip_was_asked_for()
+    assert not machine.pip_calls()
 
 
-def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> None:
-    machine.offers("msgspec", "pyarrow")
+def test_missing_modules_are_listed_and_installed_once(machine: Machine) -> None:
+    machine.add_wheels("msgspec", "pyarrow")
     for form in ("--format=parquet", "--format parquet"):
         done = machine.setup("report", "export", *form.split())
         assert done.stdout == f"export PYTHON={quoted(machine.root)}/.venv/bin/python3\n"
         if form == "--format=parquet":
             assert (
-                "pip installs into .venv what it lacks of: msgspec pyarrow (about 54 MB)"
+                "pip installs into .venv, unless present: msgspec pyarrow (about 54 MB)"
                 in done.stderr
             )
         else:
@@ -117,31 +117,31 @@ def test_what_is_missing_is_told_and_put_into_a_venv_once(machine: Machine) -> N
     assert (machine.root / ".venv" / "made_by_tools_setup").exists()
 
 
-def test_a_venv_without_pip_is_filled_and_kept(machine: Machine) -> None:
-    machine.offers("matplotlib", "msgspec", "numpy")
+def test_a_venv_without_pip_is_used_and_kept(machine: Machine) -> None:
+    machine.add_wheels("matplotlib", "msgspec", "numpy")
     mine = machine.venv("--without-pip") / "mine"
     mine.touch()
     done = machine.setup("report", "figures")
     assert "/.venv/bin/python" in done.stdout, done.stderr
     assert mine.exists()
-    assert f"--python {machine.root}/.venv/bin/python install" in machine.pip_was_asked_for()
-    calls = machine.pip_was_asked_for()
+    assert f"--python {machine.root}/.venv/bin/python install" in machine.pip_calls()
+    calls = machine.pip_calls()
     assert machine.setup("report", "figures").stderr == ""
-    assert machine.pip_was_asked_for() == calls
+    assert machine.pip_calls() == calls
 
 
-def test_a_venv_that_does_not_run_and_is_not_of_its_making_is_left(machine: Machine) -> None:
+def test_a_broken_venv_of_the_user_is_left_alone(machine: Machine) -> None:
     venv = machine.venv("--without-pip")
     (venv / "bin" / "python3").unlink()
     (venv / "bin" / "python").unlink()
     before = sorted(venv.rglob("*"))
     done = machine.setup("report", "figures")
-    assert ".venv, which tools/setup has not made, has no Python 3.11 that runs" in done.stderr
+    assert ".venv, which tools/setup did not make, has no working Python 3.11" in done.stderr
     assert sorted(venv.rglob("*")) == before
 
 
-def test_a_venv_of_its_own_that_was_moved_is_made_anew(machine: Machine) -> None:
-    machine.offers("matplotlib", "msgspec", "numpy")
+def test_its_own_venv_is_made_again_after_a_move(machine: Machine) -> None:
+    machine.add_wheels("matplotlib", "msgspec", "numpy")
     venv = machine.venv("--without-pip")
     (venv / "made_by_tools_setup").write_text("/elsewhere/.venv\n", encoding="utf-8")
     (venv / "stale").touch()
@@ -150,26 +150,27 @@ def test_a_venv_of_its_own_that_was_moved_is_made_anew(machine: Machine) -> None
     assert not (venv / "stale").exists()
 
 
-def test_without_a_network_one_line_says_so(machine: Machine) -> None:
+def test_without_a_network_it_says_so_in_one_line(machine: Machine) -> None:
     machine.venv("--without-pip")
     unreachable = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
     done = machine.setup("report", "compare", **unreachable)
     assert done.returncode == 0
     assert done.stderr.splitlines()[-2:] == [
-        "setup: pip reaches no network: not installed: msgspec numpy scipy",
-        "setup: not here, and what needs it will say so: msgspec numpy scipy",
+        "setup: pip cannot reach its index: not installed: msgspec numpy scipy",
+        "setup: not installed: msgspec numpy scipy: commands that need them will fail",
     ]
 
 
-def test_a_module_without_a_wheel_of_the_pinned_version_costs_no_other(machine: Machine) -> None:
+def test_a_module_without_a_pinned_wheel_does_not_prevent_the_others(machine: Machine) -> None:
     machine.venv("--without-pip")
     wheel(machine.wheels, "matplotlib", "99.0")
-    machine.offers("msgspec", "numpy")
+    machine.add_wheels("msgspec", "numpy")
     done = machine.setup("report", "compare")
-    assert done.stderr.splitlines()[-1] == "setup: not here, and what needs it will say so: scipy"
+    last = "setup: not installed: scipy: commands that need them will fail"
+    assert done.stderr.splitlines()[-1] == last
 
 
-def test_where_home_cannot_be_written_matplotlib_has_a_folder(machine: Machine) -> None:
+def test_matplotlib_gets_a_cache_folder_if_home_is_read_only(machine: Machine) -> None:
     done = machine.setup("report", "-h", HOME="/nonexistent")
     folder = f"{quoted(machine.root)}/build/matplotlib"
     assert done.stdout.splitlines()[1:] == [f"export MPLCONFIGDIR={folder}"]
@@ -177,10 +178,9 @@ def test_where_home_cannot_be_written_matplotlib_has_a_folder(machine: Machine) 
 
 
 @pytest.mark.parametrize("toolkit", ["whole", "nvcc"])
-def test_a_compiler_without_a_disassembler_gets_one_for_the_tests(
+def test_a_toolkit_without_a_disassembler_gets_one_for_tests(
     machine: Machine, toolkit: str
 ) -> None:
-    """As on a machine with all else."""
     nvcc = machine.root.parent / "cuda" / "bin" / "nvcc"
     programs = dict.fromkeys([machine.bin / name for name in ("c++", "ninja", "git")], "true")
     programs[machine.bin / "chromedriver"] = "true"
@@ -194,7 +194,7 @@ def test_a_compiler_without_a_disassembler_gets_one_for_the_tests(
         program.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
         program.chmod(0o755)
     modules = [name for name in PINS if name not in ("ruff", "clang-format", "cmake", "ninja")]
-    machine.offers(*(name for name in modules if not name.startswith("nvidia")))
+    machine.add_wheels(*(name for name in modules if not name.startswith("nvidia")))
     for name in ("cuobjdump", "nvdisasm"):
         pin = PINS[f"nvidia-cuda-{name}"]
         wheel(machine.wheels, f"nvidia-cuda-{name}", pin, f"nvidia/cu13/bin/{name}")

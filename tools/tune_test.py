@@ -62,7 +62,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr.splitlines()[-1]
 
 
-def test_runs_the_whole_grid_and_says_what_is_best(tmp_path: Path) -> None:
+def test_runs_the_whole_grid_and_prints_the_best_point(tmp_path: Path) -> None:
     project = build(tmp_path)
     done = tune(project, "BlockTile1D", "--shape", "4096", "--precision=f32", "--gemm_seed=2")
     assert done.returncode == 0, done.stderr
@@ -78,7 +78,7 @@ def test_runs_the_whole_grid_and_says_what_is_best(tmp_path: Path) -> None:
     assert not (project / "kernels" / "tuned.inc").exists()
 
 
-def test_keeps_the_winners_when_told_to(tmp_path: Path) -> None:
+def test_write_stores_the_best_points(tmp_path: Path) -> None:
     project = build(tmp_path)
     output = project / "record.json"
     done = tune(project, "BlockTile1D", "--write", "-o", str(output))
@@ -89,24 +89,24 @@ def test_keeps_the_winners_when_told_to(tmp_path: Path) -> None:
     assert (project / "record" / "tuning.csv").exists()
 
 
-def test_keeps_nothing_of_a_run_that_failed(tmp_path: Path) -> None:
+def test_write_stores_nothing_after_a_failed_run(tmp_path: Path) -> None:
     project = build(tmp_path, status=1)
     done = tune(project, "BlockTile1D", "--write")
     assert done.returncode == 1
-    assert "nothing is kept, since gemm_bench ended with 1" in done.stderr
+    assert "tuned.inc is unchanged, since gemm_bench ended with 1" in done.stderr
     assert "BM:128/BN:128/NR:16" in done.stdout
     assert not (project / "kernels" / "tuned.inc").exists()
 
 
-def test_a_record_without_a_grid_stays(tmp_path: Path) -> None:
+def test_a_record_without_a_grid_is_kept(tmp_path: Path) -> None:
     project = build(tmp_path, record=PLAIN)
     done = tune(project, "BlockTile1D")
     assert done.returncode == 3
     assert "has no timed row of a parameter grid" in done.stderr
-    assert last_line(done).startswith("tune: the record stays: ")
+    assert last_line(done).startswith("tune: the record is kept: ")
 
 
-def test_a_run_without_a_record_ends_it(tmp_path: Path) -> None:
+def test_a_run_without_a_record_fails(tmp_path: Path) -> None:
     project = build(tmp_path, record=Path("/nowhere"), status=7)
     done = tune(project, "BlockTile1D")
     assert done.returncode == 7
@@ -116,18 +116,18 @@ def test_a_run_without_a_record_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "which kernel?"),
+        ([], "no kernel: give one"),
         (["--shape"], "--shape needs a value"),
         (["BlockTile1D", "--precision"], "--precision needs a value"),
         (["BlockTile1D", "-o"], "-o needs a value"),
         (["BlockTile1D", "-o", "/"], "/: exists"),
-        (["BlockTile1D", "Naive"], "Naive: one kernel at a time"),
-        (["Block.*"], "Block.*: give the name of a kernel"),
-        (["Naive"], "Naive: no kernel of this name has parameters here"),
-        (["BlockTile1D", "--benchmark_out=x.json"], "use -o FILE"),
-        (["BlockTile1D", "--benchmark_filter=x"], "the kernel says what runs"),
-        (["BlockTile1D", "--gemm_variants=default"], "the kernel says what runs"),
-        (["BlockTile1D", "--benchmark_list_tests"], "times nothing"),
+        (["BlockTile1D", "Naive"], "Naive: a second kernel"),
+        (["Block.*"], "Block.*: not a kernel name"),
+        (["Naive"], "Naive: no such kernel with parameters"),
+        (["BlockTile1D", "--benchmark_out=x.json"], "give -o FILE"),
+        (["BlockTile1D", "--benchmark_filter=x"], "the kernel's grid decides"),
+        (["BlockTile1D", "--gemm_variants=default"], "the kernel's grid decides"),
+        (["BlockTile1D", "--benchmark_list_tests"], "measures nothing"),
         (["BlockTile1D", "--bad"], "unknown option --bad"),
     ],
 )
@@ -142,10 +142,10 @@ def test_bad_input_gives_one_line_and_exit_2(
     assert expected in said[0]
 
 
-def test_a_build_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_build_is_refused(tmp_path: Path) -> None:
     done = tune(build(tmp_path), "BlockTile1D", GEMM_BENCH_BUILD="nothing")
     assert done.returncode == 2
-    assert "there is no" in last_line(done)
+    assert "nothing/gemm_bench does not exist" in last_line(done)
 
 
 def test_help(tmp_path: Path) -> None:

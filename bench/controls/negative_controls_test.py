@@ -17,15 +17,17 @@ def launch_once(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([LAUNCH_ONCE, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_contributing_has_the_table() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
+def test_the_document_has_the_table() -> None:
+    text = (ROOT / "docs" / "verification.md").read_text()
     table = text.split("<!-- negative controls -->\n")[1].split("<!-- end -->")[0]
     assert table == launch_once("table").stdout
 
 
 def test_every_control_in_the_sources_is_in_the_list() -> None:
     listed = launch_once("table").stdout
-    for source in own_files("bench/wrong_*_test.cu"):
+    sources = own_files("bench/controls/wrong_*_test.cu")
+    assert sources
+    for source in sources:
         for line in source.read_text().splitlines():
             if '.name = "' in line:
                 name = line.split('"')[1]

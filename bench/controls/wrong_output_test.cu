@@ -169,7 +169,7 @@ std::vector<NegativeControl> wrong_output() {
        .spoiled = prepare<Defect::unwritten>,
        .twin = twin},
       {.name = "WrongStale",
-       .wrong = "writes C at its first launch and leaves it lying ever after",
+       .wrong = "writes C at its first launch only",
        .source = "ours",
        .problem = small,
        .caught_by = {Catcher::verdict},

@@ -58,8 +58,8 @@ double Audit::timed(const std::function<void()>& afterwards) {
 }
 
 // So that a kernel that skips what is there already finds it there in the next batch on old values.
-void Audit::write_results() {
-  data_.restore(sets_);
+void Audit::write_results(std::int64_t renewed) {
+  data_.restore(std::max(renewed, sets_));
   timed({});
 }
 
@@ -72,9 +72,9 @@ void Audit::once(bool renew) {
     data_.renew(sets_, seed);
     new_.push_back(timed([&] { fingerprints(sets_); }));
     check(seed);
-    write_results();
+    write_results(sets_);
   } else {
-    if (old_.empty()) write_results();
+    if (old_.empty()) write_results(sets_);
     data_.restore(sets_);
     old_.push_back(timed([&] { fingerprints(sets_); }));
   }
@@ -115,7 +115,7 @@ void Audit::one_by_one() {
     after[own] = before[own];
     if (after != before) throw std::runtime_error("a launch wrote the C of another call");
   }
-  write_results();
+  write_results(count);
 }
 
 void Audit::check(std::uint64_t seed) {

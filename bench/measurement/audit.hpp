@@ -42,7 +42,7 @@ class Audit {
 
  private:
   void once(bool renew);
-  void write_results();
+  void write_results(std::int64_t renewed);
   // Each launch alone, as it goes out in a batch, writes its own C and no other.
   void one_by_one();
   double timed(const std::function<void()>& afterwards);

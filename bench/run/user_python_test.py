@@ -118,7 +118,9 @@ def test_the_example_runs_as_its_head_and_the_readme_say(tmp_path: Path) -> None
         assert row["library"] is None or row["of_library"] > 0
     short = EXAMPLE.read_text(encoding="utf-8")
     short = short[short.index("import") : short.index("\n\n\ndef by_rows")]
-    assert f"```python\n{short}\n```\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"```python\n{short}\n```\n" in (ROOT / "docs" / "user-kernels.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("layout", ["nt", "tn", "tt"])

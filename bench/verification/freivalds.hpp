@@ -109,14 +109,20 @@ constexpr void add_exactly(Verdict& verdict, const Problem& p, const In* a, cons
   verdict.add(index, value_of(c[index]), expected, magnitude, bound);
 }
 
-// The elements that are computed exactly: samples from all of C, then those of a row that is wrong.
+// The elements that are computed exactly: samples from all of C, or all of it where that is less,
+// then those of a row that is wrong.
+constexpr std::int64_t sample_count(const Problem& p) {
+  return p.m * p.n < kExactSamples ? p.m * p.n : kExactSamples;
+}
 constexpr std::int64_t exact_index(const Problem& p, std::int64_t which, std::int64_t wrong_row) {
-  if (which >= kExactSamples) return wrong_row * p.n + which - kExactSamples;
+  const std::int64_t samples = sample_count(p);
+  if (which >= samples) return wrong_row * p.n + which - samples;
+  if (samples < kExactSamples) return which;
   return static_cast<std::int64_t>(random_bits(7, static_cast<std::uint64_t>(which)) %
                                    static_cast<std::uint64_t>(p.m * p.n));
 }
 constexpr std::int64_t exact_count(const Problem& p, std::int64_t wrong_row) {
-  return kExactSamples + (wrong_row >= 0 ? p.n : 0);
+  return sample_count(p) + (wrong_row >= 0 ? p.n : 0);
 }
 
 }  // namespace gemm::bench

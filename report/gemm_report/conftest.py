@@ -20,7 +20,7 @@ def clocks(
     throttled_share: float | None = None,
     *reasons: str,
 ) -> Clocks:
-    """Of a card that stood still."""
+    """Clocks of a GPU at one frequency."""
     hertz, watts = (each and Range(each, each, each) for each in (sm_hz, power_w))
     return Clocks(
         sm_hz=hertz,
@@ -76,7 +76,7 @@ def crowd(gpu: Record) -> Record:
 
 @pytest.fixture(scope="session")
 def tower(crowd: Record, ladder: Record) -> Record:
-    """A crowd with modelled bytes, on a card whose memories were measured."""
+    """A crowd with modelled bytes, on a GPU whose memories were measured."""
     rows = [
         dataclasses.replace(row, traffic=Traffic(row.flop / 600, row.flop / (1 + i), row.flop / 2))
         for i, row in enumerate(crowd.rows)

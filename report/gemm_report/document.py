@@ -27,7 +27,7 @@ except ModuleNotFoundError:  # who reads a file says so; --help needs nothing
 # finite, so that no sum, axis or file of ours ever holds an infinity.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 _LARGEST_INTEGER = 2**63 - 1
-_TINY = re.compile(r"[eE]-(?:[6-9]\d|\d{3})|0{60}")
+_TINY = [re.compile(rf"{e}-(?:[6-9]\d|\d{{3}})") for e in "eE"]  # each fast by its prefix
 
 # The longest reasons have some hundred characters. A figure in which a name had a hundred thousand
 # took minutes to draw.
@@ -161,7 +161,8 @@ def parse_json(
     import msgspec
 
     # JSON has other control characters as escapes only.
-    is_plain = text.isascii() and not re.search(r"[\\\x7f]", text) and not _TINY.search(text)
+    is_plain = text.isascii() and not any(each in text for each in ("\\", "\x7f", "0" * 60))
+    is_plain = is_plain and not any(tiny.search(text) for tiny in _TINY)
     if is_plain:
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             return msgspec.json.decode(text)  # faster; what it refuses is worded below

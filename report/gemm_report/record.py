@@ -35,7 +35,7 @@ from gemm_report.earlier import as_today
 RECORD = Kind("record", "gemm_bench")
 SCHEMA = 2
 
-# user: a file that was named at run time; peer: what others made.
+# user: a file that was named at run time; "peer": another implementation.
 Transfer = Literal["pageable", "pinned", "overlapped"]
 TRANSFERS = get_args(Transfer)
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
@@ -170,7 +170,7 @@ class Kernel:
     """A rung of the ladder."""
 
     name: Text
-    family: Text  # the folder of its file: cpu, simt, tensor, library; or user, peer
+    family: Text  # the folder of its file: cpu, simt, tensor, library; or user, "peer"
     rung: Whole
     idea: Annotated[str, Meta(max_length=1000)]
     tunable: bool = False  # whether its parameters have a grid to try
@@ -203,7 +203,7 @@ class Method:
     timer: Literal["CUDA events", "steady clock"]
     fill: Literal["uniform[-1,1]", "normal", "zeros", "integers"]
     test: Literal["fixed power", "fixed frequency"] | None
-    state: Literal["settled", "burst"] | None  # timed after the warm-up, or from an idle card
+    state: Literal["settled", "burst"] | None  # timed after the warm-up, or from an idle GPU
     seed: Whole = 0
     warmup_seconds: Nonnegative | None = None  # longest warm-up of a row
     sample_seconds: Positive | None = None  # shortest batch that makes one sample
@@ -242,7 +242,7 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
-    """What the card said while a row was timed, and what held it down; null for what it did not."""
+    """Readings of the GPU while a row was timed, and why it was throttled; null where not read."""
 
     readings: Whole = 0
     sm_hz: Range | None = None
@@ -330,7 +330,7 @@ UNCERTAIN = "median-uncertain"
 
 @dataclass(frozen=True)
 class Departure:
-    """A point in which a row departs from NVIDIA's guideline for measurements."""
+    """A point in which a row deviates from NVIDIA's guideline for measurements."""
 
     code: Annotated[str, Meta(pattern="^[a-z-]+$", max_length=100)]
     value: Number | None  # in the unit of the code: bytes, seconds or a fraction
@@ -343,7 +343,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """One GPU kernel that a launch runs: what was compiled, and how much of the card it takes."""
+    """One GPU kernel that a launch runs: its resources and its occupancy."""
 
     name: Text
     fingerprint: Hash | None  # of its instructions and constants
@@ -396,7 +396,7 @@ class Row:
     """One kernel on one problem, one repetition. C (m x n) = A (m x k) * B (k x n)."""
 
     kernel: Text
-    family: Text  # the folder of its file: cpu, simt, tensor, library; or user, peer
+    family: Text  # the folder of its file: cpu, simt, tensor, library; or user, "peer"
     parameters: dict[Text, str]
     variant: bool = False  # one point of a tunable kernel's grid
     file: File | None = None

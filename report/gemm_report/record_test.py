@@ -22,10 +22,10 @@ def test_reads_what_the_record_says(gpu: Record) -> None:
 
 def test_a_case_is_named_as_its_benchmark_is(gpu: Record) -> None:
     row = next(row for row in gpu.rows if row.label == "Tiled/tile:16")
-    turned = dataclasses.replace(row, layout="nt")
+    transposed = dataclasses.replace(row, layout="nt")
     assert str(row.identity) == f"Tiled/tile:16/{row.precision}/{row.shape}"
-    assert str(turned.identity) == f"Tiled/tile:16/layout:nt/{row.precision}/{row.shape}"
-    assert turned.identity != row.identity
+    assert str(transposed.identity) == f"Tiled/tile:16/layout:nt/{row.precision}/{row.shape}"
+    assert transposed.identity != row.identity
 
 
 def test_unknown_roofs_come_with_their_reason(cpu: Record) -> None:

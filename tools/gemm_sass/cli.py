@@ -21,41 +21,40 @@ EPILOG = """\
 Needs cuobjdump and nvdisasm, parts of the CUDA toolkit that tools/setup test installs where they
 are missing.
 
-Each line is a kernel on an architecture, and tells of its hot loop: of the innermost loops that
-multiply, the one that multiplies most.
-  registers  of a thread, as the kernel is launched
+One line for each kernel and architecture, with figures of its hot loop: of the innermost loops with
+multiply-adds (FFMA, MMA, ...), the one with most.
+  registers  per thread
   loop       instructions of the hot loop
-  KiB        its size; ! beyond 36 KiB, where on an H200 it misses the instruction cache
-  math       of the instructions, those that multiply and add
-  share      math / loop: where an FFMA takes one issue slot, which is so from 8.6 on, no kernel
-             gets more of the peak
-  reads      registers that an FFMA reads from the file, after what the reuse cache serves
-  ports      cycles for each FFMA by a model of the two banks of registers, with a cycle for every
-             other instruction: 1 / ports of the peak, and less by latency. A model of 9.0, fitted
-             on an H200 (kernels/simt/NOTES.md); on other architectures it is a guess
-  moved      FFMA that write their sum to another register than they took it from
+  KiB        its size; ! above 36 KiB, where it misses the instruction cache on an H200
+  math       its multiply-adds
+  share      math / loop: the largest share of the peak where an FFMA takes one issue slot (8.6 on)
+  reads      register file reads per FFMA, without those that the reuse cache serves
+  ports      cycles per FFMA by a model of the two register banks, with one cycle for every other
+             instruction: at most 1 / ports of the peak. The model is of 9.0, fitted on an H200
+             (kernels/simt/NOTES.md), and a guess on other architectures
+  moved      FFMA whose accumulator changes its register
   LDS        loads from shared memory of 32, 64 and 128 bits
-  copies     to shared memory: cp.async (LDGSTS), TMA, by registers (STS)
+  copies     to shared memory: cp.async (LDGSTS), TMA, through registers (STS)
   BAR SYNCS  barriers and mbarriers
-  use        instructions from an LDS to the first that reads what it loads: the median
-  stalls     the sum of the clocks that the compiler lets pass after each instruction
-  local      LDL and STL, spills and arrays in local memory, in the whole kernel
+  use        median number of instructions from an LDS to the first reader of its result
+  stalls     sum of the stall cycles that the compiler encodes in the instructions
+  local      LDL and STL (spills, arrays in local memory) in the whole kernel
 
 examples:
-  tools/sass                              every kernel of the build, on every architecture
-  tools/sass AsyncCopy                    those with that in their source or function
+  tools/sass                              every kernel of the build
+  tools/sass AsyncCopy                    kernels with this in their source or function
   tools/sass 'WarpTiling<128, 128, 16' -a sm_90a
   tools/sass AsyncCopy -a sm_90a --listing | less
-  tools/sass --file attempt.cubin         of another file: an object, a program or a cubin
+  tools/sass --file attempt.cubin         an object, a program or a cubin
   tools/sass Rasterized --markdown        for kernels/simt/NOTES.md
-  tools/sass --write                      renew the figures that kernels/sass_test.py holds
-  tools/sass AsyncCopy -a sm_90a --write  and hold those of this kernel from now on
+  tools/sass --write                      update kernels/sass.json (kernels/sass_test.py)
+  tools/sass AsyncCopy -a sm_90a --write  add this kernel to it
 
 GEMM_BENCH_BUILD=DIR (default build/release) is the build, relative to the project.
 
 exit codes:
   0  done
-  2  bad input or usage, or nothing of that name: one line on standard error
+  2  bad input or usage, or no such kernel: one line on stderr
 """
 
 
@@ -67,22 +66,26 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tools/sass",
-        description="Shows what the hot loops of kernels are made of.",
+        description="Shows figures of the hot loops in the machine code of kernels.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help="part of a kernel's name")
     parser.add_argument(
-        "-a", "--architecture", action="append", metavar="SM", help="only this one, as sm_90a"
+        "-a", "--architecture", action="append", metavar="SM", help="only this one, such as sm_90a"
     )
     parser.add_argument(
-        "--file", type=Path, action="append", metavar="FILE", help="instead of the build's objects"
+        "--file",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="instead of the build's objects",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="all figures, with all opcodes")
-    form.add_argument("--markdown", action="store_true", help="a table for a page")
-    form.add_argument("--listing", action="store_true", help="the instructions themselves")
-    form.add_argument("--write", action="store_true", help=f"put figures into {TABLE.name}")
+    form.add_argument("--json", action="store_true", help="all figures and opcode counts")
+    form.add_argument("--markdown", action="store_true", help="a Markdown table")
+    form.add_argument("--listing", action="store_true", help="the instructions")
+    form.add_argument("--write", action="store_true", help=f"update {TABLE.name}")
     return parser
 
 
@@ -95,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except InputError as error:
             print(f"sass: {error}", file=sys.stderr)
         except BrokenPipeError:
-            # Else Python tries again when it ends, and complains in its own words.
+            # Else Python would flush again at exit and print an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
@@ -104,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> str:
-    """What the command prints."""
+    """The output of the command."""
     kernels = chosen(options)
     if options.listing:
         return "\n\n".join(map(show.listing, kernels))
@@ -124,13 +127,13 @@ def run(options: argparse.Namespace) -> str:
 def chosen(options: argparse.Namespace) -> list[Kernel]:
     """The kernels that the options name."""
     if options.write and options.file:
-        raise InputError("--write is for the kernels of the build: leave out --file")
+        raise InputError("--write takes the objects of the build: leave out --file")
     if options.write and options.architecture and not options.name:
-        raise InputError("--write renews the whole table: leave out -a, or name kernels to add")
+        raise InputError("--write updates the whole table: leave out -a, or name kernels to add")
     build = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
     files = options.file or objects_of(build)
     if not files:
-        raise InputError(f"{build}: holds no objects of kernels: build them, or give --file")
+        raise InputError(f"{build}: has no objects of kernels: build them, or give --file")
     found = kernels_of(files, options.name)
     architectures = sorted({one.architecture for one in found})
     if options.architecture:
@@ -140,7 +143,7 @@ def chosen(options: argparse.Namespace) -> list[Kernel]:
         raise InputError(
             f"{wanted}: is built for {', '.join(architectures)}: give one of these"
             if architectures
-            else f"{wanted}: no kernel has that in its name: tools/sass lists them"
+            else f"{wanted}: no kernel has this in its name: tools/sass lists them"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""tools/sass as a person meets it, with a build whose disassembly was made by hand."""
+"""tools/sass with a build whose disassembly was written by hand."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_table_of_the_kernels_of_the_build(project: Path) -> None:
     assert cell == cell | wanted
 
 
-def test_a_name_chooses(project: Path) -> None:
+def test_names_select_kernels(project: Path) -> None:
     assert "tiled" not in printed(project, "AsyncCopy")
     assert len(printed(project, "AsyncCopy", "tiled<16>", "-a", "sm_90a").splitlines()) == 5
 
@@ -101,14 +101,14 @@ def test_the_listing_shows_registers_and_marks(project: Path) -> None:
     ]
 
 
-def test_another_file_takes_the_place_of_the_build(project: Path) -> None:
+def test_another_file_replaces_the_build(project: Path) -> None:
     path = project / "attempt.cubin"
     path.write_text(cubin({"attempt": LOOP}, "sm_80"))
     out = printed(project, "--file", str(path))
     assert "attempt.cubin: attempt" in out and "simt" not in out
 
 
-def test_figures_are_held_from_when_a_kernel_is_named(project: Path) -> None:
+def test_naming_a_kernel_adds_it_to_the_table(project: Path) -> None:
     table = project / "kernels" / "sass.json"
     assert "1 of 1 entries" in printed(project, "tiled", "--write")
     entry = json.loads(table.read_text())["simt/tiled"]["tiled<16>"]["sm_90a"]
@@ -121,7 +121,7 @@ def test_figures_are_held_from_when_a_kernel_is_named(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["nothing"], "nothing: no kernel has that in its name"),
+        (["nothing"], "nothing: no kernel has this in its name"),
         (["-a", "sm_75"], "any kernel: is built for sm_90a"),
         (["--json", "--listing"], "not allowed with"),
         (["--all"], "unrecognized arguments: --all"),
@@ -143,10 +143,10 @@ def test_without_a_build_it_says_what_to_do(project: Path) -> None:
     shutil.rmtree(project / "build")
     done = sass(project)
     assert done.returncode == 2
-    assert "build/release: holds no objects of kernels: build them" in done.stderr
+    assert "build/release: has no objects of kernels: build them" in done.stderr
 
 
-def test_a_kernel_that_is_held_and_gone_is_told_of(project: Path) -> None:
+def test_a_kernel_of_the_table_that_is_gone_is_reported(project: Path) -> None:
     printed(project, "--write", "tiled")
     (project / "build/release/kernels/CMakeFiles/kernels.dir/simt/tiled.cu.o").unlink()
     done = sass(project, "--write")

@@ -1,7 +1,7 @@
-"""The figures that the code of a kernel shall not fall behind: kernels/sass.json.
+"""The reference figures of kernels/sass.json, with which a test compares every build.
 
-A test compares every build with them. Each is of one release of ptxas, since another orders
-instructions and allocates registers differently: then it is for a person to look and to renew them.
+Each entry is of one release of ptxas: another orders instructions and allocates registers
+differently, and its figures need a look before they are updated.
 """
 
 import json
@@ -16,54 +16,56 @@ from gemm_report.writing.whole_file import whole_file
 from gemm_sass.kernels import Kernel
 from gemm_sass.loop import Figures
 
-KIND = Kind("table of held figures", "tools/sass --write")
+KIND = Kind("table of reference figures", "tools/sass --write")
 
-
-_BETWEEN_BUILDS = 0.002  # of the multiply-adds: what counts of equal code may differ by
+_BETWEEN_BUILDS = 0.002  # of the multiply-adds: by how much counts of equal code differ
 
 
 @dataclass(frozen=True)
 class Held:
-    """What of a kernel's figures must not get worse."""
+    """Figures of a kernel that must not get worse."""
 
-    compiler: str  # the release of ptxas that they are of
+    compiler: str  # release of ptxas
     multiply_adds: int  # in the hot loop
     instructions: int
-    ports: float  # cycles for each multiply-add by the model in ports.py; 0 of others than FFMA
-    moved: int  # FFMA that move their sum to another register
+    ports: float  # cycles per FFMA by the model in ports.py; 0 for other kinds
+    moved: int  # FFMA whose accumulator changes its register
     narrow_loads: int  # LDS of less than 128 bits
     local: int  # LDL and STL in the whole kernel
 
     @classmethod
     def of(cls, compiler: str, has: Figures) -> "Held":
-        """The part of the figures that is held."""
-        local = has.local_loads + has.local_stores
-        ports = round(has.ports or 0, 3)
-        of_loop = (has.multiply_adds, has.instructions, ports, has.moved_sums, has.narrow_loads)
-        return cls(compiler, *of_loop, local)
+        """The part of the figures that is compared."""
+        return cls(
+            compiler=compiler,
+            multiply_adds=has.multiply_adds,
+            instructions=has.instructions,
+            ports=round(has.ports or 0, 3),
+            moved=has.moved_accumulators,
+            narrow_loads=has.narrow_loads,
+            local=has.local_loads + has.local_stores,
+        )
 
     def worse_than(self, then: "Held") -> list[str]:
-        """In what it got worse. A loop may be unrolled otherwise: its counts are shares. Builds of
-        one source differ by an instruction or two of a thousand now and then.
-        """
+        """What got worse. Counts are per multiply-add, since unrolling may differ; builds of one
+        source may differ by two instructions in a thousand."""
         if then.multiply_adds and not self.multiply_adds:
-            return ["there is no hot loop any more"]
+            return ["the hot loop is gone"]
         worse = [
             f"{now} {what} for {self.multiply_adds} multiply-adds of the hot loop, "
-            f"there were {before} for {then.multiply_adds}"
+            f"before {before} for {then.multiply_adds}"
             for what, now, before in (
                 ("instructions", self.instructions, then.instructions),
-                ("FFMA that move their sum", self.moved, then.moved),
+                ("FFMA that move their accumulator", self.moved, then.moved),
                 ("LDS of less than 128 bits", self.narrow_loads, then.narrow_loads),
             )
             if now * then.multiply_adds
             > (before + _BETWEEN_BUILDS * then.multiply_adds) * self.multiply_adds
         ]
         if self.ports > then.ports:
-            told = f"{self.ports:.3f} cycles for each multiply-add by the model of register ports"
-            worse.append(f"{told}, there were {then.ports:.3f}")
+            worse.append(f"{self.ports:.3f} cycles per FFMA by the model, before {then.ports:.3f}")
         if self.local > then.local:
-            worse.append(f"{self.local} LDL and STL in the kernel, there were {then.local}")
+            worse.append(f"{self.local} LDL and STL in the kernel, before {then.local}")
         return worse
 
 
@@ -71,7 +73,7 @@ Table = dict[tuple[str, str, str], Held]  # by source, function and architecture
 
 
 def read(path: Path) -> Table:
-    """The table in a file; RecordError where it is none."""
+    """The table in a file. Raises RecordError if it is none."""
     whole = decoded(path, KIND, read_json(path, KIND), dict[str, dict[str, dict[str, Held]]])
     return {
         (source, function, architecture): held
@@ -82,7 +84,7 @@ def read(path: Path) -> Table:
 
 
 def write(path: Path, table: Table) -> None:
-    """Puts the table into a file, a line for each architecture."""
+    """Writes the table, one line for each architecture."""
     nested: dict[str, dict[str, dict[str, object]]] = {}
     for (source, function, architecture), held in sorted(table.items()):
         nested.setdefault(source, {}).setdefault(function, {})[architecture] = asdict(held)
@@ -95,7 +97,7 @@ def write(path: Path, table: Table) -> None:
 
 
 def entries(built: Sequence[tuple[Kernel, Figures]]) -> Table:
-    """What the table would have of these kernels."""
+    """The entries of these kernels."""
     return {
         (one.source, one.function, one.architecture): Held.of(one.compiler, has)
         for one, has in built
@@ -103,14 +105,14 @@ def entries(built: Sequence[tuple[Kernel, Figures]]) -> Table:
 
 
 def joined(table: Table, built: Table) -> Table:
-    """The table with these kernels, too, as far as they multiply."""
+    """The table and these kernels, except new ones without multiply-adds."""
     return table | {key: held for key, held in built.items() if held.multiply_adds or key in table}
 
 
 def renewed(table: Table, built: Table) -> Table:
-    """The table with the figures of a build, as far as that has what the table holds."""
+    """The table with the figures of a build for the entries that the build has."""
     missing = {key[:2] for key in table} - {key[:2] for key in built}
     if missing:
         source, function = min(missing)
-        raise InputError(f"{source} has no {function} any more: take it out of the table")
+        raise InputError(f"{source} has no {function} any more: remove it from the table")
     return table | {key: built[key] for key in table.keys() & built.keys()}

@@ -1,4 +1,4 @@
-"""The held figures: what counts as worse, and the file that they stand in."""
+"""The reference figures: what counts as worse, and their file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +26,8 @@ def test_equal_or_better_is_not_worse() -> None:
     [
         ({"instructions": 111}, "111 instructions for 100 multiply-adds"),
         ({"multiply_adds": 99}, "110 instructions for 99"),
-        ({"ports": 1.201}, "1.201 cycles for each multiply-add by the model"),
-        ({"moved": 5}, "5 FFMA that move their sum"),
+        ({"ports": 1.201}, "1.201 cycles per FFMA by the model"),
+        ({"moved": 5}, "5 FFMA that move their accumulator"),
         ({"narrow_loads": 3}, "3 LDS of less than 128 bits"),
         ({"local": 1}, "1 LDL and STL"),
     ],
@@ -36,7 +36,7 @@ def test_each_figure_may_be_worse(change: dict[str, int], says: str) -> None:
     assert any(says in text for text in replace(THEN, **change).worse_than(THEN))
 
 
-def test_two_of_a_thousand_are_noise_between_builds_and_three_are_not() -> None:
+def test_two_in_a_thousand_are_noise_and_three_are_not() -> None:
     long = Held("13.0", 1000, instructions=1100, ports=1.2, moved=4, narrow_loads=0, local=0)
     assert replace(long, instructions=1102, narrow_loads=2).worse_than(long) == []
     assert len(replace(long, instructions=1103).worse_than(long)) == 1
@@ -49,7 +49,7 @@ def test_a_loop_that_is_unrolled_twice_as_far_is_not_worse() -> None:
 
 
 def test_a_loop_that_is_gone_is_worse() -> None:
-    assert Held("13.0", 0, 0, 0, 0, 0, 0).worse_than(THEN) == ["there is no hot loop any more"]
+    assert Held("13.0", 0, 0, 0, 0, 0, 0).worse_than(THEN) == ["the hot loop is gone"]
 
 
 def test_the_table_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_entries_are_those_of_what_was_built() -> None:
     assert held.entries([(one, other)]) == {KEY: replace(THEN, ports=0, local=3)}
 
 
-def test_renewing_takes_nothing_in_and_leaves_what_was_not_built() -> None:
+def test_an_update_adds_nothing_and_keeps_what_was_not_built() -> None:
     older = (*KEY[:2], "sm_75")
     table = {KEY: THEN, older: THEN}
     now = replace(THEN, compiler="13.1", moved=0)
@@ -97,12 +97,12 @@ def test_renewing_takes_nothing_in_and_leaves_what_was_not_built() -> None:
     assert new == {KEY: now, older: THEN}
 
 
-def test_a_function_that_is_gone_is_told_of() -> None:
+def test_a_function_that_is_gone_is_reported() -> None:
     with pytest.raises(InputError, match="has no tiled<float, 32> any more"):
         held.renewed({KEY: THEN}, {("simt/tiled", "tiled<float, 16>", "sm_90a"): THEN})
 
 
-def test_what_multiplies_nothing_does_not_join() -> None:
+def test_kernels_without_multiply_adds_are_not_added() -> None:
     copies = ("simt/tiled", "lay_along_x", "sm_90a")
     idle = replace(THEN, multiply_adds=0)
     assert held.joined({}, {KEY: THEN, copies: idle}) == {KEY: THEN}

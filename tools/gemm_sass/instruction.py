@@ -1,4 +1,4 @@
-"""One instruction as cuobjdump prints it: text, and 128 bits of which only the stall is read."""
+"""One instruction as cuobjdump prints it: its text, and the stall count of its 128 bits."""
 
 import re
 from collections.abc import Iterator
@@ -12,18 +12,17 @@ _PRINTED = re.compile(
     r"/\*[0-9a-f]{4,}\*/ +(?:(@\S+) +)?([\w.]+) *(.*?) *; +/\* 0x[0-9a-f]{16} \*/\s+"
     r"/\* 0x([0-9a-f]{16}) \*/"
 )
-_STALL = 41  # bit 105 of the instruction: for how many cycles the warp issues nothing afterwards
+_STALL = 41  # bit 105 of the instruction: cycles until the warp may issue again
 _REGISTER = re.compile(r"\bR(\d+|Z)\b((?:\.\w+)*)")
 _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
-# Those that read their first operand though it is a plain register, and those whose result stands
-# behind a predicate.
+# Mnemonics whose first operand is read, and those whose result follows a predicate.
 _NO_RESULT = ("BAR", "BRX", "NANOSLEEP", "RET", "WARPSYNC")
 _RESULT_BEHIND = ("ATOM", "ATOMG", "ATOMS", "SHFL")
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """What is printed of an instruction."""
+    """A decoded instruction."""
 
     guard: str  # the predicate under which it runs, "@!P0"; empty if always
     opcode: str  # with its modifiers: "LDS.U.128"
@@ -37,20 +36,20 @@ class Instruction:
 
     @property
     def never_runs(self) -> bool:
-        """Under "@!PT": the compiler puts such loads where the hardware wants a pause."""
+        """Under "@!PT": loads that the compiler inserts as padding."""
         return self.guard == "@!PT"
 
     @cached_property
     def result(self) -> int | None:
-        """The first register that it writes, if that is its first operand."""
+        """The first register that it writes; None if that is not its first operand."""
         found = _REGISTER.fullmatch(self.operands[0])
         return _number(found[1]) if found and self.name not in _NO_RESULT else None
 
     @cached_property
     def sources(self) -> tuple[tuple[int, int, bool], ...]:
-        """The registers that it reads: slot, number, and whether it stays in the reuse cache.
+        """The registers that it reads: slot, number, and whether the reuse cache keeps it.
 
-        The slot counts the operands behind the result: 0 for the first factor of an FFMA.
+        Slots count the operands after the result: an FFMA's accumulator is slot 2.
         """
         first = 1 if self.result is not None else 2 if self.name in _RESULT_BEHIND else 0
         return tuple(
@@ -61,17 +60,17 @@ class Instruction:
 
     @property
     def width(self) -> int:
-        """How many bits a load or a store moves for each lane."""
+        """Bits that a load or store moves per lane."""
         return next((_WIDTHS[each] for each in self.opcode.split(".") if each in _WIDTHS), 32)
 
     @property
     def target(self) -> int | None:
-        """The number of the instruction to which a BRA leads; None of others."""
+        """The index of the instruction that a BRA jumps to; None for others."""
         return int(self.operands[-1], 16) // BYTES if self.name == "BRA" else None
 
     @property
     def ends_flow(self) -> bool:
-        """Is what follows it reached only from elsewhere?"""
+        """Whether the next instruction is reached only by a jump."""
         if self.guard:
             return False
         if self.name == "BRA":  # not BRA.DIV, nor one with a second predicate

@@ -1,4 +1,4 @@
-"""What is read of the lines of cuobjdump, and such lines for the tests beside this one."""
+"""Decoding of lines of cuobjdump, and such lines for the other tests."""
 
 from collections.abc import Collection, Iterable
 
@@ -14,7 +14,7 @@ def printed(text: str, guard: str = "", stall: int = 1) -> str:
 
 
 def ffma(d: int, a: int, b: int, c: int, keep: Collection[int] = (), stall: int = 1) -> str:
-    """FFMA of four registers, that leaves some of its slots in the reuse cache."""
+    """An FFMA of four registers, with reuse flags for some slots."""
     factors = [f"{register(r)}{'.reuse' * (slot in keep)}" for slot, r in enumerate((a, b, c))]
     return printed(f"FFMA {', '.join([register(d), *factors])}", stall=stall)
 
@@ -26,12 +26,12 @@ def lds(d: int, address: int, width: int = 128, guard: str = "") -> str:
 
 
 def branch(target: int, guard: str = "") -> str:
-    """A branch to the instruction of that number."""
+    """A branch to the instruction with this index."""
     return printed(f"BRA {16 * target:#x}", guard)
 
 
 def other(name: str = "NOP", *registers: int) -> str:
-    """Any other instruction of registers."""
+    """Any other instruction with register operands."""
     return printed(f"{name} {', '.join(map(register, registers))}")
 
 
@@ -82,7 +82,7 @@ def test_registers_are_read(text: str, name: str, result: str, read: str) -> Non
     assert sources == read.split()
 
 
-def test_slots_count_the_operands_behind_the_result() -> None:
+def test_slots_count_the_operands_after_the_result() -> None:
     (one,) = decoded([printed("FFMA R6, R14, 0.75, R6.reuse")])
     assert one.sources == ((0, 14, False), (2, 6, True))
     (one,) = decoded([printed("STS.128 [R4+0x10], R8")])

@@ -21,28 +21,25 @@ _REGISTERS = re.compile(r"^ Function (\S+):\n +REG:(\d+)", re.MULTILINE)
 class Kernel:
     """One kernel as compiled for one architecture."""
 
-    source: str  # "simt/async_copy", which kernels/ has as a .cu; of other files their name
+    source: str  # "simt/async_copy" for kernels/simt/async_copy.cu; else the file's name
     function: str  # "async_copy<AsyncTile<64, 128, ...>>"
-    symbol: str  # the same as mangled
+    symbol: str  # mangled
     architecture: str  # "sm_90a"
-    compiler: str  # the release of ptxas: "13.0"; empty if its cubin does not say
-    registers: int  # of a thread
+    compiler: str  # release of ptxas: "13.0"; empty if the cubin has none
+    registers: int  # per thread
     code: tuple[Instruction, ...]
 
 
 def disassembler() -> str | None:
-    """The path of cuobjdump; None where that or nvdisasm, which it calls, is missing."""
+    """The path of cuobjdump; None if it or nvdisasm, which it calls, is missing."""
     toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     path = os.pathsep.join([os.environ.get("PATH", ""), f"{toolkit}/bin", f"{ROOT}/.venv/bin"])
     return shutil.which("nvdisasm", path=path) and shutil.which("cuobjdump", path=path)
 
 
 def kernels_of(files: Sequence[Path], words: Sequence[str] = ()) -> list[Kernel]:
-    """The kernels of some files that have one of the words in their name, or all without a word.
-
-    They are sorted by source, function and architecture. InputError where a file is damaged or
-    holds no kernel.
-    """
+    """The kernels with one of the words in their name (all without words), by source, function and
+    architecture. Raises InputError for a file that is damaged or has no kernel."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         each = pool.map(lambda path: list(_kernels_of(path, words)), files)
         return sorted(
@@ -57,13 +54,13 @@ def kernels_of(files: Sequence[Path], words: Sequence[str] = ()) -> list[Kernel]
 
 
 def generation(architecture: str) -> int:
-    """sm_90a is of the generation 90."""
+    """90 for sm_90a."""
     return int(architecture.removeprefix("sm_").rstrip("af"))
 
 
 def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
     source = source_of(path)
-    # To list functions takes cuobjdump no time, to disassemble all of them seconds.
+    # Listing functions is fast; disassembling all of them takes seconds.
     symbols = list(dict(_REGISTERS.findall(_cuobjdump(path, "-res-usage"))))
     names = dict(zip(symbols, readable(symbols), strict=True))
     wanted = [symbol for symbol in symbols if named(f"{source}/{names[symbol]}", words)]
@@ -75,11 +72,11 @@ def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
 
 
 def _cuobjdump(path: Path, *options: str) -> str:
-    """What it prints of a file; InputError, with its own words, where it refuses."""
+    """The output of cuobjdump. Raises InputError with its message if it fails."""
     if not (program := disassembler()):
         raise InputError(
-            "there is no cuobjdump or no nvdisasm: run tools/setup test, which installs them, or "
-            "install the whole CUDA toolkit"
+            "cuobjdump or nvdisasm is missing: run tools/setup test, which installs them, or "
+            "install the CUDA toolkit"
         )
     if not path.is_file():
         raise InputError(f"{path}: no such file: give the path of an object of nvcc or a cubin")
@@ -95,8 +92,8 @@ def _cuobjdump(path: Path, *options: str) -> str:
 def _printed(text: str) -> Iterator[tuple[str, str, str, int, tuple[Instruction, ...]]]:
     """Symbol, architecture, compiler, registers and code of each function.
 
-    Of every cubin cuobjdump prints the sections, among them the note that ptxas has left, then the
-    resources of its functions, then their code.
+    For each cubin cuobjdump prints the sections, with ptxas's note, then the resources of the
+    functions, then their code.
     """
     head, *cubins = re.split(r"^\tcode for (\S+)$", text, flags=re.MULTILINE)
     for architecture, code in zip(cubins[::2], cubins[1::2], strict=True):
@@ -107,7 +104,7 @@ def _printed(text: str) -> Iterator[tuple[str, str, str, int, tuple[Instruction,
         for symbol, body in zip(functions[::2], functions[1::2], strict=True):
             used = int(registers.get(symbol, 0))
             yield symbol, architecture, compiler, used, tuple(instructions_in(body))
-        head = code  # behind which the sections of the next cubin stand
+        head = code  # ends with the sections of the next cubin
 
 
 def objects_of(build: Path) -> list[Path]:
@@ -116,18 +113,18 @@ def objects_of(build: Path) -> list[Path]:
 
 
 def source_of(path: Path) -> str:
-    """simt/async_copy for .../kernels.dir/simt/async_copy.cu.o; for other files their name."""
+    """simt/async_copy for .../kernels.dir/simt/async_copy.cu.o; else the file's name."""
     _, target, source = path.as_posix().rpartition("/kernels.dir/")
     return source.removesuffix(".cu.o") if target else path.name
 
 
 def readable(symbols: Sequence[str]) -> list[str]:
-    """The functions' names with their template arguments, without namespaces and parameters."""
+    """Function names with template arguments, without namespaces and parameters."""
     if not symbols:
         return []
     if not (program := shutil.which("c++filt")):
-        raise InputError("there is no c++filt on PATH: install binutils, as for the compiler")
-    # -p: without parameters, and so without the type of the result.
+        raise InputError("c++filt is not on PATH: install binutils")
+    # -p: without parameters and result type
     done = subprocess.run(
         [program, "-p"], input="\n".join(symbols), capture_output=True, text=True, check=True
     )
@@ -142,7 +139,7 @@ def shortened(name: str) -> str:
 
 
 def named(name: str, words: Sequence[str]) -> bool:
-    """Is one of the words in it? `AsyncCopy` is in `async_copy`. Without a word it is."""
+    """Whether the name has one of the words, or there are none. AsyncCopy matches async_copy."""
 
     def plain(text: str) -> str:
         return re.sub(r"[\s_]", "", text).lower()

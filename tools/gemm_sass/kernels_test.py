@@ -1,4 +1,4 @@
-"""What cuobjdump prints of whole files, by a script in its place; names, and finding by a part."""
+"""Whole files, with a fake cuobjdump; names, and selection by words."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ exit 255
 
 
 def put_disassembler(folder: Path) -> None:
-    """Programs in the place of cuobjdump and nvdisasm."""
+    """Fakes of cuobjdump and nvdisasm."""
     folder.mkdir(exist_ok=True)
     for name in ("cuobjdump", "nvdisasm"):
         (folder / name).write_text(PROGRAM)
@@ -29,7 +29,7 @@ def put_disassembler(folder: Path) -> None:
 def cubin(
     kernels: Mapping[str, Sequence[str]], architecture: str = "sm_90a", registers: int = 168
 ) -> str:
-    """What is printed of a cubin by ptxas 13.0."""
+    """The output for a cubin of ptxas 13.0."""
     head = "\tTool Version: Cuda compilation tools, release 13.0, V13.0.88\n\nResource usage:\n"
     uses = [f" Function {name}:\n  REG:{registers} STACK:0 SHARED:0\n" for name in kernels]
     codes = [f"\t\tFunction : {name}\n{''.join(lines)}" for name, lines in kernels.items()]
@@ -55,7 +55,7 @@ def test_all_cubins_of_a_file_are_read(folder: Path) -> None:
     assert b90.function == "b"
 
 
-def test_files_without_a_kernel_of_that_name_are_left_out(folder: Path) -> None:
+def test_kernels_of_other_names_are_skipped(folder: Path) -> None:
     for name in ("one", "two"):
         (folder / name).write_text(cubin({f"_Z3{name}v": [EXIT]}))
     files = [folder / "two", folder / "one"]
@@ -63,7 +63,7 @@ def test_files_without_a_kernel_of_that_name_are_left_out(folder: Path) -> None:
     assert [one.function for one in kernels_of(files, ["Two"])] == ["two"]
 
 
-def test_what_cuobjdump_refuses_is_told_in_its_words(folder: Path) -> None:
+def test_errors_of_cuobjdump_are_passed_on(folder: Path) -> None:
     path = folder / "host.o"
     path.write_text("no kernels")
     with pytest.raises(InputError, match=r"host\.o: .*does not contain device code"):
@@ -98,11 +98,11 @@ def test_without_a_disassembler_it_says_what_to_do(
         ("f<double, long>", "f<double, long>"),
     ],
 )
-def test_functions_lose_namespaces(name: str, short: str) -> None:
+def test_names_are_shortened(name: str, short: str) -> None:
     assert shortened(name) == short
 
 
-def test_symbols_are_read_as_the_compiler_mangles_them() -> None:
+def test_mangled_names_are_decoded() -> None:
     file = "_GLOBAL__N__497c070a_13_rasterized_cu_340dede6_13868"
     symbol = f"_ZN4gemm4simt{len(file)}{file}10rasterizedINS0_4TileILi64ELb1EEEEEvPf"
     assert readable([symbol, "plain"]) == ["rasterized<Tile<64, true>>", "plain"]
@@ -123,7 +123,7 @@ def test_an_object_of_the_build_is_named_by_its_source() -> None:
     assert source_of(Path("other.cu.o")) == "other.cu.o"
 
 
-def test_a_word_is_found_in_source_or_function_whatever_its_case() -> None:
+def test_words_match_source_or_function_in_any_case() -> None:
     copy, tiled = "simt/async_copy/async_copy<AsyncTile<64, 128>>", "simt/tiled/tiled<float, 32>"
     for words, found in (
         ([], [copy, tiled]),

@@ -1,4 +1,4 @@
-"""What the package may know: the standard library, gemm_report and itself."""
+"""The package imports only the standard library, gemm_report and itself."""
 
 import sys
 from pathlib import Path

@@ -1,9 +1,8 @@
-"""The hot loop of a kernel in figures: what its instructions are, and what holds them up.
+"""Figures of a kernel's hot loop: its instructions, and what delays them.
 
-A scheduler issues one instruction a clock. From compute capability 8.6 on an FFMA takes just one
-of these slots, so that every other instruction costs the time of one: hence the share of
-multiply-adds. Waits for registers come on top, by the model in ports.py, and misses of the
-instruction cache where the loop is larger than that.
+A scheduler issues one instruction per cycle. From compute capability 8.6 on an FFMA takes one issue
+slot, so that every other instruction costs as much as an FFMA: hence the share of multiply-adds.
+Register bank conflicts (by the model in ports.py) and instruction cache misses come on top.
 """
 
 import statistics
@@ -16,84 +15,84 @@ from gemm_sass.instruction import BYTES, RZ, Instruction
 from gemm_sass.kernels import Kernel
 from gemm_sass.ports import unserved, waits
 
-# What a kernel computes with: the first of these that one of its loops has. Those that come later
-# also convert, address and move.
+# The kind of a kernel is the first of these in one of its loops. The later ones also convert,
+# address and move.
 KINDS = ("HGMMA", "IGMMA", "QGMMA", "HMMA", "IMMA", "QMMA", "DMMA", "DFMA", "FFMA", "HFMA2", "IMAD")
-FEW = 8  # a loop with less than an eighth of the products of the one around it has few
-# Registers that an operand takes where it is more than one, by mnemonic; of MMA the most.
+FEW = 8  # an inner loop with less than 1/8 of the outer one's multiply-adds is a remainder loop
+# Registers per operand, by mnemonic, if more than one; for MMA the most.
 _OPERAND = {"DFMA": 2, "DADD": 2, "DMUL": 2, "DSETP": 2, "DMMA": 2} | dict.fromkeys(
     ("HMMA", "IMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA"), 4
 )
-# On an H200 a loop of 2,048 FFMA issues nearly one a cycle, a loop of 3,072 half to nine tenths;
-# kernels begin to slow down from about 2,300 instructions on.
+# On an H200 a loop of 2,048 FFMA issues nearly one per cycle, a loop of 3,072 half to nine tenths;
+# kernels slow down from about 2,300 instructions on.
 CACHE = 36 * 1024
 _STORES = ("STS", "STG", "STL", "ST")
 
 
 @dataclass(frozen=True)
 class Figures:
-    """A kernel, and its hot loop; without one all that is said of it is zero."""
+    """Figures of a kernel and its hot loop; those of the loop are zero if there is none."""
 
     registers: int
-    local_loads: int  # LDL and STL in the whole kernel: spills, and arrays of changing index
+    local_loads: int  # LDL and STL in the whole kernel: spills, and arrays with run-time indices
     local_stores: int
-    kind: str = ""  # the mnemonic that multiplies
+    kind: str = ""  # mnemonic of the multiply-adds
     instructions: int = 0
     multiply_adds: int = 0
-    register_reads: int = 0  # of FFMA, without those that the reuse cache serves
-    cycles: int = 0  # of a round by the model in ports.py; with FFMA only
-    moved_sums: int = 0  # FFMA that put a sum into another register than they took it from
+    register_reads: int = 0  # by FFMA, without those that the reuse cache serves
+    cycles: int = 0  # per iteration by the model in ports.py; FFMA only
+    moved_accumulators: int = 0  # FFMA whose accumulator changes its register
     loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
-    median_use: float | None = None  # instructions from an LDS to the first that reads of it
+    median_use: float | None = None  # instructions from an LDS to the first reader of its result
     shortest_use: int | None = None
-    stalls: int = 0  # the sum of the clocks after which the compiler lets the next one issue
+    stalls: int = 0  # sum of the stall cycles of the instructions
     opcodes: dict[str, int] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
-        """Of the loop's instructions, those that multiply and add."""
+        """Multiply-adds over instructions of the loop."""
         return self.multiply_adds / self.instructions if self.instructions else 0.0
 
     @property
     def reads(self) -> float | None:
-        """Registers that an FFMA reads from the file; none in other kernels."""
+        """Register file reads per FFMA; None for other kinds."""
         return self._per_ffma(self.register_reads)
 
     @property
     def ports(self) -> float | None:
-        """Cycles of a round for each FFMA, by the model."""
+        """Cycles per FFMA, by the model."""
         return self._per_ffma(self.cycles)
 
     @property
     def moved(self) -> float | None:
-        """Of the FFMA, those that move their sum."""
-        return self._per_ffma(self.moved_sums)
+        """The share of FFMA whose accumulator changes its register."""
+        return self._per_ffma(self.moved_accumulators)
 
     def _per_ffma(self, figure: float) -> float | None:
         return figure / self.multiply_adds if self.kind == "FFMA" else None
 
     @property
     def loop_bytes(self) -> int:
-        """The machine code of the loop."""
+        """Size of the loop's machine code."""
         return BYTES * self.instructions
 
     @property
     def exceeds_cache(self) -> bool:
-        """Does the loop miss the instruction cache in each round?"""
+        """Whether the loop misses the instruction cache in each iteration."""
         return self.loop_bytes > CACHE
 
     @property
     def narrow_loads(self) -> int:
-        """LDS of less than 128 bits a lane."""
+        """LDS of less than 128 bits per lane."""
         return sum(count for width, count in self.loads.items() if width < 128)
 
     def count(self, name: str) -> int:
-        """How many of the loop's instructions have this mnemonic."""
+        """The number of the loop's instructions with this mnemonic."""
         return self.opcodes.get(name, 0)
 
 
 def figures(kernel: Kernel) -> Figures:
-    """What the machine code of a kernel says."""
+    """The figures of a kernel."""
     code = kernel.code
     names = Counter(one.name for one in code)
     found = Figures(kernel.registers, local_loads=names["LDL"], local_stores=names["STL"])
@@ -108,7 +107,7 @@ def figures(kernel: Kernel) -> Figures:
             found,
             register_reads=sum(map(len, unserved(body))),
             cycles=len(body) + sum(waits(body)),
-            moved_sums=sum(moves_sum(one) for one in body),
+            moved_accumulators=sum(moves_accumulator(one) for one in body),
         )
     return replace(
         found,
@@ -124,29 +123,27 @@ def figures(kernel: Kernel) -> Figures:
 
 
 def multiplies(instruction: Instruction, kind: str) -> bool:
-    """Is it of the kind, and no move: that is one with nothing to multiply, IMAD.MOV?"""
+    """Whether it is a multiply-add of the kind, and not IMAD.MOV, which multiplies by RZ."""
     return instruction.name == kind and (0, RZ) not in (each[:2] for each in instruction.sources)
 
 
 # --- Registers -----------------------------------------------------------------------------------
 
 
-def moves_sum(instruction: Instruction) -> bool:
-    """Is it an FFMA that adds to one register and writes to another?
+def moves_accumulator(instruction: Instruction) -> bool:
+    """Whether it is an FFMA whose result register is not its accumulator's.
 
-    ptxas does so where the banks that suit the stores after the loop do not suit the loop.
+    ptxas emits these where the stores after the loop want other banks than the loop.
     """
     if instruction.name != "FFMA":
         return False
-    sums = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
-    return sums not in (RZ, instruction.result)
+    accumulator = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
+    return accumulator not in (RZ, instruction.result)
 
 
 def first_uses(body: Sequence[Instruction]) -> list[int]:
-    """Instructions from each LDS of a loop to its first reader, in this round or the next.
-
-    An LDS that nobody reads is left out.
-    """
+    """Instructions from each LDS of a loop to its first reader, in this iteration or the next; an
+    LDS without a reader is omitted."""
     reads, found = [registers_read(one) for one in body], []
     for at, load in enumerate(body):
         if load.name == "LDS" and not load.never_runs and load.result is not None:
@@ -157,7 +154,7 @@ def first_uses(body: Sequence[Instruction]) -> list[int]:
 
 
 def registers_read(instruction: Instruction) -> set[int]:
-    """All registers that an instruction reads."""
+    """The registers that an instruction reads."""
     name, read = instruction.name, set()
     for slot, register, _ in instruction.sources:
         size = _OPERAND.get(name, 1)
@@ -172,21 +169,20 @@ def registers_read(instruction: Instruction) -> set[int]:
 
 
 def hot_loop(code: Sequence[Instruction]) -> tuple[str, list[int]]:
-    """What a kernel computes with, and the innermost of its loops with most of that.
+    """The kind of a kernel, and the innermost of its loops with most multiply-adds of that kind.
 
-    An inner loop with few of the outer one's products does not count: it does what an unrolled one
-    leaves over. One with many does: around it stand the first and last rounds, or the next tile.
-    Pieces of it that lie apart and multiply nothing are left out: compilers put there what seldom
-    runs, as the retries of a wait.
+    An inner loop with few of the outer one's multiply-adds is not hot: it is the remainder of an
+    unrolled one. Separate pieces of the loop without multiply-adds are omitted: compilers place
+    rare code there, such as the retries of a wait.
     """
     loops = natural_loops(code)
     for kind in KINDS:
-        products = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
-        inner = [loop for loop in loops if products[loop]]
+        counts = {loop: sum(multiplies(code[at], kind) for at in loop) for loop in loops}
+        inner = [loop for loop in loops if counts[loop]]
         hot: frozenset[int] = frozenset()
         while inner:
-            hot = max(inner, key=lambda loop: (products[loop], -len(loop)))
-            inner = [loop for loop in inner if loop < hot and products[loop] * FEW >= products[hot]]
+            hot = max(inner, key=lambda loop: (counts[loop], -len(loop)))
+            inner = [loop for loop in inner if loop < hot and counts[loop] * FEW >= counts[hot]]
         if hot:
             pieces = contiguous(sorted(hot))
             multiplying = [one for one in pieces if any(multiplies(code[at], kind) for at in one)]
@@ -206,11 +202,11 @@ def contiguous(numbers: Sequence[int]) -> list[list[int]]:
 
 
 def natural_loops(code: Sequence[Instruction]) -> set[frozenset[int]]:
-    """For each head of a loop the instructions from which one comes back to it.
+    """The loops, each with the instructions from which its head can be reached again.
 
-    By the flow of control and not by addresses: compilers put what seldom runs behind the end. The
-    head of a loop is a block without which nobody would reach one that leads to it. A block that no
-    other leads to may be entered: it is the first, or a jump by register or a call goes there.
+    By control flow, not by address: compilers place rare code behind the end. A head dominates a
+    predecessor of its own. Blocks without predecessors are entries: the first, and targets of calls
+    and of jumps by register.
     """
     blocks, successors = flow(code)
     predecessors: list[list[int]] = [[] for _ in blocks]
@@ -228,7 +224,7 @@ def natural_loops(code: Sequence[Instruction]) -> set[frozenset[int]]:
 
 
 def reached(starts: Sequence[int], lead_to: Sequence[Sequence[int]], without: int) -> set[int]:
-    """The blocks to which one comes from some of them, without passing one."""
+    """The blocks that can be reached from the starts without passing one of them."""
     found, ahead = set(), list(starts)
     while ahead:
         if (block := ahead.pop()) != without and block not in found:
@@ -238,7 +234,7 @@ def reached(starts: Sequence[int], lead_to: Sequence[Sequence[int]], without: in
 
 
 def flow(code: Sequence[Instruction]) -> tuple[list[range], list[list[int]]]:
-    """The basic blocks, and for each the blocks that may follow."""
+    """The basic blocks, and the successors of each."""
     targets = {
         at: one.target
         for at, one in enumerate(code)

@@ -1,4 +1,4 @@
-"""Figures of machine code that was made for them: each may be wrong in one way only."""
+"""Figures of hand-made machine code."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def of(lines: Sequence[str]) -> Figures:
 
 
 def loop_of(*body: str) -> list[str]:
-    """A kernel that is a loop of these and a branch, and then ends."""
+    """A kernel with one loop of these instructions."""
     return [*body, branch(0, "@P1"), EXIT]
 
 
@@ -30,7 +30,7 @@ def test_the_share_is_of_all_instructions_of_the_loop() -> None:
     assert has.opcodes == {"FFMA": 3, "IADD3": 1, "BRA": 1}
 
 
-def test_reads_and_cycles_are_for_each_multiply_add() -> None:
+def test_reads_and_cycles_are_per_multiply_add() -> None:
     # Two reads of one bank, and three: nothing waits, since the branch is a cycle too.
     has = of(loop_of(ffma(9, 0, 2, RZ), ffma(11, 1, 3, 4)))
     assert (has.register_reads, has.reads) == (5, 2.5)
@@ -49,15 +49,15 @@ def test_reads_and_cycles_are_for_each_multiply_add() -> None:
         (printed("FFMA R8, R0, R1, 1"), 0),
     ],
 )
-def test_a_sum_is_moved_if_it_comes_from_another_register(product: str, moved: int) -> None:
+def test_a_result_in_another_register_is_a_move(product: str, moved: int) -> None:
     has = of(loop_of(product, CLEAN))
-    assert (has.moved_sums, has.moved) == (moved, moved / 2)
+    assert (has.moved_accumulators, has.moved) == (moved, moved / 2)
 
 
 def test_other_kernels_have_no_ports() -> None:
     has = of(loop_of(ffma(8, 0, 2, 4), other("HMMA", 8, 0, 1, 8)))
     assert (has.reads, has.ports, has.moved) == (None, None, None)
-    assert (has.register_reads, has.cycles, has.moved_sums) == (0, 0, 0)
+    assert (has.register_reads, has.cycles, has.moved_accumulators) == (0, 0, 0)
     assert of([EXIT]).ports is None
 
 
@@ -72,7 +72,7 @@ def test_a_loop_of_more_than_36_kib_exceeds_the_instruction_cache(
 # --- Which loop ----------------------------------------------------------------------------------
 
 
-def test_the_loop_with_most_of_the_products_is_the_hot_one() -> None:
+def test_the_loop_with_most_multiply_adds_is_hot() -> None:
     code = [
         *[CLEAN, branch(0, "@P1")],
         *[CLEAN, CLEAN, branch(2, "@P1")],
@@ -82,13 +82,13 @@ def test_the_loop_with_most_of_the_products_is_the_hot_one() -> None:
     assert hot_loop(decoded(code)) == ("FFMA", [2, 3, 4])
 
 
-def test_the_innermost_loop_is_the_hot_one_though_the_outer_has_more() -> None:
+def test_the_innermost_loop_is_hot_though_the_outer_has_more() -> None:
     code = [CLEAN, CLEAN, CLEAN, branch(2, "@P1"), CLEAN, branch(0, "@P1"), EXIT]
     assert hot_loop(decoded(code)) == ("FFMA", [2, 3])
 
 
 @pytest.mark.parametrize(("straight", "hot"), [(7, "inner"), (8, "outer")])
-def test_an_inner_loop_for_the_rest_of_an_unrolled_one_is_not_hot(straight: int, hot: str) -> None:
+def test_a_remainder_loop_is_not_hot(straight: int, hot: str) -> None:
     rest = [CLEAN, branch(straight, "@P1")]
     code = [*[CLEAN] * straight, *rest, branch(0, "@P1"), EXIT]
     assert hot_loop(decoded(code))[1][0] == (straight if hot == "inner" else 0)
@@ -99,7 +99,7 @@ def test_a_loop_that_waits_inside_does_not_hide_the_one_that_multiplies() -> Non
     assert hot_loop(decoded(code)) == ("FFMA", [0, 1, 2, 3])
 
 
-def test_what_was_put_behind_the_end_belongs_to_the_loop_and_makes_none() -> None:
+def test_code_behind_the_end_belongs_to_its_loop() -> None:
     # 1 leaves for 5 where it has to wait; from there one comes back to 2, across the epilogue.
     code = [
         *[CLEAN, branch(5, "@P1"), CLEAN, branch(0, "@P2")],
@@ -110,7 +110,7 @@ def test_what_was_put_behind_the_end_belongs_to_the_loop_and_makes_none() -> Non
     assert hot_loop(decoded(code)) == ("FFMA", [0, 1, 2, 3]), "it seldom runs"
 
 
-def test_what_was_put_behind_the_end_and_multiplies_is_hot_too() -> None:
+def test_code_behind_the_end_with_multiply_adds_is_hot() -> None:
     code = [CLEAN, branch(4, "@P1"), branch(0, "@P2"), EXIT, CLEAN, branch(2)]
     assert hot_loop(decoded(code)) == ("FFMA", [0, 1, 2, 4, 5])
 
@@ -127,7 +127,7 @@ def test_jumps_by_register_may_enter_anywhere() -> None:
 
 
 @pytest.mark.parametrize("name", ["HMMA", "IMMA", "DFMA", "HFMA2.MMA", "IMAD"])
-def test_other_kinds_of_products_count_too(name: str) -> None:
+def test_other_kinds_of_multiply_adds_count(name: str) -> None:
     has = of(loop_of(other(name, 8, 0, 1, 8), other()))
     assert (has.kind, has.multiply_adds) == (name.removesuffix(".MMA"), 1)
 
@@ -138,7 +138,7 @@ def test_tensor_cores_come_before_ffma_and_that_before_integers() -> None:
     assert of(loop_of(CLEAN, CLEAN, other("HMMA", 8, 0, 1, 8))).kind == "HMMA"
 
 
-def test_a_move_is_no_product() -> None:
+def test_a_move_is_no_multiply_add() -> None:
     assert of(loop_of(other("IMAD", 8, RZ, RZ, 3))).kind == ""
     assert of(loop_of(other("IMAD", 8, 1, 2, 3), other("IMAD", 8, RZ, RZ, 3))).multiply_adds == 1
 
@@ -174,13 +174,13 @@ def test_spills_are_counted_outside_the_loop_too() -> None:
     assert (has.local_loads, has.local_stores) == (1, 2)
 
 
-def test_stalls_add_up_over_the_loop_alone() -> None:
+def test_stalls_are_of_the_loop_alone() -> None:
     code = [ffma(8, 0, 1, 8, stall=15), ffma(8, 0, 1, 8, stall=3), ffma(8, 0, 1, 8, stall=4)]
     assert of([*code, branch(1, "@P1"), EXIT]).stalls == 3 + 4 + 1
 
 
 @pytest.mark.parametrize("loaded", [4, 5, 6, 7])
-def test_the_first_use_is_that_of_any_register_that_was_loaded(loaded: int) -> None:
+def test_the_first_use_of_any_loaded_register_counts(loaded: int) -> None:
     body = decoded([lds(4, 2), other(), CLEAN, ffma(20, 21, loaded, 22), ffma(20, 4, 5, 6)])
     assert first_uses(body) == [3]
 
@@ -190,7 +190,7 @@ def test_a_narrow_load_has_fewer_registers() -> None:
     assert first_uses(body) == [2]
 
 
-def test_the_first_use_may_come_in_the_next_round() -> None:
+def test_the_first_use_may_be_in_the_next_iteration() -> None:
     body = decoded([CLEAN, ffma(20, 4, 21, 22), lds(4, 2), other()])
     assert first_uses(body) == [3]
     assert first_uses(decoded([CLEAN, lds(4, 2)])) == []

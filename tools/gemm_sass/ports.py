@@ -1,11 +1,11 @@
-"""A model of the ports of the register file of compute capability 9.0: for what an FFMA waits.
+"""A model of register bank conflicts of FFMA on compute capability 9.0.
 
-Even and odd registers lie in two banks. Each serves one read a cycle to the warp that issues. What
-the FFMA before read in the same slot, with a reuse flag, is not read again, whatever issued in
-between. Reads may queue: an FFMA waits only when a bank is more than two cycles behind. Any other
-instruction is a cycle in which the banks catch up; its own reads, latency and the instruction cache
-are not in the model. Fitted on an H200 to the rates of 26 orders of one main loop
-(kernels/simt/NOTES.md), with a correlation of 0.8: what was measured is 0.06 to 0.20 cycles more.
+Even and odd registers are in two banks, each with one read per cycle. A register that the FFMA
+before read in the same slot, with a reuse flag, is not read again, whatever issued in between.
+Reads queue: an FFMA waits only when a bank is more than two cycles behind. Any other instruction is
+a cycle in which the banks catch up; its own reads, latency and the instruction cache are not
+modelled. Fitted on an H200 to the rates of 26 instruction orders of one main loop
+(kernels/simt/NOTES.md), with a correlation of 0.8: measured times are 0.06 to 0.20 cycles longer.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from gemm_sass.instruction import RZ, Instruction
 
 BANKS = 2
-QUEUE = 2  # cycles that a bank may be behind before the next instruction has to wait
+QUEUE = 2  # cycles that a bank may be behind before the next instruction waits
 
 
 def unserved(body: Sequence[Instruction]) -> list[set[int]]:
-    """The registers that each FFMA of a loop reads from the file, and not from the reuse cache."""
+    """The registers that each FFMA of a loop reads from the register file, not the reuse cache."""
     ffma = [one for one in body if one.name == "FFMA"]
     kept = _kept(ffma[-1]) if ffma else set()
     found: list[set[int]] = []
@@ -35,12 +35,12 @@ def _kept(one: Instruction) -> set[tuple[int, int]]:
 
 
 def waits(body: Sequence[Instruction]) -> list[int]:
-    """For how many cycles each instruction of a loop waits, in a round like the one before it."""
+    """Cycles that each instruction of a loop waits, in steady state."""
     reads = [
         [sum(register % BANKS == bank for register in registers) for bank in range(BANKS)]
         for registers in unserved(body)
     ]
-    behind = [0] * BANKS  # cycles, when the next instruction could issue
+    behind = [0] * BANKS  # cycles
     while True:
         before, found = behind, []
         for asked in reads:
@@ -48,5 +48,5 @@ def waits(body: Sequence[Instruction]) -> list[int]:
             wait = max(0, max(queued) - QUEUE)
             behind = [max(0, cycles - wait - 1) for cycles in queued]
             found.append(wait)
-        if behind == before:  # so it ends after a few rounds: no reads have a longer period
+        if behind == before:  # reached after a few iterations
             return found

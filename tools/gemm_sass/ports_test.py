@@ -1,4 +1,4 @@
-"""The model of register ports, on loops whose cycles were worked out by hand."""
+"""The model of register banks, on loops whose cycles were computed by hand."""
 
 import itertools
 import random
@@ -13,17 +13,17 @@ EVEN, ODD = ffma(9, 0, 2, RZ), ffma(9, 1, 3, RZ)  # two reads of one bank
 
 
 def cycles(*body: str) -> int:
-    """Of a round of a loop."""
+    """Cycles per iteration of a loop."""
     return len(body) + sum(waits(decoded(body)))
 
 
 def read(*body: str) -> set[int]:
-    """What the last of some instructions reads."""
+    """The registers that the last instruction reads."""
     return unserved(decoded(body))[-1]
 
 
 def snake(first_sum: int) -> list[str]:
-    """4 x 4 sums of eight even factors: of these only one changes from each FFMA to the next."""
+    """4 x 4 accumulators and eight even operands, of which one changes between FFMAs."""
     order = [(i, j if i % 2 == 0 else 3 - j) for i in range(4) for j in range(4)]
     sums = itertools.count(first_sum, 2)
     return [
@@ -46,18 +46,18 @@ def test_the_reuse_cache_serves_the_same_register_in_the_same_slot(slot: int) ->
     assert read(ffma(7, *swapped, keep=[0, 1, 2]), last) == {0, 2, 4}, "kept for another slot"
 
 
-def test_what_is_kept_outlasts_other_instructions_and_not_another_ffma() -> None:
+def test_reuse_survives_other_instructions_but_no_ffma() -> None:
     keeps, last = ffma(7, 0, 11, 13, keep=[0]), ffma(9, 0, 2, 4)
     assert read(keeps, lds(20, 18), other("IADD3", 21, 22, 23), last) == {2, 4}
     assert read(keeps, ffma(7, 15, 17, 19), last) == {0, 2, 4}
 
 
-def test_the_last_ffma_of_a_round_keeps_for_the_first_of_the_next() -> None:
+def test_reuse_continues_in_the_next_iteration() -> None:
     first, last = ffma(7, 0, 11, 13), ffma(9, 0, 2, 4, keep=[0])
     assert unserved(decoded([first, last, other()])) == [{11, 13}, {0, 2, 4}, set()]
 
 
-def test_a_register_is_read_once_and_what_is_none_never() -> None:
+def test_a_register_is_read_once_and_rz_never() -> None:
     assert read(ffma(9, 0, 0, 4)) == {0, 4}
     assert read(ffma(9, 0, RZ, RZ)) == {0}
     assert read(printed("FFMA R9, R0, 0.5, R4")) == {0, 4}
@@ -67,12 +67,12 @@ def test_a_register_is_read_once_and_what_is_none_never() -> None:
 # --- What it costs -------------------------------------------------------------------------------
 
 
-def test_a_snake_with_its_sums_in_the_other_bank_costs_one_cycle_each() -> None:
+def test_accumulators_in_the_other_bank_cost_one_cycle_each() -> None:
     assert [len(one) for one in unserved(decoded(snake(first_sum=31)))] == [2] * 16
     assert cycles(*snake(first_sum=31)) == 16
 
 
-def test_a_snake_with_its_sums_in_the_bank_of_the_factors_costs_two() -> None:
+def test_accumulators_in_the_bank_of_the_operands_cost_two() -> None:
     assert cycles(*snake(first_sum=30)) == 2 * 16
 
 
@@ -115,17 +115,17 @@ def test_an_ffma_that_reads_less_lets_the_banks_catch_up() -> None:
     assert cycles(*[EVEN, ffma(9, 1, RZ, RZ)] * 50) == 100
 
 
-def test_what_the_queue_takes_in_the_first_round_is_not_counted() -> None:
+def test_the_first_iteration_is_not_counted() -> None:
     # From idle banks a single pair does not wait; in a loop that has nothing else it always does.
     assert waits(decoded([EVEN])) == [1]
 
 
-def test_a_loop_without_products_waits_for_nothing() -> None:
+def test_a_loop_without_ffma_never_waits() -> None:
     assert waits(decoded([other(), other()])) == [0, 0]
     assert waits([]) == []
 
 
-def test_every_loop_settles() -> None:
+def test_every_loop_reaches_steady_state() -> None:
     chance = random.Random(1)
     for _ in range(2000):
         body = [

@@ -1,4 +1,4 @@
-"""Figures as a table for the terminal, as Markdown and as JSON; and the code itself, readable."""
+"""Figures as a table, as Markdown and as JSON, and listings of the code."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ COPIES = {"LDGSTS": ("LDGSTS",), "TMA": ("UTMALDG", "UBLKCP"), "STS": ("STS",)}
 
 
 def cells(figures: Figures) -> list[str]:
-    """What stands under HEAD."""
+    """The cells under HEAD."""
     registers, local = str(figures.registers), str(figures.local_loads + figures.local_stores)
     if not figures.instructions:
         return [registers, *("-" for _ in HEAD[1:-1]), local]
@@ -47,7 +47,7 @@ def cells(figures: Figures) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A line for each architecture under the name of its function."""
+    """One line for each architecture, under the name of the function."""
     lines = [["", *HEAD], *([f"  {one.architecture}", *cells(has)] for one, has in rows)]
     head, *body = columns(lines, left=1).splitlines()
     text, last = [head], ("", "")
@@ -60,14 +60,14 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table for a page of notes."""
+    """The table in Markdown."""
     lines = [["kernel", "on", *HEAD], ["---"] * 2 + ["---:"] * len(HEAD)]
     lines += [[f"`{one.function}`", one.architecture, *cells(has)] for one, has in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """All figures, with all opcodes of the loop."""
+    """All figures, with the opcode counts of the loop."""
 
     def entry(one: Kernel, has: Figures) -> dict[str, Any]:
         named = {"source": one.source, "function": one.function}
@@ -79,7 +79,7 @@ def as_json(rows: Sequence[Row]) -> str:
 
 
 def listing(one: Kernel) -> str:
-    """The instructions of a kernel: `|` marks the hot loop, `!` where it waits for registers."""
+    """The instructions of a kernel: `|` marks the hot loop, `!` waits for register banks."""
     _, loop = hot_loop(one.code)
     waiting = dict(zip(loop, waits([one.code[at] for at in loop]), strict=True))
     lines = [f"{one.source}: {one.function}, {one.architecture}"]

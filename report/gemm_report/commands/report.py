@@ -78,11 +78,10 @@ def _pictures(
     """Draws the figures into `folder`."""
     import matplotlib.style
 
-    from gemm_report.figures.palette import STYLE, colors
+    from gemm_report.figures.palette import STYLE
     from gemm_report.figures.write import drawings, write_figures
     from gemm_report.site.picture import Picture, spots
 
-    palette = frozenset(color.lower() for color in colors())
     write_figures(record, looks, folder, only=only)
     pictures = []
     for name, drawing in drawings(record).items():
@@ -93,5 +92,5 @@ def _pictures(
             marks = spots(drawing.draw(record, looks))
         where = f"{folder.name}/{name}" if only else name
         svg = path.read_text(encoding="utf-8")
-        pictures.append(Picture(where, drawing.caption, svg, palette, marks))
+        pictures.append(Picture(where, drawing.caption, svg, marks))
     return pictures

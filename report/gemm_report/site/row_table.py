@@ -96,7 +96,7 @@ def _cells(row: Row, prefix: str) -> list[Cell | str]:
         row.label + row.ordinal,
         Cell(precision_name(row.precision), choices=(row.precision,)),
         row.size,
-        _number(rate, rate and significant(scaled(rate, prefix))),
+        _number(rate, rate and _aligned(significant(scaled(rate, prefix)))),
         *(_number(s, s and f"{100 * s:.1f}", s) for s in shares),
         _number(seconds, seconds and quantity(seconds, "s")),
         _number(row.sm_hz, row.sm_hz and f"{row.sm_hz / 1e6:.0f}"),
@@ -109,6 +109,13 @@ def _cells(row: Row, prefix: str) -> list[Cell | str]:
 
 def _number(value: float | None, text: str | float | None, bar: float | None = None) -> Cell | str:
     return _NOTHING if value is None or not text else Cell(str(text), value, bar=bar)
+
+
+def _aligned(number: str) -> str:
+    """Its point under that of the others, by spaces of the width of a point and of digits."""
+    whole, point, fraction = number.partition(".")
+    number = whole + (point or "\N{PUNCTUATION SPACE}") + fraction
+    return number.ljust(len(whole) + 4, "\N{FIGURE SPACE}")
 
 
 def _details(row: Row, kernel: Kernel | None, record: Record) -> Html:

@@ -121,3 +121,11 @@ def test_a_row_can_be_repeated(gpu: Record) -> None:
     names = [f"{each.identity}/manual_time" for each in gpu.rows]
     assert [n for n in names if re.search(pattern, n)] == [f"{row.identity}/manual_time"]
     assert repeating(dataclasses.replace(gpu, command=("other", "x")), row) == ""
+
+
+def test_points_of_rates_stand_under_each_other(gpu: Record) -> None:
+    row = timed(gpu, "Naive", 4096)
+    rows = [dataclasses.replace(row, m=i, flop_per_second=f) for i, f in enumerate((6e12, 5e14), 1)]
+    made = row_table(dataclasses.replace(gpu, rows=tuple(rows)))
+    assert ">6.00\N{FIGURE SPACE}</td>" in made
+    assert ">500\N{PUNCTUATION SPACE}" + 3 * "\N{FIGURE SPACE}" + "</td>" in made

@@ -1,14 +1,11 @@
 """Tables that sort and filter in the browser, and are plain tables where there is no JavaScript."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gemm_report.site.markup import Html, html, joined, tag, visible
-
-_NUMBER = re.compile(r"(?P<whole>[-+]?\d+)(?P<fraction>\.\d+)?(?P<unit>[^\d.].*)?", re.DOTALL)
+from gemm_report.site.markup import Html, tag, visible
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,8 @@ def table(
     """The table with, if `tools`, its filters. `name` says what its rows are, in the plural."""
     columns = [Column(each) if isinstance(each, str) else each for each in columns]
     lines = [_with_cells(each if isinstance(each, Line) else Line(each)) for each in lines]
-    decimals = [
-        _decimals([line.cells[i] for line in lines]) if column.is_number else 0
-        for i, column in enumerate(columns)
-    ]
     head = tag("thead", tag("tr", *(_head(column) for column in columns)))
-    bodies = (_body(line, columns, decimals) for line in lines)
+    bodies = (_body(line, columns) for line in lines)
     grid = tag("div", tag("table", head, *bodies, aria_label=name), class_="wide", data_name=name)
     return tag("div", *([_tools(columns, lines, name)] if tools else []), grid, class_="sortable")
 
@@ -73,9 +66,8 @@ def _head(column: Column) -> Html:
     return tag("th", column.head, scope="col", class_=kind, title=column.hint)
 
 
-def _body(line: Line, columns: Sequence[Column], decimals: Sequence[int]) -> Html:
-    each = zip(line.cells, columns, decimals, strict=True)
-    cells = [_cell(cell, column, places) for cell, column, places in each]
+def _body(line: Line, columns: Sequence[Column]) -> Html:
+    cells = [_cell(*each) for each in zip(line.cells, columns, strict=True)]
     if line.details is None:
         return tag("tbody", tag("tr", *cells), id=line.anchor, class_=line.tone)
     first = line.cells[0]
@@ -87,37 +79,17 @@ def _body(line: Line, columns: Sequence[Column], decimals: Sequence[int]) -> Htm
     return tag("tbody", tag("tr", *cells), unfolded, id=line.anchor, class_=line.tone)
 
 
-def _cell(cell: Cell, column: Column, places: int) -> Html:
+def _cell(cell: Cell, column: Column) -> Html:
     if not column.is_number:
         return tag("td", cell.content, **_keys(cell))
     bar = None if cell.bar is None else f"--bar:{100 * min(cell.bar, 1):.0f}%"
-    return tag("td", _aligned(cell.content, places), class_="n", style=bar, **_keys(cell))
+    return tag("td", cell.content, class_="n", style=bar, **_keys(cell))
 
 
 def _keys(cell: Cell) -> dict[str, str | None]:
     choices = cell.choices and json.dumps([visible(choice) for choice in cell.choices])
     value = None if cell.value is None else f"{cell.value:.6g}"
     return {"data_value": value, "data_choices": choices}
-
-
-def _aligned(content: str, places: int) -> Html:
-    """A number whose point stands under that of the others, by digits that are not seen."""
-    number = None if isinstance(content, Html) else _NUMBER.fullmatch(content)
-    if number is None:
-        return html(content)
-    fraction, unit = number["fraction"] or "", number["unit"] or ""
-    missing = "0" * (places + 1 - len(fraction)) if places else ""
-    filler = missing if fraction else missing.replace("0", ".", 1)
-    gap = [tag("i", data_filler=filler)] if filler else []
-    return joined([number["whole"] + fraction, *gap, unit])
-
-
-def _decimals(cells: Sequence[Cell]) -> int:
-    """Digits behind the point to make room for: where units differ, points need not align."""
-    numbers = [number for cell in cells if (number := _NUMBER.fullmatch(cell.content))]
-    if len({number["unit"] for number in numbers}) > 1:
-        return 0
-    return max((len(number["fraction"] or ".") - 1 for number in numbers), default=0)
 
 
 def _tools(columns: Sequence[Column], lines: Sequence[Line], name: str) -> Html:

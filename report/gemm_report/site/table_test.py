@@ -40,15 +40,6 @@ def test_numbers_have_what_they_are_sorted_by(made: str) -> None:
     assert '<td class="n" style="--bar:25%" data-value="668">' in made
 
 
-def test_points_stand_under_each_other(made: str) -> None:
-    assert '>668<i data-filler=".00"></i></td>' in made
-    mixed = [Line([Cell("1.5 ms", 1.5e-3)]), Line([Cell("20 µs", 2e-5)])]
-    assert "filler" not in table([Column("time", True)], mixed, "rows")
-    percents = [Line([Cell("1.5 %", 0.015)]), Line([Cell("20 %", 0.2)])]
-    aligned = table([Column("share", True)], percents, "rows")
-    assert '>20<i data-filler=".0"></i> %</td>' in aligned
-
-
 def test_a_list_offers_what_there_is_to_choose(made: str) -> None:
     assert re.findall(r"<option value=\"(.*?)\">(.*?)</option>", made) == [
         ("", "kernel: all"),

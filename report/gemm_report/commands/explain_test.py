@@ -176,7 +176,7 @@ def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> N
         assert main(["explain", "WarpTile", "4096", *form]) == 0
         said = capsys.readouterr().out
         assert said.startswith(head)
-        assert "The issue slots are taken for 81.5 % of the time" in said
+        assert "The issue slots are busy for 81.5 % of the time" in said
         assert "of the instructions are FFMA" in said
         assert "Next:" in said
         assert "no counter of" in said, "the counters that the chip lacks"
@@ -297,7 +297,7 @@ def test_a_stored_record_is_explained_by_its_models(capsys: Capture) -> None:
     found = explained(capsys, "--record", str(LADDER))["explained"]
     assert found["observations"]["counted_kernel"] is None
     assert all(level["is_modelled"] for level in found["observations"]["levels"])
-    assert "models alone" in found["how"]
+    assert "Modelled" in found["how"]
     assert found["observations"]["registers"] == 127
 
 
@@ -342,7 +342,7 @@ def test_without_counters_the_models_speak_and_one_line_says_why(
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
     assert says in said.err
-    assert "By the models alone" in said.out
+    assert "Modelled: bytes" in said.out
     assert "(modelled)" in said.out
     assert says in said.out
 

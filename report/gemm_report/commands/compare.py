@@ -6,8 +6,8 @@ calibration next to the records: tools/calibrate makes it, of ten processes. Wit
 of a case only large changes can be detected: 13 % where there are a hundred cases.
 
 verdicts, by an interval that holds for all cases together with 95 %:
-  same       the whole interval lies within the threshold
-  slower     the interval excludes no change, and the estimate lies beyond the threshold
+  same       the whole interval is within the threshold
+  slower     the interval excludes no change, and the estimate is beyond the threshold
   faster     likewise
   ambiguous  anything else: the row says what is missing, more samples, more processes or a
              calibration; and what the GPU's clock, a level of equal code (processes of it were
@@ -72,7 +72,7 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--noise",
         metavar="FILE",
-        help="the calibration to take, or none (default: the device's newest beside the records)",
+        help="the calibration to take, or none (default: the device's newest next to the records)",
     )
     command.add_argument(
         "--across-devices", action="store_true", help="compare though the devices differ"
@@ -190,7 +190,7 @@ def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:
 
 
 def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
-    """The one that was named, else the newest of the device that lies beside the records."""
+    """The one that was named, else the newest of the device next to the records."""
     from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
 
     if named == "none":

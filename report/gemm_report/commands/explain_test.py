@@ -158,7 +158,7 @@ def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) 
         for line in (fake / "gemm_bench.log").read_text().splitlines()
         if "--gemm_shapes" in line
     )
-    assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours are rivals"
+    assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours can be baselines"
     for command in (listed, timed, (fake / "ncu.log").read_text().splitlines()[-1]):
         assert " ".join(own) in command
     assert "--gemm_kernel_limit=3600" in (fake / "ncu.log").read_text()
@@ -188,11 +188,11 @@ def test_the_next_step_names_a_rung_of_the_suite(fake: Path, capsys: Capture) ->
     assert "WarpSpecialized" in [step["rung"] for step in steps]
 
 
-def test_a_rival_stands_beside_it(fake: Path, capsys: Capture) -> None:
+def test_a_baseline_is_compared_with(fake: Path, capsys: Capture) -> None:
     arguments = ["explain", "WarpTile", "4096", "--versus", "cuBLAS/math:default"]
     record = read_record(fake / "record.json")
-    rival = next(row for row in record.rows if row.label == "cuBLAS/math:default")
-    other = table(base_name(rival.device_kernels[0]), "99.0").splitlines()[-1]
+    baseline = next(row for row in record.rows if row.label == "cuBLAS/math:default")
+    other = table(base_name(baseline.device_kernels[0]), "99.0").splitlines()[-1]
     (fake / "counted").write_text(table() + other + "\n")
     assert main(arguments) == 0
     said = capsys.readouterr().out

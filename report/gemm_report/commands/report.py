@@ -1,6 +1,6 @@
-"""Write a page for the browser (index.html) for each record, with its figures beside it.
+"""Write a page for the browser (index.html) for each record, with its figures next to it.
 
-The page is one file: its figures are in it, and it asks no network. Beside it lie the figures as
+The page is one file: its figures are in it, and it asks no network. Next to it are the figures as
 PNG and SVG, and the data that they show as CSV. With -o and several records there is a page
 that lists them as well.
 

@@ -63,7 +63,7 @@ def means(comparison: Comparison) -> list[tuple[str, int, float]]:
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """What a reader has to know beside the cases, a line for each."""
+    """What a reader has to know besides the cases, a line for each."""
     base, new = comparison.base, comparison.new
     return [
         *([comparison.common_shift] if comparison.common_shift else []),
@@ -291,7 +291,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """As code, in which GitHub calls nobody by name."""
+    """As code, in which GitHub notifies no user."""
     return f"<code>{_entities(_plain(_short(text)))}</code>"
 
 

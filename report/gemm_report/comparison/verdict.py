@@ -6,8 +6,8 @@ The argument:
    large for a kernel of a microsecond as for one of a second. Of several processes of a side, the
    mean of the log medians counts.
 2. d is uncertain for two reasons. A process does not know its own median, because its samples
-   scatter and hang together (within.py: a bootstrap of circular blocks). And fresh processes of
-   equal code differ: in addresses, in clocks, in what a library finds best (between.py, from
+   scatter and are autocorrelated (within.py: a bootstrap of circular blocks). And fresh processes
+   of equal code differ: in addresses, in clocks, in what a library finds best (between.py, from
    calibrations and repeated processes). That part is often the larger one, and no number of samples
    makes it smaller. The variance of d is the sum of both over both sides; the part between
    processes is divided by their number.
@@ -26,12 +26,12 @@ The argument:
    cannot prove that there was none. A level that no calibrated process showed is a false alarm: if
    4 % of the cases have one, taken by a third of the processes, simulation gives 1.9 in 1,000 cases
    with 4 calibrated processes, 1.0 with 6, 0.5 with 8 and 0.2 with 10.
-7. A single process may be unlucky. So a case that is slower in time alone while the card was held
-   down, or though its machine code is the same, is `ambiguous` until three processes of each side
-   agree: then it is the driver, the card or the arguments, and worth the alarm.
+7. A single process may be unlucky. So a case that is slower in time alone while the GPU was
+   throttled, or though its machine code is the same, is `ambiguous` until three processes of each
+   side agree: then it is the driver, the GPU or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they changed by less than the threshold and half of what the seconds did, the card's clock is
+Where they changed by less than the threshold and half of what the seconds did, the GPU's clock is
 the suspect, not the kernel.
 """
 

@@ -122,7 +122,7 @@ def test_equal_code_is_called_slower_in_less_than_one_case_of_a_thousand() -> No
     rng = np.random.default_rng(3)
     alarms = comparisons_with_one = cases = 0
     for _ in range(40):
-        # Noise of cases scatters like that of a card, 0.1 to 1 %.
+        # Noise of cases scatters like that of a GPU, 0.1 to 1 %.
         sds = 0.003 / np.sqrt(rng.chisquare(3, 100) / 3)
         calibration = noise_of(rng, sds)
         found = compare([made(rng.normal(scale=sds))], [made(rng.normal(scale=sds))], calibration)

@@ -35,7 +35,7 @@ _RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
 
 @dataclass(frozen=True)
 class Level:
-    """One memory: bytes of a launch by model and as counted, and what the memory can do."""
+    """One memory: bytes of a launch, modelled and counted, and what the memory can do."""
 
     name: str
     modelled_bytes: float | None = None

@@ -134,7 +134,7 @@ class _Pages:
         for device, record in newest:
             turns = groups[device, record]
             slower = sum(turn.change.ratio > 1 for turn in turns)
-            told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
+            told = _counted([turn.suspects[0] if turn.suspects else None for turn in turns])
             entry = self.entries[record]
             date = tag("time", entry.date[:16].replace("T", " "))
             counts = [Cell(str(count), count) for count in (slower, len(turns) - slower)]
@@ -253,7 +253,7 @@ def file_name(trend: Trend) -> str:
     return f"{readable}-{digest}.html"
 
 
-def _told(suspects: Sequence[Suspect | None]) -> str:
+def _counted(suspects: Sequence[Suspect | None]) -> str:
     """How many of each kind; in full where all of a kind are the same."""
     kinds: dict[str, list[str]] = {}
     for suspect in suspects:

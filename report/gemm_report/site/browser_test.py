@@ -409,10 +409,10 @@ def test_paper_and_ink_of_page_and_figures_follow_the_theme(
 
     def is_as(theme: str) -> bool:
         paper, ink = lightness("body", "backgroundColor"), lightness("body", "color")
-        turned = value("getComputedStyle(document.querySelector('svg.picture')).filter") != "none"
+        inverted = value("getComputedStyle(document.querySelector('svg.picture')).filter") != "none"
         if theme == "light":
-            return paper > 0.9 and ink < 0.4 and not turned
-        return paper < 0.2 and ink > 0.6 and turned
+            return paper > 0.9 and ink < 0.4 and not inverted
+        return paper < 0.2 and ink > 0.6 and inverted
 
     other = {"light": "dark", "dark": "light"}[theme]
     assert is_as(theme)

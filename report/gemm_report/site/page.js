@@ -29,7 +29,7 @@
 
   // What is seen is in the address: #anchor&tab=bf16&precision=bf16&sort=-time&search=wgmma
   function address() {
-    const parts = location.hash.slice(1).split("&");
+    const parts = location.hash.substring(1).split("&");
     const anchor = parts[0].includes("=") ? "" : parts.shift();
     let name = anchor;
     try { name = decodeURIComponent(anchor); } catch { /* as it is */ }

@@ -1,16 +1,13 @@
 """A trend as SVG, written by hand: matplotlib would take a second for each of hundreds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.trends import Trend
-from gemm_report.site.markup import Html, joined, tag
+from gemm_report.site.markup import Html, tag
 from gemm_report.writing.quantity import prefix_for, scaled
-
-# As many colours as page.css has for them; further drivers begin again.
-COLORS = 6
 
 _WIDTH, _HEIGHT = 1200.0, 380.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 12.0, 46.0, 72.0
@@ -47,7 +44,6 @@ def sparkline(trend: Trend) -> Html:
 
 def chart(
     trend: Trend,
-    driver: NDArray[np.int64],
     commit: NDArray[np.int64],
     label: Callable[[int], tuple[str, Html]],
 ) -> Html:
@@ -60,9 +56,10 @@ def chart(
     parts = [
         _rate_axis(low, high, trend.series.unit),
         _date_axis(x, label),
-        *(
-            tag("path", d=path, class_=f"points driver{which % COLORS}")
-            for which, path in _points(x, y, driver).items()
+        tag(
+            "path",
+            d="".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True)),
+            class_="points",
         ),
         tag("path", d=levels, class_="level"),
         *_changes(trend, x),
@@ -104,17 +101,6 @@ def _levels(
         f"M{x(level.start):.1f} {y:.1f}H{x(level.end):.1f}"
         for level, y in zip(trend.segments, heights, strict=True)
     )
-
-
-def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str]:
-    """A path of dots for each driver."""
-    return {
-        which: "".join(
-            f"M{a:.1f} {b:.1f}h0"
-            for a, b in zip(x[driver == which], y[driver == which], strict=True)
-        )
-        for which in np.unique(driver).tolist()
-    }
 
 
 def _rate_axis(low: float, high: float, unit: str) -> Html:
@@ -177,11 +163,3 @@ def _marks(x: Floats, name: str, lower: float = 0.0) -> Html:
     path = "".join(f"M{a} {top:g}v7" for a in np.flatnonzero(np.bincount(x.astype(int))).tolist())
     label = tag("text", name, x=_LEFT - 6, y=top + 7)
     return tag("g", tag("path", d=path), label, class_=name)
-
-
-def legend(drivers: Mapping[int, str]) -> Html:
-    """Which colour is which driver."""
-    names = (
-        tag("span", tag("i", class_=f"driver{i % COLORS}"), driver) for i, driver in drivers.items()
-    )
-    return tag("figcaption", joined(["Driver: ", *names], " "), class_="drivers")

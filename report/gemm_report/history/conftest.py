@@ -1,5 +1,7 @@
 """Makes a long history of one real record, with changes at known places, to try history on.
 
+    python -m gemm_report.history.conftest RECORD FOLDER --records 1000 --rows 300
+
 Noise is as `tools/calibrate` found it on an H200 (standard deviations of 0.01 to 0.4 % between
 processes) and worse: 0.1 to 1 % by row, Student's t with 5 degrees of freedom, a correlation of
 0.3 between neighbours, half of it with the clock, and one record in a hundred slower by 5 % on the
@@ -7,6 +9,7 @@ average. One row in 500 failed, one record in 200 was interrupted. Samples are c
 that 1,000 records of 300 rows have 0.9 GB.
 """
 
+import argparse
 import copy
 import hashlib
 import json
@@ -209,3 +212,23 @@ def _date(index: int) -> datetime:
 
 def _hash(text: str, number: int) -> str:
     return hashlib.sha256(f"{text} {number}".encode()).hexdigest()[:16]
+
+
+def main() -> None:
+    """Writes the records into FOLDER, and what was planted into FOLDER-planted.json."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("record", type=Path, metavar="RECORD")
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    template = json.loads(options.record.read_text(encoding="utf-8"))
+    world = make_world(template, options.records, options.rows, options.seed)
+    write_history(world, options.folder)
+    beside = options.folder.with_name(options.folder.name + "-planted.json")
+    beside.write_text(json.dumps(planted(world)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,9 +9,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gemm_report.history.chart import chart, legend, sparkline
+from gemm_report.history.chart import chart, sparkline
 from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History, means
 from gemm_report.history.suspects import NOTHING, Suspect
@@ -51,9 +50,9 @@ class _Pages:
         self.folder = folder
         self.address = repository and web_address(repository)
         self.entries = history.entries
-        drivers = [entry.setting[1] or "not recorded" for entry in self.entries]
-        self.drivers, self.driver = _numbered(drivers)
-        _, self.commit = _numbered([entry.setting[-1] for entry in self.entries])
+        commits = [entry.setting[-1] for entry in self.entries]
+        numbers = {commit: i for i, commit in enumerate(dict.fromkeys(commits))}
+        self.commit = np.array([numbers[commit] for commit in commits])
 
     def overview(self, history: History, trends: Sequence[Trend]) -> str:
         entries = self.entries
@@ -111,8 +110,7 @@ class _Pages:
             entry = self.entries[record[point]]
             return entry.date[:10], self._commit(entry.setting[-1] or "")
 
-        drawn = chart(trend, self.driver[record], self.commit[record], label)
-        return tag("figure", tag("div", drawn, class_="wide"), self._legend(trend), class_="figure")
+        return tag("div", chart(trend, self.commit[record], label), class_="wide")
 
     def _commit(self, commit: str) -> Html:
         """Short; a link where the repository is known."""
@@ -157,10 +155,6 @@ class _Pages:
             self._changes(trend, folder),
         ]
         return document(f"{series.case}: history", tag("div", *body))
-
-    def _legend(self, trend: Trend) -> Html:
-        used = np.flatnonzero(np.bincount(self.driver[trend.series.record])).tolist()
-        return legend({i: self.drivers[i] for i in used})
 
     def _facts(self, trend: Trend, folder: Path) -> list[Html]:
         series = trend.series
@@ -222,13 +216,6 @@ def _answer(trends: Sequence[Trend]) -> str:
         f"{len(turning)} of {of} changed; by their newest changes {slower} became slower and "
         f"{len(turning) - slower} faster."
     )
-
-
-def _numbered(texts: Sequence[str | None]) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Each text once, by first appearance, and of all of them the numbers."""
-    different = list(dict.fromkeys(texts))
-    numbers = {text: i for i, text in enumerate(different)}
-    return different, np.array([numbers[text] for text in texts])
 
 
 # Series change at the same records.

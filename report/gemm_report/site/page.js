@@ -1,31 +1,8 @@
 "use strict";
 
-// The page is whole without this: it adds the choice of light and dark, sorting, filtering, tabs.
+// The page is whole without this: it adds sorting, filtering and tabs.
 (() => {
-  const root = document.documentElement;
-  root.classList.add("js");
-
-  // A page opened from a file may not be allowed to remember anything.
-  const memory = {
-    get: () => { try { return localStorage.getItem("theme"); } catch { return null; } },
-    set: (theme) => { try { localStorage.setItem("theme", theme); } catch { /* forgotten */ } },
-  };
-  const darkSystem = matchMedia("(prefers-color-scheme: dark)");
-  const remembered = memory.get();
-  if (remembered === "light" || remembered === "dark") root.dataset.theme = remembered;
-
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : darkSystem.matches;
-
-  function startTheme(button) {
-    const show = () => button.setAttribute("aria-pressed", String(isDark()));
-    button.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      memory.set(root.dataset.theme);
-      show();
-    });
-    darkSystem.addEventListener("change", show);
-    show();
-  }
+  document.documentElement.classList.add("js");
 
   // What is seen is in the address: #anchor&tab=bf16&precision=bf16&sort=-time&search=wgmma
   function address() {
@@ -62,8 +39,9 @@
   function startSorting(table, isMain) {
     const heads = [...table.tHead.rows[0].cells];
     const original = [...table.tBodies];
-    const first = (head) => head.classList.contains("n") ? "descending" : "ascending";
-    const second = { ascending: "descending", descending: "ascending" };
+    // Of numbers the largest first.
+    const orders = (head) => head.classList.contains("n")
+      ? ["none", "descending", "ascending"] : ["none", "ascending", "descending"];
 
     function sort(head, direction) {
       if (head.getAttribute("aria-sort") === direction) return;
@@ -89,11 +67,11 @@
       head.append(button);
       head.setAttribute("aria-sort", "none");
       button.addEventListener("click", () => {
-        const now = head.getAttribute("aria-sort");
-        const next = now === "none" ? first(head) : now === first(head) ? second[now] : "none";
+        const order = orders(head);
+        const next = order[(order.indexOf(head.getAttribute("aria-sort")) + 1) % 3];
         sort(head, next);
-        const sign = { ascending: "", descending: "-" }[next];
-        if (isMain) remember({ sort: next === "none" ? "" : sign + slug(head.textContent) });
+        const name = slug(head.textContent);
+        if (isMain) remember({ sort: { none: "", ascending: name, descending: `-${name}` }[next] });
       });
     });
     return (view) => {
@@ -113,8 +91,8 @@
   function startFiltering(tools, table) {
     const search = tools.querySelector("input[type=search]");
     const lists = [...tools.querySelectorAll("select")];
-    const clear = tools.querySelector(".clear");
-    const count = tools.querySelector("output");
+    const fields = [search, ...lists];
+    const [clear, count] = ["button", "output"].map((name) => tools.querySelector(name));
     const choicesOf = (cell) =>
       cell.dataset.choices ? JSON.parse(cell.dataset.choices) : [cell.textContent];
     const rows = [...table.tBodies].map((body) => {
@@ -138,40 +116,36 @@
       }
       const of = shown === rows.length ? "" : ` of ${rows.length}`;
       count.textContent = `${shown}${of} ${count.dataset.name}`;
-      clear.disabled = !search.value && lists.every((list) => !list.value);
+      clear.disabled = fields.every((field) => !field.value);
+      table.dispatchEvent(new Event("filtered"));
     }
 
     const changed = () => {
       filter();
-      remember(Object.fromEntries([["search", search.value], ...lists.map((l) => [l.name, l.value])]));
+      remember(Object.fromEntries(fields.map((field) => [field.name, field.value])));
     };
-    search.addEventListener("input", changed);
-    lists.forEach((list) => list.addEventListener("change", changed));
-    function showAll() {
-      search.value = "";
-      lists.forEach((list) => { list.value = ""; });
-      changed();
-    }
-    clear.addEventListener("click", () => { showAll(); search.focus(); });
+    fields.forEach((field) => field.addEventListener("input", changed));
     const apply = (view) => {
-      search.value = view.get("search") ?? "";
-      lists.forEach((list) => { list.value = view.get(list.name) ?? ""; });
+      fields.forEach((field) => { field.value = view.get(field.name) ?? ""; });
       filter();
     };
+    const showAll = () => { apply(new Map()); changed(); };
+    clear.addEventListener("click", () => { showAll(); search.focus(); });
     return { apply, showAll };
   }
 
   // Rows unfold by their names. One of these is a stop of the tab key; arrows go on to the others.
   function startUnfolding(table) {
     const links = [...table.querySelectorAll("tbody th a")];
+    const stop = (link) => {
+      links.forEach((each) => { if (each.tabIndex === 0) each.tabIndex = -1; });
+      if (link) link.tabIndex = 0;
+    };
     const unfold = (body, open) => {
       body.classList.toggle("open", open);
       body.querySelector("th a").setAttribute("aria-expanded", String(open));
     };
-    links.forEach((link, i) => {
-      link.tabIndex = i ? -1 : 0;
-      link.setAttribute("aria-expanded", "false");
-    });
+    links.forEach((link) => link.setAttribute("aria-expanded", "false"));
     table.addEventListener("click", (event) => {
       const body = event.target.closest("tbody tr:first-child")?.parentElement;
       if (!body || !body.id || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -188,10 +162,11 @@
       if (next) { event.preventDefault(); next.focus(); }
     });
     table.addEventListener("focusin", (event) => {
-      if (!event.target.matches("tbody th a")) return;
-      table.querySelector("tbody th a[tabindex='0']").tabIndex = -1;
-      event.target.tabIndex = 0;
+      if (event.target.matches("tbody th a")) stop(event.target);
     });
+    const stopAtFirst = () => stop(table.querySelector("tbody:not([hidden]) th a"));
+    table.addEventListener("filtered", stopAtFirst);
+    stopAtFirst();
     return unfold;
   }
 
@@ -206,18 +181,14 @@
       }
     }
     const choose = (tab) => { select(tab); remember({ tab: tab.dataset.tab }); };
-    bar.addEventListener("click", (event) => {
-      const tab = event.target.closest("[role=tab]");
-      if (tab) choose(tab);
-    });
+    tabs.forEach((tab) => tab.addEventListener("click", () => choose(tab)));
     bar.addEventListener("keydown", (event) => {
       const at = tabs.indexOf(event.target);
       const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
       if (at < 0 || to === undefined) return;
       event.preventDefault();
-      const tab = tabs.at(to % tabs.length);
-      choose(tab);
-      tab.focus();
+      tabs.at(to % tabs.length).click();
+      tabs.at(to % tabs.length).focus();
     });
     return (view, anchor) => {
       const holds = (tab) => anchor && panel(tab).contains(document.getElementById(anchor));
@@ -263,7 +234,6 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    document.querySelectorAll("button.theme").forEach(startTheme);
     document.querySelectorAll(".wide").forEach(watchWidth);
     startValues();
     const tabs = [...document.querySelectorAll(".tabs")].map(startTabs);
@@ -297,7 +267,7 @@
       if (part?.unfold && target.tagName === "TBODY") {
         if (target.hidden) part.filters?.showAll();
         part.unfold(target, true);
-        root.querySelector(".arrived")?.classList.remove("arrived");
+        document.querySelector(".arrived")?.classList.remove("arrived");
         target.classList.add("arrived");
       }
       target.scrollIntoView();

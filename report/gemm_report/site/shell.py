@@ -43,10 +43,9 @@ def document(title: str, body: str) -> str:
         ],
         "\n",
     )
-    toggle = tag("button", "Dark", class_="theme js-only", type="button", aria_pressed="false")
     skip = tag("a", "Skip to the content", href="#main", class_="skip")
     main = tag("main", html(body), id="main", tabindex=-1)
-    page = tag("html", tag("head", head), tag("body", skip, toggle, main), lang="en")
+    page = tag("html", tag("head", head), tag("body", skip, main), lang="en")
     return f"<!doctype html>\n{page}\n"
 
 

@@ -93,7 +93,9 @@ def _keys(cell: Cell) -> dict[str, str | None]:
 
 
 def _tools(columns: Sequence[Column], lines: Sequence[Line], name: str) -> Html:
-    search = tag("input", type="search", placeholder="Search", aria_label=f"search {name}")
+    search = tag(
+        "input", type="search", name="search", placeholder="Search", aria_label=f"search {name}"
+    )
     lists = [_choice(i, columns, lines) for i, column in enumerate(columns) if column.filtered]
     count = tag("output", f"{len(lines)} {name}", data_name=name, aria_live="polite")
     reset = tag("button", "Clear", type="button", class_="clear", disabled=True)

@@ -66,8 +66,8 @@ def printable_output() -> Iterator[None]:
     No line is a command to the runner of a CI service. OutputError where a line cannot be written.
     """
     with (
-        contextlib.redirect_stdout(_Printable(sys.stdout)),
-        contextlib.redirect_stderr(_Printable(sys.stderr)),
+        contextlib.redirect_stdout(_printable_stream(sys.stdout)),
+        contextlib.redirect_stderr(_printable_stream(sys.stderr)),
     ):
         yield
 
@@ -77,8 +77,9 @@ class _Printable:
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
-        is_terminal = stream is not None and not stream.closed and stream.isatty()
-        self._in_colour = is_terminal and not os.environ.get("NO_COLOR")
+        self._in_colour = False
+        with contextlib.suppress(AttributeError, ValueError):  # closed
+            self._in_colour = stream.isatty() and not os.environ.get("NO_COLOR")
 
     def write(self, text: str) -> int:
         shown = "\n".join(_line(line, self._in_colour) for line in text.split("\n"))
@@ -104,6 +105,10 @@ class _Printable:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _printable_stream(stream: TextIO) -> Any:
+    return stream if isinstance(stream, _Printable) else _Printable(stream)
 
 
 def _line(text: str, in_colour: bool) -> str:

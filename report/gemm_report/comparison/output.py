@@ -84,7 +84,8 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
     verdict, _, counts = summary_line(comparison).partition(":")
-    tone = Tone.BAD if comparison.regressed else Tone.GOOD
+    doubt = Tone.WARN if comparison.count(Verdict.AMBIGUOUS) else Tone.GOOD
+    tone = Tone.BAD if comparison.regressed else doubt
     first, *rest = _wrapped(f"{verdict}:{counts}", width)
     lines = [first.replace(verdict, toned(verdict, tone), 1), *rest]
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]

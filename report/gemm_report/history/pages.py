@@ -130,12 +130,12 @@ class _Pages:
         newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
         lines: list[list[Cell | str]] = []
         for device, record in newest:
-            turns = groups[device, record]
-            slower = sum(turn.change.ratio > 1 for turn in turns)
-            told = _counted([turn.suspects[0] if turn.suspects else None for turn in turns])
+            those = groups[device, record]
+            slower = sum(turn.change.ratio > 1 for turn in those)
+            told = _counted([turn.suspects[0] if turn.suspects else None for turn in those])
             entry = self.entries[record]
             date = tag("time", entry.date[:16].replace("T", " "))
-            counts = [Cell(str(count), count) for count in (slower, len(turns) - slower)]
+            counts = [Cell(str(count), count) for count in (slower, len(those) - slower)]
             commit = self._commit(entry.setting[-1] or "")
             lines.append([_link(entry, self.folder), commit, date, device, *counts, told])
         if not lines:

@@ -30,7 +30,7 @@ def answer(record: Record) -> tuple[str, str]:
             failed, skipped = (len(record.rows_with(each)) for each in ("failed", "skipped"))
             return f"Nothing was timed: {failed} failed, {skipped} skipped.", ""
         peak = row.of_roof_nominal
-        share = f"{percent(peak)} of nominal peak" if peak else "its nominal peak is not known"
+        share = f"{percent(peak)} of its peak" if peak else "its peak is not known"
         whose = "Our fastest kernel" if lead else "The fastest timed"
         said = f"{whose} in {_problem(row)} is {row.label}: {_speed(row)}, {share}."
     return said, " ".join(filter(None, _rest(found, fair, lead)))

@@ -48,10 +48,10 @@ def test_without_a_library_it_compares_with_the_peak(gpu: Record, cpu: Record) -
     )
     said, rest = answer(of_rows(gpu, row))
     assert said.startswith(f"Our fastest kernel in FP32 at 4096 is {row.label}: ")
-    assert said.endswith("FLOP/s, 25.0 % of nominal peak.")
+    assert said.endswith("FLOP/s, 25.0 % of its peak.")
     assert rest == "No library was timed in FP32."
     unknown = dataclasses.replace(row, of_roof_nominal=None)
-    assert "its nominal peak is not known" in answer(of_rows(gpu, unknown))[0]
+    assert "its peak is not known" in answer(of_rows(gpu, unknown))[0]
     assert re.search(r"in FP32 at \d+", answer(cpu)[0])
 
 

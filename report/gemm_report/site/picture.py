@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 _PLACES = frozenset({"d", "x", "y", "transform", "points"})
 _BEYOND_TENTHS = re.compile(r"(?<=\.\d)\d+")
 _TITLES = {
-    "headline": "Fastest kernel of each precision",
+    "headline": "Overview",
     "ladder": "Optimization ladder",
     "ladder_roofline": "Ladder on the roofline",
     "of_library": "Relative to library",

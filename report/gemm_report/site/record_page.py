@@ -24,11 +24,12 @@ _IN_TABS = ("ladder", "throughput", "of_library", "ladder_roofline")
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     """The page; the files of `pictures` are stored next to it."""
     first = {name: p for name in _FIRST for p in pictures if p.path == name}
+    names = precisions(record.rows)
     tabs = {
-        precision: sorted(
-            (p for p in pictures if _tab(p) == precision), key=lambda p: _IN_TABS.index(_kind(p))
+        name: sorted(
+            (p for p in pictures if _tab(p, names) == name), key=lambda p: _IN_TABS.index(_kind(p))
         )
-        for precision in precisions(record.rows)
+        for name in names
     }
     shown = {p.path for each in (first.values(), *tabs.values()) for p in each}
     shown |= {_kind(p) for p in pictures if "/" in p.path}  # of all precisions in one
@@ -96,13 +97,13 @@ def _kind(picture: Picture) -> str:
     return next((k for k in reversed(_IN_TABS) if re.fullmatch(rf"{k}(_\w*\d\w*)?", name)), "")
 
 
-def _tab(picture: Picture) -> str | None:
+def _tab(picture: Picture, names: Sequence[str]) -> str | None:
     """The precision that it is of, where it is of one."""
     folder, _, name = picture.path.rpartition("/")
     kind = _kind(picture)
-    if not kind.startswith("ladder"):
-        return folder if kind and folder else None
-    return name.removeprefix(kind).removeprefix("_") or "f32"
+    if kind.startswith("ladder"):
+        return name.removeprefix(kind).removeprefix("_") or "f32"
+    return (folder or (names[0] if len(names) == 1 else None)) if kind else None
 
 
 def _tabs(tabs: dict[str, Sequence[Picture]]) -> Html:

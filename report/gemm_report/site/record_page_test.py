@@ -108,3 +108,9 @@ def test_peaks_say_where_they_are_from(gpu: Record) -> None:
 def test_the_terms_are_explained(gpu: Record) -> None:
     told = section(record_page(gpu, []), "glossary")
     assert all(f"<dt>{term}</dt>" in told for term in GLOSSARY)
+
+
+def test_what_is_of_the_only_precision_is_in_its_tab(gpu: Record) -> None:
+    rows = tuple(row for row in gpu.rows if row.precision == "bf16")
+    page = record_page(dataclasses.replace(gpu, rows=rows), [picture("throughput", "here.")])
+    assert "here." in section(page, "precisions")

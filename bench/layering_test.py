@@ -12,7 +12,7 @@ SOURCES = [
     for path in own_files("kernels/**", "bench/**")
     if path.suffix in {".cpp", ".hpp", ".cu", ".cuh"}
 ]
-# Who registers cases or speaks to Google Benchmark.
+# Files that register cases or use Google Benchmark.
 BENCHMARK_SPEAKERS = {
     "main.cpp",
     "peaks_main.cpp",
@@ -78,7 +78,7 @@ def test_includes_point_the_right_way(path: Path) -> None:
 
 
 def room(path: str) -> int | None:
-    """The place in ROOMS of a path from the root, if it lies in one."""
+    """The place in ROOMS of a path from the root, if it is in one."""
     parts = path.split("/")
     return ROOMS.index(parts[1]) if parts[0] == "bench" and len(parts) > 2 else None
 

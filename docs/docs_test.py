@@ -29,7 +29,6 @@ REFUSED = {
     "departs?|departing": "deviates",
     "laid|lying": "packed, stored",
     "turned": "transposed",
-    "slices?": "K tile",
     "by model": "modelled",
     "the house": "the layout",
     "anew": "again",

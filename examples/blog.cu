@@ -1,11 +1,14 @@
-// The two kernels of a blog post on a Tesla T4: a thread computes an element of C, from global
-// memory or from tiles in shared memory. As there, a matrix knows its size and goes by value.
+// The two kernels of a blog post on a Tesla T4: one thread per element of C, from global memory
+// (`naive`) or from tiles in shared memory (`tiled`). As in the post, a matrix carries its size and
+// is passed by value.
 //
+// Usage:
 //   gemm_bench --gemm_kernel=blog.cu:naive,blog.cu:tiled
 //
-// Repaired in `tiled`: rows and columns of the matrices, not those of the block, are held against
-// their ends, and the barriers, of which only the comments were printed. In both: 64-bit offsets.
-// A grid has at most 65,535 blocks of rows: more than 1,048,560 rows are refused at the launch.
+// Fixed in `tiled`: bounds checks compare the row and column in the matrix, not in the block; the
+// barriers, of which the post prints only the comments. In both: 64-bit offsets.
+//
+// Limit: gridDim.y is at most 65,535, so a launch with more than 1,048,560 rows is refused.
 #include "gemm_kernel.h"
 
 constexpr int kTile = 16;

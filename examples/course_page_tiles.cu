@@ -1,19 +1,21 @@
-// Tiles as on a course page of 2013 (5kk73, TU Eindhoven; for a GeForce 8800 GT), in its order: the
-// load of B's is not coalesced (`uncoalesced`), is so at the price of bank conflicts (`conflicts`),
-// or has neither fault (`tiled`).
+// Tiles as on a course page of 2013 (5kk73, TU Eindhoven; for a GeForce 8800 GT), in its order:
+// loads of B are uncoalesced (`uncoalesced`), are coalesced at the price of bank conflicts
+// (`conflicts`), or have neither problem (`tiled`).
 //
+// Usage:
 //   gemm_bench --gemm_kernel=course_page_tiles.cu:uncoalesced,course_page_tiles.cu:conflicts
 //   gemm_bench --gemm_kernel=course_page_tiles.cu:tiled
 //
-// Repaired: the column of B is of blockIdx.x, where one kernel had blockIdx.y and two the indices
-// of A; loops end before their bound; grids are rounded up and zeros stand where a tile reaches
-// past A or B, so that m, n and k need be no multiples of 16. Only pseudocode was printed.
-// A grid has at most 65,535 blocks of rows: more than 1,048,560 rows are refused at the launch.
+// Fixed: the column of B uses blockIdx.x, where one kernel had blockIdx.y and two had the indices
+// of A; loops end before their bound; grids are rounded up, with zeros where a tile extends beyond
+// A or B, so that any m, n and k work. The page prints only pseudocode.
+//
+// Limit: gridDim.y is at most 65,535, so a launch with more than 1,048,560 rows is refused.
 #include "gemm_kernel.h"
 
 constexpr int kTile = 16;
 
-// An element of a matrix, zero where that has ended.
+// An element of a matrix, zero outside it.
 float element(const float* matrix, long long rows, long long columns, long long row,
               long long column) {
   return row < rows && column < columns ? matrix[row * columns + column] : 0;

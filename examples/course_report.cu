@@ -1,16 +1,18 @@
-// The kernels of a course report of 2025 on a Quadro RTX 5000, in its order: one thread an element,
-// along rows (`naive`) or against them (`swapped`); A transposed; tiles; and 16 sums a thread
-// (`block_tiled`), which reuse each value of B.
+// The kernels of a course report of 2025 on a Quadro RTX 5000, in its order: one thread per
+// element, along rows (`naive`) or down columns (`swapped`); with A transposed; tiles in shared
+// memory; and 16 accumulators per thread (`block_tiled`), which reuse each value of B.
 //
+// Usage:
 //   gemm_bench --gemm_kernel=course_report.cu:naive,course_report.cu:swapped
 //   gemm_bench --gemm_kernel=course_report.cu:tiled,course_report.cu:block_tiled
 //   gemm_bench --gemm_kernel=course_report.cu:transposed_a --gemm_layouts=tn
 //
-// Repaired: `swapped` swaps its grid too; `transposed_a` reads the transpose (which --gemm_layouts
-// makes, untimed) and by its own rows, of m elements; `tiled` pads its tiles by a column, without
-// which the lanes of a warp met in one bank; `block_tiled` takes rows of A in steps of kRows, not
-// of kDepth, and has the loads and bounds that were not printed. In all: 64-bit offsets.
-// A grid's y has at most 65,535 blocks: what needs more is refused at the launch.
+// Fixed: `swapped` swaps its grid too; `transposed_a` reads the transpose (which --gemm_layouts
+// provides, untimed) with rows of m elements; `tiled` pads its tiles by a column against 32-way
+// bank conflicts; `block_tiled` assigns rows of A in steps of kRows, not of kDepth, and has the
+// loads and bounds checks that the report does not print. In all: 64-bit offsets.
+//
+// Limit: gridDim.y is at most 65,535; a launch that needs more is refused.
 #include "gemm_kernel.h"
 
 __global__ void naive_kernel(long long m, long long n, long long k, const float* a, const float* b,
@@ -33,7 +35,7 @@ __global__ void swapped_kernel(long long m, long long n, long long k, const floa
   c[row * n + column] = sum;
 }
 
-// A(row, l) is a[row * a_row + l * a_step], so that it may be transposed or not.
+// A(row, l) is a[row * a_row + l * a_step], transposed or not.
 __global__ void transposed_a_kernel(long long m, long long n, long long k, const float* a,
                                     long long a_row, long long a_step, const float* b, float* c) {
   const long long row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -72,23 +74,23 @@ __global__ void __launch_bounds__(1024)
   const int x = threadIdx.x, y = threadIdx.y, thread = y * kBlockColumns + x;
   const long long first_row = static_cast<long long>(blockIdx.y) * kBlockRows;
   const long long column = static_cast<long long>(blockIdx.x) * kBlockColumns + x;
-  // The element of A's tile that this thread loads; of B's it is that at y and x.
+  // The element of A's tile that this thread loads; of B's tile it is the one at y and x.
   const int a_y = thread / kDepth, a_x = thread % kDepth;
-  float sums[kRows] = {};
+  float acc[kRows] = {};
   for (long long step = 0; step < k; step += kDepth) {
     a_tile[a_y][a_x] =
         first_row + a_y < m && step + a_x < k ? a[(first_row + a_y) * k + step + a_x] : 0;
     b_tile[y][x] = step + y < k && column < n ? b[(step + y) * n + column] : 0;
     __syncthreads();
     for (int l = 0; l < kDepth; ++l) {
-      const float from_b = b_tile[l][x];
-      for (int i = 0; i < kRows; ++i) sums[i] += a_tile[y * kRows + i][l] * from_b;
+      const float b_value = b_tile[l][x];
+      for (int i = 0; i < kRows; ++i) acc[i] += a_tile[y * kRows + i][l] * b_value;
     }
     __syncthreads();
   }
   for (int i = 0; i < kRows; ++i) {
     const long long row = first_row + y * kRows + i;
-    if (row < m && column < n) c[row * n + column] = sums[i];
+    if (row < m && column < n) c[row * n + column] = acc[i];
   }
 }
 

@@ -1,11 +1,14 @@
-// The two kernels of a post that multiplies 32-bit integers, so that a CPU's result can be compared
-// bit by bit: straight from global memory, and in phases over tiles in shared memory.
+// The two kernels of a post on 32-bit integers, which make the result comparable with a CPU's bit
+// by bit: directly from global memory (`naive`), and in phases over tiles in shared memory
+// (`tiled`).
 //
+// Usage:
 //   gemm_bench --gemm_kernel=integers.cu:naive,integers.cu:tiled --gemm_precisions=s32
 //
-// Repaired in `tiled`: tiles of int, since a float has 24 bits; barriers that every thread reaches;
-// zeros where a tile reaches past A or B. In both: m, n and k instead of one N, 64-bit offsets.
-// A grid has at most 65,535 blocks of rows: more than 1,048,560 rows are refused at the launch.
+// Fixed in `tiled`: tiles of int, since a float has 24 bits; barriers that every thread reaches;
+// zeros where a tile extends beyond A or B. In both: m, n and k instead of one N, 64-bit offsets.
+//
+// Limit: gridDim.y is at most 65,535, so a launch with more than 1,048,560 rows is refused.
 #include "gemm_kernel.h"
 
 constexpr int kTile = 16;

@@ -1,4 +1,4 @@
-"""NumPy's product, verified and timed like any kernel. It needs NumPy and no GPU:
+"""NumPy's matmul on the CPU, verified and timed like any kernel. Usage:
 
 gemm_bench --gemm_kernel=matmul.py,matmul.py:by_rows --gemm_device=cpu --gemm_versus=CpuBlocked
 """
@@ -13,7 +13,7 @@ def prepare(problem, a, b, c):
 
 
 def by_rows(problem, a, b, c):
-    """A row of C at a time: another entry of the same file."""
+    """One row of C at a time: another entry of the same file."""
     a, b, c = (np.asarray(each) for each in (a, b, c))
 
     def launch(stream):
@@ -25,4 +25,8 @@ def by_rows(problem, a, b, c):
 
 def unsupported(problem):
     """Why a problem is skipped, or None."""
-    return None if problem.precision == "f32" else "it computes f32 alone"
+    return (
+        None
+        if problem.precision == "f32"
+        else "supports only f32 (rerun with --gemm_precisions=f32)"
+    )

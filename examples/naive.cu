@@ -1,6 +1,7 @@
-// The naive kernel, as README.md has it: a thread computes an element of C. Its offsets have 32
-// bits: they reach through matrices of less than 2^31 elements.
+// The naive kernel of README.md: one thread per element of C. Its 32-bit offsets suffice for
+// matrices of less than 2^31 elements.
 //
+// Usage:
 //   gemm_bench --gemm_kernel=naive.cu --gemm_define=TILE:16
 #include "gemm_kernel.h"
 

@@ -1,13 +1,12 @@
-// A function of the driver, asked for by name, so that nothing need be linked with libcuda and the
-// program starts without it.
+// Looks up a driver API function by name, so that the program need not link to libcuda and also
+// starts without a driver.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace gemm {
 
-// In the form that it had in that version of CUDA; null if the driver, or the toolkit of this
-// build, is older.
+// The function as of that CUDA version; null if the driver, or the toolkit of this build, is older.
 template <typename Function>
 Function* driver_function(const char* name, unsigned version = 12000) {
   void* found = nullptr;

@@ -1,5 +1,4 @@
-// The models of kernels' time, by which Best picks: held against what was measured on an H200, and
-// what Best makes of them.
+// The time models by which Best picks, against measurements on an H200, and Best's choices.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ const Device kHopper{.kind = Device::Kind::gpu,
                      .sm_count = 132,
                      .last_level_cache_bytes = 60 << 20};
 
-// Null where the build has no CUDA.
+// Null in builds without CUDA.
 const RegisteredKernel* find(std::string_view label) {
   const auto& all = registry();
   const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
@@ -76,7 +75,7 @@ constexpr Measured kMeasured[] = {
     {"WgmmaSwapped", {64, 4096, 14336}, 19.44e-6, Precision::e4m3, Layout::nt},
 };
 
-TEST(Estimate, IsNearWhatWasMeasured) {
+TEST(Estimate, IsNearTheMeasurement) {
   SKIP_WITHOUT_GPU_KERNELS();
   for (const Measured& row : kMeasured) {
     const Problem p{row.shape[0], row.shape[1], row.shape[2], row.precision, row.layout};
@@ -95,7 +94,7 @@ TEST(Estimate, GrowsWithTheProblem) {
       const Problem p{size, size, size, kernel.precisions.at(0)};
       if (kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
       const double seconds = kernel.estimate(p, kHopper);
-      // The smallest ones cost a launch, whatever their size.
+      // The smallest sizes all cost a launch.
       if (size > 256) {
         EXPECT_GT(seconds, before) << kernel.label() << " at " << size;
       }
@@ -105,8 +104,8 @@ TEST(Estimate, GrowsWithTheProblem) {
   }
 }
 
-// Rates are of 132 SMs: fewer take longer, where arithmetic binds.
-TEST(Estimate, KnowsHowManySmsThereAre) {
+// Rates are of 132 SMs: with fewer it takes longer where arithmetic is the bottleneck.
+TEST(Estimate, DependsOnTheNumberOfSms) {
   SKIP_WITHOUT_GPU_KERNELS();
   Device small = kHopper;
   small.sm_count = 40;
@@ -116,7 +115,7 @@ TEST(Estimate, KnowsHowManySmsThereAre) {
   }
 }
 
-// A record asks for the model of bytes wherever a kernel has no reason against the problem.
+// Records store the traffic model wherever a kernel supports the problem.
 TEST(Estimate, ThrowsNothingWhateverTheSize) {
   for (const RegisteredKernel& kernel : registry())
     for (const std::int64_t size : {std::int64_t{1}, std::int64_t{131072}, std::int64_t{1} << 31}) {
@@ -131,27 +130,27 @@ TEST(Estimate, ThrowsNothingWhateverTheSize) {
     }
 }
 
-// What Best moves is what its choice moves.
-TEST(Best, TakesTheKernelThatPromisesMost) {
+// Best's traffic is that of the kernel it picked.
+TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   SKIP_WITHOUT_GPU_KERNELS();
-  const auto takes = [](std::string_view kernel, const Problem& p) {
+  const auto picks = [](std::string_view kernel, const Problem& p) {
     const Traffic best = find("Best")->traffic(p, kHopper);
     const Traffic its = find(kernel)->traffic(p, kHopper);
     EXPECT_TRUE(best.dram == its.dram && best.l2 == its.l2 && best.shared == its.shared)
         << kernel << " at " << p.m << "x" << p.n << "x" << p.k;
   };
-  takes("StreamK", {4096, 4096, 4096, Precision::f32});
-  takes("StreamK", {3072, 3072, 3072, Precision::f32, Layout::tt});
-  takes("SplitK", {16, 4096, 4096, Precision::f32});
-  takes("Gemv", {512, 8, 500000, Precision::f32});
-  takes("AsyncCopy", {1024, 1024, 1024, Precision::f32});
-  takes("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
-  takes("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
-  takes("WgmmaSwapped", {1, 28672, 4096, Precision::bf16, Layout::nt});
-  takes("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
+  picks("StreamK", {4096, 4096, 4096, Precision::f32});
+  picks("StreamK", {3072, 3072, 3072, Precision::f32, Layout::tt});
+  picks("SplitK", {16, 4096, 4096, Precision::f32});
+  picks("Gemv", {512, 8, 500000, Precision::f32});
+  picks("AsyncCopy", {1024, 1024, 1024, Precision::f32});
+  picks("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
+  picks("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
+  picks("WgmmaSwapped", {1, 28672, 4096, Precision::bf16, Layout::nt});
+  picks("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
 }
 
-TEST(Best, SaysWhyThereIsNone) {
+TEST(Best, GivesAReasonWhereNoKernelRuns) {
   SKIP_WITHOUT_GPU_KERNELS();
   const Device turing{.kind = Device::Kind::gpu, .compute_capability = 75, .sm_count = 40};
   const RegisteredKernel& best = *find("Best");

@@ -1,8 +1,8 @@
-// The contract between a kernel and whoever runs it: C = A * B.
+// The interface between a kernel and its caller: C = A * B.
 //
-// A is m x k, B is k x n, C is m x n, all dense and row-major, but for an A or B that lies
-// transposed in memory (Layout). m, n, k >= 1 and every offset needs 64 bits: matrices beyond 2^31
-// elements are ordinary.
+// A is m x k, B is k x n, C is m x n, all dense and row-major, except that A or B may be stored
+// transposed (Layout). m, n, k >= 1. Offsets need 64 bits: matrices may have more than 2^31
+// elements.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct CUstream_st;
 
 namespace gemm {
 
-// The same type as cudaStream_t, named here so that CPU-only builds need no CUDA header.
+// The same type as cudaStream_t, declared here so that CPU-only builds need no CUDA header.
 using Stream = CUstream_st*;
 
-// How A and B lie in memory, A's letter first: n as they are, t transposed, so that A of layout tn
-// is k x m and row-major, its columns contiguous.
+// How A and B are stored, A's letter first: n as they are, t transposed. A of layout tn is k x m
+// and row-major, its columns contiguous.
 enum class Layout { nn, nt, tn, tt };
 
 constexpr bool transposes_a(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
@@ -35,8 +35,13 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-// The mathematics, never the padding of a tile; integer operations count alike.
+// Operations of the problem itself, without the padding of tiles; integer operations count alike.
 constexpr double flop(const Problem& p) { return 2.0 * p.m * p.n * p.k; }
+
+// The number of parts that cover the whole.
+constexpr std::int64_t ceil_div(std::int64_t whole, std::int64_t part) {
+  return (whole + part - 1) / part;
+}
 
 // Each input read once, the output written once.
 constexpr double bytes_minimum(const Problem& p) {
@@ -45,7 +50,7 @@ constexpr double bytes_minimum(const Problem& p) {
          traits.output_bytes * (1.0 * p.m * p.n);
 }
 
-// What a kernel may ask of the device it runs on.
+// The device properties that kernels use.
 struct Device {
   enum class Kind { cpu, gpu };
   Kind kind = Kind::cpu;
@@ -56,24 +61,23 @@ struct Device {
   std::int64_t last_level_cache_bytes = 0;
 };
 
-// Bytes that one launch asks of each level of memory, by its tile sizes: a model, that counters can
-// contradict.
+// Bytes that one launch moves at each level of memory: a model from tile sizes, which performance
+// counters can check.
 struct Traffic {
-  double dram;  // every matrix once, and what the kernel stores and loads again beside them
-  double l2;    // what its warps load and store in global memory, in sectors of 32 bytes; what the
-                // L1 may still catch is not taken off
-  double shared;  // 128 for each wavefront, so that bank conflicts count
+  double dram;  // every matrix once, plus what the kernel stores and loads again
+  double l2;    // 32-byte sectors that its warps load and store in global memory, L1 hits included
+  double shared;  // 128 bytes per wavefront, so that bank conflicts count
 };
 
-// Pointers into the memory of the device. c holds anything before a launch, NaN included.
+// Device pointers. c may hold anything before a launch, NaN included.
 struct Operands {
   const void* a;
   const void* b;
   void* c;
 };
 
-// The timed step: only enqueues on the stream (on a CPU: computes), any number of times, one after
-// another: launches may share a workspace.
+// The timed step. It only enqueues on the stream (on a CPU: computes). It may run any number of
+// times, one launch after another: launches may share a workspace.
 using Launch = std::function<void(Stream)>;
 
 struct Parameter {
@@ -81,29 +85,28 @@ struct Parameter {
 };
 
 struct Kernel {
-  std::string_view name;              // "Tiled": in --benchmark_filter and in every figure
-  std::vector<Parameter> parameters;  // "tile:16": tells apart the variants of one kernel
+  std::string_view name;              // "Tiled", as in --benchmark_filter and in figures
+  std::vector<Parameter> parameters;  // "tile:16": distinguishes variants of a kernel
   std::string_view idea;              // what this rung adds, in one sentence
   std::string_view source;            // where the idea comes from
-  int rung = 0;                       // place on the ladder, simplest first; 0 for a library
-  bool variant = false;               // a point of a tuning space, run only when asked for
-  bool rearranges = false;            // prepare makes another copy of A or B: never end to end
-  std::vector<Precision> precisions;  // those it can compute at all
-  std::vector<Layout> layouts = {Layout::nn};  // those it can read at all
+  int rung = 0;                       // position on the ladder, simplest first; 0 for a library
+  bool variant = false;               // a point of a tuning space, run only on request
+  bool rearranges = false;  // prepare copies A or B into another layout: not timed end to end
+  std::vector<Precision> precisions;           // those that it supports
+  std::vector<Layout> layouts = {Layout::nn};  // those that it supports
 
-  // Why it cannot run this problem on this device, or nothing; may be null: runs everywhere.
+  // The reason why it cannot run this problem on this device, or nothing. Null: it runs everywhere.
   std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported;
 
-  // May be null: no model.
+  // Null if there is no model.
   std::function<Traffic(const Problem&, const Device&)> traffic;
 
-  // Seconds of one launch by a model of the kernel, whose constants are measured; null: nothing to
-  // choose it by. Kernels that choose among others (Best) ask it. As `traffic`, asked only where
-  // `unsupported` has no reason; throws nothing.
+  // Time of one launch in seconds, by a model with measured constants; null if there is none. Best
+  // picks by it. Called, as `traffic` is, only where `unsupported` has no reason; must not throw.
   std::function<double(const Problem&, const Device&)> estimate;
 
-  // Untimed, once for each operand set: plans, handles, tensor maps and workspaces are made here
-  // and live as long as the Launch does. Throws std::exception if that fails.
+  // Untimed, once per operand set: makes plans, handles, tensor maps and workspaces, which live as
+  // long as the Launch. Throws std::exception on failure.
   std::function<Launch(const Problem&, const Device&, const Operands&)> prepare;
 };
 

@@ -1,4 +1,4 @@
-// The layouts by name, and where an element of a stored A or B lies.
+// Names of the layouts, and the index of an element in a stored A or B.
 #pragma once
 
 #include <array>
@@ -24,11 +24,11 @@ constexpr std::optional<Layout> layout_named(std::string_view name) {
   return std::nullopt;
 }
 
-// Elements from one row of the stored matrix to the next: BLAS's leading dimensions.
+// Leading dimensions as in BLAS: elements from one stored row to the next.
 constexpr std::int64_t lda(const Problem& p) { return transposes_a(p.layout) ? p.m : p.k; }
 constexpr std::int64_t ldb(const Problem& p) { return transposes_b(p.layout) ? p.k : p.n; }
 
-// Of A(row, l), and of B(l, column).
+// Indices of A(row, l) and B(l, column).
 constexpr std::int64_t index_in_a(const Problem& p, std::int64_t row, std::int64_t l) {
   return transposes_a(p.layout) ? l * lda(p) + row : row * lda(p) + l;
 }
@@ -36,7 +36,7 @@ constexpr std::int64_t index_in_b(const Problem& p, std::int64_t l, std::int64_t
   return transposes_b(p.layout) ? column * ldb(p) + l : l * ldb(p) + column;
 }
 
-// use.operator()<transposes_a, transposes_b>() for what a layout is.
+// Calls use.operator()<transposes_a, transposes_b>() for a layout.
 template <typename Use>
 auto with_transposes(Layout layout, Use use) {
   if (transposes_a(layout))

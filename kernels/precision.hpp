@@ -1,5 +1,5 @@
-// One table of precisions: element types, the arithmetic unit that sets the roof, and how exact a
-// correct result must be. Everything else asks this table.
+// The table of precisions: element types, the arithmetic unit that sets the roof, and the error
+// bounds of a correct result.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace gemm {
 
-// tf32x3: products of FP32 numbers on tensor cores that compute TF32. Each factor is the sum of two
-// TF32 numbers, and three of the four products of these are added.
+// tf32x3: FP32 emulated on TF32 tensor cores. Each operand is the sum of two TF32 numbers, and
+// three of the four products of these are added.
 //
-// e4m3, e5m2: FP8 operands, products of one and the same type. The tensor cores of Hopper and Ada
-// add them up in 22 bits, 13 of them a fraction, so that their sums go into FP32 at least every
-// kPromotion products; the "fast" ones leave them there for the whole of k (FAST_ACCUM in
-// cublasLt).
+// e4m3, e5m2: FP8 operands, both of the same type. The tensor cores of Hopper and Ada accumulate
+// FP8 in 22 bits, 13 of them fraction. So their accumulators are added to FP32 accumulators at
+// least every kPromotion products (promotion); the "fast" precisions accumulate over the whole of k
+// (FAST_ACCUM in cuBLASLt).
 enum class Precision { f32, tf32, tf32x3, bf16, f16, e4m3, e4m3fast, e5m2, e5m2fast, f64, s32, s8 };
 
 enum class ElementType { f32, bf16, f16, e4m3, e5m2, f64, s32, s8 };
@@ -25,7 +25,7 @@ enum class ElementType { f32, bf16, f16, e4m3, e5m2, f64, s32, s8 };
 inline constexpr std::int64_t kPromotion = 128;
 
 // The unit whose peak is the compute roof: the fastest that computes the precision. FP64 is exact
-// on tensor cores too, which some devices have for it.
+// on tensor cores too, on devices that have them for it.
 enum class Unit {
   fp32_fma,
   tf32_tensor,
@@ -43,26 +43,26 @@ struct PrecisionTraits {
   ElementType input, output;
   int input_bytes, output_bytes;
   Unit unit;
-  int unit_products;  // that the unit computes for one of the problem's
+  int unit_products;  // of the unit, for each product of the problem
   std::string_view unit_name;
 
   // Unit round-offs, as relative errors; all zero where nothing is rounded. Tensor cores align and
-  // truncate their sums, so they are granted a whole ulp; TF32 operands may be truncated to 10 bits
-  // as well as rounded. For 3xTF32 sums count as FP32's do, which asks of a kernel that it lets the
-  // tensor cores add up little at a time; the two parts of a factor may be off by 2^-22 of it, and
-  // the product that is left out is 2^-21 of the whole.
+  // truncate when they accumulate, so a whole ulp is allowed; TF32 operands may be truncated to 10
+  // bits as well as rounded. 3xTF32 is allowed the accumulation error of FP32, which a kernel meets
+  // only if its tensor cores accumulate a few products at a time; the two parts of an operand may
+  // be off by 2^-22 of it, and the omitted product is 2^-21 of the whole.
   double accumulate_error;  // of one addition
   double input_error;       // of one product, from rounding both operands inside the kernel
   double output_error;      // of storing the result
   double output_smallest;   // half the smallest subnormal of the output: absolute error near zero
 
-  // Where a tensor core's own sums are coarser than those that they are added up in: its error, of
-  // what it cuts off one addition, and how many products it adds up before that.
+  // Where the accumulators of tensor cores are coarser than the final ones: the truncation error of
+  // one addition there, and how many products are accumulated before promotion.
   double coarse_error = 0;
   std::int64_t coarse_length = 1;
 
-  // Products of the longest sum that cannot leave the output. Operands of s32 are -64 to 63, those
-  // of s8 all that there are.
+  // Products of the longest dot product that cannot overflow the output. Operands of s32 are -64 to
+  // 63, those of s8 take every value.
   std::int64_t longest_sum = kNoLimit;
 
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
@@ -87,7 +87,7 @@ inline constexpr std::array<PrecisionTraits, 12> kPrecisions = {{
      "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, kPromotion},
     {Precision::e5m2fast, "e5m2fast", ElementType::e5m2, ElementType::bf16, 1, 2, Unit::fp8_tensor,
      1, "FP8 tensor core", 0x1p-24, 0, 0x1p-8, 0, 0x1p-13, PrecisionTraits::kNoLimit},
-    // The reference is an FP64 product too: its own errors are granted beside the kernel's.
+    // The reference is an FP64 product too: its own error is allowed in addition to the kernel's.
     {Precision::f64, "f64", ElementType::f64, ElementType::f64, 8, 8, Unit::fp64, 1, "FP64",
      0x1p-52, 0, 0, 0},
     {Precision::s32, "s32", ElementType::s32, ElementType::s32, 4, 4, Unit::int32_imad, 1,
@@ -100,7 +100,7 @@ constexpr const PrecisionTraits& traits_of(Precision precision) {
   return kPrecisions[static_cast<std::size_t>(precision)];
 }
 
-// By the name of the precision for which its unit computes one product for one.
+// The name of the precision whose products the unit computes one for one.
 constexpr std::string_view arithmetic_of(Precision precision) {
   for (const PrecisionTraits& traits : kPrecisions)
     if (traits.unit == traits_of(precision).unit && traits.unit_products == 1) return traits.name;
@@ -113,7 +113,7 @@ constexpr std::optional<Precision> precision_named(std::string_view name) {
   return std::nullopt;
 }
 
-// Whether the tensor cores' sums, of 14 bits for FP8, go to FP32 every 128 products.
+// Whether FP8 accumulators are promoted to FP32 every kPromotion products.
 constexpr bool promotes(Precision precision) {
   return precision == Precision::e4m3 || precision == Precision::e5m2;
 }

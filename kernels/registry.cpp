@@ -20,7 +20,7 @@
 namespace gemm {
 namespace {
 
-// Function-local, so that it exists whichever file's registration runs first.
+// Function-local: initialised before the first registration of any file.
 std::vector<RegisteredKernel>& kernels() {
   static std::vector<RegisteredKernel> all;
   return all;
@@ -37,7 +37,7 @@ std::string joined(const std::vector<Parameter>& parameters) {
   return text;
 }
 
-// How far a tuned point is from a problem, what matters most first.
+// Distance of a tuned point from a problem, most important first.
 std::tuple<bool, int, double> distance(const TunedPoint& tuned, const Problem& p,
                                        const Device& device) {
   const auto octaves = [](std::int64_t x, std::int64_t y) {
@@ -49,7 +49,7 @@ std::tuple<bool, int, double> distance(const TunedPoint& tuned, const Problem& p
       octaves(tuned.shape[0], p.m) + octaves(tuned.shape[1], p.n) + octaves(tuned.shape[2], p.k)};
 }
 
-// What all points can compute together, in order.
+// Appends what is missing, and sorts.
 template <typename T>
 void add_missing(std::vector<T>& all, const std::vector<T>& some) {
   for (const T one : some)
@@ -57,8 +57,8 @@ void add_missing(std::vector<T>& all, const std::vector<T>& some) {
   std::ranges::sort(all);
 }
 
-// The folder of kernels/ that has a file: simt of .../kernels/simt/naive/naive.cu; elsewhere its
-// own.
+// The folder of kernels/ with a file: simt for .../kernels/simt/naive/naive.cu; elsewhere its
+// parent folder.
 std::string family_of(const std::filesystem::path& file) {
   for (auto folder = file.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
     if (folder.parent_path().filename() == "kernels") return folder.filename().string();
@@ -113,7 +113,7 @@ const std::vector<RegisteredKernel>& registry() { return kernels(); }
 void add_to_registry(RegisteredKernel kernel) {
   std::vector<RegisteredKernel>& all = kernels();
   if (std::ranges::any_of(all, [&](const auto& other) { return other.label() == kernel.label(); }))
-    throw std::logic_error("two kernels are called " + kernel.label());
+    throw std::logic_error("duplicate kernel label: " + kernel.label());
   const auto place = std::ranges::upper_bound(all, kernel.rung, {}, &RegisteredKernel::rung);
   all.insert(place, std::move(kernel));
 }
@@ -144,7 +144,7 @@ TunableRegistration::TunableRegistration(std::vector<Kernel> points, std::source
     for (const Kernel& point : *all)
       if (point.unsupported)
         if (auto why = point.unsupported(p, device)) return why;
-    return "no point of its tuning space has this precision and layout";
+    return "no point of its tuning space supports this precision and layout";
   };
   if (chosen.traffic)
     chosen.traffic = [pick](const Problem& p, const Device& device) {

@@ -60,7 +60,7 @@ TEST(Registry, KernelsAreNamedAfterTheirFiles) {
               (kernel.family == "cpu" ? "cpu" : "") + letters_of(kernel.stem));
 }
 
-// What is compiled but not registered would be missing without a trace.
+// A file that is compiled but registers nothing would be missing silently.
 TEST(Registry, EveryKernelFileThatIsBuiltRegistersSomething) {
   for (const std::string source : {GEMM_BENCH_KERNEL_SOURCES}) {
     const std::filesystem::path path(source);
@@ -82,8 +82,8 @@ TEST(Registry, LabelsCarryTheParameters) {
   EXPECT_EQ(kernel.label(), "Tiled/tile:16/stages:3");
 }
 
-// The most similar device first, then the most similar shape; what no table names is the first
-// point that supports the problem.
+// The most similar device first, then the most similar shape; without an entry the first point that
+// supports the problem.
 TEST(Tuning, TakesThePointOfTheMostSimilarProblem) {
   const auto point = [](std::string tile) {
     return Kernel{.name = "K", .parameters = {{"T", tile}}, .precisions = {Precision::f32}};
@@ -125,7 +125,7 @@ TEST(Tuning, TakesAPointThatReadsTheLayout) {
   EXPECT_EQ(chosen(Layout::tn), nullptr);
 }
 
-// A row of kernels/tuned.inc that names nothing is a row that is never used.
+// An entry of kernels/tuned.inc that names no point would never be used.
 TEST(Tuning, EveryRowOfTheTableNamesAPoint) {
   if (std::ranges::none_of(registry(), &RegisteredKernel::variant))
     GTEST_SKIP() << "built without CUDA: no kernel is tunable";
@@ -156,8 +156,8 @@ TEST(Layout, NamesAreReadBack) {
   EXPECT_EQ(layout_named(""), std::nullopt);
 }
 
-// Every element of a stored matrix is one of the matrix, and the other way round.
-TEST(Layout, SaysWhereEachElementLies) {
+// Indices in a stored matrix are a bijection.
+TEST(Layout, IndexesEachElementOnce) {
   for (const Layout layout : kLayouts) {
     const Problem p{3, 5, 7, Precision::f32, layout};
     std::set<std::int64_t> a, b;
@@ -175,7 +175,7 @@ TEST(Layout, SaysWhereEachElementLies) {
   EXPECT_TRUE(transposes_a(Layout::tn) && transposes_b(Layout::nt)) << "A's letter is the first";
 }
 
-TEST(Problem, CountsTheMathematics) {
+TEST(Problem, CountsFlopAndBytes) {
   const Problem p{3, 5, 7, Precision::bf16};
   EXPECT_EQ(flop(p), 2.0 * 3 * 5 * 7);
   EXPECT_EQ(bytes_minimum(p), 2.0 * (3 * 7 + 7 * 5 + 3 * 5));

@@ -1,7 +1,7 @@
 """No kernel spills registers on any architecture that it was compiled for.
 
-ptxas says so when the kernels are compiled, and cmake/keep_ptxas_report keeps it beside each
-object. A kernel's file may allow what it cannot help, for a reason: "// spills on sm_75: why".
+ptxas reports spills at compile time, and cmake/keep_ptxas_report stores the report next to each
+object. A kernel's file may allow unavoidable spills with a reason: "// spills on sm_75: why".
 """
 
 import os
@@ -26,7 +26,7 @@ SOURCES = [
 
 @dataclass
 class Resources:
-    """What ptxas says of one function on one architecture."""
+    """The resources of one function on one architecture, as ptxas reports them."""
 
     function: str
     architecture: str
@@ -36,7 +36,7 @@ class Resources:
 
 
 def parse(report: str) -> list[Resources]:
-    """Reads what ptxas prints with -v."""
+    """Reads the output of ptxas -v."""
     found: list[Resources] = []
     architecture = ""
     for line in report.splitlines():
@@ -55,26 +55,26 @@ def parse(report: str) -> list[Resources]:
 
 
 def generation(architecture: str) -> str:
-    """sm_90a is of the generation sm_90."""
+    """The generation of an architecture: sm_90 for sm_90a."""
     return architecture.rstrip("af")
 
 
 def allowed(source: str) -> set[str]:
-    """The architectures on which a kernel's file says why it spills."""
+    """The architectures for which a kernel's file gives a reason to spill."""
     comments = re.findall(r"^ *// spills on ((?:sm_\d+(?:, )?)+): \S", source, re.MULTILINE)
     return {architecture for comment in comments for architecture in comment.split(", ")}
 
 
 def readable(function: str) -> str:
-    """The name of a function as in its source, where c++filt is there to tell."""
+    """The demangled name of a function, if c++filt is installed."""
     if not shutil.which("c++filt"):
         return function
     name = subprocess.run(["c++filt", function], capture_output=True, text=True, check=True).stdout
     return name.strip().replace("(anonymous namespace)::", "").split("(")[0]
 
 
-def complaints(source: str, report: str) -> list[str]:
-    """What is wrong with the kernels of a file, by what ptxas said of them."""
+def problems(source: str, report: str) -> list[str]:
+    """Unexcused spills, needless excuses and serialised wgmma in the ptxas report of a file."""
     excused = allowed(source)
     functions = parse(report)
     spilling = [one for one in functions if one.stack > 0 or one.spilled > 0]
@@ -87,20 +87,20 @@ def complaints(source: str, report: str) -> list[str]:
     compiled = {generation(one.architecture) for one in functions}
     needless = (excused & compiled) - {generation(one.architecture) for one in spilling}
     found += [f"nothing spills on {architecture}" for architecture in sorted(needless)]
-    # wgmma that waits for itself: C7508 to C7511.
+    # Serialised wgmma: C7508 to C7511.
     found += [line.strip() for line in report.splitlines() if re.search(r"C75(0[89]|1[01])", line)]
     return found
 
 
 def wanted(source: Path) -> set[str]:
-    """The architectures that the build has for a file; empty where it left the choice to nvcc."""
+    """The architectures that a file is built for; empty if the choice was left to nvcc."""
     cache = BUILD / "CMakeCache.txt"
     text = cache.read_text() if cache.exists() else ""
     if not (chosen := re.search(r"^CMAKE_CUDA_ARCHITECTURES:\w+=(.+)$", text, re.MULTILINE)):
         pytest.skip(f"{BUILD} is not built with CUDA")
     codes = chosen[1].split(";")
     if also := re.search(r"^GEMM_BENCH_ALSO_COMPILED_FOR:\w+=(.+)$", text, re.MULTILINE):
-        # Not what is for 9.0 alone: kernels/CMakeLists.txt.
+        # Except files for 9.0 only: kernels/CMakeLists.txt.
         codes += [] if re.match("wgmma|3xtf32", source.name) else also[1].split(";")
     known = all(re.fullmatch(r"\d+[af]?(-real|-virtual)?", code) for code in codes)
     real = [code.removesuffix("-real") for code in codes if not code.endswith("-virtual")]
@@ -111,12 +111,12 @@ def wanted(source: Path) -> set[str]:
 def test_no_kernel_spills(source: Path) -> None:
     architectures = wanted(source)
     path = OBJECTS / f"{source.relative_to(ROOT / 'kernels')}.o.ptxas"
-    assert path.exists(), f"no report of {source.name}: it is not built"
+    assert path.exists(), f"no ptxas report of {source.name}: it is not built"
     report = path.read_text()
     compiled = {one.architecture for one in parse(report)}
-    assert compiled, f"ptxas says nothing of {source.name}"
+    assert compiled, f"the ptxas report of {source.name} is empty"
     assert compiled >= architectures
-    assert complaints(source.read_text(), report) == []
+    assert problems(source.read_text(), report) == []
 
 
 # --- The test can fail ---------------------------------------------------------------------------
@@ -137,33 +137,33 @@ CLEAN = REPORT.format(stack=0, stores=0, loads=0)
 SPILLING = REPORT.format(stack=16, stores=12, loads=8)
 
 
-def test_reads_what_ptxas_prints() -> None:
+def test_reads_the_output_of_ptxas() -> None:
     assert parse(SPILLING) == [
         Resources("_Z5tiledv", "sm_75", stack=16, spilled=20, registers=255),
         Resources("_Z5tiledv", "sm_90a", registers=50),
     ]
 
 
-def test_spills_and_stacks_are_complained_of() -> None:
-    assert complaints("", CLEAN) == []
-    (text,) = complaints("", SPILLING)
+def test_spills_and_stacks_are_reported() -> None:
+    assert problems("", CLEAN) == []
+    (text,) = problems("", SPILLING)
     assert "tiled" in text and "sm_75: 20 bytes spilled" in text and "255 registers" in text
-    assert len(complaints("", REPORT.format(stack=8, stores=0, loads=0))) == 1
+    assert len(problems("", REPORT.format(stack=8, stores=0, loads=0))) == 1
 
 
 def test_a_reason_excuses_one_architecture() -> None:
     reason = "  // spills on sm_75: 64 results a thread leave no register for addresses\n"
-    assert complaints(reason, SPILLING) == []
-    assert complaints(reason.replace("sm_75", "sm_80, sm_75"), SPILLING) == []
-    assert len(complaints(reason.replace("75", "80"), SPILLING)) == 1
-    assert len(complaints("// spills on sm_75:\n", SPILLING)) == 1
-    assert complaints(reason, CLEAN) == ["nothing spills on sm_75"]
-    assert complaints(reason.replace("75", "90"), CLEAN) == ["nothing spills on sm_90"]
+    assert problems(reason, SPILLING) == []
+    assert problems(reason.replace("sm_75", "sm_80, sm_75"), SPILLING) == []
+    assert len(problems(reason.replace("75", "80"), SPILLING)) == 1
+    assert len(problems("// spills on sm_75:\n", SPILLING)) == 1
+    assert problems(reason, CLEAN) == ["nothing spills on sm_75"]
+    assert problems(reason.replace("75", "90"), CLEAN) == ["nothing spills on sm_90"]
 
 
-def test_serialised_wgmma_is_complained_of() -> None:
+def test_serialised_wgmma_is_reported() -> None:
     line = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async is serialized"
-    assert complaints("", CLEAN + line + "\n") == [line]
+    assert problems("", CLEAN + line + "\n") == [line]
 
 
 COMPILER = """#!/usr/bin/env bash
@@ -174,7 +174,9 @@ exit "$STATUS"
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_launcher_keeps_the_report_and_passes_the_rest(tmp_path: Path, status: int) -> None:
+def test_the_launcher_stores_the_report_and_passes_other_output(
+    tmp_path: Path, status: int
+) -> None:
     compiler = tmp_path / "nvcc"
     compiler.write_text(COMPILER)
     compiler.chmod(0o755)

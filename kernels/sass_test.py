@@ -1,7 +1,7 @@
 """The machine code of the fast kernels is no worse than kernels/sass.json says.
 
-`tools/sass --write` renews that table. A build by another release of nvcc is compared too, and
-skipped with what is worse: its registers and orders of instructions are not ours to answer for.
+`tools/sass --write` updates that table. Builds by another release of nvcc are compared too, but
+only skipped with the differences: register allocation and instruction order depend on the release.
 """
 
 import os
@@ -37,45 +37,45 @@ def object_of(source: str) -> Path:
 
 @cache
 def built(source: str) -> list[tuple[Kernel, Figures]]:
-    """The kernels of a source, without their code, which is large."""
+    """The kernels of a source; their code, which is large, is dropped."""
     path = object_of(source)
-    assert path.exists(), f"{source}.cu is not built: build it, or take it out of kernels/sass.json"
+    assert path.exists(), f"{source}.cu is not built: build it, or remove it from kernels/sass.json"
     return [(replace(one, code=()), figures(one)) for one in kernels_of([path])]
 
 
 def compared(table: Table, built: Table, function: tuple[str, str]) -> tuple[list[str], list[str]]:
-    """What is worse, and why it is not known on other architectures or is no fault of ours."""
+    """What is worse; and architectures or compilers without a comparable entry."""
     worse, other = [], []
     for key, now in built.items():
         if key[:2] != function:
             continue
         if not (then := table.get(key)):
-            other.append(f"nothing is held on {key[2]}")
+            other.append(f"no entry for {key[2]}")
             continue
         found = [f"{key[2]}: {text}" for text in now.worse_than(then)]
         if now.compiler == then.compiler:
             worse += found
         else:
-            told = "; ".join(found) or "nothing is worse"
-            other.append(f"nvcc {now.compiler} made it, held is {then.compiler}: {told}")
+            differences = "; ".join(found) or "nothing is worse"
+            other.append(f"built by nvcc {now.compiler}, entry by {then.compiler}: {differences}")
     return worse, other
 
 
 @needs_objects
 @pytest.mark.parametrize(("source", "function"), FUNCTIONS, ids=[each[1] for each in FUNCTIONS])
-def test_the_code_is_no_worse_than_what_is_held(source: str, function: str) -> None:
+def test_the_code_is_no_worse_than_its_entry(source: str, function: str) -> None:
     now = held.entries([row for row in built(source) if row[0].function == function])
-    assert now, f"{source}.cu has no {function}: take it out of kernels/sass.json"
+    assert now, f"{source}.cu has no {function}: remove it from kernels/sass.json"
     worse, other = compared(TABLE, now, (source, function))
-    assert not worse, f"{worse}: if that is meant, tools/sass --write"
+    assert not worse, f"{worse}: if intended, run tools/sass --write"
     if len(other) == len(now):
         pytest.skip("; ".join(other))
 
 
 @needs_objects
 @pytest.mark.parametrize("source", SOURCES)
-def test_registers_and_spills_are_what_ptxas_said(source: str) -> None:
-    """Else what cuobjdump prints is not read as it is meant."""
+def test_registers_and_spills_match_the_ptxas_report(source: str) -> None:
+    """Checks the parser of cuobjdump's output."""
     path = object_of(source)
     said = {
         (one.function, one.architecture): one
@@ -90,9 +90,9 @@ def test_registers_and_spills_are_what_ptxas_said(source: str) -> None:
 
 @needs_objects
 @pytest.mark.parametrize("source", SOURCES)
-def test_names_are_no_ones_twice(source: str) -> None:
+def test_names_are_unique(source: str) -> None:
     rows = built(source)
-    assert len(held.entries(rows)) == len(rows), "the table would mix functions of one name up"
+    assert len(held.entries(rows)) == len(rows), "the table would confuse functions of one name"
 
 
 # --- The test can fail ---------------------------------------------------------------------------
@@ -102,21 +102,21 @@ THEN = Held("13.0", 100, instructions=110, ports=1.2, moved=4, narrow_loads=0, l
 WORSE = replace(THEN, instructions=120)
 
 
-def test_what_is_worse_is_complained_of() -> None:
+def test_what_is_worse_is_reported() -> None:
     assert compared({KEY: THEN}, {KEY: THEN}, KEY[:2]) == ([], [])
     (text,), other = compared({KEY: THEN}, {KEY: WORSE}, KEY[:2])
     assert text.startswith("sm_90a: 120 instructions") and other == []
 
 
-def test_other_compilers_and_architectures_are_told_of() -> None:
+def test_other_compilers_and_architectures_are_listed() -> None:
     by_another = replace(WORSE, compiler="12.4")
     worse, (text,) = compared({KEY: THEN}, {KEY: by_another}, KEY[:2])
     assert worse == [] and "nvcc 12.4" in text and "120 instructions" in text
     worse, (text,) = compared({}, {KEY: WORSE}, KEY[:2])
-    assert worse == [] and text == "nothing is held on sm_90a"
+    assert worse == [] and text == "no entry for sm_90a"
 
 
-def test_something_is_held() -> None:
+def test_the_table_has_entries() -> None:
     sources = {source for source, _ in FUNCTIONS}
     assert sources >= {
         *(

@@ -1,5 +1,5 @@
-// The models of what kernels move: what an access of a warp costs, tile sizes, and each kernel's
-// own figures held against each other and against some worked out by hand.
+// The traffic models: the cost of a warp's access, tile sizes, and each kernel's model against
+// others and against values computed by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using simt::wavefronts;
 const Device kHopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
 constexpr Problem kSquare{4096, 4096, 4096, Precision::f32};
 
-// Null where the build has no CUDA.
+// Null in builds without CUDA.
 const RegisteredKernel* find(std::string_view label) {
   const auto& all = registry();
   const auto found = std::ranges::find(all, label, &RegisteredKernel::label);
@@ -45,12 +45,12 @@ Traffic traffic_of(std::string_view label, const Problem& p = kSquare) {
   if (find("Naive") == nullptr) GTEST_SKIP() << "built without CUDA"
 
 TEST(WarpAccess, CountsSectorsOfGlobalMemory) {
-  EXPECT_EQ(sectors(0), 1);          // all lanes want the same element
+  EXPECT_EQ(sectors(0), 1);          // a broadcast
   EXPECT_EQ(sectors(4), 4);          // a row of FP32
   EXPECT_EQ(sectors(2), 2);          // of FP16
   EXPECT_EQ(sectors(8), 8);          // of FP64
   EXPECT_EQ(sectors(4 * 4096), 32);  // a column
-  EXPECT_EQ(sectors(4, 8), 1);       // a warp of which 8 lanes are left at an edge
+  EXPECT_EQ(sectors(4, 8), 1);       // a warp with 8 active lanes at an edge
   EXPECT_EQ(sectors(4 * 4096, 8), 8);
 }
 
@@ -62,7 +62,7 @@ TEST(WarpAccess, CountsWavefrontsOfSharedMemory) {
   EXPECT_EQ(wavefronts(8, row), 2);
   EXPECT_EQ(wavefronts(2, row), 1);
   EXPECT_EQ(wavefronts(4, same), 1);
-  // 16 bytes a lane: 8 lanes at once, 16 if they pair up; even where all ask for the same.
+  // 16 bytes per lane: 8 lanes at once, 16 if they pair up; even if all lanes share one address.
   EXPECT_EQ(wavefronts(4, same, 4), 2);
   EXPECT_EQ(wavefronts(
                 4, [](int lane) { return lane / 2 * 4; }, 4),
@@ -75,11 +75,11 @@ TEST(WarpAccess, CountsWavefrontsOfSharedMemory) {
             16);
   EXPECT_EQ(wavefronts(4, column(32)), 32);
   EXPECT_EQ(wavefronts(4, column(33)), 1);
-  EXPECT_EQ(wavefronts(4, column(32), 4), 32);  // four words for the price of one
-  EXPECT_EQ(wavefronts(4, column(4), 4), 4);    // 512 bytes side by side
+  EXPECT_EQ(wavefronts(4, column(32), 4), 32);  // four words in the wavefronts of one
+  EXPECT_EQ(wavefronts(4, column(4), 4), 4);    // 512 contiguous bytes
   EXPECT_EQ(wavefronts(4, column(2)), 2);
   EXPECT_EQ(wavefronts(2, column(2)), 1);
-  // The 16 x 2 threads of a warp: one row of a tile for each half, or 16 rows.
+  // The 16 x 2 threads of a warp: one row of a tile per half warp, or 16 rows.
   EXPECT_EQ(wavefronts(4, [](int lane) { return lane / 16 * 16; }), 1);
   EXPECT_EQ(wavefronts(4, [](int lane) { return lane % 16 * 16; }), 8);
   EXPECT_EQ(wavefronts(4, [](int lane) { return lane % 16 * 17 + lane / 16; }), 2);
@@ -106,8 +106,8 @@ TEST(WarpAccess, PairedLanesLoadBothMatricesInTwoWavefronts) {
   expect_paired(PairedLanes<16>{}, 16);
 }
 
-// A square tile of edge b asks for 2 m n k / b elements, which is b / 4 operations for each byte of
-// FP32; the naive kernel has b = 1 as long as no two threads share what they load.
+// A square tile of edge b loads 2 m n k / b elements, which is b / 4 FLOP per byte of FP32; the
+// naive kernel has b = 1 unless threads share loads.
 TEST(TileTraffic, ATileOfEdgeBAllowsAQuarterOfBFlopForEachByte) {
   for (const int edge : {1, 16, 32, 128}) {
     const double inputs = simt::tile_traffic(kSquare, edge, edge, edge, 0).l2 -
@@ -116,7 +116,7 @@ TEST(TileTraffic, ATileOfEdgeBAllowsAQuarterOfBFlopForEachByte) {
   }
 }
 
-TEST(TileTraffic, CountsWhatLiesBeyondTheEdgesInSharedMemoryOnly) {
+TEST(TileTraffic, CountsPaddingInSharedMemoryOnly) {
   const Problem ragged{33, 65, 17, Precision::f16};
   const Traffic traffic = simt::tile_traffic(ragged, 32, 64, 16, 10);
   EXPECT_EQ(traffic.dram, bytes_minimum(ragged));
@@ -129,7 +129,7 @@ TEST(Traffic, EveryKernelForCudaCoresHasAModel) {
     EXPECT_TRUE(kernel.traffic || kernel.family != "simt") << kernel.label();
 }
 
-// Every element must be asked for by somebody, and be it once.
+// Every element must be loaded at least once.
 TEST(Traffic, IsFiniteAndNoLessThanCompulsory) {
   constexpr std::int64_t kSizes[][3] = {{1, 1, 1},       {1, 300, 5},        {300, 1, 5},
                                         {33, 65, 17},    {64, 96, 128},      {255, 257, 9},
@@ -151,15 +151,15 @@ TEST(Traffic, IsFiniteAndNoLessThanCompulsory) {
   }
 }
 
-TEST(Traffic, OfTheNaiveKernelsIsWorkedOutByHand) {
+TEST(Traffic, OfTheNaiveKernelsMatchesValuesByHand) {
   SKIP_WITHOUT_GPU_KERNELS();
   const Problem p{1024, 2048, 512, Precision::f32};
   constexpr double kWarps = 1024 * 2048 / 32;
-  // Sectors: 4 of B and 1 of A in each step, and 4 of C.
+  // Sectors: 4 of B and 1 of A per step, and 4 of C.
   EXPECT_DOUBLE_EQ(traffic_of("Naive", p).l2, 32 * kWarps * (512 * 5 + 4));
   EXPECT_DOUBLE_EQ(traffic_of("NaiveUncoalesced", p).l2, 32 * kWarps * (512 * 33 + 32));
   EXPECT_EQ(traffic_of("Naive", p).shared, 0);
-  // The transposition reads and writes A once more.
+  // The transpose reads and writes A once more.
   const Traffic apart = traffic_of("NaiveTransposed/transpose:apart", p),
                 timed = traffic_of("NaiveTransposed/transpose:timed", p);
   EXPECT_DOUBLE_EQ(apart.l2, traffic_of("Naive", p).l2);
@@ -169,33 +169,33 @@ TEST(Traffic, OfTheNaiveKernelsIsWorkedOutByHand) {
   EXPECT_DOUBLE_EQ(traffic_of("Naive", half).l2, 32 * kWarps * (512 * 3 + 2));
 }
 
-TEST(Traffic, OfTheTiledKernelsIsWorkedOutByHand) {
+TEST(Traffic, OfTheTiledKernelsMatchesValuesByHand) {
   SKIP_WITHOUT_GPU_KERNELS();
   const Problem p{64, 96, 128, Precision::f32};  // 2 x 3 tiles of 32, 4 steps
   const Traffic tiled = traffic_of("Tiled/tile:32", p);
   EXPECT_EQ(tiled.l2, 4.0 * (64 * 128 * 3 + 128 * 96 * 2 + 64 * 96));
-  // A warp stores a row of each tile, and reads 32 rows of B's and 8 times four elements of A's,
-  // which take two wavefronts.
+  // A warp stores a row of each tile, and loads 32 rows of B's tile and 8 vectors of four elements
+  // of A's, at two wavefronts each.
   EXPECT_EQ(tiled.shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 8 * 2));
   EXPECT_EQ(traffic_of("TiledExact/tile:32", p).shared, tiled.shared);
-  // Stores and the reads of B, four words at a time, in 32 wavefronts each; then in one each.
+  // Stores and vector loads of B in 32 wavefronts each; then in one each.
   EXPECT_EQ(traffic_of("TiledTransposedStore", p).shared,
             128.0 * (2 * 3 * 4) * 32 * (2 * 32 + 32 + 8 * 32));
   EXPECT_EQ(traffic_of("TiledPadded", p).shared, 128.0 * (2 * 3 * 4) * 32 * (2 + 32 + 32));
-  // One block and one step: 32 warps store one row of each tile, and read in each of 8 rounds a row
-  // of B and 4 times four elements of A.
+  // One block and one step: 32 warps store one row of each tile, and in each of 8 rounds load a row
+  // of B and 4 vectors of A.
   const Problem one{128, 128, 8, Precision::f32};
   const Traffic block = traffic_of("BlockTile1D/BM:128/BN:128/BK:8/NR:16", one);
   EXPECT_EQ(block.l2, 4.0 * (128 * 8 + 8 * 128 + 128 * 128));
   EXPECT_EQ(block.shared, 128.0 * 32 * (2 + 8 * (1 + 4 * 2)));
-  // 2 warps: 4 stores of 2 wavefronts, 16 columns of A, four elements at a time. B is not staged.
+  // 2 warps: 4 stores of 2 wavefronts, 16 columns of A in vectors of four. B is not staged.
   const Traffic outer = traffic_of("OuterProduct", {16, 64, 16, Precision::f32});
   EXPECT_EQ(outer.l2, 4.0 * (16 * 16 + 16 * 64 + 16 * 64));
   EXPECT_EQ(outer.shared, 128.0 * 2 * (4 * 2 + 16 * 4 * 2));
 }
 
 // l1tex__data_pipe_lsu_wavefronts_mem_shared.sum of Nsight Compute at 1024.
-TEST(Traffic, OfSharedMemoryIsWhatAnH200Counts) {
+TEST(Traffic, OfSharedMemoryMatchesCountersOfAnH200) {
   SKIP_WITHOUT_GPU_KERNELS();
   const std::pair<const char*, double> counted[] = {
       {"Tiled/tile:32", 52881740},
@@ -224,7 +224,7 @@ TEST(Traffic, TellsARungFromItsRepair) {
   EXPECT_GT(traffic_of("Tiled/tile:32").shared, 2.5 * traffic_of("BlockTile1D").shared);
 }
 
-TEST(AsyncCopy, SaysWhyADeviceCannotRunItsTile) {
+TEST(AsyncCopy, GivesTheReasonWhyADeviceCannotRunItsTile) {
   SKIP_WITHOUT_GPU_KERNELS();
   const RegisteredKernel& large = *find("AsyncCopy/BM:128/BN:256/BK:16/WM:64/WN:64/stages:4");
   const auto reason = [&](int compute_capability) {
@@ -234,7 +234,8 @@ TEST(AsyncCopy, SaysWhyADeviceCannotRunItsTile) {
   };
   EXPECT_NE(reason(75).find("8.0"), std::string::npos);
   for (const int little : {86, 89, 120, 121})
-    EXPECT_NE(reason(little).find("104 KiB of shared memory, a block has 99"), std::string::npos);
+    EXPECT_NE(reason(little).find("104 KiB of shared memory per block; the device has 99"),
+              std::string::npos);
   for (const int enough : {80, 90, 100}) EXPECT_EQ(reason(enough), "");
   EXPECT_NE(large.unsupported({4096, 4097, 4096, Precision::f32}, kHopper), std::nullopt);
 }
@@ -246,18 +247,19 @@ TEST(TensorCores, NeedTheComputeCapabilityThatTheirCodeIsFor) {
   Device device = kHopper;
   for (const int other : {75, 80, 89, 100, 120}) {
     device.compute_capability = other;
-    EXPECT_EQ(kernel.unsupported(p, device).value_or(""), "needs compute capability 9.0") << other;
+    EXPECT_EQ(kernel.unsupported(p, device).value_or(""), "requires compute capability 9.0")
+        << other;
   }
   EXPECT_EQ(kernel.layouts.size(), 4U);
-  // A that lies along m, or whose rows are not multiples of 16 bytes, is copied before.
-  Problem turned = p, odd = p;
-  turned.layout = Layout::tn;
+  // MN-major A, or rows that are not multiples of 16 bytes, are copied first.
+  Problem transposed = p, odd = p;
+  transposed.layout = Layout::tn;
   odd.k = 4095;
   const auto copies = [&](const Problem& q) {
     return kernel.traffic(q, kHopper).dram - bytes_minimum(q) > 2.5 * 4 * 4096 * 4096 * 2;
   };
   EXPECT_FALSE(copies(p));
-  EXPECT_TRUE(copies(turned));
+  EXPECT_TRUE(copies(transposed));
   EXPECT_TRUE(copies(odd));
 }
 
@@ -271,11 +273,11 @@ TEST(MmaSync, NeedsTheComputeCapabilityThatHasItsInstruction) {
   for (const Precision precision : {Precision::f16, Precision::s8})
     EXPECT_EQ(reason("MmaSync", precision, 75), "");
   for (const Precision precision : {Precision::bf16, Precision::tf32}) {
-    EXPECT_EQ(reason("MmaSync", precision, 75), "needs compute capability 8.0");
+    EXPECT_EQ(reason("MmaSync", precision, 75), "requires compute capability 8.0");
     EXPECT_EQ(reason("MmaSync", precision, 86), "");
   }
-  EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "needs compute capability 8.0");
-  EXPECT_EQ(reason("MmaSyncRasterized", Precision::e4m3, 86), "needs compute capability 8.9");
+  EXPECT_EQ(reason("MmaSyncMultistage", Precision::f16, 75), "requires compute capability 8.0");
+  EXPECT_EQ(reason("MmaSyncRasterized", Precision::e4m3, 86), "requires compute capability 8.9");
   for (const int all : {86, 89, 90, 120})
     EXPECT_EQ(reason("MmaSyncRasterized", Precision::bf16, all), "") << all;
 }
@@ -286,20 +288,20 @@ TEST(MmaSync, CopiesWhatItsTileCannotRead) {
     return (traffic_of("MmaSync", p).dram - bytes_minimum(p)) / 2;
   };
   const Problem p{64, 96, 128, Precision::bf16};
-  Problem odd = p, turned = p;
-  odd.k = 127;  // A's rows; B's are those of n
+  Problem odd = p, transposed = p;
+  odd.k = 127;  // A's rows; B's rows have n elements
   EXPECT_EQ(copied(p), 0);
   EXPECT_EQ(copied(odd), 2 * 64 * 128);
-  turned.layout = Layout::tt;
-  EXPECT_EQ(copied(turned), 0);
-  turned.precision = Precision::s8;  // B lies along k
-  EXPECT_EQ(copied(turned), 64 * 128);
+  transposed.layout = Layout::tt;
+  EXPECT_EQ(copied(transposed), 0);
+  transposed.precision = Precision::s8;  // B is K-major
+  EXPECT_EQ(copied(transposed), 64 * 128);
 }
 
-TEST(Wgmma, TurnsWhatNeitherSharedMemoryNorRegistersTake) {
+TEST(Wgmma, TransposesWhatNeitherSharedMemoryNorRegistersTake) {
   SKIP_WITHOUT_GPU_KERNELS();
   const auto packed = [](Precision precision, Layout layout, std::int64_t n = 512) {
-    const Problem p{256, n, 512, precision, layout};  // whose tiles are not cut
+    const Problem p{256, n, 512, precision, layout};  // no tile is cut
     return traffic_of("WgmmaStreamK", p).dram - bytes_minimum(p);
   };
   const double a = 2 * 256 * 512, b = 2 * 512 * 512;  // elements, read and written
@@ -310,10 +312,11 @@ TEST(Wgmma, TurnsWhatNeitherSharedMemoryNorRegistersTake) {
   EXPECT_EQ(packed(Precision::s8, Layout::nn), b);
   EXPECT_EQ(packed(Precision::s8, Layout::nt), 0);
   EXPECT_EQ(packed(Precision::s8, Layout::tn), a + b);
-  EXPECT_EQ(packed(Precision::tf32, Layout::nn, 510), 4 * 2 * 512 * 510) << "rows of no 16 bytes";
+  EXPECT_EQ(packed(Precision::tf32, Layout::nn, 510), 4 * 2 * 512 * 510)
+      << "rows not aligned to 16 bytes";
 }
 
-TEST(TiledExact, SaysWhyItRefusesWhatIsNoMultipleOfItsTile) {
+TEST(TiledExact, RequiresMultiplesOfItsTile) {
   SKIP_WITHOUT_GPU_KERNELS();
   const RegisteredKernel& kernel = *find("TiledExact/tile:32");
   EXPECT_EQ(kernel.unsupported({64, 96, 32, Precision::f32}, kHopper), std::nullopt);

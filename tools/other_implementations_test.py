@@ -133,7 +133,7 @@ def test_bad_input_is_one_line(tmp_path: Path, option: str, said: str) -> None:
 def test_numpy_becomes_a_record_that_the_report_reads(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     out = tmp_path / "records" / "numpy.json"
-    quick = ["--gemm_warmup=0.01", "--gemm_sampling=0.05", "--gemm_ceilings=queried"]
+    quick = ["--gemm_warmup=0.01", "--gemm_sampling=0.05", "--gemm_peaks=nominal"]
     done = subprocess.run(
         [
             *(

@@ -5,7 +5,7 @@
 
 namespace gemm::bench {
 
-// More memory was asked for than the device has free.
+// An allocation exceeds the free memory of the device.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -31,8 +31,8 @@ File create(const std::filesystem::path& path, int how) {
 std::filesystem::path write_part(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::path part = path;
   part += ".part" + std::to_string(getpid());
-  // What lies there is of a process that had this number, or a trap: it is neither read nor
-  // followed.
+  // A file of that name is left from a process with the same id, or is a trap: it is neither read
+  // nor followed.
   unlink(part.c_str());
   const File file = create(part, O_EXCL | O_NOFOLLOW);
   if (file && file.write_at(0, text)) return part;

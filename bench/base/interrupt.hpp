@@ -1,5 +1,4 @@
-// Ctrl-C and SIGTERM set a flag that is looked at between launches; the second one ends the
-// process.
+// Ctrl-C and SIGTERM set a flag that is read between launches; the second signal ends the process.
 #pragma once
 
 #include <stdexcept>

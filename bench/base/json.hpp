@@ -1,5 +1,5 @@
-// Structs as JSON objects. A function `fields(io, value)` beside a struct names its fields once and
-// calls io(key, field) for each: a Writer makes the object of that, a Reader reads it back.
+// Structs as JSON objects. A function `fields(io, value)` next to a struct names its fields once
+// and calls io(key, field) for each: a Writer makes the object of that, a Reader reads it back.
 //
 // null is an empty optional or text, a number that is not finite, and a Counted that is 0.
 #pragma once

@@ -1,6 +1,8 @@
 #include "bench/base/text.hpp"
 
+#include <algorithm>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -59,6 +61,31 @@ std::string quote_lines(std::string_view text) {
     if (end == std::string_view::npos) break;
   }
   return all;
+}
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+std::string wrapped(std::string_view line, std::size_t width, std::size_t indent) {
+  std::string all;
+  const std::string margin(indent, ' ');
+  std::size_t room = width;
+  while (columns_of(line) > room) {
+    std::size_t end = 0;  // in bytes
+    for (std::size_t columns = 0; columns < room || (line[end] & 0xc0) == 0x80; ++end)
+      columns += (line[end] & 0xc0) != 0x80;
+    std::size_t space = line.rfind(' ', end);
+    // Not in the margin, nor between an option and its text.
+    if (space == std::string_view::npos ||
+        columns_of(line.substr(0, space)) <= (all.empty() ? indent : 0))
+      space = end;
+    all += std::string(line.substr(0, space)) + "\n" + margin;
+    line.remove_prefix(std::min(line.find_first_not_of(' ', space), line.size()));
+    room = width - indent;
+  }
+  return all.append(line);
 }
 
 }  // namespace gemm::bench

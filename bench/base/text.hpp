@@ -17,8 +17,15 @@ inline constexpr std::size_t kLongestText = 1000;
 // become one space, and what exceeds `longest` bytes becomes "...".
 std::string one_line(std::string_view text, std::size_t longest = kLongestText);
 
-// What somebody else's code printed: each line behind "| ", so that no terminal and no CI runner
-// takes it for a command, without control characters.
+// Output of code that is not ours: each line after "| ", so that neither a terminal nor a CI runner
+// interprets it, without control characters.
 std::string quote_lines(std::string_view text);
+
+// How many characters a terminal shows of UTF-8 text.
+std::size_t columns_of(std::string_view text);
+
+// Breaks a line at its spaces, or inside a word that is too long, so that none is longer than
+// `width` columns; further lines begin with `indent` spaces.
+std::string wrapped(std::string_view line, std::size_t width, std::size_t indent = 0);
 
 }  // namespace gemm::bench

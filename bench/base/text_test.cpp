@@ -31,10 +31,20 @@ TEST(Text, ThatIsTooLongIsCutBetweenCharacters) {
   EXPECT_EQ(one_line(std::string(100000, 'x')).size(), kLongestText);
 }
 
-TEST(Text, ThatIsQuotedCommandsNobody) {
+TEST(Text, ThatIsQuotedHoldsNoCommand) {
   EXPECT_EQ(quote_lines("::stop-commands::x\r\n\x1b[2Jb\n"), "| ::stop-commands::x\n| [2Jb\n");
   EXPECT_EQ(quote_lines("no end of line"), "| no end of line\n");
   EXPECT_EQ(quote_lines(""), "");
+}
+
+TEST(Text, IsWrappedAtSpacesOrInsideAWordThatIsTooLong) {
+  EXPECT_EQ(wrapped("one two three", 7), "one two\nthree");
+  EXPECT_EQ(wrapped("one two three", 8, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("abcdefghij", 4), "abcd\nefgh\nij");
+  EXPECT_EQ(wrapped("\xc2\xb5\xc2\xb5\xc2\xb5", 2), "\xc2\xb5\xc2\xb5\n\xc2\xb5");
+  EXPECT_EQ(wrapped("  --option  what it does", 16, 12),
+            "  --option  what\n            it\n            does");
+  EXPECT_EQ(columns_of("2 \xc2\xb5s"), 4U);
 }
 
 }  // namespace

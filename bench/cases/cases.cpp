@@ -76,12 +76,12 @@ bool asks_for_end_to_end(const std::string& filter) {
   return !filter.starts_with('-') && filter.find(kEndToEnd) != std::string::npos;
 }
 
-bool Rival::means(const RegisteredKernel& other) const {
+bool Baseline::means(const RegisteredKernel& other) const {
   return kernel == "library" ? other.is_library() : kernel == other.name || kernel == other.label();
 }
 
-std::vector<Rival> parse_versus(const std::string& text) {
-  std::vector<Rival> named;
+std::vector<Baseline> parse_versus(const std::string& text) {
+  std::vector<Baseline> named;
   std::size_t end = 0;
   for (std::size_t start = 0; end != std::string::npos; start = end + 1) {
     end = text.find(',', start);
@@ -95,21 +95,22 @@ std::vector<Rival> parse_versus(const std::string& text) {
   return named;
 }
 
-std::vector<Case> rivals_of(const Case& which, const std::vector<Rival>& named, bool variants) {
+std::vector<Case> baselines_of(const Case& which, const std::vector<Baseline>& named,
+                               bool variants) {
   const Problem& p = which.problem;
-  const auto add = [&](std::vector<Case>& rivals, const Rival& rival) {
-    for (const Case& one : make_cases({{p.m, p.n, p.k}}, {rival.precision.value_or(p.precision)},
+  const auto add = [&](std::vector<Case>& baselines, const Baseline& baseline) {
+    for (const Case& one : make_cases({{p.m, p.n, p.k}}, {baseline.precision.value_or(p.precision)},
                                       which.kernel->runs_on, variants, {p.layout}))
-      if (rival.means(*one.kernel) && !has(rivals, one)) rivals.push_back(one);
+      if (baseline.means(*one.kernel) && !has(baselines, one)) baselines.push_back(one);
   };
-  std::vector<Case> rivals;
-  for (const Rival& rival : named)
-    if (!rival.precision) add(rivals, rival);
-  if (!rivals.empty()) return rivals;
-  for (const Rival& rival : named)
-    if (rival.precision && traits_of(*rival.precision).input == traits_of(p.precision).input)
-      add(rivals, rival);
-  return rivals;
+  std::vector<Case> baselines;
+  for (const Baseline& baseline : named)
+    if (!baseline.precision) add(baselines, baseline);
+  if (!baselines.empty()) return baselines;
+  for (const Baseline& baseline : named)
+    if (baseline.precision && traits_of(*baseline.precision).input == traits_of(p.precision).input)
+      add(baselines, baseline);
+  return baselines;
 }
 
 }  // namespace gemm::bench

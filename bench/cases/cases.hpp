@@ -31,21 +31,21 @@ std::vector<Case> make_cases(const std::vector<Shape>& shapes,
                              bool variants = false,
                              const std::vector<Layout>& layouts = {Layout::nn});
 
-// What runs if nothing else is asked for: what a kernel of ours computes there, and what is no
-// other precision's double: FP16 has the rate of BF16, all FP8 that of E4M3, and a newcomer wants a
-// picture in minutes.
+// The default: precisions with a kernel of this project, without those that run at another's rate
+// (FP16 at that of BF16, the other FP8 precisions at that of E4M3), so that the suite takes
+// minutes.
 std::vector<Precision> usual_precisions(Device::Kind kind);
 
 // Each of these of layout nn with every transfer, but for kernels that work on rearranged operands.
 std::vector<Case> end_to_end_cases(const std::vector<Case>& cases);
 
-// Whether a --benchmark_filter is about such cases. Nobody else is shown them: they would be three
+// Whether a --benchmark_filter names such cases. Without it they are left out: they would be three
 // times as many as the others.
 bool asks_for_end_to_end(const std::string& filter);
 
 // An item of --gemm_versus: "library", "cuBLAS" or "cuBLAS/math:pedantic" in the precision of the
 // row, or "f32:cuBLAS" in another.
-struct Rival {
+struct Baseline {
   std::string kernel;
   std::optional<Precision> precision;
 
@@ -53,10 +53,12 @@ struct Rival {
 };
 
 // By commas; at least one.
-std::vector<Rival> parse_versus(const std::string& text);
+std::vector<Baseline> parse_versus(const std::string& text);
 
-// Whom a case is to race against: those named without a precision or, where none of them computes
-// the problem, those with one, if their operands are of the same type. May hold the case itself.
-std::vector<Case> rivals_of(const Case& which, const std::vector<Rival>& named, bool variants);
+// Which cases to interleave a case with: those named without a precision or, where none of them
+// computes the problem, those with one, if their operands are of the same type. May contain the
+// case itself.
+std::vector<Case> baselines_of(const Case& which, const std::vector<Baseline>& named,
+                               bool variants);
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// Which cases there are, what they are called, and whom they race against.
+// Which cases there are, their names, and the baselines that they are compared with.
 #include "bench/cases/cases.hpp"
 
 #include <gtest/gtest.h>
@@ -93,35 +93,35 @@ TEST(Versus, ReadsKernelsAndTheirPrecisions) {
 
 TEST(Versus, MeansKernelsByNameByLabelOrAsALibrary) {
   RegisteredKernel kernel = ours();
-  EXPECT_TRUE((Rival{"Tiled"}.means(kernel)));
-  EXPECT_TRUE((Rival{"Tiled/tile:16"}.means(kernel)));
-  EXPECT_FALSE((Rival{"Tiled/tile:32"}.means(kernel)));
-  EXPECT_FALSE((Rival{"library"}.means(kernel)));
+  EXPECT_TRUE((Baseline{"Tiled"}.means(kernel)));
+  EXPECT_TRUE((Baseline{"Tiled/tile:16"}.means(kernel)));
+  EXPECT_FALSE((Baseline{"Tiled/tile:32"}.means(kernel)));
+  EXPECT_FALSE((Baseline{"library"}.means(kernel)));
   kernel.family = "library";
-  EXPECT_TRUE((Rival{"library"}.means(kernel)));
+  EXPECT_TRUE((Baseline{"library"}.means(kernel)));
 }
 
-std::vector<std::string> rivals(const Problem& p, const std::string& versus) {
-  return names_of(rivals_of({&ours(), p}, parse_versus(versus), false));
+std::vector<std::string> baselines(const Problem& p, const std::string& versus) {
+  return names_of(baselines_of({&ours(), p}, parse_versus(versus), false));
 }
 
 TEST(Versus, TakesAllThatAreNamedOnTheSameProblem) {
   const Problem p{8, 9, 10, Precision::f32};
-  EXPECT_EQ(rivals(p, "CpuNaive"), std::vector<std::string>{"CpuNaive/f32/8x9x10"});
-  EXPECT_EQ(rivals(p, "CpuNaive,CpuBlocked,CpuNaive"),
+  EXPECT_EQ(baselines(p, "CpuNaive"), std::vector<std::string>{"CpuNaive/f32/8x9x10"});
+  EXPECT_EQ(baselines(p, "CpuNaive,CpuBlocked,CpuNaive"),
             (std::vector<std::string>{"CpuNaive/f32/8x9x10", "CpuBlocked/f32/8x9x10"}));
-  EXPECT_TRUE(rivals({8, 9, 10, Precision::f32, Layout::tn}, "CpuNaive").empty())
+  EXPECT_TRUE(baselines({8, 9, 10, Precision::f32, Layout::tn}, "CpuNaive").empty())
       << "it reads nn alone";
 }
 
-TEST(Versus, TakesAnotherPrecisionWhereNobodyElseComputesThatOfTheRow) {
+TEST(Versus, TakesAnotherPrecisionWhereNoOtherBaselineComputesThatOfTheRow) {
   const std::vector<std::string> in_f32{"CpuNaive/f32/8x9x10"};
-  EXPECT_EQ(rivals({8, 9, 10, Precision::tf32}, "CpuBlocked,f32:CpuNaive"), in_f32);
-  EXPECT_EQ(rivals({8, 9, 10, Precision::f32}, "CpuBlocked,f32:CpuNaive"),
+  EXPECT_EQ(baselines({8, 9, 10, Precision::tf32}, "CpuBlocked,f32:CpuNaive"), in_f32);
+  EXPECT_EQ(baselines({8, 9, 10, Precision::f32}, "CpuBlocked,f32:CpuNaive"),
             std::vector<std::string>{"CpuBlocked/f32/8x9x10"});
-  EXPECT_EQ(rivals({8, 9, 10, Precision::f32}, "f32:CpuNaive"), in_f32);
-  EXPECT_TRUE(rivals({8, 9, 10, Precision::tf32}, "CpuNaive").empty()) << "none was named";
-  EXPECT_TRUE(rivals({8, 9, 10, Precision::bf16}, "f32:CpuNaive").empty())
+  EXPECT_EQ(baselines({8, 9, 10, Precision::f32}, "f32:CpuNaive"), in_f32);
+  EXPECT_TRUE(baselines({8, 9, 10, Precision::tf32}, "CpuNaive").empty()) << "none was named";
+  EXPECT_TRUE(baselines({8, 9, 10, Precision::bf16}, "f32:CpuNaive").empty())
       << "its operands are others";
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <iostream>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/text.hpp"
 #include "bench/cases/shapes.hpp"
 
 namespace gemm::bench {
@@ -26,10 +28,15 @@ namespace {
 
 using Setter = std::function<void(Options&, const std::string&)>;
 
+// One without a group is between this program and its children.
 struct Option {
-  std::string_view name, takes;
+  std::string_view group, name, takes, standard;
   std::string help;
   Setter set;
+
+  std::string usage() const {
+    return "--gemm_" + std::string(name) + (takes.empty() ? "" : "=" + std::string(takes));
+  }
 };
 
 [[noreturn]] void refuse(std::string_view takes, const std::string& value) {
@@ -140,156 +147,186 @@ std::string device(const std::string& value) {
   return value;
 }
 
+constexpr char kWhat[] = "What to run", kData[] = "Operands and state of the GPU",
+               kTime[] = "How long", kYours[] = "Your kernels", kPeaks[] = "Peaks and limits",
+               kOutput[] = "Output";
+
 const std::vector<Option>& table() {
   static const std::vector<Option> options = {
-      {"device", "auto|cpu|INDEX", "the first GPU if there is one, else the CPU",
+      {kWhat, "device", "auto|cpu|INDEX", "auto",
+       "the first GPU if there is one, else the CPU; or the GPU with this index",
        [](Options& o, const std::string& v) { o.device = device(v); }},
-      {"shapes", "LIST", "sizes 256 or MxNxK, sets (" + names_of_sets() + "), .json files",
+      {kWhat, "shapes", "LIST", "default",
+       "sizes as 256 or MxNxK, named sets (" + names_of_sets() + ") and .json files",
        [](Options& o, const std::string& v) {
          if (v.empty()) refuse("a list of shapes", v);
          o.shapes = v;
        }},
-      {"precisions", "LIST",
-       "of " + names_of_precisions() +
-           "; default: what kernels of ours compute, but f16, e4m3fast, e5m2, e5m2fast",
+      {kWhat, "precisions", "LIST",
+       "all with a kernel of this project but f16, e4m3fast, e5m2, e5m2fast",
+       "of " + names_of_precisions(),
        [](Options& o, const std::string& v) {
          o.precisions = list_of(v, "precision", precision_named, names_of_precisions());
        }},
-      {"layouts", "LIST",
-       "of " + names_of_layouts() + ", A's letter first, t: stored transposed; default: nn",
+      {kWhat, "layouts", "LIST", "nn",
+       "of " + names_of_layouts() + ": A's letter, then B's; n is row-major, t is transposed",
        [](Options& o, const std::string& v) {
          o.layouts = list_of(v, "layout", layout_named, names_of_layouts());
        }},
-      {"variants", "default|all",
-       "tunable kernels with their tuned parameters (default), or every point of their space too",
+      {kWhat, "variants", "default|all", "default",
+       "tunable kernels with their tuned parameters, or with every point of their tuning space",
        [](Options& o, const std::string& v) {
          o.variants = choice<bool>(v, {{"default", false}, {"all", true}});
        }},
-      {"fill", "uniform|normal|integers|zeros",
-       "operand values: uniform in [-1,1] (default; of integers, all that keep sums exact); "
-       "integers "
-       "and zeros mislead on power",
+      {kWhat, "versus", "LIST", "",
+       "interleave the samples of each case with those of a baseline, and print the ratio of the "
+       "speeds: the fastest of these kernels in a short trial; library means all libraries; "
+       "f32:KERNEL runs in f32, for cases that no kernel without a precision computes, if the "
+       "operand types are equal",
+       [](Options& o, const std::string& v) {
+         if (v.empty()) refuse("a list of kernels", v);
+         o.versus = v;
+       }},
+      {kWhat, "allow_debug", "", "", "time a build that is not Release",
+       [](Options& o, const std::string&) { o.allow_debug = true; }},
+      {kData, "fill", "uniform|normal|integers|zeros", "uniform",
+       "operand values: uniform is [-1, 1], and for integer types all values that keep sums exact; "
+       "integers and zeros draw less power, so their times do not hold for real data",
        [](Options& o, const std::string& v) {
          o.fill = choice<Fill>(v, {{"uniform", Fill::uniform},
                                    {"normal", Fill::normal},
                                    {"integers", Fill::integers},
                                    {"zeros", Fill::zeros}});
        }},
-      {"seed", "N", "of the operand values (default 1)",
+      {kData, "seed", "N", "1", "seed of the operand values",
        [](Options& o, const std::string& v) { o.seed = whole(v); }},
-      {"cache", "rotate|hot", "operand sets that take turns past the cache (default), or one set",
+      {kData, "cache", "rotate|hot", "rotate",
+       "rotate through operand sets that together exceed the L2, or use one set",
        [](Options& o, const std::string& v) {
          o.rotate = choice<bool>(v, {{"rotate", true}, {"hot", false}});
        }},
-      {"state", "settled|burst",
-       "time a card under steady load (default), or from idle, the first launches",
+      {kData, "state", "settled|burst", "settled",
+       "time a GPU in steady state, or the first launches after it was idle",
        [](Options& o, const std::string& v) {
          o.timing.state = choice<State>(v, {{"settled", State::settled}, {"burst", State::burst}});
        }},
-      {"warmup", "SECONDS", "longest warm-up until clock and power are flat (default 4)",
-       [](Options& o, const std::string& v) { o.timing.warmup_seconds = positive(v); }},
-      {"flat", "SHARE",
-       "flat: the halves of the last 0.4 s, or of 2 s at the power cap, agree so well (default 1%)",
-       [](Options& o, const std::string& v) { o.timing.flat = share(v); }},
-      {"sample", "SECONDS", "shortest batch of launches that makes one sample (default 0.005)",
-       [](Options& o, const std::string& v) { o.timing.sample_seconds = positive(v); }},
-      {"target", "SHARE",
-       "samples until the quartile interval of the median is below (default 0.5%)",
-       [](Options& o, const std::string& v) { o.timing.target = share(v); }},
-      {"sampling", "SECONDS", "or until this long was sampled (default 3)",
-       [](Options& o, const std::string& v) { o.timing.longest_sampling_seconds = positive(v); }},
-      {"cooldown", "SECONDS", "idle before each row (default 0), or before each burst (default 1)",
+      {kData, "cooldown", "SECONDS", "0, or 1 with --gemm_state=burst",
+       "idle time before each case, or before each burst",
        [](Options& o, const std::string& v) { o.cooldown_seconds = positive_or_zero(v); }},
-      {"burst", "N", "launches of one burst (default 10)",
+      {kData, "monitor", "SECONDS", "0.02",
+       "interval between readings of clocks, power and temperature; 0: none",
+       [](Options& o, const std::string& v) {
+         o.monitor_seconds = positive_or_zero(v);
+         if (o.monitor_seconds != 0 && !(o.monitor_seconds >= 1e-3 && o.monitor_seconds <= 10))
+           refuse("0 or from 0.001 to 10 seconds", v);
+       }},
+      {kTime, "warmup", "SECONDS", "4", "longest warm-up; it ends once clock and power are flat",
+       [](Options& o, const std::string& v) { o.timing.warmup_seconds = positive(v); }},
+      {kTime, "flat", "SHARE", "1%",
+       "clock and power are flat if the halves of the last 0.4 s, or 2 s at the power cap, agree "
+       "within this share",
+       [](Options& o, const std::string& v) { o.timing.flat = share(v); }},
+      {kTime, "sample", "SECONDS", "0.005", "shortest batch of launches that makes one sample",
+       [](Options& o, const std::string& v) { o.timing.sample_seconds = positive(v); }},
+      {kTime, "target", "SHARE", "1.5%",
+       "sampling ends when the 95 % interval of the median is narrower than this share of it",
+       [](Options& o, const std::string& v) { o.timing.target = share(v); }},
+      {kTime, "sampling", "SECONDS", "3", "longest sampling of a case",
+       [](Options& o, const std::string& v) { o.timing.longest_sampling_seconds = positive(v); }},
+      {kTime, "burst", "N", "10", "launches in a burst",
        [](Options& o, const std::string& v) {
          const std::uint64_t launches = whole(v);
          if (launches < 1 || launches > 1000) refuse("a number from 1 to 1000", v);
          o.timing.burst_launches = static_cast<std::int64_t>(launches);
        }},
-      {"versus", "LIST",
-       "alternate each case, sample by sample, with the fastest of these kernels (a trial tells), "
-       "and give the ratio; library: all libraries; f32:KERNEL: in f32, for rows that none of "
-       "the others computes, if the operands are of the same type",
-       [](Options& o, const std::string& v) {
-         if (v.empty()) refuse("a list of kernels", v);
-         o.versus = v;
-       }},
-      {"kernel", "LIST",
-       "kernels of yours: FILE.cu or FILE.so (kernels/user/gemm_kernel.h says how), or FILE.py "
-       "(kernels/user/run_in_python.py), or FILE:ENTRY; "
-       "alone if there is no filter, at 4096 (CPU: 512) if there are no shapes",
+      {kTime, "row_budget", "SECONDS", "10",
+       "longest time of a case; one that is predicted to take longer is skipped",
+       [](Options& o, const std::string& v) { o.timing.budget_seconds = positive(v); }},
+      {kTime, "run_budget", "SECONDS", "none", "cases that would end after this time are skipped",
+       [](Options& o, const std::string& v) { o.run_budget_seconds = positive(v); }},
+      {kTime, "patience", "SECONDS", "60",
+       "a GPU that does not finish within this time counts as lost, and the run ends",
+       [](Options& o, const std::string& v) { o.patience_seconds = positive(v); }},
+      {kYours, "kernel", "LIST", "",
+       "files FILE.cu or FILE.so (kernels/user/gemm_kernel.h describes both) or FILE.py "
+       "(kernels/user/run_in_python.py), each also as FILE:ENTRY; without a filter only these "
+       "kernels run; without shapes the size is 4096 (CPU: 512)",
        [](Options& o, const std::string& v) {
          const std::vector<std::string> files = items_of(v);
          if (files.empty()) refuse("a list of files", v);
          o.kernels.insert(o.kernels.end(), files.begin(), files.end());
        }},
-      {"define", "NAME:VALUES", "compile them once with each of these values of a macro",
+      {kYours, "define", "NAME:VALUES", "",
+       "compile FILE.cu once for each of these values of a macro",
        [](Options& o, const std::string& v) {
          const Define found = define(v);
          if (std::ranges::count(o.defines, found.name, &Define::name) != 0)
            refuse("the only one of " + found.name + ": give all its values together", v);
          o.defines.push_back(found);
        }},
-      {"kernel_limit", "SECONDS",
-       "a row of theirs that takes longer is ended (default: --gemm_row_budget and 20)",
+      {kYours, "kernel_limit", "SECONDS", "--gemm_row_budget plus 20",
+       "a case with such a kernel is ended after this time",
        [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},
-      {"watch", "", "run again whenever one of their files is saved, until Ctrl-C",
+      {kYours, "watch", "", "", "run again whenever one of the files is saved, until Ctrl-C",
        [](Options& o, const std::string&) { o.rerun = true; }},
-      {"child", "CASE", "", [](Options& o, const std::string& v) { o.child_case = v; }},
-      {"child_samples", "N", "",
+      {kPeaks, "peaks", "measure|cached|nominal", "cached",
+       "measured peaks: measure them now, use those of an earlier run on this device and driver "
+       "(measured if there are none), or use nominal peaks only",
        [](Options& o, const std::string& v) {
-         o.child_samples = static_cast<std::int64_t>(whole(v));
+         o.peaks_from = choice<PeaksFrom>(v, {{"measure", PeaksFrom::measure},
+                                              {"cached", PeaksFrom::cached},
+                                              {"nominal", PeaksFrom::nominal}});
        }},
-      {"row_budget", "SECONDS",
-       "longest time of a row; one predicted to take longer is skipped (default 10)",
-       [](Options& o, const std::string& v) { o.timing.budget_seconds = positive(v); }},
-      {"run_budget", "SECONDS", "rows that would end after it are skipped (default: none)",
-       [](Options& o, const std::string& v) { o.run_budget_seconds = positive(v); }},
-      {"watch", "SECONDS", "between readings of clocks and power, 0 for none (default 0.02)",
-       [](Options& o, const std::string& v) {
-         o.watch_seconds = positive_or_zero(v);
-         if (o.watch_seconds != 0 && !(o.watch_seconds >= 1e-3 && o.watch_seconds <= 10))
-           refuse("0 or from 0.001 to 10 seconds", v);
-       }},
-      {"patience", "SECONDS", "a GPU that does not finish for so long is given up (default 60)",
-       [](Options& o, const std::string& v) { o.patience_seconds = positive(v); }},
-      {"ceilings", "measure|cached|queried",
-       "measured ceilings: anew, once per device and driver (default), or none",
-       [](Options& o, const std::string& v) {
-         o.ceilings = choice<CeilingsFrom>(v, {{"measure", CeilingsFrom::measure},
-                                               {"cached", CeilingsFrom::cached},
-                                               {"queried", CeilingsFrom::queried}});
-       }},
-      {"peak_flops", "FLOP/S", "compute roof to use instead of the table's, for every precision",
+      {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability",
+       "nominal compute peak, for every precision",
        [](Options& o, const std::string& v) { o.peaks.flop_per_second = positive(v); }},
-      {"peak_bandwidth", "BYTES/S", "memory roof to use instead of the queried one",
+      {kPeaks, "peak_bandwidth", "BYTES/S", "from the device", "nominal memory bandwidth",
        [](Options& o, const std::string& v) { o.peaks.bytes_per_second = positive(v); }},
-      {"name_record", "",
-       "print <device>/<utc>-<commit>.json, the record's name under results/, and stop",
-       [](Options& o, const std::string&) { o.name_record = true; }},
-      {"list_kernels", "",
-       "print rung, family, name and idea of every kernel, a line each, and stop",
+      {kOutput, "list_kernels", "", "",
+       "print rung, family, name and idea of every kernel, with tabs between them, and exit",
        [](Options& o, const std::string&) { o.list_kernels = true; }},
-      {"tell_record", "FILE",
-       "write the record's path to FILE, for who lets --benchmark_out=FOLDER/ find the name",
+      {kOutput, "list_options", "", "", "print these options as Markdown tables, and exit",
+       [](Options& o, const std::string&) { o.list_options = true; }},
+      {kOutput, "name_record", "", "",
+       "print the record's name under results/, <device>/<utc>-<commit>.json, and exit",
+       [](Options& o, const std::string&) { o.name_record = true; }},
+      {kOutput, "tell_record", "FILE", "",
+       "write the record's path to FILE, for scripts that use --benchmark_out=DIR/",
        [](Options& o, const std::string& v) {
          if (v.empty()) refuse("a file", v);
          o.tell_record = v;
        }},
-      {"allow_debug", "", "time a build that is not Release",
-       [](Options& o, const std::string&) { o.allow_debug = true; }},
+      {"", "child", "CASE", "", "", [](Options& o, const std::string& v) { o.child_case = v; }},
+      {"", "child_samples", "N", "", "",
+       [](Options& o, const std::string& v) {
+         o.child_samples = static_cast<std::int64_t>(whole(v));
+       }},
   };
   return options;
 }
 
+// Spellings of earlier versions. Without a value --gemm_watch has a meaning of its own.
+std::string current_spelling(const std::string& argument) {
+  constexpr std::string_view kOld[][2] = {{"--gemm_ceilings=queried", "--gemm_peaks=nominal"},
+                                          {"--gemm_ceilings=", "--gemm_peaks="},
+                                          {"--gemm_watch=", "--gemm_monitor="}};
+  for (const auto& [old, current] : kOld)
+    if (argument.starts_with(old)) {
+      const std::string now = std::string(current) + argument.substr(old.size());
+      std::cerr << argument << " is now spelt " << now << "\n";
+      return now;
+    }
+  return argument;
+}
+
 bool is_among(std::span<const std::string_view> only, const Option& option) {
-  const std::string name = std::string(option.name) + (option.takes.empty() ? "" : "=");
-  return only.empty() || std::ranges::find(only, name) != only.end();
+  return only.empty() || std::ranges::find(only, option.name) != only.end();
 }
 
 }  // namespace
 
-std::string_view name_of(CeilingsFrom from) {
+// As in records.
+std::string_view name_of(PeaksFrom from) {
   constexpr std::string_view kNames[] = {"measure", "cached", "queried"};
   return kNames[static_cast<int>(from)];
 }
@@ -300,31 +337,27 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
   options.arguments.assign(argv, argv + argc);
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
+    std::string& argument = options.arguments[static_cast<std::size_t>(i)];
     if (argument == "--help" || argument == "-h") options.help = true;
     if (!argument.starts_with(kPrefix)) {
       argv[kept++] = argv[i];
       continue;
     }
+    argument = current_spelling(argument);
     const auto equals = argument.find('=');
-    const std::string_view name = argument.substr(0, equals).substr(kPrefix.size());
-    const bool has_value = equals != std::string_view::npos;
-    // Of two with one name, one takes a value.
-    auto option = std::ranges::find_if(table(), [&](const Option& one) {
-      return one.name == name && has_value != one.takes.empty();
-    });
-    if (option == table().end()) option = std::ranges::find(table(), name, &Option::name);
+    const std::string flag = argument.substr(0, equals);
+    const bool has_value = equals != std::string::npos;
+    const auto option =
+        std::ranges::find(table(), std::string_view(flag).substr(kPrefix.size()), &Option::name);
     if (option == table().end() || !is_among(only, *option))
-      throw std::invalid_argument("unknown option " + std::string(argument.substr(0, equals)) +
-                                  ": --help lists them");
+      throw std::invalid_argument("unknown option " + flag + ": --help lists all");
     if (has_value == option->takes.empty())
-      throw std::invalid_argument(
-          std::string(argument.substr(0, equals)) +
-          (has_value ? " takes no value" : std::string(" needs =").append(option->takes)));
+      throw std::invalid_argument(has_value ? flag + " takes no value"
+                                            : flag + " needs a value: " + option->usage());
     try {
-      option->set(options, has_value ? std::string(argument.substr(equals + 1)) : "");
+      option->set(options, has_value ? argument.substr(equals + 1) : "");
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(std::string(argument.substr(0, equals)) + ": " + error.what());
+      throw std::invalid_argument(flag + ": " + error.what());
     }
   }
   argc = kept;
@@ -335,15 +368,44 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
 }
 
 std::string options_help(std::span<const std::string_view> only) {
+  constexpr std::size_t kIndent = 42, kWidth = 100;
   std::string help;
+  std::string_view group;
   for (const Option& option : table()) {
-    if (!is_among(only, option) || option.help.empty()) continue;
-    std::string usage = "  --gemm_" + std::string(option.name);
-    if (!option.takes.empty()) usage += "=" + std::string(option.takes);
-    usage.resize(std::max<std::size_t>(usage.size() + 2, 40), ' ');
-    help += usage + option.help + "\n";
+    if (!is_among(only, option) || option.group.empty()) continue;
+    if (option.group != group && only.empty())
+      help += (group.empty() ? "" : "\n") + std::string(option.group) + ":\n";
+    group = option.group;
+    std::string usage = "  " + option.usage();
+    usage.resize(std::max(usage.size() + 2, kIndent), ' ');
+    help +=
+        wrapped(
+            usage + option.help +
+                (option.standard.empty() ? "" : " (default: " + std::string(option.standard) + ")"),
+            kWidth, kIndent) +
+        "\n";
   }
   return help;
+}
+
+std::string options_as_markdown() {
+  const auto cell = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+      text.insert(at, "\\");
+    return text;
+  };
+  std::string all;
+  std::string_view group;
+  for (const Option& option : table()) {
+    if (option.group.empty()) continue;
+    if (option.group != group)
+      all += (group.empty() ? "## " : "\n## ") + std::string(option.group) +
+             "\n\n| Option | Default | Meaning |\n| --- | --- | --- |\n";
+    group = option.group;
+    all += "| `" + cell(option.usage()) + "` | " + std::string(option.standard) + " | " +
+           cell(option.help) + " |\n";
+  }
+  return all;
 }
 
 }  // namespace gemm::bench

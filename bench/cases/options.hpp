@@ -16,12 +16,12 @@
 
 namespace gemm::bench {
 
-// Where measured ceilings come from: taken anew, kept from an earlier run on this device and driver
-// (and taken once if there is none), or not at all.
-enum class CeilingsFrom { measure, cached, queried };
-std::string_view name_of(CeilingsFrom from);
+// Where measured peaks come from: measured now, cached by an earlier run on this device and driver
+// (and measured if there is none), or not used.
+enum class PeaksFrom { measure, cached, nominal };
+std::string_view name_of(PeaksFrom from);
 
-// A macro and its values, in turn.
+// A macro and its values.
 struct Define {
   std::string name;
   std::vector<std::string> values;
@@ -35,19 +35,19 @@ struct Options {
   bool variants = false;  // the points of tuning spaces too
   Fill fill = Fill::uniform;
   std::uint64_t seed = 1;
-  bool rotate = true;  // operand sets take turns
+  bool rotate = true;  // through several operand sets
   TimingPlan timing;
   std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
   std::optional<double> run_budget_seconds;
   std::optional<std::string> versus;  // for parse_versus
-  double watch_seconds = 0.02;        // between two readings of the card; 0: not watched
+  double monitor_seconds = 0.02;      // between two readings of the GPU; 0: none
   double patience_seconds = 60;
-  CeilingsFrom ceilings = CeilingsFrom::cached;
+  PeaksFrom peaks_from = PeaksFrom::cached;
   GivenPeaks peaks;
   bool allow_debug = false;
   bool name_record = false;
-  bool list_kernels = false;
-  std::optional<std::string> tell_record;  // a file for the record's path
+  bool list_kernels = false, list_options = false;
+  std::optional<std::string> tell_record;  // file for the record's path
   bool help = false;
 
   // Kernels from files (bench/run/user_kernels.hpp).
@@ -55,9 +55,9 @@ struct Options {
   std::vector<Define> defines;                // every combination is a row
   std::optional<double> kernel_limit_given;   // for a row of theirs, see kernel_limit_seconds
   bool rerun = false;                         // whenever one of the files is saved
-  std::vector<std::string> arguments;         // as given, for a child
+  std::vector<std::string> arguments;         // in today's spelling, for a child
   std::string child_case;                     // in a child: its one row,
-  std::optional<std::int64_t> child_samples;  // and how many samples it takes
+  std::optional<std::int64_t> child_samples;  // and its number of samples
   bool is_child() const { return !child_case.empty(); }
   // By default a row's budget and what it takes to compile the file and to start a process.
   double kernel_limit_seconds() const {
@@ -67,10 +67,12 @@ struct Options {
 
 // Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws
 // std::invalid_argument with one line that names the option, what is wrong and what it takes; also
-// for one that is not among `only` ("watch=" with a value, "help" without), if that is not empty.
+// for one that is not among `only` ("monitor=" with a value, "help" without), if that is not empty.
 Options parse_options(int& argc, char** argv, std::span<const std::string_view> only = {});
 
-// What --help says of them.
+// For --help.
 std::string options_help(std::span<const std::string_view> only = {});
+// For docs/options.md.
+std::string options_as_markdown();
 
 }  // namespace gemm::bench

@@ -1,10 +1,11 @@
-// What a person types: shapes and --gemm_* options, right and wrong.
+// Shapes and --gemm_* options, right and wrong.
 #include "bench/cases/options.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -100,10 +101,9 @@ TEST(Options, TakesOursAndLeavesGooglesAlone) {
 TEST(Options, OfTheTimingPlan) {
   EXPECT_EQ(parse({}).timing.state, State::settled);
   EXPECT_EQ(parse({}).timing.cooldown_seconds, 0);
-  const Options burst =
-      parse({"--gemm_state=burst", "--gemm_burst=4", "--gemm_cache=hot", "--gemm_target=1%",
-             "--gemm_flat=0.05", "--gemm_fill=normal", "--gemm_watch=0", "--gemm_versus=cuBLAS",
-             "--gemm_ceilings=queried"});
+  const Options burst = parse({"--gemm_state=burst", "--gemm_burst=4", "--gemm_cache=hot",
+                               "--gemm_target=1%", "--gemm_flat=0.05", "--gemm_fill=normal",
+                               "--gemm_monitor=0", "--gemm_versus=cuBLAS", "--gemm_peaks=nominal"});
   EXPECT_EQ(burst.timing.state, State::burst);
   EXPECT_EQ(burst.timing.cooldown_seconds, 1);
   EXPECT_EQ(burst.timing.burst_launches, 4);
@@ -111,9 +111,9 @@ TEST(Options, OfTheTimingPlan) {
   EXPECT_DOUBLE_EQ(burst.timing.target, 0.01);
   EXPECT_DOUBLE_EQ(burst.timing.flat, 0.05);
   EXPECT_EQ(burst.fill, Fill::normal);
-  EXPECT_EQ(burst.watch_seconds, 0);
+  EXPECT_EQ(burst.monitor_seconds, 0);
   EXPECT_EQ(burst.versus, "cuBLAS");
-  EXPECT_EQ(burst.ceilings, CeilingsFrom::queried);
+  EXPECT_EQ(burst.peaks_from, PeaksFrom::nominal);
   EXPECT_EQ(parse({"--gemm_cooldown=0", "--gemm_state=burst"}).timing.cooldown_seconds, 0);
 }
 
@@ -128,13 +128,15 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_sample=0",       "--gemm_peak_flops=fast", "--gemm_peak_bandwidth=-1",
         "--gemm_state=warm",     "--gemm_cache=cold",      "--gemm_target=0",
         "--gemm_target=150%",    "--gemm_flat=nan",        "--gemm_burst=0",
-        "--gemm_burst=1001",     "--gemm_cooldown=-1",     "--gemm_watch=often",
-        "--gemm_patience=0",     "--gemm_ceilings=guess",  "--gemm_versus",
+        "--gemm_burst=1001",     "--gemm_cooldown=-1",     "--gemm_monitor=often",
+        "--gemm_patience=0",     "--gemm_peaks=guess",     "--gemm_versus",
         "--gemm_shapes",         "--gemm_allow_debug=1",   "--gemm_name_record=1",
         "--gemm_layouts=nn,xt",  "--gemm_layouts=",        "--gemm_layouts",
-        "--gemm_list_kernels=1"}) {
+        "--gemm_list_kernels=1", "--gemm_watch=often",     "--gemm_list_options=1",
+        "--gemm_peaks=queried"}) {
     const std::string message = refusal([&] { parse({bad}); });
-    const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
+    std::string name = std::string(bad).substr(0, std::string(bad).find('='));
+    if (name == "--gemm_watch") name = "--gemm_monitor";
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
@@ -145,12 +147,15 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
 
 TEST(Options, HelpListsEachOfThem) {
   for (const char* option :
-       {"device",   "shapes",      "precisions", "layouts",        "fill",        "seed",
-        "state",    "warmup",      "flat",       "sample",         "sampling",    "target",
-        "cooldown", "burst",       "versus",     "row_budget",     "run_budget",  "watch",
-        "patience", "ceilings",    "peak_flops", "peak_bandwidth", "name_record", "allow_debug",
-        "cache",    "list_kernels"})
-    EXPECT_NE(options_help().find("--gemm_" + std::string(option)), std::string::npos) << option;
+       {"device",   "shapes",       "precisions",   "layouts",        "fill",        "seed",
+        "state",    "warmup",       "flat",         "sample",         "sampling",    "target",
+        "cooldown", "burst",        "versus",       "row_budget",     "run_budget",  "monitor",
+        "patience", "peaks",        "peak_flops",   "peak_bandwidth", "name_record", "allow_debug",
+        "cache",    "list_kernels", "list_options", "watch",          "kernel",      "define"})
+    for (const std::string& all : {options_help(), options_as_markdown()})
+      EXPECT_NE(all.find("--gemm_" + std::string(option)), std::string::npos) << option;
+  std::istringstream lines(options_help());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   EXPECT_TRUE(parse({"--help"}).help);
 }
 
@@ -171,11 +176,46 @@ TEST(Options, KernelsAndDefinesAddUp) {
     EXPECT_NE(refusal([&] { parse({bad}); }).find("--gemm_"), std::string::npos) << bad;
 }
 
-TEST(Options, WatchIsOfTheFilesWithoutAValueAndOfTheCardWithOne) {
+TEST(Options, ListedAsMarkdownHaveTheirDefaultsAndBarsThatEndNoCell) {
+  const std::string all = options_as_markdown();
+  EXPECT_NE(all.find("## How long\n\n| Option | Default | Meaning |\n"), std::string::npos);
+  EXPECT_NE(all.find("| `--gemm_target=SHARE` | 1.5% | "), std::string::npos);
+  EXPECT_NE(all.find("| `--gemm_cache=rotate\\|hot` | rotate | "), std::string::npos);
+  EXPECT_EQ(all.find("--gemm_child"), std::string::npos);
+}
+
+// What the table says and what holds without the option.
+TEST(Options, HaveTheDefaultsThatTheTableNames) {
+  const Options parsed = parse({});
+  const TimingPlan& timing = parsed.timing;
+  const auto named = [](const std::string& option) {
+    const std::string all = options_as_markdown();
+    const auto start = all.find("| ", all.find("`--gemm_" + option + "=")) + 2;
+    return all.substr(start, all.find(" |", start) - start);
+  };
+  EXPECT_EQ(std::stod(named("warmup")), timing.warmup_seconds);
+  EXPECT_EQ(std::stod(named("flat")), 100 * timing.flat);
+  EXPECT_EQ(std::stod(named("sample")), timing.sample_seconds);
+  EXPECT_EQ(std::stod(named("target")), 100 * timing.target);
+  EXPECT_EQ(std::stod(named("sampling")), timing.longest_sampling_seconds);
+  EXPECT_EQ(std::stod(named("burst")), static_cast<double>(timing.burst_launches));
+  EXPECT_EQ(std::stod(named("row_budget")), timing.budget_seconds);
+  EXPECT_EQ(std::stod(named("patience")), parsed.patience_seconds);
+  EXPECT_EQ(std::stod(named("monitor")), parsed.monitor_seconds);
+  EXPECT_EQ(std::stod(named("seed")), static_cast<double>(parsed.seed));
+}
+
+TEST(Options, OldSpellingsStillWorkAndNameTheNewOnes) {
   EXPECT_TRUE(parse({"--gemm_watch"}).rerun);
-  const Options card = parse({"--gemm_watch=0.5"});
-  EXPECT_FALSE(card.rerun);
-  EXPECT_EQ(card.watch_seconds, 0.5);
+  testing::internal::CaptureStderr();
+  const Options old = parse({"--gemm_watch=0.5", "--gemm_ceilings=queried"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "--gemm_watch=0.5 is now spelt --gemm_monitor=0.5\n"
+            "--gemm_ceilings=queried is now spelt --gemm_peaks=nominal\n");
+  EXPECT_FALSE(old.rerun);
+  EXPECT_EQ(old.monitor_seconds, 0.5);
+  EXPECT_EQ(old.peaks_from, PeaksFrom::nominal);
+  EXPECT_EQ(old.arguments[1], "--gemm_monitor=0.5") << "a child would say it again";
 }
 
 TEST(Options, WhatIsForChildrenIsNotInTheHelp) {

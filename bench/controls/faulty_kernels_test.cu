@@ -53,7 +53,7 @@ __global__ void faulty_uncoalesced(Problem p, const float* a, const float* b, fl
   if (row < p.m && column < p.n) c[row * p.n + column] = product(p, a, b, row, column);
 }
 
-// Tiles are stored turned, in rows of 32 words: a warp's lanes meet in one bank.
+// Tiles are stored transposed, in rows of 32 words: a warp's lanes meet in one bank.
 __global__ void faulty_bank_conflicts(Problem p, const float* a, const float* b, float* c) {
   __shared__ float tile_a[kTile][kTile], tile_b[kTile][kTile];
   const std::int64_t columns = pieces(p.n, kTile);
@@ -114,7 +114,7 @@ __global__ void faulty_low_occupancy(Problem p, const float* a, const float* b, 
   c[row * p.n + column] = *mine;
 }
 
-// All blocks do the same work, and one more than the card holds was started: it works alone.
+// All blocks do the same work, and one more than the GPU holds was started: it works alone.
 __global__ void faulty_tail_wave(Problem p, const float* a, const float* b, float* c) {
   const std::int64_t of_c = p.m * p.n,
                      share = pieces(pieces(of_c, static_cast<int>(gridDim.x)), 32);
@@ -138,7 +138,7 @@ __global__ void faulty_host_bound(Problem p, const float* a, const float* b, flo
   c[row * p.n + column] = sum;
 }
 
-// A product, and beside it what nobody needs: tensor cores and multiply-adds at once, on operands
+// A product, and useless work with it: tensor cores and FMAs at once, on operands
 // that change with each instruction, in all their bits. `never` keeps it: the compiler does not
 // know that it is false.
 constexpr int kHungryThreads = 256;

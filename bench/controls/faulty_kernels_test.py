@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FAULTY = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "bench" / "faulty"
 
-# By kernel: what is to be found, and at which shape, of which the blocks fill the card but for the
+# By kernel: what is to be found, and at which shape, of which the blocks fill the GPU but for the
 # tail wave's.
 FAULTS = {
     "FaultyUncoalesced": ("uncoalesced", "1024"),

@@ -1,5 +1,5 @@
-// Kernels that are wrong on purpose, each with a twin that is right. Whoever vouches for a result
-// must refuse the ones and pass the others. Compiled for tests only.
+// Kernels that are wrong on purpose, each with a correct twin. Every check of results must refuse
+// the former and pass the latter. Compiled for tests only.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace gemm::bench {
 
-// Who can notice that a kernel is wrong: the verdict on its C, or a tool of compute-sanitizer.
+// What can find that a kernel is wrong: the verdict on its C, or a tool of compute-sanitizer.
 enum class Catcher { verdict, memcheck, racecheck, synccheck, initcheck };
 inline constexpr Catcher kCatchers[] = {Catcher::verdict, Catcher::memcheck, Catcher::racecheck,
                                         Catcher::synccheck, Catcher::initcheck};
@@ -26,13 +26,13 @@ struct NegativeControl {
   std::string_view wrong;          // in a line
   std::string_view source;         // the document that prints it, or "ours"
   Problem problem;                 // on which it must be caught
-  std::vector<Catcher> caught_by;  // each of them must; what the others say is not asked
+  std::vector<Catcher> caught_by;  // each of them must find it; the others may
   Prepare spoiled, twin;
   // Operands beyond 2^24, where FP32 no longer holds every integer.
   bool large_integers = false;
 };
 
-// Made anew by each call, so that no control remembers who ran it before.
+// Each call makes new ones, so that no control has state of an earlier run.
 std::vector<NegativeControl> wrong_naive();
 std::vector<NegativeControl> wrong_tiled();
 std::vector<NegativeControl> wrong_block_tile();

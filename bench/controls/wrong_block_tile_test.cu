@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kRows = 128, kColumns = 128, kDepth = 8, kResults = kRows / kDepth;
 
-// A block of 128 x 8 threads. kStride: how many rows of A lie between the columns of results of
+// A block of 128 x 8 threads. kStride: how many rows of A are between the columns of results of
 // two neighbouring threads.
 template <int kStride>
 __global__ void __launch_bounds__(1024)

@@ -133,7 +133,7 @@ std::vector<NegativeControl> wrong_naive() {
        .spoiled = prepare<Defect::inclusive_loop>,
        .twin = twin},
       {.name = "WrongAddsToC",
-       .wrong = "adds to C, which nobody set to zero",
+       .wrong = "adds to C, which is not set to zero",
        .source = "course page 2013",
        .problem = {64, 64, 64, Precision::f32},
        .caught_by = {Catcher::verdict, Catcher::initcheck},

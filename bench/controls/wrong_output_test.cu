@@ -146,7 +146,8 @@ std::vector<NegativeControl> wrong_output() {
        .caught_by = {Catcher::verdict},
        .spoiled = prepare<Defect::nan>,
        .twin = twin},
-      // Of a size that leaves room before the next allocation: memcheck flags what lies in none.
+      // Of a size that leaves room before the next allocation: memcheck flags accesses outside of
+      // all.
       {.name = "WrongPastTheEnd",
        .wrong = "writes one element past the end of C",
        .source = "ours",

@@ -52,7 +52,7 @@ __global__ void tiled(Problem p, const T* a, const T* b, T* c) {
       b_there = x < p.n && b_row < p.k;
     }
     // Threads outside C that do not come here go on to the second barrier and meet the others
-    // there: nobody waits for ever.
+    // there: no thread waits for ever.
     if (kDefect != Defect::barrier_in_branch || inside) {
       a_tile[y][x] = a_there ? static_cast<Tile>(a[row * p.k + first + x]) : Tile{0};
       b_tile[y][x] = b_there ? static_cast<Tile>(b[b_row * p.n + b_column]) : Tile{0};

@@ -1,5 +1,5 @@
-// Where operands live, how a batch of launches is timed, and how a result is judged: the CPU or one
-// GPU behind one interface.
+// Memory of the operands, timing of batches of launches, and verification: the CPU or one GPU
+// behind one interface.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ using Buffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
 struct BatchTime {
   double seconds;               // for the whole batch, which has finished
-  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the card
+  std::optional<double> sm_hz;  // mean SM clock over it, by the timers on the GPU
 };
 
 // A batch of launches that can be timed again and again.
@@ -54,7 +54,7 @@ class EndToEnd {
   // NaN wherever a launch has to write, here and there.
   virtual void poison() = 0;
   // Copies C of the first `count` sets from the host to the operands' C, where it can be judged,
-  // and what lies around it on the device.
+  // and the memory around it on the device.
   virtual void deliver(std::int64_t count) = 0;
 };
 
@@ -70,7 +70,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual const DeviceInfo& device() const = 0;
   virtual std::string_view timer() const = 0;
-  virtual std::optional<Overheads> overheads() = 0;  // measured anew; none on a CPU
+  virtual std::optional<Overheads> overheads() = 0;  // measured by each call; none on a CPU
   virtual double free_bytes() const = 0;
 
   virtual Buffer allocate(std::size_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
@@ -110,8 +110,8 @@ class Backend {
   // The GPU kernels that a launch runs, as far as that can be known
   // (bench/kernel_code/kernel_names.hpp).
   virtual LaunchedKernels kernels_of(const Launch& launch) = 0;
-  // `count` launches that take turns among `launches`, going on where the last time ended; as CUDA
-  // graphs if asked. The launches must outlive the batch.
+  // `count` launches that rotate through `launches` and continue where the last batch ended; as
+  // CUDA graphs if `graph`. The launches must outlive the batch.
   virtual std::unique_ptr<Batch> batch(std::span<const Launch> launches, std::int64_t count,
                                        bool graph) = 0;
   // A GPU's only; with the values of these operand sets.
@@ -123,8 +123,8 @@ std::unique_ptr<Backend> make_host_backend();
 
 // Null where there is no GPU or the build has no CUDA, with why in `reason`. Throws
 // std::runtime_error if there are GPUs but not this one, or the driver is older than the runtime.
-// A card that does not finish within `patience_seconds` counts as lost; what lies in its memory can
-// then not be freed, since freeing waits for the card.
+// A GPU that does not finish within `patience_seconds` counts as lost; its memory can then not be
+// freed, since freeing waits for the GPU.
 std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
                                            double patience_seconds = 60);
 

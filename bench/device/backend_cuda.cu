@@ -96,7 +96,7 @@ __global__ void stamp_kernel(Stamp* stamp, unsigned wait_nanoseconds) {
   *stamp = {now(), clock64()};
 }
 
-// A stream of the device with what is needed to stamp, wait and give up.
+// A stream of the device that can be stamped, and waited for with a time limit.
 class Timeline {
  public:
   Timeline(int sm_count, double patience_seconds)
@@ -125,7 +125,7 @@ class Timeline {
     return 1e9 * cycles / nanoseconds;
   }
 
-  // cudaStreamSynchronize, but for a card that never finishes.
+  // cudaStreamSynchronize, but for a GPU that never finishes.
   void finish() const {
     check(cudaGetLastError());
     const auto start = std::chrono::steady_clock::now();
@@ -158,7 +158,7 @@ class StreamBatch : public Batch {
   StreamBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
       : stream_(timeline), launches_(launches), count_(count) {}
 
-  // The stamps lie outside the events: nothing but the launches is timed.
+  // The stamps are outside the events: nothing but the launches is timed.
   BatchTime time(const std::function<void()>& afterwards) override {
     using Clock = std::chrono::steady_clock;
     stream_.stamp(0, head_start_);
@@ -453,7 +453,7 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.compute_capability = 10 * properties.major + properties.minor;
   info.sm_count = properties.multiProcessorCount;
   info.last_level_cache_bytes = properties.l2CacheSize;
-  // 64 bits: enough to tell two cards apart, too little to give the UUID back.
+  // 64 bits: enough to tell two GPUs apart, too little to give the UUID back.
   info.uuid_hash = hash_of({properties.uuid.bytes, sizeof properties.uuid.bytes});
   char bus_id[32] = {};
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess) info.pci_bus_id = bus_id;

@@ -125,12 +125,12 @@ class HostBackend : public Backend {
     require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
-    std::vector<float> turned;  // so that the innermost loop walks along rows
+    std::vector<float> transposed;  // so that the innermost loop walks along rows
     if (transposes_b(p.layout)) {
-      turned.resize(static_cast<std::size_t>(p.k * p.n));
+      transposed.resize(static_cast<std::size_t>(p.k * p.n));
       for (std::int64_t l = 0; l < p.k; ++l)
-        for (std::int64_t j = 0; j < p.n; ++j) turned[l * p.n + j] = b[index_in_b(p, l, j)];
-      b = turned.data();
+        for (std::int64_t j = 0; j < p.n; ++j) transposed[l * p.n + j] = b[index_in_b(p, l, j)];
+      b = transposed.data();
     }
 #pragma omp parallel for schedule(dynamic) if (flop(p) > kWorthThreads)
     for (std::int64_t i = 0; i < p.m; ++i) {

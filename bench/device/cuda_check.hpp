@@ -14,7 +14,7 @@
 namespace gemm::bench {
 
 // After some errors the context answers every call with the same error: then nothing more can be
-// measured. A record travels: the folder in which it was built is nobody's business.
+// measured. A record is published: it has no folder of the build machine.
 inline void check(cudaError_t status,
                   std::source_location where = std::source_location::current()) {
   if (status == cudaSuccess) return;

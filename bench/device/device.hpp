@@ -1,4 +1,4 @@
-// The device as queried: what the record keeps and the roofs are made from.
+// The device as queried: for the record and the nominal peaks.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// A kernel as a program feels it: the way of A and B to the card, the product, and the way of C
-// back.
+// A kernel with its copies: A and B from the host to the GPU, the product, and C back to the host.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +10,22 @@
 
 namespace gemm::bench {
 
-// Rows of A and C that travel and are computed together.
+// Rows of A and C that are copied and computed together.
 struct Panel {
   std::int64_t first, rows;
   bool operator==(const Panel&) const = default;
 };
 
-// At most 8, of whole multiples of 256 rows but for the last: few enough to fill a card each, and
+// At most 8, of whole multiples of 256 rows but for the last: few enough to fill a GPU each, and
 // as well aligned as the whole.
 std::vector<Panel> row_panels(std::int64_t m);
 
-// What is computed of a panel: its rows, which lie together in layout nn alone, with all of B.
+// The problem of a panel: its rows, which are contiguous in layout nn only, with all of B.
 constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
   return {panel.rows, p.n, p.k, p.precision};
 }
 
-// For the device that make_cuda_backend made current. Throws OutOfMemory, of the card or of the
+// For the device that make_cuda_backend made current. Throws OutOfMemory, of the GPU or of the
 // host.
 std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
                                                std::span<const Operands> sets);

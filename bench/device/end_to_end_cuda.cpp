@@ -1,5 +1,5 @@
-// End to end on a GPU: one stream in sequence, or panels on a stream for the way in, some for the
-// kernels and one for the way back.
+// End to end on a GPU: one stream in sequence, or panels on a stream for the copies to the device,
+// some for the kernels and one for the copies back.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -67,7 +67,7 @@ class CudaEndToEnd : public EndToEnd {
     return all;
   }
 
-  // All of the device's, so that a copy that is not made is missed.
+  // All of the device's memory, so that a missing copy is found.
   void poison() override {
     for (const Set& set : sets_) {
       backend_.poison(set.device.get(), static_cast<std::size_t>(layout_.total));
@@ -106,7 +106,7 @@ class CudaEndToEnd : public EndToEnd {
     OwnedEvent begun = untimed_event(), done = untimed_event();
   };
 
-  // Asked beforehand: a system promises more memory than it has.
+  // Checked beforehand: a system promises more memory than it has.
   void require(double free, std::size_t count) const {
     const double needed = static_cast<double>(layout_.total) * static_cast<double>(count);
     if (needed <= free) return;
@@ -137,7 +137,7 @@ class CudaEndToEnd : public EndToEnd {
     }
   }
 
-  // The way in has an order: B, then the panels of A. What has arrived with a panel includes B.
+  // Copies to the device are in order: B, then the panels of A. Once a panel is there, so is B.
   void overlap(const Set& set, Stream stream) {
     const Pipeline& on = *pipeline_;
     check(cudaEventRecord(on.begun, stream));

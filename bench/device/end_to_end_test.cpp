@@ -1,5 +1,6 @@
-// Cases with a transfer: their names, panels and shares, the road that they take (over a bus that
-// copies from memory to memory), and (label gpu) the real one: what the program receives is right.
+// Cases with a transfer: their names, panels and shares, the pipeline that they run (over a bus
+// that copies from memory to memory), and (label GPU) the real one: what the program receives is
+// right.
 #include "bench/device/end_to_end.hpp"
 
 #include <gtest/gtest.h>
@@ -51,9 +52,9 @@ TEST(EndToEnd, IsEachCaseWithEachTransfer) {
 
 // What was rearranged when it was prepared is not what is copied to the device.
 TEST(EndToEnd, LeavesOutKernelsThatRearrangeTheirOperands) {
-  RegisteredKernel turned;
-  turned.rearranges = true;
-  EXPECT_TRUE(end_to_end_cases({{&turned, {8, 8, 8, Precision::f32}}}).empty());
+  RegisteredKernel transposed;
+  transposed.rearranges = true;
+  EXPECT_TRUE(end_to_end_cases({{&transposed, {8, 8, 8, Precision::f32}}}).empty());
 }
 
 TEST(EndToEnd, IsThereForAFilterThatNamesItOnly) {
@@ -105,14 +106,14 @@ TEST(Results, ARowThatCopiesStandsBesideNeitherRoofNorLibrary) {
   library.name = "Library";
   library.family = "library";
   const Problem p{10, 20, 30, Precision::f32};
-  Results results({.ceilings = {{.name = "FP32 FMA", .precision = p.precision, .per_second = 1e12},
-                                {.name = "DRAM", .per_second = 1e12}}});
+  Results results({.peaks = {{.name = "FP32 FMA", .precision = p.precision, .per_second = 1e12},
+                             {.name = "DRAM", .per_second = 1e12}}});
   Row row{.which = {&library, p, Transfer::overlapped}};
   row.timing.samples_seconds = {8e-3, 8e-3, 8e-3};
   row.parts = {4e-3, 6e-3, 1e-3};
   results.add("row", row);
-  EXPECT_EQ(results.baseline(p), std::nullopt) << "it is no baseline for others";
-  results.set_baseline(p, {"other", 1e9});
+  EXPECT_EQ(results.library_rate(p), std::nullopt) << "it is no baseline for others";
+  results.set_library_rate(p, {"other", 1e9});
   const auto json = results.to_json(row);
   EXPECT_EQ(json["transfer"], "overlapped");
   EXPECT_NE(results.conformance(row).find("with their copies (overlapped)"), std::string::npos);
@@ -216,7 +217,7 @@ class HostWithBus : public ForwardingBackend {
 
 Options quick() {
   Options options;
-  options.ceilings = CeilingsFrom::queried;
+  options.peaks_from = PeaksFrom::nominal;
   options.rotate = false;
   options.timing.warmup_seconds = 0.01;
   options.timing.samples = 3;
@@ -239,7 +240,8 @@ TEST(EndToEnd, TakesTheRoadOfEveryCaseAndHasItsParts) {
   ASSERT_TRUE(row.parts);
   EXPECT_GT(row.parts->to_device_seconds, 0);
   EXPECT_GT(row.parts->kernel_seconds, row.parts->from_device_seconds);
-  EXPECT_EQ(suite.results().baseline(which.problem), std::nullopt) << "nobody measures one for it";
+  EXPECT_EQ(suite.results().library_rate(which.problem), std::nullopt)
+      << "no library is measured for it";
 }
 
 TEST(EndToEnd, IsPredictedWithItsCopies) {
@@ -286,7 +288,7 @@ TEST(EndToEnd, APanelThatTheKernelDoesNotSupportSkipsTheRow) {
     Measurement(backend, nullptr, cache, options, which).prepare(1e9);
     FAIL() << "was run";
   } catch (const Skipped& skipped) {
-    EXPECT_STREQ(skipped.what(), "a panel of 256 rows: too few rows");
+    EXPECT_STREQ(skipped.what(), "for a panel of 256 rows: too few rows");
   }
 }
 
@@ -318,7 +320,7 @@ Case gpu_case(std::string_view kernel, const Shape& shape, Transfer transfer) {
   throw std::runtime_error("no such kernel");
 }
 
-// With as many operand sets as take turns in a run.
+// With as many operand sets as a run rotates through.
 TEST(EndToEnd, StaysRightWhenItIsTimedOnTheGpu) {
   SKIP_WITHOUT_GPU();
   const Options options = quick();

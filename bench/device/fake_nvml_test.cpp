@@ -1,7 +1,7 @@
 // A library with the names and the binary interface of NVML, for card_test.cpp: the bus id chooses
-// how the card behaves. Structures are read and written byte by byte, at the offsets of the public
-// header, so that a wrong declaration in card.cpp is found. With FAKE_NVML_OLD it has only what a
-// driver of 2018 has. Ends the process if it is unloaded while initialised, or if a card is asked
+// how the GPU behaves. Structures are read and written byte by byte, at the offsets of the public
+// header, so that a wrong declaration in gpu.cpp is found. With FAKE_NVML_OLD it has only what a
+// driver of 2018 has. Ends the process if it is unloaded while initialised, or if a GPU is asked
 // again that has said that it is lost.
 #include <cstdint>
 #include <cstdlib>
@@ -16,16 +16,16 @@ constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNoPermiss
 constexpr int kNotSupported = 3, kVersionMismatch = 25;
 #endif
 
-struct FakeCard {
+struct FakeGpu {
   std::string_view bus_id;
   int open_status = kSuccess;
   bool instant_power = true;
-  int answers = -1;  // calls that are answered before the card is lost; -1: all
+  int answers = -1;  // calls that are answered before the GPU is lost; -1: all
   bool clocks_lowered = false;
   bool lost = false;
 };
 
-FakeCard cards[] = {
+FakeGpu gpus[] = {
     {.bus_id = "0000:01:00.0"},
     {.bus_id = "0000:02:00.0", .instant_power = false},
     {.bus_id = "0000:03:00.0", .answers = 8},
@@ -42,21 +42,21 @@ struct Guard {
   }
 } guard;
 
-// Every question to a card passes here.
-int answer(FakeCard* card) {
+// Every question to a GPU passes here.
+int answer(FakeGpu* gpu) {
   if (users == 0) return kUninitialized;
-  if (card->answers == 0) {
-    if (card->lost) std::abort();
-    card->lost = true;
+  if (gpu->answers == 0) {
+    if (gpu->lost) std::abort();
+    gpu->lost = true;
     return kGpuIsLost;
   }
-  if (card->answers > 0) --card->answers;
+  if (gpu->answers > 0) --gpu->answers;
   return kSuccess;
 }
 
 template <typename Value>
-int answer(FakeCard* card, Value* to, Value value) {
-  const int status = answer(card);
+int answer(FakeGpu* gpu, Value* to, Value value) {
+  const int status = answer(gpu);
   if (status == kSuccess) *to = value;
   return status;
 }
@@ -99,67 +99,65 @@ int nvmlSystemGetDriverVersion(char* to, unsigned size) {
   return kSuccess;
 }
 
-int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeCard** to) {
-  for (FakeCard& card : cards)
-    if (card.bus_id == bus_id) {
-      *to = &card;
-      return card.open_status;
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, FakeGpu** to) {
+  for (FakeGpu& gpu : gpus)
+    if (gpu.bus_id == bus_id) {
+      *to = &gpu;
+      return gpu.open_status;
     }
   return kNotFound;
 }
 
-int nvmlDeviceGetClockInfo(FakeCard* card, int clock, unsigned* to) {
+int nvmlDeviceGetClockInfo(FakeGpu* gpu, int clock, unsigned* to) {
   if (clock != 1 && clock != 2) return kInvalidArgument;
-  return answer(card, to, clock == 1 ? 1560U : 3201U);
+  return answer(gpu, to, clock == 1 ? 1560U : 3201U);
 }
 
-int nvmlDeviceGetMaxClockInfo(FakeCard* card, int clock, unsigned* to) {
+int nvmlDeviceGetMaxClockInfo(FakeGpu* gpu, int clock, unsigned* to) {
   if (clock != 1 && clock != 2) return kInvalidArgument;
-  return answer(card, to, clock == 1 ? 1980U : 3201U);
+  return answer(gpu, to, clock == 1 ? 1980U : 3201U);
 }
 
-int nvmlDeviceGetEnforcedPowerLimit(FakeCard* card, unsigned* to) {
-  return answer(card, to, 700000U);
+int nvmlDeviceGetEnforcedPowerLimit(FakeGpu* gpu, unsigned* to) { return answer(gpu, to, 700000U); }
+
+int nvmlDeviceGetPowerUsage(FakeGpu* gpu, unsigned* to) { return answer(gpu, to, 412500U); }
+
+int nvmlDeviceGetTemperature(FakeGpu* gpu, int sensor, unsigned* to) {
+  return sensor == 0 ? answer(gpu, to, 61U) : kInvalidArgument;
 }
 
-int nvmlDeviceGetPowerUsage(FakeCard* card, unsigned* to) { return answer(card, to, 412500U); }
-
-int nvmlDeviceGetTemperature(FakeCard* card, int sensor, unsigned* to) {
-  return sensor == 0 ? answer(card, to, 61U) : kInvalidArgument;
-}
-
-int nvmlDeviceGetCurrentClocksThrottleReasons(FakeCard* card, unsigned long long* to) {
-  return answer(card, to, 0x8ULL);
+int nvmlDeviceGetCurrentClocksThrottleReasons(FakeGpu* gpu, unsigned long long* to) {
+  return answer(gpu, to, 0x8ULL);
 }
 
 #ifndef FAKE_NVML_OLD
-int nvmlDeviceGetCurrentClocksEventReasons(FakeCard* card, unsigned long long* to) {
-  return answer(card, to, 0x4ULL);
+int nvmlDeviceGetCurrentClocksEventReasons(FakeGpu* gpu, unsigned long long* to) {
+  return answer(gpu, to, 0x4ULL);
 }
 
-int nvmlDeviceGetApplicationsClock(FakeCard* card, int clock, unsigned* to) {
-  return answer(card, to, clock == 2 ? 3201U : card->clocks_lowered ? 1200U : 1980U);
+int nvmlDeviceGetApplicationsClock(FakeGpu* gpu, int clock, unsigned* to) {
+  return answer(gpu, to, clock == 2 ? 3201U : gpu->clocks_lowered ? 1200U : 1980U);
 }
 
-int nvmlDeviceGetDefaultApplicationsClock(FakeCard* card, int clock, unsigned* to) {
-  return answer(card, to, clock == 2 ? 3201U : 1980U);
+int nvmlDeviceGetDefaultApplicationsClock(FakeGpu* gpu, int clock, unsigned* to) {
+  return answer(gpu, to, clock == 2 ? 3201U : 1980U);
 }
 
-int nvmlDeviceGetTemperatureV(FakeCard* card, void* structure) {
+int nvmlDeviceGetTemperatureV(FakeGpu* gpu, void* structure) {
   if (get<std::uint32_t>(structure, 0) != 0x100000c) return kVersionMismatch;  // 1, of 12 bytes
   if (get<std::int32_t>(structure, 4) != 0) return kInvalidArgument;
-  const int status = answer(card);
+  const int status = answer(gpu);
   if (status == kSuccess) put(structure, 8, std::int32_t{63});
   return status;
 }
 
-int nvmlDeviceGetFieldValues(FakeCard* card, int count, void* structures) {
+int nvmlDeviceGetFieldValues(FakeGpu* gpu, int count, void* structures) {
   constexpr std::size_t kBytes = 40, kType = 24, kStatus = 28, kValue = 32;
-  const int status = answer(card);
+  const int status = answer(gpu);
   if (status != kSuccess) return status;
   for (int i = 0; i < count; ++i) {
     char* field = static_cast<char*>(structures) + i * kBytes;
-    const bool known = get<std::uint32_t>(field, 0) == 186 && card->instant_power;
+    const bool known = get<std::uint32_t>(field, 0) == 186 && gpu->instant_power;
     put(field, kStatus, std::int32_t{known ? kSuccess : kNotSupported});
     put(field, kType, std::int32_t{known ? 1 : 0});
     put(field, kValue,

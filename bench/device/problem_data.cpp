@@ -88,7 +88,7 @@ OperandLayout::OperandLayout(const Problem& p) {
   total = c + aligned(c_bytes) + last_guard_bytes(p);
 }
 
-// In floating point: the largest shapes have more bytes than an integer counts.
+// In floating point: the bytes of the largest shapes overflow an integer.
 std::int64_t ProblemData::set_count(const Problem& p, const Device& device) {
   const double output = 1.0 * traits_of(p.precision).output_bytes * p.m * p.n;
   const double inputs = bytes_minimum(p) - output;
@@ -109,7 +109,7 @@ double ProblemData::bytes_needed(const Problem& p, std::int64_t count_of_sets,
 
 ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
                          std::int64_t count_of_sets, Reference reference)
-    : backend_(backend), problem_(p), fill_(fill), seed_(seed), held_against_(reference) {
+    : backend_(backend), problem_(p), fill_(fill), seed_(seed), compared_with_(reference) {
   const OperandLayout layout(p);
   for (std::int64_t set = 0; set < count_of_sets; ++set) {
     memory_.push_back(backend.allocate(static_cast<std::size_t>(layout.total)));
@@ -199,7 +199,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
   Verdict verdict;
   for (std::int64_t set = 0; set < count; ++set) {
     verdict.merge(
-        held_against_ == Reference::product
+        compared_with_ == Reference::product
             ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
             : backend_.judge_rows(p, sets_[set],
                                   reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
@@ -243,7 +243,7 @@ std::uint64_t ProblemData::fingerprint(const void* from, std::int64_t bytes) con
 std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
   constexpr std::int64_t kMostElements = 1 << 25;
   const std::int64_t elements = p.m * p.n;
-  if (elements > kMostElements || held_against_ == Reference::rows) return "";
+  if (elements > kMostElements || compared_with_ == Reference::rows) return "";
   const auto* expected = reinterpret_cast<const double*>(reference_.get());
   const Bound bound = bound_for(p);
   std::int64_t set = 0;
@@ -252,7 +252,7 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
       backend_.judge(p, sets_[set].c, expected, expected + elements, bound, signs_of(set)).wrong ==
           0)
     ++set;
-  if (set == count) return "";  // only what lies around C is wrong
+  if (set == count) return "";  // only the memory around C is wrong
 
   const auto bytes = static_cast<std::size_t>(OperandLayout(p).c_bytes);
   std::vector<unsigned char> c(bytes);
@@ -300,11 +300,11 @@ std::shared_ptr<ProblemData> ProblemCache::get(const Problem& p, Reference refer
   return recent_.front();
 }
 
-void ProblemCache::make_room(const Problem& p, Reference reference, double beside_bytes) {
+void ProblemCache::make_room(const Problem& p, Reference reference, double extra_bytes) {
   const bool held = holds(p);
-  if (held && beside_bytes == 0) return;
+  if (held && extra_bytes == 0) return;
   if (held) get(p);  // is then the last that must go
-  const double needed = beside_bytes +
+  const double needed = extra_bytes +
                         (held ? 0 : ProblemData::bytes_needed(p, set_count(p), reference)) +
                         kReserveBytes;
   const double half = 0.5 * static_cast<double>(backend_.device().memory_bytes.value_or(0));

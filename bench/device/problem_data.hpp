@@ -3,7 +3,7 @@
 // Operand sets differ in the signs of A's rows and B's columns: a result of one set is wrong in
 // another. Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are
 // NaN (-1 in integers): what is read beyond a matrix spoils the result, and what is written there
-// is found. The last one has the rows of a tile that nobody cut at the end of C.
+// is found. The last one has room for a tile that is not cut at the end of C.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace gemm::bench {
 
 constexpr std::int64_t kGuardBytes = 16 << 10;
 
-// Where the three matrices of a set lie in its allocation.
+// Offsets of the three matrices of a set in its allocation.
 struct OperandLayout {
   std::int64_t a_bytes, b_bytes, c_bytes, a, b, c, total;
   explicit OperandLayout(const Problem& p);
@@ -36,8 +36,8 @@ class ProblemData {
   ProblemData(Backend& backend, const Problem& p, Fill fill, std::uint64_t seed,
               std::int64_t count_of_sets, Reference reference = Reference::product);
 
-  // Sets that take turns: at least two, and enough that their inputs, or their outputs if those are
-  // larger, exceed twice the last-level cache.
+  // Sets to rotate through: at least two, and enough that their inputs, or their outputs if those
+  // are larger, exceed twice the last-level cache.
   static std::int64_t set_count(const Problem& p, const Device& device);
   static double bytes_needed(const Problem& p, std::int64_t count_of_sets, Reference reference);
 
@@ -74,7 +74,7 @@ class ProblemData {
   std::uint64_t seed_;
   std::vector<Buffer> memory_;
   std::vector<Operands> sets_;
-  Reference held_against_;
+  Reference compared_with_;
   Buffer
       reference_;  // FP64: the product, then the magnitudes; or a RowCheck for each row of each set
 };
@@ -91,15 +91,14 @@ class ProblemCache {
   // Throws OutOfMemory, saying how much is needed and how much there is, if it does not fit even
   // alone.
   std::shared_ptr<ProblemData> get(const Problem& p, Reference reference = Reference::product);
-  // Forgets what must go for it, and for so many bytes beside it; throws like get if that is not
-  // enough.
+  // Evicts cached problems until p and `extra_bytes` more fit; throws like get if they do not.
   void make_room(const Problem& p, Reference reference = Reference::product,
-                 double beside_bytes = 0);
+                 double extra_bytes = 0);
   bool holds(const Problem& p) const;
   // After a kernel went wrong: it may have written anywhere, and the next one must not be blamed
   // for it.
   void forget(const Problem& p);
-  // Leaves the device's memory to somebody else.
+  // Frees the device's memory.
   void clear() { recent_.clear(); }
 
  private:

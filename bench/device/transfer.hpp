@@ -1,5 +1,5 @@
-// How the matrices of an end-to-end case get to the card and back, and how long each part of that
-// takes by itself.
+// How the matrices of an end-to-end case are copied to the GPU and back, and the time of each part
+// alone.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 namespace gemm::bench {
 
 enum class Transfer {
-  pageable,    // memory as any program has it: the driver copies it piece by piece
-  pinned,      // memory that the card reads and writes itself
-  overlapped,  // pinned, and panels of rows: some travel while others are computed
+  pageable,    // ordinary memory: the driver stages it piece by piece
+  pinned,      // page-locked memory that the GPU reads and writes directly
+  overlapped,  // pinned, in panels of rows: copies of some overlap with the product of others
 };
 inline constexpr Transfer kTransfers[] = {Transfer::pageable, Transfer::pinned,
                                           Transfer::overlapped};
@@ -41,7 +41,7 @@ constexpr double from_device_bytes(const Problem& p) {
 struct PartTimes {
   double to_device_seconds, kernel_seconds, from_device_seconds;
 
-  // Of the copies' time, as much as the whole does not show. Panels of rows cannot hide the way of
+  // Transfer time hidden by overlap, over all transfer time. Panels of rows cannot hide the copy of
   // B: at most two thirds of square matrices. Negative if the whole takes longer than its parts.
   constexpr double hidden_share(double whole_seconds) const {
     const double copies = to_device_seconds + from_device_seconds;

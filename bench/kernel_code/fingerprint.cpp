@@ -26,7 +26,7 @@
 namespace gemm::bench {
 namespace {
 
-// A fat binary as nvcc lays it out: a header, then images, each with a header of its own.
+// A fat binary of nvcc: a header, then images, each with a header of its own.
 struct FatHeader {
   std::uint32_t magic;
   std::uint16_t version, header_size;
@@ -43,21 +43,22 @@ struct ImageHeader {
 constexpr std::uint32_t kFatMagic = 0xba55ed50;
 constexpr std::uint16_t kMachineCode = 2;  // 1 is PTX
 
-std::string_view slice(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
+std::string_view part_of(std::string_view bytes, std::uint64_t offset, std::uint64_t size) {
   if (offset > bytes.size() || size > bytes.size() - offset)
-    throw std::runtime_error("its sections do not fit into it");
+    throw std::runtime_error("its sections exceed the file");
   return bytes.substr(offset, size);
 }
 
 template <typename T>
 T read(std::string_view bytes, std::uint64_t offset) {
   T value;
-  std::memcpy(&value, slice(bytes, offset, sizeof value).data(), sizeof value);
+  std::memcpy(&value, part_of(bytes, offset, sizeof value).data(), sizeof value);
   return value;
 }
 
 std::string_view text_at(std::string_view texts, std::uint64_t offset) {
-  const std::string_view rest = slice(texts, offset, texts.size() - std::min(offset, texts.size()));
+  const std::string_view rest =
+      part_of(texts, offset, texts.size() - std::min(offset, texts.size()));
   return rest.substr(0, rest.find('\0'));
 }
 
@@ -78,7 +79,7 @@ std::vector<Section> sections_of(std::string_view elf) {
     Section& section = sections[i];
     section.header = read<Elf64_Shdr>(elf, file.e_shoff + i * sizeof(Elf64_Shdr));
     if (section.header.sh_type != SHT_NOBITS && section.header.sh_type != SHT_NULL)
-      section.content = slice(elf, section.header.sh_offset, section.header.sh_size);
+      section.content = part_of(elf, section.header.sh_offset, section.header.sh_size);
   }
   if (sections.empty()) return sections;
   const std::string_view names = sections.at(file.e_shstrndx).content;
@@ -157,7 +158,7 @@ class Image {
       } else if (sections_[in].name.starts_with(kText)) {
         gather(in, all, seen);
       } else if (!sections_[in].content.empty()) {
-        add(all, slice(sections_[in].content, symbol.st_value, symbol.st_size));
+        add(all, part_of(sections_[in].content, symbol.st_value, symbol.st_size));
       }
     }
   }
@@ -180,11 +181,11 @@ void add_images(std::string_view fat, Fingerprints& all) {
       fat.remove_prefix(8);
       continue;
     }
-    std::string_view images = slice(fat, header.header_size, header.size);
+    std::string_view images = part_of(fat, header.header_size, header.size);
     fat.remove_prefix(header.header_size + header.size);
     while (images.size() >= sizeof(ImageHeader)) {
       const auto image = read<ImageHeader>(images, 0);
-      const std::string_view elf = slice(images, image.header_size, image.size);
+      const std::string_view elf = part_of(images, image.header_size, image.size);
       images.remove_prefix(image.header_size + image.size);
       if (image.header_size == 0) throw std::runtime_error("its fat binary makes no sense");
       if (image.kind != kMachineCode || !is_elf(elf)) continue;

@@ -21,7 +21,7 @@ namespace gemm::bench {
 std::string hash_of(std::string_view bytes);
 
 // By function, as the linker knows it, and architecture: 90 for sm_90 and for sm_90a. Nothing where
-// two codes have one name, so that nobody knows which one runs.
+// two codes have one name, so that it is unknown which one runs.
 using Fingerprints = std::map<std::pair<std::string, int>, std::optional<std::string>>;
 
 // Of all GPU code in an object file or a program; none of what there is as PTX only, or compressed.

@@ -122,7 +122,7 @@ def test_what_the_driver_would_compile_has_none(tmp_path: Path) -> None:
 
 @needs_nvcc
 def test_two_codes_under_one_name_have_none(tmp_path: Path) -> None:
-    """Nobody knows which of them runs."""
+    """It is unknown which of them runs."""
     compiled(KERNEL, tmp_path / "a", ("sm_90a",))
     compiled(KERNEL.replace("3.5f", "3.6f"), tmp_path / "b", ("sm_90a",))
     objects = [tmp_path / name / "kernel.o" for name in "ab"]

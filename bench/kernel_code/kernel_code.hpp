@@ -1,4 +1,4 @@
-// What a launch runs on the card: kernels, their machine code, and what they take of the card.
+// What a launch runs on the GPU: kernels, their machine code, and the resources they use.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gemm::bench {
 
-// One kernel of a launch; what the driver does not tell is missing.
+// One kernel of a launch; what the driver does not report is missing.
 struct KernelCode {
   std::string name;
   std::optional<std::string> fingerprint;  // of code of our own (bench/kernel_code/fingerprint.hpp)
@@ -21,7 +21,7 @@ struct KernelCode {
 };
 
 struct LaunchedKernels {
-  std::vector<std::string> names;  // with "memcpy" and "memset" for what else is done on the card
+  std::vector<std::string> names;  // with "memcpy" and "memset" for what else is done on the GPU
   std::vector<KernelCode> code;
 };
 

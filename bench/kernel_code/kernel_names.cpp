@@ -60,7 +60,7 @@ std::optional<CUDA_KERNEL_NODE_PARAMS_v2> parameters_of(cudaGraphNode_t node) {
   return params;
 }
 
-// What a kernel is called by the linker; nothing if the driver does not tell.
+// What a kernel is called by the linker; nothing if the driver does not report it.
 std::optional<const char*> symbol_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
   if (params.func != nullptr) return ask<const char*>("cuFuncGetName", 12030, params.func);
   if (params.kern != nullptr) return ask<const char*>("cuKernelGetName", 12030, params.kern);
@@ -99,7 +99,7 @@ KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& 
   code.local_bytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
   if (const auto fixed = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES))
     code.shared_bytes = *fixed + std::int64_t{params.sharedMemBytes};
-  // Of code that the driver compiled from PTX: the card's own, for which the program has none.
+  // Of code that the driver compiled from PTX: the GPU's own, for which the program has none.
   if (const auto architecture = attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION))
     code.fingerprint = own_fingerprint(symbol, *architecture);
   code.occupancy = occupancy_of(function, static_cast<int>(threads), params.sharedMemBytes);

@@ -11,7 +11,7 @@ namespace gemm::bench {
 
 // In the order in which they were launched. Nothing is run: the launch is captured into a CUDA
 // graph, on a stream that no other capture uses. Empty where that cannot be done or the driver does
-// not tell (before CUDA 12.3). Never throws, and leaves the stream as it was.
+// not report it (before CUDA 12.3). Never throws, and leaves the stream as it was.
 LaunchedKernels kernels_of(const Launch& launch, Stream stream);
 
 // Demangled, and if that is longer than 200 characters, without return type and arguments, and if

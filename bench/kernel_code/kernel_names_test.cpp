@@ -1,4 +1,4 @@
-// Names as the driver gives them are made readable, and (label gpu) found for kernels of our own
+// Names as the driver gives them are made readable, and (label GPU) found for kernels of our own
 // and of the library.
 #include "bench/kernel_code/kernel_names.hpp"
 

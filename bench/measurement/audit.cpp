@@ -26,9 +26,9 @@ constexpr std::uint64_t kOneIn = 12;   // places
 constexpr std::int64_t kOneByOne = 4;  // sets whose launches are looked at alone
 constexpr std::int64_t kChecked = 2;   // sets of a batch whose C is verified
 
-// Slower on new values by so much, with its interval above that, is no chance and no difference of
-// caches. Of fewer batches than kMost, where the row's budget ends them, the interval says little:
-// then only a gross difference counts.
+// If new values are slower by this factor, and the interval excludes the second one, neither chance
+// nor caches explain it. With fewer batches than kMost, where the row's budget ends them, the
+// interval says little: then only a gross difference counts.
 constexpr double kSuspicious = 1.05, kNoChance = 1.03, kGross = 1.5;
 
 }  // namespace
@@ -63,7 +63,7 @@ void Audit::write_results(std::int64_t renewed) {
   timed({});
 }
 
-// The values are written anew in any case: what lies in the caches is then alike.
+// Both kinds write their values before the batch, so that the caches are alike.
 void Audit::once(bool renew) {
   if (interrupted()) throw Interrupted();
   const double start = now_seconds();
@@ -111,9 +111,12 @@ void Audit::one_by_one() {
     std::vector<std::uint64_t> after = fetched(count);
     const auto own = static_cast<std::size_t>(called);
     if (after[own] == before[own])
-      throw std::runtime_error("a launch left the C that it was called for as it was");
+      throw std::runtime_error("a launch did not write its C: does every launch compute?");
     after[own] = before[own];
-    if (after != before) throw std::runtime_error("a launch wrote the C of another call");
+    if (after != before)
+      throw std::runtime_error(
+          "a launch wrote the C of another launch: does it use the pointers that it was prepared "
+          "with?");
   }
   write_results(count);
 }
@@ -124,14 +127,14 @@ void Audit::check(std::uint64_t seed) {
   fingerprints(sets_);
   if (in_time != fetched(sets_))
     throw std::runtime_error(
-        "C was written after the launches had ended: work on another stream or thread");
+        "C was written after the launches had ended: do all of them work on the given stream?");
   for (std::int64_t i = 0; i < std::min(sets_, kChecked); ++i) {
     const auto set = sets_ <= kChecked
                          ? i
                          : static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(sets_));
     const Verdict verdict = data_.judge_renewed(problem_, set, seed);
     if (const auto wrong = complaint(problem_, verdict))
-      throw WrongResult("on new values under the same pointers: " + *wrong, verdict);
+      throw WrongResult("on new values at the same addresses: " + *wrong, verdict);
   }
 }
 
@@ -163,7 +166,7 @@ AuditResult Audit::finish(double deadline) {
   if (suspicious(found) && (enough || !(found.ratio <= kGross)))
     throw Suspect(
         formatted("suspect: right, but %.3g times as fast on values that it has seen before "
-                  "(%.3g to %.3g): the time is not that of the work",
+                  "(%.3g to %.3g): does it compute the product in every launch?",
                   found.ratio, found.low, found.high));
   return found;
 }

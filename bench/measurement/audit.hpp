@@ -1,12 +1,12 @@
 // Does a kernel compute each time it is timed? Samples verify nothing by themselves: a kernel that
 // replays an old C, skips what is there already, or computes ahead is right and fast as long as the
-// same values lie under the same pointers.
+// same values are at the same addresses.
 //
-// Audits are batches at random places among the samples, made by the same calls, on values that
-// nobody has seen, with C poisoned. Their results are checked against those values (Freivalds'
-// check), and what lies in C right behind the last launch must be there when the whole device has
-// finished. Beside them other batches are timed on the old values written anew, so that cache and
-// clock are alike: whoever computes each time is as fast on either.
+// Audits are batches at random places among the samples, launched in the same way, on new values,
+// with C poisoned. Their results are verified (Freivalds' check), and C must not change between the
+// end of the last launch and that of all work on the device. Other batches are timed on the old
+// values, written again before them so that cache and clock are alike: a kernel that computes each
+// time is as fast on either.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,28 @@
 
 namespace gemm::bench {
 
-// A time that is not that of the work; what() says why.
+// A time without the whole work; what() says why.
 struct Suspect : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 class Audit {
  public:
-  // Of batches of so many launches, which take turns on the first of the data's sets.
+  // Of batches of so many launches, which rotate through the first of the data's sets.
   Audit(Backend& backend, ProblemData& data, const Problem& p, std::span<const Launch> launches,
         const BatchPlan& plan, Batch& batch);
 
   // Now and then, between two samples. Throws WrongResult, and std::runtime_error for work that is
   // done for another launch or too late.
   void perhaps();
-  // What is still to be done, more of it if the times differ, until the deadline (now_seconds()).
+  // The remaining audits, and more if the times differ, until the deadline (now_seconds()).
   // Throws as perhaps() does, and Suspect.
   AuditResult finish(double deadline);
 
  private:
   void once(bool renew);
   void write_results(std::int64_t renewed);
-  // Each launch alone, as it goes out in a batch, writes its own C and no other.
+  // Each launch alone, submitted as in a batch, writes its own C and no other.
   void one_by_one();
   double timed(const std::function<void()>& afterwards);
   void fingerprints(std::int64_t sets);

@@ -32,20 +32,21 @@ std::string seconds_text(double seconds) { return formatted("%.3g s", seconds); 
 
 Skipped run_budget_is_spent(const Options& options) {
   return Skipped("the run budget of " + seconds_text(options.run_budget_seconds.value_or(0)) +
-                 " is spent");
+                 " is spent: raise --gemm_run_budget");
 }
 
 void Measurement::require_supported() const {
   const Kernel& kernel = *case_.kernel;
   const Problem& p = case_.problem;
   if (const std::int64_t longest = traits_of(p.precision).longest_sum; p.k > longest)
-    throw Skipped("sums of more than " + std::to_string(longest) + " products may leave 32 bits");
+    throw Skipped("requires k <= " + std::to_string(longest) +
+                  ": longer sums may overflow 32 bits");
   if (!kernel.unsupported) return;
   if (const auto why = kernel.unsupported(p, backend_.device())) throw Skipped(*why);
   if (case_.transfer != Transfer::overlapped) return;
   for (const Panel& panel : row_panels(p.m))
     if (const auto why = kernel.unsupported(panel_problem(p, panel), backend_.device()))
-      throw Skipped("a panel of " + std::to_string(panel.rows) + " rows: " + *why);
+      throw Skipped("for a panel of " + std::to_string(panel.rows) + " rows: " + *why);
 }
 
 void Measurement::prepare(double seconds_left) {
@@ -65,7 +66,7 @@ void Measurement::prepare(double seconds_left) {
   for (const Launch& launch : launches_) {
     if (interrupted()) throw Interrupted();
     if (now_seconds() > deadline)
-      throw Skipped("its verification took longer than its budget (--gemm_row_budget)");
+      throw Skipped("verification took longer than the budget: raise --gemm_row_budget");
     backend_.run(launch);
   }
   judge(rotation_sets());
@@ -74,19 +75,19 @@ void Measurement::prepare(double seconds_left) {
 // The FP64 product if there are memory and time for it, else Freivalds' check.
 Reference Measurement::make_room(const std::function<double()>& left) {
   const Problem& p = case_.problem;
-  const double beside =
+  const double extra_bytes =
       case_.transfer ? static_cast<double>(cache_.set_count(p)) * bytes_minimum(p) : 0;
   const auto seconds = [&](Reference reference) {
     return predict(std::min(options_.timing.budget_seconds, left()),
                    [&](const Problem& corner) { return time_data(corner, reference); });
   };
   try {
-    cache_.make_room(p, Reference::product, beside);
+    cache_.make_room(p, Reference::product, extra_bytes);
     if (cache_.holds(p) ||
         seconds(Reference::product) <= std::min(options_.timing.budget_seconds, left()))
       return Reference::product;
   } catch (const OutOfMemory&) {  // the check needs less
-    cache_.make_room(p, Reference::rows, beside);
+    cache_.make_room(p, Reference::rows, extra_bytes);
   }
   require_time(seconds(Reference::rows), left());
   return Reference::rows;
@@ -95,14 +96,14 @@ Reference Measurement::make_room(const std::function<double()>& left) {
 void Measurement::require_time(double seconds, double seconds_left) const {
   const double budget = options_.timing.budget_seconds;
   if (!(seconds <= budget))
-    throw Skipped("predicted to take " + seconds_text(seconds) + ", the row budget is " +
-                  seconds_text(budget) + " (--gemm_row_budget)");
+    throw Skipped("predicted to take " + seconds_text(seconds) + ", more than the row budget of " +
+                  seconds_text(budget) + ": raise --gemm_row_budget");
   if (!(seconds <= seconds_left))
-    throw Skipped("predicted to take " + seconds_text(seconds) + ", the run budget has " +
-                  seconds_text(std::max(0.0, seconds_left)) + " left");
+    throw Skipped("predicted to take " + seconds_text(seconds) + ", but the run budget has only " +
+                  seconds_text(std::max(0.0, seconds_left)) + " left: raise --gemm_run_budget");
 }
 
-// Neither a launch nor the reference product can be stopped once it runs.
+// Neither a launch nor the reference product can be interrupted.
 double Measurement::predict(double limit,
                             const std::function<Prediction(const Problem&)>& measure) const {
   constexpr double kMostlyWork =
@@ -184,7 +185,7 @@ Transferred Measurement::transferred(const Problem& p) const {
 std::int64_t Measurement::affordable_sets(double seconds_left) {
   const auto all = static_cast<std::int64_t>(data_->sets().size());
   const std::int64_t fewest = std::min<std::int64_t>(all, 2);
-  // Beside those that are verified: to try out, to warm up, two samples, and the parts.
+  // In addition to the verified ones: for calibration, warm-up, two samples, and the parts.
   const double others = 4 + (case_.transfer ? kFewestTries : 0);
   const double limit = std::min(options_.timing.budget_seconds, seconds_left);
   const double once = predict(limit / (static_cast<double>(all) + others),
@@ -211,7 +212,7 @@ void Measurement::make_batch() {
   TimingPlan timing = options_.timing;
   if (!case_.kernel->python.empty()) timing.graph_below_seconds = kPythonGraphBelowSeconds;
   if (!plan_) plan_ = try_out(backend_, timing, launches_);
-  if (case_.transfer) plan_->graph = false;  // a program copies and launches each time anew
+  if (case_.transfer) plan_->graph = false;  // a program copies and launches one by one
   try {
     batch_ = backend_.batch(launches_, plan_->size, plan_->graph);  // from the first set on
   } catch (const std::exception&) {
@@ -233,38 +234,38 @@ void Measurement::begin() {
   launched_ = 0;
 }
 
-Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* rival,
-                         Timing* rival_timing, std::optional<AuditResult>* audited) {
+Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measurement* baseline,
+                         Timing* baseline_timing, std::optional<AuditResult>* audited) {
   if (plan.state == State::settled) idle(plan.cooldown_seconds);
   const double deadline = now_seconds() + std::min(plan.budget_seconds, seconds_left);
   make_batch();
   std::vector<Batch*> batches{batch_.get()};
-  if (rival != nullptr) {
-    rival->make_batch();
-    batches.push_back(rival->batch_.get());
+  if (baseline != nullptr) {
+    baseline->make_batch();
+    batches.push_back(baseline->batch_.get());
   }
   Warmup warmup;
-  if (plan.state == State::settled) warmup = warm_up(plan, watch_, batches, deadline);
+  if (plan.state == State::settled) warmup = warm_up(plan, monitor_, batches, deadline);
 
   begin();
-  if (rival != nullptr) rival->begin();
-  Sampling mine(plan, watch_, deadline, warmup.throttled);
-  Sampling theirs(plan, watch_, deadline, warmup.throttled);
+  if (baseline != nullptr) baseline->begin();
+  Sampling mine(plan, monitor_, deadline, warmup.throttled);
+  Sampling theirs(plan, monitor_, deadline, warmup.throttled);
   std::optional<Audit> audit;
-  // What was rearranged beforehand would be of the old values.
+  // Operands that were rearranged beforehand have the old values.
   if (audited != nullptr && !case_.transfer && !case_.kernel->rearranges)
     audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
-  while (!mine.enough() || (rival != nullptr && !theirs.enough())) {
+  while (!mine.enough() || (baseline != nullptr && !theirs.enough())) {
     if (audit) audit->perhaps();
     mine.take(*batch_, plan_->size);
-    if (rival != nullptr) theirs.take(*rival->batch_, rival->plan_->size);
+    if (baseline != nullptr) theirs.take(*baseline->batch_, baseline->plan_->size);
   }
   Timing timing = mine.finish();
   launched_ = static_cast<std::int64_t>(timing.samples_seconds.size()) * plan_->size;
   timing.warmup = warmup;
   timing.kernel_seconds += warmup.kernel_seconds;
-  if (rival != nullptr) {
-    *rival_timing = theirs.finish();
+  if (baseline != nullptr) {
+    *baseline_timing = theirs.finish();
     launched_ = 0;  // both wrote to the same C
   }
   if (audit) {

@@ -33,9 +33,9 @@ struct WrongResult : std::runtime_error {
 
 class Measurement {
  public:
-  Measurement(Backend& backend, const CardWatch* watch, ProblemCache& cache, const Options& options,
-              const Case& which)
-      : backend_(backend), watch_(watch), cache_(cache), options_(options), case_(which) {}
+  Measurement(Backend& backend, const GpuMonitor* monitor, ProblemCache& cache,
+              const Options& options, const Case& which)
+      : backend_(backend), monitor_(monitor), cache_(cache), options_(options), case_(which) {}
 
   // Verifies. Throws Skipped, Interrupted, DeviceLost, WrongResult, or std::runtime_error with what
   // the kernel ran into; so do the others below. `seconds_left` is what remains of the run's
@@ -43,23 +43,22 @@ class Measurement {
   void prepare(double seconds_left);
 
   const Case& which() const { return case_; }
-  // After time(), or after it was a rival.
+  // After time(), or after it was a baseline.
   const BatchPlan& plan() const { return *plan_; }
   std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }
   std::string_view launch() const { return batch_->launch(); }
   // Without the copies around it.
   Launch kernel() const;
 
-  // Warms up and samples. With a `rival` the samples of the two take turns, in one power state, and
-  // `rival_timing` gets the other's. With
-  // `audited` there are audits among the samples, unless the case has a transfer or the kernel
-  // works on operands that it rearranged beforehand. No longer than the plan's budget or
-  // `seconds_left`.
-  Timing time(const TimingPlan& plan, double seconds_left, Measurement* rival = nullptr,
-              Timing* rival_timing = nullptr, std::optional<AuditResult>* audited = nullptr);
+  // Warms up and samples. With a `baseline` the samples of the two are interleaved, in one power
+  // state, and `baseline_timing` gets the other's. With `audited` there are audits among the
+  // samples, unless the case has a transfer or the kernel works on operands that it rearranged
+  // beforehand. No longer than the plan's budget or `seconds_left`.
+  Timing time(const TimingPlan& plan, double seconds_left, Measurement* baseline = nullptr,
+              Timing* baseline_timing = nullptr, std::optional<AuditResult>* audited = nullptr);
 
-  // Judges what the timed launches left behind; throws WrongResult. Where a rival wrote to the same
-  // matrices, what a further batch leaves behind.
+  // Judges what the timed launches left behind; throws WrongResult. Where a baseline wrote to the
+  // same matrices, what a further batch leaves behind.
   Verdict verify();
 
   // After time(), of a case with a transfer: the copies and the kernel, each alone.
@@ -90,18 +89,18 @@ class Measurement {
   Verdict judge(std::int64_t launched);
 
   Backend& backend_;
-  const CardWatch* watch_;
+  const GpuMonitor* monitor_;
   ProblemCache& cache_;
   const Options& options_;
   Case case_;
-  // Members, even those needed for a moment only: on a card that hangs, freeing them would wait for
-  // ever, so that then the whole measurement is given up.
+  // Members, even those needed for a moment only: on a GPU that hangs, freeing them would wait for
+  // ever, so that the whole measurement is then leaked.
   std::shared_ptr<ProblemData> data_, corner_data_;
   std::unique_ptr<EndToEnd> end_to_end_, corner_end_to_end_;  // of a case with a transfer
   std::vector<Launch> launches_, corner_launch_;              // one for each operand set
   std::optional<BatchPlan> plan_;
   std::unique_ptr<Batch> batch_;
-  std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch anew
+  std::int64_t launched_ = 0;  // since C was poisoned; 0: verify() must launch again
 };
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// The road from operands to verdict, on the CPU and (label gpu) on the GPU: every kernel of the
+// From operands to verdict, on the CPU and (label GPU) on the GPU: every kernel of the
 // suite is right at awkward sizes, and every kind of wrong kernel is caught.
 #include "bench/measurement/measurement.hpp"
 
@@ -94,7 +94,7 @@ void expect_refused_elsewhere(Backend& backend, const Case& which) {
   }
 }
 
-// Every kernel of the suite, told a wrong layout.
+// Every kernel of the suite, given a wrong layout.
 void expect_other_layouts_refused(Backend& backend) {
   std::int64_t checked = 0;
   for (const Shape& shape : kAnyAndSquare)
@@ -300,7 +300,7 @@ TEST(Measurement, SkipsWhatIsPredictedToExceedTheBudget) {
     Measurement(*backend, nullptr, cache, options, large).prepare(1e9);
     FAIL() << "was run";
   } catch (const Skipped& skipped) {
-    EXPECT_NE(std::string(skipped.what()).find("row budget is 1 s"), std::string::npos)
+    EXPECT_NE(std::string(skipped.what()).find("row budget of 1 s"), std::string::npos)
         << skipped.what();
   }
 }
@@ -319,7 +319,7 @@ std::string skipped_because(const RegisteredKernel& kernel, const Problem& p, do
   }
 }
 
-// A launch that computes what it should, and takes the time that kMicroseconds() says beside.
+// A launch that computes what it should, and takes the time that kMicroseconds() says in addition.
 template <auto kMicroseconds>
 Launch right_after(const Problem& p, const Device& d, const Operands& o) {
   return [p, right = spoiled<[](float*, std::int64_t) {}>(p, d, o)](Stream stream) {
@@ -336,7 +336,7 @@ TEST(Measurement, WhatIsFixedIsNotScaledWithATallProblem) {
 
 TEST(Measurement, WhatGrowsIsSkippedInATallProblemToo) {
   const auto kernel = sleeper(right_after<[](const Problem& p) { return 10 * p.m; }>);
-  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget is 1 s"),
+  EXPECT_NE(skipped_because(kernel, {65536, 8, 4, Precision::f32}, 1).find("row budget of 1 s"),
             std::string::npos);
 }
 
@@ -416,7 +416,7 @@ TEST(Measurement, APythonKernelBelowAMillisecondIsAGraphWhereItCanBe) {
 TEST(Measurement, ASlowKernelOnASmallProblemIsSkippedOrGetsFewerOperandSets) {
   const auto kernel = sleeper(right_after<[](const Problem&) { return 20000; }>);
   const Problem small{8, 8, 8, Precision::f32};
-  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget is 0.1 s"), std::string::npos);
+  EXPECT_NE(skipped_because(kernel, small, 0.1).find("row budget of 0.1 s"), std::string::npos);
 
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
@@ -442,7 +442,7 @@ TEST(Measurement, RefusesAWrongKernelBeforeTimingIt) {
 }
 
 // Two kernels that write to the same C: the right one must not cover for the one that stopped.
-TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
+TEST(Measurement, ABaselineDoesNotHideAKernelThatStopsWriting) {
   const auto backend = make_host_backend();
   ProblemCache cache(*backend, Fill::uniform, 1);
   Options options;
@@ -461,15 +461,15 @@ TEST(Measurement, ARivalDoesNotCoverForAKernelThatStopsWriting) {
       });
   const Problem p{16, 16, 16, Precision::f32};
   Measurement mine(*backend, nullptr, cache, options, {&stops, p});
-  Measurement rival(*backend, nullptr, cache, options, {&right, p});
+  Measurement baseline(*backend, nullptr, cache, options, {&right, p});
   mine.prepare(1e9);
-  rival.prepare(1e9);
+  baseline.prepare(1e9);
   writes = false;
   Timing theirs;
-  const Timing timing = mine.time(options.timing, 1e9, &rival, &theirs);
+  const Timing timing = mine.time(options.timing, 1e9, &baseline, &theirs);
   EXPECT_EQ(timing.samples_seconds.size(), 3U);
   EXPECT_EQ(theirs.samples_seconds.size(), 3U);
-  EXPECT_TRUE(rival.verify().passed());
+  EXPECT_TRUE(baseline.verify().passed());
   EXPECT_THROW(mine.verify(), WrongResult);
 }
 
@@ -492,7 +492,7 @@ class Mortal : public ForwardingBackend {
 
 TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
   Options options;
-  options.ceilings = CeilingsFrom::queried;
+  options.peaks_from = PeaksFrom::nominal;
   options.rotate = false;
   options.timing.warmup_seconds = 0.01;
   options.timing.samples = 3;
@@ -532,7 +532,7 @@ TEST(Suite, ALostDeviceEndsWhatFollowsAndKeepsWhatIsComplete) {
 // Also while the library is measured on the side: the row is the one that fails.
 TEST(Suite, ADeviceLostInTheBaselineIsLost) {
   Options options;
-  options.ceilings = CeilingsFrom::queried;
+  options.peaks_from = PeaksFrom::nominal;
   options.timing.samples = 3;
   const auto cases = make_cases({{8, 8, 8}}, {Precision::f32}, Device::Kind::cpu);
   const auto naive =
@@ -546,7 +546,7 @@ TEST(Suite, ADeviceLostInTheBaselineIsLost) {
 // On the CPU, short.
 Options brief(const std::string& versus) {
   Options options;
-  options.ceilings = CeilingsFrom::queried;
+  options.peaks_from = PeaksFrom::nominal;
   options.timing.warmup_seconds = 0.01;
   options.timing.samples = 3;
   options.timing.sampling_seconds = options.timing.longest_sampling_seconds = 0.05;
@@ -762,8 +762,8 @@ TEST(CudaBackend, FindsWhatWasWrittenIntoAGuardOnTheGpu) {
   EXPECT_LT(data.judge(p, 1).outside_bytes, 0);
 }
 
-// A card that hangs: the wait ends, and says so. The kernel ends by itself, after the patience.
-TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
+// A GPU that hangs: the wait ends, and says so. The kernel ends by itself, after the patience.
+TEST(CudaBackend, TimesOutIfTheGpuDoesNotFinishOnTheGpu) {
   SKIP_WITHOUT_GPU();
   std::string reason;
   const auto impatient = make_cuda_backend(0, reason, 0.2);
@@ -778,13 +778,13 @@ TEST(CudaBackend, GivesUpACardThatDoesNotFinishOnTheGpu) {
   cuda()->run([](Stream) {});
 }
 
-// In turns with and without the watch, so that neither clock nor temperature tells them apart.
-TEST(CardWatch, CostsNoTimeOnTheGpu) {
+// Interleaved with and without the monitor, so that clock and temperature are alike.
+TEST(GpuMonitor, CostsNoTimeOnTheGpu) {
   SKIP_WITHOUT_GPU();
   std::string why;
-  auto card = open_nvml(cuda()->device().pci_bus_id.value_or(""), why);
-  if (!card) GTEST_SKIP() << why;
-  CardWatch watch(std::move(card), 0.02);
+  auto gpu = open_nvml(cuda()->device().pci_bus_id.value_or(""), why);
+  if (!gpu) GTEST_SKIP() << why;
+  GpuMonitor monitor(std::move(gpu), 0.02);
   for (const std::int64_t size : {512, 2048}) {
     const auto cases = make_cases({{size, size, size}}, {Precision::f32}, Device::Kind::gpu);
     const auto found =
@@ -798,9 +798,9 @@ TEST(CardWatch, CostsNoTimeOnTheGpu) {
     const auto batch = cuda()->batch(launches, size == 512 ? 2000 : 100, size == 512);
     std::vector<double> with, without;
     for (int i = -20; i < 80; ++i) {
-      watch.pause(false);
+      monitor.pause(false);
       const double on = batch->time().seconds;
-      watch.pause(true);
+      monitor.pause(true);
       const double off = batch->time().seconds;
       if (i < 0) continue;  // warms up
       with.push_back(on);
@@ -810,7 +810,7 @@ TEST(CardWatch, CostsNoTimeOnTheGpu) {
     std::printf("%lld: %.4f %% (95 %%: %.4f to %.4f), a reading takes %.1f us\n",
                 static_cast<long long>(size), 100 * (1 / versus.ratio - 1),
                 100 * (1 / versus.high - 1), 100 * (1 / versus.low - 1),
-                1e6 * watch.read_seconds().value_or(0));
+                1e6 * monitor.read_seconds().value_or(0));
     EXPECT_NEAR(versus.ratio, 1, 0.002);
   }
 }

@@ -13,22 +13,22 @@ double Workbench::seconds_left() const {
   return *options.run_budget_seconds - elapsed_seconds();
 }
 
-// It is prepared where it lies: a hanging GPU would hold up its destructor.
+// Prepared in place: on a GPU that hangs its destructor would wait for ever.
 void Workbench::prepare(std::unique_ptr<Measurement>& place, const Case& which) {
   if (place && place->which() == which) return;
-  place = std::make_unique<Measurement>(*backend, watch.get(), cache, options, which);
+  place = std::make_unique<Measurement>(*backend, monitor.get(), cache, options, which);
   place->prepare(seconds_left());
 }
 
 void Workbench::discard(const Case& which) {
   active.reset();
-  rival.reset();
+  baseline.reset();
   cache.forget(which.problem);
 }
 
 void Workbench::clear() {
   active.reset();
-  rival.reset();
+  baseline.reset();
   cache.clear();
 }
 

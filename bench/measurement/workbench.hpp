@@ -16,10 +16,10 @@ namespace gemm::bench {
 struct Workbench {
   std::unique_ptr<Backend> backend;
   Options options;
-  std::unique_ptr<CardWatch> watch = {};
+  std::unique_ptr<GpuMonitor> monitor = {};
   ProblemCache cache{*backend, options.fill, options.seed, options.rotate};
   Limits limits = {};
-  std::unique_ptr<Measurement> active = {}, rival = {};
+  std::unique_ptr<Measurement> active = {}, baseline = {};
   double started = now_seconds();  // of a steady clock
   double kernel_seconds = 0;       // of kernels under test
 
@@ -31,7 +31,7 @@ struct Workbench {
   void prepare(std::unique_ptr<Measurement>& place, const Case& which);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
-  // Leaves the device's memory to somebody else.
+  // Frees the device's memory, for a child.
   void clear();
   // Why the device cannot have been so fast; nothing if it can.
   std::optional<std::string> impossible(const Case& which, const Timing& timing,

@@ -13,11 +13,11 @@
 namespace gemm::bench {
 namespace {
 
-// Dense FLOP per clock per SM; 0: the unit does not exist. Tensor rates accumulate in FP32.
+// Dense FLOP per cycle and SM; 0: the unit does not exist. Tensor rates accumulate in FP32.
 //
 // Sources: NVIDIA's whitepapers for Turing, A100 (7.5, 8.0), GA102, Ada (8.6, 8.9), H100 (9.0), RTX
 // Blackwell (12.0), the throughput table of the CUDA C++ Best Practices Guide, and for 10.0 the
-// rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp holds them against
+// rates relative to Hopper in CUTLASS's Blackwell documentation. peaks_test.cpp compares them with
 // data sheets. FP64 is that of the tensor cores where they have it (8.0, 9.0, 10.0).
 struct Rates {
   int compute_capability;
@@ -55,32 +55,32 @@ std::string text_of_capability(int cc) {
   return std::to_string(cc / 10) + "." + std::to_string(cc % 10);
 }
 
-Ceiling unknown(std::string name, std::optional<Precision> precision, std::string why) {
-  return {std::move(name), precision, std::nullopt, Ceiling::Origin::unknown, std::move(why)};
+Peak unknown(std::string name, std::optional<Precision> precision, std::string why) {
+  return {std::move(name), precision, std::nullopt, Peak::Origin::unknown, std::move(why)};
 }
 
-Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
+Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
   const auto none = [&](std::string why) {
     return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
   };
   if (device.kind == Device::Kind::cpu)
-    return none("a CPU does not report its peak; give --gemm_peak_flops");
+    return none("a CPU does not report it: give --gemm_peak_flops");
   const Rates* rates = rates_of(device.compute_capability);
   if (rates == nullptr)
     return none("compute capability " + text_of_capability(device.compute_capability) +
-                " is not in the table; give --gemm_peak_flops");
+                " is not in the table: give --gemm_peak_flops");
   const std::optional<double> rate =
       flop_per_clock(device.compute_capability, traits.unit, device.name);
   if (!rate)
-    return none("the table has none for compute capability " +
-                text_of_capability(device.compute_capability));
-  if (!device.clock_hz) return none("the device does not report its clock; give --gemm_peak_flops");
+    return none("the table has no rate for compute capability " +
+                text_of_capability(device.compute_capability) + ": give --gemm_peak_flops");
+  if (!device.clock_hz) return none("the device does not report its clock: give --gemm_peak_flops");
   const double clock =
       *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);
   return {std::string(traits.unit_name),
           traits.precision,
           *rate * device.sm_count * clock / traits.unit_products,
-          Ceiling::Origin::table,
+          Peak::Origin::table,
           formatted("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
                     text_of_capability(device.compute_capability).c_str(), device.sm_count,
                     clock * 1e-6) +
@@ -88,21 +88,20 @@ Ceiling nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits)
           clock};
 }
 
-Ceiling nominal_memory(const DeviceInfo& device) {
+Peak nominal_memory(const DeviceInfo& device) {
   if (device.kind == Device::Kind::cpu)
-    return unknown("DRAM", std::nullopt,
-                   "a CPU does not report its bandwidth; give --gemm_peak_bandwidth");
+    return unknown("DRAM", std::nullopt, "a CPU does not report it: give --gemm_peak_bandwidth");
   if (device.integrated)
     return unknown("DRAM", std::nullopt,
-                   "an integrated GPU misreports its memory clock; give --gemm_peak_bandwidth");
+                   "an integrated GPU misreports its memory clock: give --gemm_peak_bandwidth");
   if (!device.memory_clock_hz || !device.bus_width_bits)
     return unknown(
         "DRAM", std::nullopt,
-        "the device does not report its memory clock or bus width; give --gemm_peak_bandwidth");
+        "the device does not report its memory clock or bus width: give --gemm_peak_bandwidth");
   return {"DRAM",
           std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
-          Ceiling::Origin::queried,
+          Peak::Origin::queried,
           formatted("2 x %.0f MHz x %lld bit (queried)", *device.memory_clock_hz * 1e-6,
                     static_cast<long long>(*device.bus_width_bits)),
           device.memory_clock_hz};
@@ -110,9 +109,21 @@ Ceiling nominal_memory(const DeviceInfo& device) {
 
 }  // namespace
 
-std::string_view name_of(Ceiling::Origin origin) {
+std::string_view name_of(Peak::Origin origin) {
   constexpr std::string_view kNames[] = {"queried", "table", "given", "measured", "unknown"};
   return kNames[static_cast<int>(origin)];
+}
+
+std::string rate_text(double per_second, bool integers) {
+  const auto [scale, prefix] = per_second >= 1e12  ? std::pair(1e-12, 'T')
+                               : per_second >= 1e9 ? std::pair(1e-9, 'G')
+                                                   : std::pair(1e-6, 'M');
+  return formatted("%.4g %c%s/s", per_second * scale, prefix, integers ? "OP" : "FLOP");
+}
+
+std::string rate_text(double per_second, Precision precision) {
+  const ElementType input = traits_of(precision).input;
+  return rate_text(per_second, input == ElementType::s32 || input == ElementType::s8);
 }
 
 std::optional<double> flop_per_clock(int compute_capability, Unit unit,
@@ -136,43 +147,43 @@ std::optional<double> flop_per_clock(int compute_capability, Unit unit,
   return known(halved ? rate / 2 : rate);
 }
 
-std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given) {
-  std::vector<Ceiling> ceilings;
+std::vector<Peak> peaks_of(const DeviceInfo& device, const GivenPeaks& given) {
+  std::vector<Peak> peaks;
   for (const PrecisionTraits& traits : kPrecisions)
     if (device.kind == Device::Kind::gpu || traits.unit == Unit::fp32_fma)
-      ceilings.push_back(nominal_compute(device, traits));
-  ceilings.push_back(nominal_memory(device));
-  for (Ceiling& ceiling : ceilings) {
-    const bool memory = !ceiling.precision;
+      peaks.push_back(nominal_compute(device, traits));
+  peaks.push_back(nominal_memory(device));
+  for (Peak& peak : peaks) {
+    const bool memory = !peak.precision;
     const std::optional<double>& figure = memory ? given.bytes_per_second : given.flop_per_second;
     if (!figure) continue;
-    ceiling.per_second = figure;
-    ceiling.clock_hz.reset();
-    ceiling.origin = Ceiling::Origin::given;
-    ceiling.source = memory ? "--gemm_peak_bandwidth" : "--gemm_peak_flops";
+    peak.per_second = figure;
+    peak.clock_hz.reset();
+    peak.origin = Peak::Origin::given;
+    peak.source = memory ? "--gemm_peak_bandwidth" : "--gemm_peak_flops";
   }
-  return ceilings;
+  return peaks;
 }
 
-std::optional<double> Ceiling::at(std::optional<double> other_clock_hz) const {
+std::optional<double> Peak::at(std::optional<double> other_clock_hz) const {
   if (!per_second || !clock_hz || !other_clock_hz) return per_second;
   return *per_second * *other_clock_hz / *clock_hz;
 }
 
-const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision) {
-  const auto found = std::ranges::find(ceilings, std::optional(precision), &Ceiling::precision);
-  return found == ceilings.end() ? nullptr : &*found;
+const Peak* compute_peak(const std::vector<Peak>& peaks, Precision precision) {
+  const auto found = std::ranges::find(peaks, std::optional(precision), &Peak::precision);
+  return found == peaks.end() ? nullptr : &*found;
 }
 
-const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings) {
-  const auto found = std::ranges::find(ceilings, std::optional<Precision>(), &Ceiling::precision);
-  return found == ceilings.end() ? nullptr : &*found;
+const Peak* memory_peak(const std::vector<Peak>& peaks) {
+  const auto found = std::ranges::find(peaks, std::optional<Precision>(), &Peak::precision);
+  return found == peaks.end() ? nullptr : &*found;
 }
 
-std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+std::optional<Roof> roof_at(const std::vector<Peak>& peaks, Precision precision,
                             double flop_per_byte, const Clocks& clocks) {
-  const Ceiling* compute = compute_ceiling(ceilings, precision);
-  const Ceiling* memory = memory_ceiling(ceilings);
+  const Peak* compute = compute_peak(peaks, precision);
+  const Peak* memory = memory_peak(peaks);
   if (compute == nullptr || memory == nullptr) return std::nullopt;
   if (!compute->per_second || !memory->per_second) return std::nullopt;
   const double compute_bound = *compute->at(clocks.sm_hz);

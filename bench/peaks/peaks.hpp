@@ -1,5 +1,5 @@
-// The roofs of a device: rates per SM and clock from one table of compute capabilities, times what
-// the device reports of itself. What is not known has no figure and says why: never a guess.
+// Nominal peaks of a device: rates per SM and cycle from one table of compute capabilities, times
+// what the device reports. An unknown peak has no figure and says why: never a guess.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace gemm::bench {
 
-struct Ceiling {
+struct Peak {
   enum class Origin { queried, table, given, measured, unknown };
   std::string name;                    // "FP32 FMA", "DRAM"
-  std::optional<Precision> precision;  // empty for a memory roof
-  std::optional<double> per_second;    // FLOP, or bytes for a memory roof; empty if unknown
+  std::optional<Precision> precision;  // empty for a memory
+  std::optional<double> per_second;    // FLOP, or bytes for a memory; empty if unknown
   Origin origin;
   std::string source;              // the arithmetic behind the figure, or why there is none
   std::optional<double> clock_hz;  // it grows with: of the SMs, or of the memory
@@ -25,37 +25,41 @@ struct Ceiling {
   std::optional<double> at(std::optional<double> other_clock_hz) const;
 };
 
-std::string_view name_of(Ceiling::Origin origin);
+std::string_view name_of(Peak::Origin origin);
+
+// "66.9 TFLOP/s", "1289 TOP/s" of integers.
+std::string rate_text(double per_second, bool integers);
+std::string rate_text(double per_second, Precision precision);
 
 // Figures that the user knows better: --gemm_peak_flops, --gemm_peak_bandwidth.
 struct GivenPeaks {
   std::optional<double> flop_per_second, bytes_per_second;
 };
 
-// One ceiling for each precision that kernels of this kind of device have, then the memory.
-std::vector<Ceiling> ceilings_of(const DeviceInfo& device, const GivenPeaks& given = {});
+// One peak for each precision that kernels of this kind of device have, then the memory.
+std::vector<Peak> peaks_of(const DeviceInfo& device, const GivenPeaks& given = {});
 
-// Dense FLOP per clock of one SM; empty where the unit does not exist or its rate is not known.
+// Dense FLOP per cycle of one SM; empty where the unit does not exist or its rate is not known.
 std::optional<double> flop_per_clock(int compute_capability, Unit unit,
                                      std::string_view device_name);
 
-// Lower of the compute roof and intensity times the memory roof.
+// The roofline: the lower of the compute peak and intensity times the memory bandwidth.
 struct Roof {
   std::string name;
   double flop_per_second;
 };
 
-// Clocks at which a roof is asked for; where one is not known the nominal one counts.
+// Clocks at which the roofline is evaluated; an unknown one is the nominal one.
 struct Clocks {
   std::optional<double> sm_hz, memory_hz;
 };
 
-// Empty if either of the two is unknown.
-std::optional<Roof> roof_at(const std::vector<Ceiling>& ceilings, Precision precision,
+// Empty if either peak is unknown.
+std::optional<Roof> roof_at(const std::vector<Peak>& peaks, Precision precision,
                             double flop_per_byte, const Clocks& clocks = {});
 
-// The compute roof of a precision; null if there is none.
-const Ceiling* compute_ceiling(const std::vector<Ceiling>& ceilings, Precision precision);
-const Ceiling* memory_ceiling(const std::vector<Ceiling>& ceilings);
+// The compute peak of a precision; null if there is none.
+const Peak* compute_peak(const std::vector<Peak>& peaks, Precision precision);
+const Peak* memory_peak(const std::vector<Peak>& peaks);
 
 }  // namespace gemm::bench

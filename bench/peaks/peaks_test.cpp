@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/peaks/ceilings.hpp"
+#include "bench/peaks/measured_peaks.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -79,14 +79,13 @@ TEST(Peaks, MatchTheDataSheets) {
       {"NVIDIA GeForce RTX 5090", 120, 170, 2407, Precision::s8, 838},
   };
   for (const Part& part : parts) {
-    const auto ceilings =
-        ceilings_of(gpu(part.name, part.compute_capability, part.sm_count, part.clock_mhz));
-    const Ceiling& ceiling = ceilings[static_cast<std::size_t>(part.precision)];
-    ASSERT_EQ(ceiling.precision, part.precision);
-    ASSERT_TRUE(ceiling.per_second.has_value()) << part.name << ": " << ceiling.source;
-    EXPECT_NEAR(*ceiling.per_second * 1e-12 / part.tera, 1, 0.01)
-        << part.name << " " << ceiling.name;
-    EXPECT_EQ(ceiling.origin, Ceiling::Origin::table);
+    const auto peaks =
+        peaks_of(gpu(part.name, part.compute_capability, part.sm_count, part.clock_mhz));
+    const Peak& peak = peaks[static_cast<std::size_t>(part.precision)];
+    ASSERT_EQ(peak.precision, part.precision);
+    ASSERT_TRUE(peak.per_second.has_value()) << part.name << ": " << peak.source;
+    EXPECT_NEAR(*peak.per_second * 1e-12 / part.tera, 1, 0.01) << part.name << " " << peak.name;
+    EXPECT_EQ(peak.origin, Peak::Origin::table);
   }
 }
 
@@ -94,19 +93,19 @@ TEST(Peaks, MemoryBandwidthIsTwiceTheClockTimesTheBus) {
   DeviceInfo h200 = gpu("NVIDIA H200", 90, 132, 1980);
   h200.memory_clock_hz = 3201e6;
   h200.bus_width_bits = 6016;
-  const Ceiling dram = ceilings_of(h200).back();
+  const Peak dram = peaks_of(h200).back();
   EXPECT_EQ(dram.name, "DRAM");
   EXPECT_NEAR(*dram.per_second, 4814e9, 1e9);
-  EXPECT_EQ(dram.origin, Ceiling::Origin::queried);
+  EXPECT_EQ(dram.origin, Peak::Origin::queried);
 }
 
 TEST(Peaks, AnUnknownCapabilityHasNoRoofAndSaysSo) {
-  for (const Ceiling& ceiling : ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))) {
-    EXPECT_EQ(ceiling.per_second, std::nullopt);
-    EXPECT_EQ(ceiling.origin, Ceiling::Origin::unknown);
-    EXPECT_FALSE(ceiling.source.empty());
+  for (const Peak& peak : peaks_of(gpu("NVIDIA Future", 137, 200, 3000))) {
+    EXPECT_EQ(peak.per_second, std::nullopt);
+    EXPECT_EQ(peak.origin, Peak::Origin::unknown);
+    EXPECT_FALSE(peak.source.empty());
   }
-  EXPECT_NE(ceilings_of(gpu("NVIDIA Future", 137, 200, 3000))[0].source.find("13.7"),
+  EXPECT_NE(peaks_of(gpu("NVIDIA Future", 137, 200, 3000))[0].source.find("13.7"),
             std::string::npos);
 }
 
@@ -126,53 +125,51 @@ TEST(Peaks, NoFp8BeforeAda) {
 TEST(Peaks, NothingIsGuessedFromWhatTheDeviceDoesNotReport) {
   DeviceInfo device = gpu("NVIDIA H200", 90, 132, 1980);
   device.clock_hz = std::nullopt;
-  for (const Ceiling& ceiling : ceilings_of(device)) EXPECT_EQ(ceiling.per_second, std::nullopt);
+  for (const Peak& peak : peaks_of(device)) EXPECT_EQ(peak.per_second, std::nullopt);
   device = gpu("Orin", 86, 16, 1300);
   device.memory_clock_hz = 2133e6;
   device.bus_width_bits = 256;
   device.integrated = true;
-  EXPECT_EQ(ceilings_of(device).back().per_second, std::nullopt);
-  EXPECT_EQ(ceilings_of(DeviceInfo{}).front().per_second, std::nullopt);  // a CPU
+  EXPECT_EQ(peaks_of(device).back().per_second, std::nullopt);
+  EXPECT_EQ(peaks_of(DeviceInfo{}).front().per_second, std::nullopt);  // a CPU
 }
 
 TEST(Peaks, TheUserKnowsBetter) {
-  const auto ceilings =
-      ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
-  for (const Ceiling& ceiling : ceilings) {
-    EXPECT_EQ(ceiling.origin, Ceiling::Origin::given);
-    EXPECT_EQ(ceiling.per_second, ceiling.precision ? 1e12 : 1e11);
+  const auto peaks = peaks_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
+  for (const Peak& peak : peaks) {
+    EXPECT_EQ(peak.origin, Peak::Origin::given);
+    EXPECT_EQ(peak.per_second, peak.precision ? 1e12 : 1e11);
   }
 }
 
 // Where the table has none, what was measured of the unit counts: for 3xTF32 a third of it.
 TEST(Peaks, WhatWasMeasuredOfAUnitServesEveryPrecisionThatItComputes) {
-  std::vector<Ceiling> ceilings = ceilings_of(gpu("NVIDIA Future", 137, 200, 3000));
-  MeasuredCeiling wgmma;
+  std::vector<Peak> peaks = peaks_of(gpu("NVIDIA Future", 137, 200, 3000));
+  MeasuredPeak wgmma;
   wgmma.name = "TF32_wgmma";
   wgmma.arithmetic = "tf32";
   wgmma.flop_per_second = 450e12;
-  MeasuredCeiling bytes = wgmma;
+  MeasuredPeak bytes = wgmma;
   bytes.arithmetic = "e4m3";
   bytes.flop_per_second = 1400e12;
-  fill_in(ceilings, {wgmma, bytes});
+  fill_in(peaks, {wgmma, bytes});
   for (const PrecisionTraits& traits : kPrecisions)
-    EXPECT_EQ(compute_ceiling(ceilings, traits.precision)->per_second == 1400e12,
+    EXPECT_EQ(compute_peak(peaks, traits.precision)->per_second == 1400e12,
               traits.unit == Unit::fp8_tensor)
         << traits.name;
-  EXPECT_EQ(compute_ceiling(ceilings, Precision::tf32)->per_second, 450e12);
-  EXPECT_EQ(compute_ceiling(ceilings, Precision::tf32x3)->per_second, 150e12);
-  EXPECT_EQ(compute_ceiling(ceilings, Precision::f32)->per_second, std::nullopt);
+  EXPECT_EQ(compute_peak(peaks, Precision::tf32)->per_second, 450e12);
+  EXPECT_EQ(compute_peak(peaks, Precision::tf32x3)->per_second, 150e12);
+  EXPECT_EQ(compute_peak(peaks, Precision::f32)->per_second, std::nullopt);
 }
 
 TEST(Roof, IsTheLowerOfTheTwo) {
-  const auto ceilings =
-      ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
-  EXPECT_EQ(roof_at(ceilings, Precision::f32, 2)->flop_per_second, 2e11);
-  EXPECT_EQ(roof_at(ceilings, Precision::f32, 2)->name, "DRAM");
-  EXPECT_EQ(roof_at(ceilings, Precision::f32, 20)->flop_per_second, 1e12);
-  EXPECT_EQ(roof_at(ceilings, Precision::f32, 20)->name, "FP32 FMA");
-  EXPECT_FALSE(roof_at(ceilings_of(DeviceInfo{}, {.flop_per_second = 1e12}), Precision::f32, 20)
-                   .has_value());
+  const auto peaks = peaks_of(DeviceInfo{}, {.flop_per_second = 1e12, .bytes_per_second = 1e11});
+  EXPECT_EQ(roof_at(peaks, Precision::f32, 2)->flop_per_second, 2e11);
+  EXPECT_EQ(roof_at(peaks, Precision::f32, 2)->name, "DRAM");
+  EXPECT_EQ(roof_at(peaks, Precision::f32, 20)->flop_per_second, 1e12);
+  EXPECT_EQ(roof_at(peaks, Precision::f32, 20)->name, "FP32 FMA");
+  EXPECT_FALSE(
+      roof_at(peaks_of(DeviceInfo{}, {.flop_per_second = 1e12}), Precision::f32, 20).has_value());
 }
 
 }  // namespace

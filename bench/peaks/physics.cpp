@@ -9,31 +9,32 @@ namespace gemm::bench {
 namespace {
 
 constexpr double kClockError = 1.01;      // of the clock as seen
-constexpr double kClockUnseen = 1.3;      // cards run above the clock that they report
+constexpr double kClockUnseen = 1.3;      // GPUs run above the clock that they report
 constexpr double kBandwidthError = 1.03;  // of a measured bandwidth
 constexpr double kEmptyLaunches = 2;      // a launch this short does nothing
 
 // FLOP/s that the unit cannot exceed.
-std::optional<double> highest(const Ceiling& ceiling, const Evidence& seen) {
-  // What was measured is no law.
-  if (!ceiling.per_second || ceiling.origin == Ceiling::Origin::measured) return std::nullopt;
-  if (!ceiling.clock_hz) return kClockError * *ceiling.per_second;  // given by the user
-  return (seen.highest_sm_hz ? kClockError : kClockUnseen) * *ceiling.at(seen.highest_sm_hz);
+std::optional<double> highest(const Peak& peak, const Evidence& seen) {
+  // Measured peaks are no physical limits.
+  if (!peak.per_second || peak.origin == Peak::Origin::measured) return std::nullopt;
+  if (!peak.clock_hz) return kClockError * *peak.per_second;  // given by the user
+  return (seen.highest_sm_hz ? kClockError : kClockUnseen) * *peak.at(seen.highest_sm_hz);
 }
 
 std::string cause_of_too_many_flops(const Limits& limits, const Evidence& seen, double rate) {
   if (limits.overheads && seen.seconds < kEmptyLaunches * limits.overheads->graph_node)
     return "that is the time of an empty kernel: do the launches work on the stream they are "
            "given?";
-  const Ceiling* fits = nullptr;
-  for (const Ceiling& other : limits.ceilings) {
+  const Peak* fits = nullptr;
+  for (const Peak& other : limits.peaks) {
     if (!other.precision) continue;
     const auto limit = highest(other, seen);
     if (limit && rate <= *limit && (fits == nullptr || *limit < *highest(*fits, seen)))
       fits = &other;
   }
   if (fits != nullptr)
-    return "only the " + fits->name + " is that fast: is it computed in another precision?";
+    return "only the " + fits->name +
+           " is that fast: is the product computed in another precision?";
   return "no unit of the device is that fast: is part of the work on another stream, or not done?";
 }
 
@@ -42,23 +43,22 @@ std::string cause_of_too_many_flops(const Limits& limits, const Evidence& seen, 
 std::optional<std::string> beats_physics(const Limits& limits, const Evidence& seen) {
   const Problem& p = seen.problem;
   const double rate = flop(p) / seen.seconds;
-  if (const Ceiling* compute = compute_ceiling(limits.ceilings, p.precision)) {
+  if (const Peak* compute = compute_peak(limits.peaks, p.precision)) {
     const auto limit = highest(*compute, seen);
     if (limit && !(rate <= *limit))
-      return formatted("impossible: %.4g TFLOP/s, and the %s can do %.4g", rate * 1e-12,
-                       compute->name.c_str(), *limit * 1e-12) +
+      return "impossible: " + rate_text(rate, p.precision) + ", but the peak of " + compute->name +
+             " is " + rate_text(*limit, p.precision) +
              (seen.highest_sm_hz
                   ? formatted(" at %.0f MHz, the highest clock seen", *seen.highest_sm_hz * 1e-6)
                   : "") +
              "; " +
-             (compute->origin == Ceiling::Origin::given
-                  ? "is --gemm_peak_flops right?"
-                  : cause_of_too_many_flops(limits, seen, rate));
+             (compute->origin == Peak::Origin::given ? "is --gemm_peak_flops right?"
+                                                     : cause_of_too_many_flops(limits, seen, rate));
   }
 
-  const Ceiling* memory = memory_ceiling(limits.ceilings);
+  const Peak* memory = memory_peak(limits.peaks);
   std::optional<double> bandwidth = limits.dram_bytes_per_second;
-  if (!bandwidth && memory != nullptr && memory->origin != Ceiling::Origin::measured)
+  if (!bandwidth && memory != nullptr && memory->origin != Peak::Origin::measured)
     bandwidth = memory->per_second;
   if (!bandwidth || seen.operand_sets < 2) return std::nullopt;
   // Of all that a round over the operand sets touches, no more than the cache holds can be there
@@ -70,10 +70,10 @@ std::optional<std::string> beats_physics(const Limits& limits, const Evidence& s
   if (!(moved_per_second <= kBandwidthError * *bandwidth))
     return formatted(
                "impossible: at least %.4g MB must come from DRAM, which is %.4g GB/s, and the "
-               "card can do %.4g; ",
+               "GPU can do %.4g; ",
                must_move * 1e-6, moved_per_second * 1e-9, *bandwidth * 1e-9) +
            formatted(
-               "the operands come from the cache: do the launches take turns on all %lld operand "
+               "the operands come from the cache: do the launches rotate through all %lld operand "
                "sets, or does one keep a copy?",
                static_cast<long long>(seen.operand_sets));
   return std::nullopt;

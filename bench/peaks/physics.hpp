@@ -1,4 +1,4 @@
-// What no kernel can do. A time that beats the card is a fault of the kernel or of the measurement,
+// Physical limits. A faster time is a fault of the kernel or of the measurement,
 // never a record.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace gemm::bench {
 
 // The limits of a device.
 struct Limits {
-  std::vector<Ceiling> ceilings;
+  std::vector<Peak> peaks;
   std::int64_t last_level_cache_bytes = 0;
-  std::optional<double> dram_bytes_per_second;  // the best that was measured; else the ceiling's
+  std::optional<double> dram_bytes_per_second;  // the best that was measured; else the peak's
   std::optional<Overheads> overheads;
 };
 
@@ -24,11 +24,11 @@ struct Limits {
 struct Evidence {
   Problem problem;
   double seconds;                       // of one launch
-  std::int64_t operand_sets;            // that the launches take turns on
+  std::int64_t operand_sets;            // that the launches rotate through
   std::optional<double> highest_sm_hz;  // while it was timed
 };
 
-// Says by how much a row beats its compute roof at the highest clock seen, or the time that DRAM
+// Says by how much a row exceeds its compute peak at the highest clock seen, or the time that DRAM
 // needs for the bytes that cannot have stayed in the cache, and what the likeliest cause is.
 // Nothing if the row is possible, or if the limit is not known.
 std::optional<std::string> beats_physics(const Limits& limits, const Evidence& evidence);

@@ -1,4 +1,4 @@
-// A time that beats the card is refused, with the likeliest cause; a fast one is not.
+// A time that beats the GPU is refused, with the likeliest cause; a fast one is not.
 #include "bench/peaks/physics.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Limits h200() {
   device.clock_hz = 1980e6;
   device.memory_clock_hz = 3201e6;
   device.bus_width_bits = 6016;
-  return {.ceilings = ceilings_of(device),
+  return {.peaks = peaks_of(device),
           .last_level_cache_bytes = 60 << 20,
           .dram_bytes_per_second = 4.6e12,
           .overheads = Overheads{1e-6, 1.5e-6, 3e-6}};
@@ -41,10 +41,10 @@ std::string complaint_about(const Evidence& seen, const Limits& limits = h200())
   return beats_physics(limits, seen).value_or("");
 }
 
-TEST(Physics, AllowsWhatTheCardCanDo) {
+TEST(Physics, AllowsWhatTheGpuCanDo) {
   EXPECT_EQ(complaint_about(at(kLarge, 66.9e12)), "");
   EXPECT_EQ(complaint_about(at(kLarge, 51e12, 2, 1500e6)), "");
-  // The tensor roof is stated at 1830 MHz; at 1980 MHz the card can do more.
+  // The tensor roof is stated at 1830 MHz; at 1980 MHz the GPU can do more.
   EXPECT_EQ(complaint_about(at({8192, 8192, 8192, Precision::bf16}, 1060e12)), "");
 }
 
@@ -84,7 +84,7 @@ TEST(Physics, HintsAtTheCache) {
   const std::string text = complaint_about(seen);
   EXPECT_NE(text.find("from the cache"), std::string::npos) << text;
   EXPECT_NE(text.find("all 2 operand sets"), std::string::npos) << text;
-  // One set only: nobody said that it was cold.
+  // With one set the operands may be in the cache.
   seen.operand_sets = 1;
   EXPECT_EQ(complaint_about(seen), "");
 }
@@ -98,7 +98,7 @@ TEST(Physics, GrantsTheCacheWhatFitsIt) {
   seen.operand_sets = 1000;
   seen.seconds = 0.5e-6;
   Limits limits = h200();
-  limits.ceilings.clear();  // the memory alone
+  limits.peaks.clear();  // the memory alone
   EXPECT_NE(complaint_about(seen, limits), "");
 }
 
@@ -108,17 +108,17 @@ TEST(Physics, NaNIsNotPossible) {
   EXPECT_NE(complaint_about(seen), "");
 }
 
-TEST(Physics, WithoutAClockItAllowsForCardsThatRunAboveTheOneTheyReport) {
+TEST(Physics, WithoutAClockItAllowsForGpusThatRunAboveTheOneTheyReport) {
   EXPECT_EQ(complaint_about(at(kLarge, 80e12, 2, std::nullopt)), "");
   EXPECT_NE(complaint_about(at(kLarge, 100e12, 2, std::nullopt)), "");
 }
 
 TEST(Physics, AsksWhetherAGivenRoofIsRight) {
   Limits limits = h200();
-  for (Ceiling& ceiling : limits.ceilings) {
-    ceiling.origin = Ceiling::Origin::given;
-    ceiling.per_second = 1e12;
-    ceiling.clock_hz.reset();
+  for (Peak& peak : limits.peaks) {
+    peak.origin = Peak::Origin::given;
+    peak.per_second = 1e12;
+    peak.clock_hz.reset();
   }
   EXPECT_NE(complaint_about(at(kLarge, 2e12), limits).find("--gemm_peak_flops right?"),
             std::string::npos);
@@ -128,7 +128,7 @@ TEST(Physics, SaysNothingWhereNoLimitIsKnown) {
   EXPECT_EQ(complaint_about(at(kLarge, 1e18), {}), "");
   // What was measured is no law.
   Limits measured = h200();
-  for (Ceiling& ceiling : measured.ceilings) ceiling.origin = Ceiling::Origin::measured;
+  for (Peak& peak : measured.peaks) peak.origin = Peak::Origin::measured;
   EXPECT_EQ(complaint_about(at(kLarge, 80e12), measured), "");
 }
 

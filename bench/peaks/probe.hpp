@@ -1,4 +1,4 @@
-// What measures a ceiling: a launch that does one kind of work, of a known amount, and nothing
+// What measures a peak: a launch that does one kind of work, of a known amount, and nothing
 // else.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The ceilings of a CPU: multiply-adds from registers and streams through memory, on all cores.
+// The peaks of a CPU: multiply-adds from registers and streams through memory, on all cores.
 //
 // Each lane walks x = x * x - 1.9, a chaotic map that stays in (-2, 2): no value overflows or
 // settles, and none can be computed ahead.
@@ -61,7 +61,7 @@ struct Walks {
     walk<T, 32, kChains>(static_cast<T*>(x));
   }
 #endif
-  static void baseline(void* x) { walk<T, 16, kChains>(static_cast<T*>(x)); }
+  static void library_rate(void* x) { walk<T, 16, kChains>(static_cast<T*>(x)); }
 };
 
 struct Isa {
@@ -88,7 +88,7 @@ Walk walk_for([[maybe_unused]] int bytes) {
   if (bytes == 64) return Walks<T, kChains>::avx512;
   if (bytes == 32) return Walks<T, kChains>::avx2;
 #endif
-  return Walks<T, kChains>::baseline;
+  return Walks<T, kChains>::library_rate;
 }
 
 template <typename T>

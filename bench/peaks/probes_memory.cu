@@ -128,7 +128,7 @@ class Dram {
 
   double work() const { return 1.0 * (kIn + kOut) * bytes_; }
 
-  // Which grid moves most differs from card to card.
+  // Which grid moves most differs from GPU to GPU.
   Launch fastest(Backend& backend) const {
     const Memories memories = allocate(backend, 0);
     Launch best;

@@ -1,9 +1,9 @@
 // Tensor cores by mma.sync: a warp multiplies fragments that stay in its registers.
 //
-// A warp holds two slices (in k) of 2 fragments of A and 4 of B, and 8 tiles of sums: 16 different
-// products before one repeats. The sums begin anew after a while, so that they keep the size that
-// they have in a product of matrices, and are added to a total: with ones everywhere it counts the
-// products.
+// A warp holds two K tiles of 2 fragments of A and 4 of B, and 8 tiles of accumulators: 16
+// different MMAs before one repeats. The accumulators are reset after a while, so that they keep
+// the size that they have in a product of matrices, and are added to a total: with ones everywhere
+// it counts the multiplications.
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -105,13 +105,13 @@ struct Fp64 : Instruction<double, 4, 2, double, 4, 16, 8, 90> {
 };
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kSlices = 2, kRows = 2, kColumns = 4, kTiles = kRows * kColumns;
-constexpr int kSteps = 64;  // before the sums begin anew
+constexpr int kKTiles = 2, kRows = 2, kColumns = 4, kTiles = kRows * kColumns;
+constexpr int kSteps = 64;  // before the accumulators are reset
 
 template <typename I>
 struct Fragments {
-  typename I::A a[kSlices][kRows];
-  typename I::B b[kSlices][kColumns];
+  typename I::A a[kKTiles][kRows];
+  typename I::B b[kKTiles][kColumns];
 };
 
 template <typename I>
@@ -129,11 +129,11 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll 2
       for (int step = 0; step < kSteps; ++step)
 #pragma unroll
-        for (int slice = 0; slice < kSlices; ++slice)
+        for (int k_tile = 0; k_tile < kKTiles; ++k_tile)
 #pragma unroll
           for (int i = 0; i < kTiles; ++i)
-            I::multiply(sums[i / kColumns][i % kColumns], mine.a[slice][i / kColumns],
-                        mine.b[slice][i % kColumns]);
+            I::multiply(sums[i / kColumns][i % kColumns], mine.a[k_tile][i / kColumns],
+                        mine.b[k_tile][i % kColumns]);
       for (const auto& row : sums)
         for (const auto& tile : row)
           for (int i = 0; i < static_cast<int>(std::size(tile)); ++i) totals[i] += tile[i];
@@ -152,7 +152,7 @@ struct Products {
   using Sum = typename I::Sum;
   std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
   double work() const {
-    return 1.0 * blocks * kWarps * rounds * kSteps * kSlices * kTiles * I::kFlop;
+    return 1.0 * blocks * kWarps * rounds * kSteps * kKTiles * kTiles * I::kFlop;
   }
 
   Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {

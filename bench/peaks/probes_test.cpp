@@ -105,7 +105,7 @@ std::optional<double> bound_of(const Probe& probe, const DeviceInfo& device) {
     if (!device.memory_clock_hz || !device.bus_width_bits || device.integrated) return std::nullopt;
     return *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 4;
   }
-  // GeForce cards run above the clock that they report.
+  // GeForce GPUs run above the clock that they report.
   const double clock =
       device.clock_hz.value_or(0) * (device.name.starts_with("NVIDIA GeForce") ? 1.3 : 1);
   const std::string unit = probe.name.substr(0, probe.name.rfind('_'));

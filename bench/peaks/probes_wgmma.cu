@@ -1,9 +1,10 @@
 // Tensor cores of compute capability 9.0 by wgmma: two warpgroups of an SM multiply tiles of 64 x
 // 256 out of shared memory, each with an A of its own, and share B.
 //
-// Shared memory holds 16 different slices (in k) of A and B. The sums begin anew after a while, so
-// that they keep the size that they have in a product of matrices (and because FP8 adds up with no
-// more than 13 bits), and are added to a total: with ones everywhere it counts the products.
+// Shared memory holds 16 different K tiles of A and B. The accumulators are reset after a while, so
+// that they keep the size that they have in a product of matrices (and because FP8 accumulates with
+// no more than 13 bits), and are added to a total: with ones everywhere it counts the
+// multiplications.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,11 +18,11 @@
 namespace gemm::bench {
 namespace {
 
-// An A or B of 128 bytes a row, in the 128-byte swizzle, is a block; a wgmma takes a slice of 32
+// An A or B of 128 bytes a row, in the 128-byte swizzle, is a block; a wgmma takes a K tile of 32
 // bytes of each row.
 constexpr int kM = 64, kN = 256;
 constexpr int kGroups = 2, kThreads = 128 * kGroups;
-constexpr int kBlocks = 4, kSlices = 4 * kBlocks;
+constexpr int kBlocks = 4, kKTiles = 4 * kBlocks;
 constexpr int kABytes = kM * 128, kBBytes = kN * 128;
 constexpr int kOperandBytes = kBlocks * (kGroups * kABytes + kBBytes);
 constexpr int kAlignment = 1024;  // of the swizzle
@@ -40,7 +41,7 @@ struct Int8 : Instruction<std::int32_t, 32> {};
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 constexpr int kSums = kM * kN / 128;  // of a thread
-constexpr int kSteps = 16;            // of all slices, at most, before the sums begin anew
+constexpr int kSteps = 16;            // of all K tiles, at most, before a reset
 
 #define FOUR(sum, i) "+" sum(d[i]), "+" sum(d[i + 1]), "+" sum(d[i + 2]), "+" sum(d[i + 3])
 #define SIXTEEN(sum, i) FOUR(sum, i), FOUR(sum, i + 4), FOUR(sum, i + 8), FOUR(sum, i + 12)
@@ -116,10 +117,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int keep = 0; step < min(until, steps); ++step, keep = 1) {
       asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice) {
-        const int block = slice / 4, offset = slice % 4 * 32;
+      for (int k_tile = 0; k_tile < kKTiles; ++k_tile) {
+        const int block = k_tile / 4, offset = k_tile % 4 * 32;
         multiply(I{}, d, a + (block * kABytes + offset) / 16, b + (block * kBBytes + offset) / 16,
-                 slice > 0 || keep);
+                 k_tile > 0 || keep);
       }
       asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
       asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
@@ -141,7 +142,7 @@ struct Products {
   static constexpr int kSharedBytes = kOperandBytes + kAlignment;
 
   std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
-  double work() const { return 2.0 * kM * kN * I::kK * kSlices * steps * kGroups * blocks; }
+  double work() const { return 2.0 * kM * kN * I::kK * kKTiles * steps * kGroups * blocks; }
 
   Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {
     check(cudaFuncSetAttribute(multiply_tiles<I>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -1,10 +1,11 @@
-// How a row was measured, in a line, and in which points that departs from NVIDIA's GEMM
+// How a result was measured, in a line, and in which points that deviates from NVIDIA's GEMM
 // Performance Measurement Methodology Guidelines (CUTLASS documentation).
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,22 @@
 namespace gemm::bench {
 namespace {
 
-// Clocks that float do not stand still at one value below their maximum.
+// Clocks that are not fixed do not stay at one value below their maximum.
 constexpr double kBelowMaximum = 0.99, kStandsStill = 0.002;
+
+// NVIDIA's figures: clocks at the power cap settle after about 3 s, and 1,000 launches give stable
+// results for 4096 x 4096 x 4096.
+constexpr double kWarmupAtCap = 3;
+constexpr std::int64_t kFewestLaunches = 1000;
+
+// How far the means of the halves are apart, over the first; 0 of fewer than two values.
+double drift_of(const std::vector<double>& values) {
+  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
+  if (half == 0) return 0;
+  const double first = std::accumulate(values.begin(), values.begin() + half, 0.0),
+               second = std::accumulate(values.end() - half, values.end(), 0.0);
+  return std::fabs(second / first - 1);
+}
 
 // "1,240"
 std::string thousands(std::int64_t count) {
@@ -38,22 +53,19 @@ std::string count(std::int64_t number, const char* what) {
   return thousands(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-double megabytes(const Row& row) {
-  return static_cast<double>(row.rotation_sets) * bytes_minimum(row.which.problem) * 1e-6;
-}
-
 std::string text_of_sets(const Row& row) {
-  const double size = megabytes(row);
+  const double size =
+      static_cast<double>(row.rotation_sets) * bytes_minimum(row.which.problem) * 1e-6;
   return count(row.rotation_sets, "operand set") +
          formatted(size < 10 ? " (%.2g MB)" : " (%.0f MB)", size);
 }
 
 bool has_reason(const Row& row, std::string_view name) {
-  return std::ranges::any_of(row.timing.card.reasons,
+  return std::ranges::any_of(row.timing.gpu.reasons,
                              [&](const auto& reason) { return reason.first == name; });
 }
 
-// Least and most of what a row has, over those that have it.
+// Least, median and most of a value over the rows that have it.
 template <typename F>
 std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
   std::vector<double> values;
@@ -63,63 +75,94 @@ std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
 }
 
 std::optional<double> watts(const Row& row) {
-  const auto& power = row.timing.card.power_w;
+  const auto& power = row.timing.gpu.power_w;
   return power ? std::optional(power->median) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::string> Results::test() const {
-  if (!run_.card) return std::nullopt;
-  bool set = run_.card->application_clocks_set, seen = false, capped = false;
+  if (!run_.gpu) return std::nullopt;
+  bool set = run_.gpu->application_clocks_set, seen = false, capped = false;
   double least = 0, most = 0;
   for (const auto& [name, rows] : rows_)
     for (const Row& row : rows) {
-      if (!row.timed() || !row.timing.card.sm_hz) continue;
-      const Range& clock = *row.timing.card.sm_hz;
+      if (!row.timed() || !row.timing.gpu.sm_hz) continue;
+      const Range& clock = *row.timing.gpu.sm_hz;
       set = set || has_reason(row, "clocks set by user");
-      capped = capped || row.timing.card.throttled_share.value_or(0) > 0;
+      capped = capped || row.timing.gpu.throttled_share.value_or(0) > 0;
       least = seen ? std::min(least, clock.min) : clock.min;
       most = std::max(most, clock.max);
       seen = true;
     }
   const bool still = seen && most - least <= kStandsStill * most;
-  const bool below = run_.card->sm_hz_max && most < kBelowMaximum * *run_.card->sm_hz_max;
+  const bool below = run_.gpu->sm_hz_max && most < kBelowMaximum * *run_.gpu->sm_hz_max;
   return set || (still && below && !capped) ? "fixed frequency" : "fixed power";
 }
 
-std::vector<Departure> Results::departures(const Row& row) const {
+std::vector<Deviation> Results::deviations(const Row& row) const {
   const Options& options = run_.options;
   const Timing& timing = row.timing;
-  std::vector<Departure> found;
+  const Problem& p = row.which.problem;
+  const bool fixed_frequency = test() == "fixed frequency",
+             burst = options.timing.state == State::burst;
+  std::vector<Deviation> found;
   const auto add = [&](const char* code, std::optional<double> value, std::string text) {
     found.push_back({code, value, std::move(text)});
   };
-  if (options.fill == Fill::zeros || options.fill == Fill::integers)
+  // At a fixed frequency the guideline recommends zeros.
+  if (!fixed_frequency && options.fill == Fill::normal)
+    add("other-distribution", {}, "normal input data, not uniform in [-1, 1]");
+  else if (!fixed_frequency && options.fill != Fill::uniform)
     add("low-power-operands", {},
-        std::string(name_of(options.fill)) + " draw less power than real data");
+        "input data of " + std::string(name_of(options.fill)) + " draws less power than real data");
+  const auto sets = static_cast<double>(row.rotation_sets);
   const double cache = 2 * static_cast<double>(run_.device.last_level_cache_bytes);
   if (row.rotation_sets < 2)
-    add("one-operand-set", {}, "one operand set, which the cache may hold");
-  else if (1e6 * megabytes(row) <= cache)
-    add("cached-operands", 1e6 * megabytes(row),
-        formatted("operand sets of %.0f MB do not exceed twice the cache (%.0f MB)", megabytes(row),
-                  cache * 1e-6));
-  if (options.timing.state == State::burst)
-    add("burst", {}, "burst: the card was not settled");
+    add("one-operand-set", {}, "one operand set, which may stay in the cache");
+  else if (const double bytes = sets * std::max(to_device_bytes(p), from_device_bytes(p));
+           bytes <= cache)
+    add("cached-operands", bytes,
+        formatted("operand sets of %.0f MB do not exceed twice the last-level cache (%.0f MB)",
+                  bytes * 1e-6, cache * 1e-6));
+  // A launch from Python takes up to 100 us.
+  const double launch =
+      row.which.kernel->python.empty() ? options.timing.graph_below_seconds : 1e-4;
+  if (row.launch == "stream" && !row.which.transfer && row.seconds() < 0.9 * launch)
+    add("host-bound", row.seconds(),
+        "a short kernel without a CUDA graph: the host may limit the launch rate");
+  if (burst)
+    add("burst", {}, "burst: the GPU was not in steady state");
   else if (timing.warmup.watched.empty())
-    add("not-watched", {}, "clock and power not watched");
+    add("not-watched", {}, "no readings of clock and power");
   else if (!timing.warmup.settled)
     add("not-settled", timing.warmup.seconds,
-        formatted("clock and power not flat after %.2g s", timing.warmup.seconds));
-  else if (timing.card.readings == 0)
-    add("power-not-watched", {}, "power not watched");
+        formatted("clock or power still changed after %.2g s of warm-up", timing.warmup.seconds));
+  else if (timing.gpu.throttled_share.value_or(0) > 0 && timing.warmup.seconds < kWarmupAtCap)
+    add("short-warm-up", timing.warmup.seconds,
+        formatted("%.2g s of warm-up while throttled: clocks may oscillate for %g s",
+                  timing.warmup.seconds, kWarmupAtCap));
+  else if (timing.gpu.readings == 0)
+    add("power-not-watched", {}, "no readings of power");
+  if (const double drift = drift_of(timing.samples_sm_hz);
+      !burst && !(drift <= options.timing.flat))
+    add("clock-drift", drift,
+        formatted("the SM clock changed by %.2g %% during the samples", 100 * drift));
+  if (fixed_frequency && timing.gpu.throttled_share.value_or(0) > 0)
+    add("clock-not-held", timing.gpu.throttled_share, "fixed frequency, but the GPU was throttled");
+  if (const std::int64_t launches = std::ssize(timing.samples_seconds) * row.batch;
+      launches < kFewestLaunches)
+    add("few-launches", static_cast<double>(launches),
+        "timed for " + thousands(launches) + " of at least " + thousands(kFewestLaunches) +
+            " launches");
   const double interval = timing.median_interval();
   if (!timing.converged && std::isfinite(interval))
-    add("median-uncertain", interval, formatted("median known to %.2g %% only", 100 * interval));
+    add("median-uncertain", interval,
+        formatted("the 95 %% interval of the median is %.2g %% wide, the target %.2g %%",
+                  100 * interval, 100 * options.timing.target));
   else if (!timing.converged)
-    add("too-few-samples", {}, "too few samples to know the median");
-  for (const auto& [name, share] : timing.card.reasons)
+    add("too-few-samples", {}, "too few samples for a 95 % interval of the median");
+  for (const auto& [name, share] : timing.gpu.reasons)
     if (name.find("slowdown") != std::string::npos || name.find("brake") != std::string::npos)
       add("hardware-slowdown", share, name + formatted(" in %.0f %% of the readings", 100 * share));
   return found;
@@ -133,15 +176,15 @@ std::string Results::conformance(const Row& row) const {
   if (row.which.transfer)
     line += " with their copies (" + std::string(name_of(*row.which.transfer)) + ")";
   if (run_.options.timing.state == State::burst)
-    line += formatted(", bursts of %lld launches after %.3g s of rest",
+    line += formatted(", bursts of %lld launches after %.3g s idle",
                       static_cast<long long>(row.batch), run_.options.timing.cooldown_seconds);
   else
-    line += (timing.warmup.settled ? ", settled after" : ", warmed up for") +
+    line += (timing.warmup.settled ? ", steady state after" : ", warmed up for") +
             formatted(" %.1f s", timing.warmup.seconds);
   if (const auto clock = timing.median_sm_hz()) line += formatted(" at %.0f MHz", *clock * 1e-6);
   if (const auto power = watts(row)) line += formatted(" %.0f W", *power);
   std::string reasons;
-  for (const auto& [name, share] : timing.card.reasons)
+  for (const auto& [name, share] : timing.gpu.reasons)
     reasons += (reasons.empty() ? "" : ", ") + name;
   if (!reasons.empty()) line += " (" + reasons + ")";
   line += ", " + count(static_cast<std::int64_t>(timing.samples_seconds.size()), "sample");
@@ -162,13 +205,13 @@ std::string Results::conformance() const {
   line +=
       ", " + span("%.0f", sets->min, sets->max, sets->max > 1 ? " operand sets" : " operand set");
   if (run_.options.timing.state == State::burst) {
-    line += formatted(", bursts after %.3g s of rest", run_.options.timing.cooldown_seconds);
+    line += formatted(", bursts after %.3g s idle", run_.options.timing.cooldown_seconds);
   } else {
     const auto warmups =
         over(rows, [](const Row& row) { return std::optional(row.timing.warmup.seconds); });
     const bool settled =
         std::ranges::all_of(rows, [](const Row* row) { return row->timing.warmup.settled; });
-    line += (settled ? ", settled after " : ", warmed up for ") +
+    line += (settled ? ", steady state after " : ", warmed up for ") +
             span("%.1f", warmups->min, warmups->max, " s");
   }
   if (const auto clock = over(rows, [](const Row& row) { return row.timing.median_sm_hz(); }))
@@ -176,18 +219,21 @@ std::string Results::conformance() const {
   if (const auto power = over(rows, watts))
     line += " " + span("%.0f", power->min, power->max, " W");
   if (const auto capped = std::ranges::count_if(
-          rows, [](const Row* row) { return row->timing.card.throttled_share.value_or(0) > 0; }))
-    line += " (throttled in " + count(capped, "row") + ")";
+          rows, [](const Row* row) { return row->timing.gpu.throttled_share.value_or(0) > 0; }))
+    line += " (" + count(capped, "result") + " throttled)";
   const auto samples = over(rows, [](const Row& row) {
     return std::optional(static_cast<double>(row.timing.samples_seconds.size()));
   });
   line += ", " + thousands(std::llround(samples->min));
   if (samples->max > samples->min) line += " to " + thousands(std::llround(samples->max));
-  line += " samples a row";
-  if (const auto departing =
-          std::ranges::count_if(rows, [&](const Row* row) { return !departures(*row).empty(); }))
-    line += "; " + count(departing, "row") + " of " + thousands(std::ssize(rows)) +
-            (departing == 1 ? " departs" : " depart") + " from the guideline";
+  line += " samples per result";
+  if (run_.options.timing.state == State::settled)
+    line += run_.options.timing.cooldown_seconds > 0
+                ? formatted(", %.3g s idle before each", run_.options.timing.cooldown_seconds)
+                : ", no idle time between them";
+  if (const auto deviating =
+          std::ranges::count_if(rows, [&](const Row* row) { return !deviations(*row).empty(); }))
+    line += "; off-guideline: " + thousands(deviating) + " of " + thousands(std::ssize(rows));
   return line;
 }
 

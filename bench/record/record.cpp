@@ -12,7 +12,7 @@
 #include "bench/base/json.hpp"
 #include "bench/base/text.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
-#include "bench/peaks/ceilings_store.hpp"
+#include "bench/peaks/measured_peaks_store.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {
@@ -45,14 +45,14 @@ void fields(Io& io, Like<Warmup> auto& warmup) {
 }
 
 template <typename Io>
-void fields(Io& io, Like<CardState> auto& card) {
-  io("readings", card.readings);
-  io("sm_hz", card.sm_hz);
-  io("memory_hz", card.memory_hz);
-  io("power_w", card.power_w);
-  io("temperature_c", card.temperature_c);
-  io("throttled_share", card.throttled_share);
-  io("reasons", card.reasons);
+void fields(Io& io, Like<GpuState> auto& gpu) {
+  io("readings", gpu.readings);
+  io("sm_hz", gpu.sm_hz);
+  io("memory_hz", gpu.memory_hz);
+  io("power_w", gpu.power_w);
+  io("temperature_c", gpu.temperature_c);
+  io("throttled_share", gpu.throttled_share);
+  io("reasons", gpu.reasons);
 }
 
 template <typename Io>
@@ -94,10 +94,10 @@ void fields(Io& io, Like<PartTimes> auto& parts) {
 }
 
 template <typename Io>
-void fields(Io& io, Like<Departure> auto& departure) {
-  io("code", departure.code);
-  io("value", departure.value);
-  io("text", departure.text);
+void fields(Io& io, Like<Deviation> auto& deviation) {
+  io("code", deviation.code);
+  io("value", deviation.value);
+  io("text", deviation.text);
 }
 
 template <typename Io>
@@ -116,7 +116,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("samples_sm_hz", row.timing.samples_sm_hz);
   io("samples_throttled", row.timing.samples_throttled);
   io("converged", row.timing.converged);
-  io("clocks", row.timing.card);
+  io("clocks", row.timing.gpu);
   io("versus", row.versus);
   io("audit", row.audit);
   io("end_to_end", row.parts);
@@ -134,19 +134,18 @@ json roof_json(const Roof& roof) {
   return {{"name", roof.name}, {"flop_per_second", roof.flop_per_second}};
 }
 
-json ceiling_json(const Ceiling& ceiling) {
-  const json figure = json_of(ceiling.per_second);
-  return {
-      {"name", ceiling.name},
-      {"precision", ceiling.precision ? json(traits_of(*ceiling.precision).name) : json(nullptr)},
-      {"flop_per_second", ceiling.precision ? figure : json(nullptr)},
-      {"bytes_per_second", ceiling.precision ? json(nullptr) : figure},
-      {"clock_hz", json_of(ceiling.clock_hz)},
-      {"origin", name_of(ceiling.origin)},
-      {"source", ceiling.source}};
+json peak_json(const Peak& peak) {
+  const json figure = json_of(peak.per_second);
+  return {{"name", peak.name},
+          {"precision", peak.precision ? json(traits_of(*peak.precision).name) : json(nullptr)},
+          {"flop_per_second", peak.precision ? figure : json(nullptr)},
+          {"bytes_per_second", peak.precision ? json(nullptr) : figure},
+          {"clock_hz", json_of(peak.clock_hz)},
+          {"origin", name_of(peak.origin)},
+          {"source", peak.source}};
 }
 
-json device_json(const DeviceInfo& device, const std::optional<CardFacts>& card) {
+json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {
   const int cc = device.compute_capability;
   return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
           {"name", device.name},
@@ -162,7 +161,7 @@ json device_json(const DeviceInfo& device, const std::optional<CardFacts>& card)
           {"memory_bytes", json_of(device.memory_bytes)},
           {"driver", json_of(device.driver)},
           {"runtime", json_of(device.runtime)},
-          {"power_limit_w", card ? json_of(card->power_limit_w) : json(nullptr)}};
+          {"power_limit_w", gpu ? json_of(gpu->power_limit_w) : json(nullptr)}};
 }
 
 std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
@@ -216,23 +215,23 @@ bool Results::all_timed(const std::string& name, std::int64_t repetitions) const
   return true;
 }
 
-std::optional<Baseline> Results::baseline(const Problem& p) const {
-  std::optional<Baseline> best;
+std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
+  std::optional<LibraryRate> best;
   for (const auto& [name, rows] : rows_) {
     const Row& row = rows.back();  // the last repetition
     if (row.timed() && row.which.kernel->is_library() && !row.which.transfer &&
         row.which.problem == p && (!best || row.flop_per_second() > best->flop_per_second))
-      best = Baseline{row.which.kernel->label(), row.flop_per_second()};
+      best = LibraryRate{row.which.kernel->label(), row.flop_per_second()};
   }
   if (best) return best;
-  const auto found = std::ranges::find(baselines_, p, &std::pair<Problem, Baseline>::first);
-  return found == baselines_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = std::ranges::find(library_rates_, p, &std::pair<Problem, LibraryRate>::first);
+  return found == library_rates_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const {
   const Problem& p = row.which.problem;
   if (row.which.transfer) return std::nullopt;
-  return roof_at(run_.ceilings, p.precision, flop(p) / bytes_minimum(p), clocks);
+  return roof_at(run_.peaks, p.precision, flop(p) / bytes_minimum(p), clocks);
 }
 
 std::optional<double> Results::of_roof(const Row& row) const {
@@ -245,7 +244,7 @@ std::optional<double> Results::of_roof(const Row& row) const {
 std::optional<Clocks> Results::clocks_of(const Row& row) const {
   const auto sm_hz = row.timing.median_sm_hz();
   if (!row.timed() || !sm_hz) return std::nullopt;
-  const auto& memory = row.timing.card.memory_hz;
+  const auto& memory = row.timing.gpu.memory_hz;
   return Clocks{sm_hz, memory ? std::optional(memory->median) : std::nullopt};
 }
 
@@ -259,9 +258,29 @@ std::optional<double> Results::of_roof_at_clock(const Row& row) const {
 std::optional<double> Results::of_library(const Row& row) const {
   if (row.timed() && row.versus && row.versus->library) return row.versus->ratio;
   if (!row.timed() || row.which.transfer) return std::nullopt;
-  const auto best = baseline(row.which.problem);
+  const auto best = library_rate(row.which.problem);
   if (!best) return std::nullopt;
   return row.flop_per_second() / best->flop_per_second;
+}
+
+std::vector<Results::Best> Results::fastest() const {
+  std::vector<Best> all;
+  for (const PrecisionTraits& traits : kPrecisions) {
+    const Row* best = nullptr;
+    for (const auto& [name, rows] : rows_) {
+      const Row& row = rows.back();
+      if (row.timed() && !row.which.transfer && !row.which.kernel->is_library() &&
+          row.which.problem.precision == traits.precision &&
+          (best == nullptr || row.flop_per_second() > best->flop_per_second()))
+        best = &row;
+    }
+    if (best == nullptr) continue;
+    const Problem& p = best->which.problem;
+    const auto library = library_rate(p);
+    all.push_back({best, best->which.kernel->label() + " " + name_of(Shape{p.m, p.n, p.k}),
+                   library ? library->label : "", of_library(*best)});
+  }
+  return all;
 }
 
 bool Results::any_failed() const {
@@ -303,7 +322,7 @@ json Results::to_json(const Row& row) const {
   const Timing& timing = row.timing;
   const auto clocks = clocks_of(row);
   const auto at_clock = clocks ? roof_of(row, *clocks) : std::nullopt;
-  const auto best = row.which.transfer ? std::nullopt : baseline(p);
+  const auto best = row.which.transfer ? std::nullopt : library_rate(p);
   const bool paired = row.versus && row.versus->library;
   all.update({{"seconds", json_of(timing.quartiles_seconds())},
               {"median_interval", json_of(timing.median_interval())},
@@ -317,7 +336,7 @@ json Results::to_json(const Row& row) const {
                                  : json(nullptr)},
               {"end_to_end", end_to_end_json(row)},
               {"conformance", conformance(row)},
-              {"departures", json_of(departures(row))}});
+              {"departures", json_of(deviations(row))}});
   all["clocks"]["sm_hz_by_timer"] = json_of(timing.sm_hz_by_timer());
   if (row.versus) all["versus"]["confidence"] = kConfidence;
   return all;
@@ -327,12 +346,12 @@ json Results::run_to_json() const {
   const Options& options = run_.options;
   const TimingPlan& plan = options.timing;
   json precisions = json::array(), roofs = json::array(), measured = json::array();
-  for (const Ceiling& ceiling : run_.ceilings) roofs.push_back(ceiling_json(ceiling));
-  for (const MeasuredCeiling& ceiling : run_.measured) {
-    const std::string memory = ceiling.name.substr(0, ceiling.name.find('_'));
-    measured.push_back(json_of(ceiling));
+  for (const Peak& peak : run_.peaks) roofs.push_back(peak_json(peak));
+  for (const MeasuredPeak& peak : run_.measured) {
+    const std::string memory = peak.name.substr(0, peak.name.find('_'));
+    measured.push_back(json_of(peak));
     measured.back()["roof_of"] =
-        &ceiling == memory_roof(run_.measured, memory) ? json(memory) : json(nullptr);
+        &peak == memory_roof(run_.measured, memory) ? json(memory) : json(nullptr);
   }
   for (const PrecisionTraits& traits : kPrecisions)
     precisions.push_back({{"name", traits.name},
@@ -343,7 +362,7 @@ json Results::run_to_json() const {
     overheads = {{"event_pair_seconds", run_.overheads->event_pair},
                  {"graph_node_seconds", run_.overheads->graph_node},
                  {"launch_seconds", run_.overheads->launch}};
-  const bool watched = run_.card.has_value();
+  const bool watched = run_.gpu.has_value();
   const bool gpu = run_.device.kind == Device::Kind::gpu;
   const bool burst = plan.state == State::burst;
   const auto test_name = test();
@@ -357,7 +376,7 @@ json Results::run_to_json() const {
             {"cuda_compiler", json_of(std::string(build_info::kCudaCompiler))},
             {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))}}},
           {"command", run_.command},
-          {"device", device_json(run_.device, run_.card)},
+          {"device", device_json(run_.device, run_.gpu)},
           {"precisions", precisions},
           {"ceilings", roofs},
           {"measured_ceilings", measured},
@@ -379,16 +398,17 @@ json Results::run_to_json() const {
             {"sampling_seconds", plan.sampling_seconds},
             {"longest_sampling_seconds", plan.longest_sampling_seconds},
             {"target", plan.target},
+            {"confidence", kConfidence},
             {"cooldown_seconds", plan.cooldown_seconds},
             {"burst_launches", burst ? json(plan.burst_launches) : json(nullptr)},
             {"row_budget_seconds", plan.budget_seconds},
             {"run_budget_seconds", json_of(options.run_budget_seconds)},
             {"versus", json_of(options.versus)},
-            {"ceilings", name_of(options.ceilings)},
+            {"ceilings", name_of(options.peaks_from)},
             {"watch",
              {{"source", watched ? json("NVML") : json(nullptr)},
-              {"why_not", json_of(run_.why_not_watched)},
-              {"interval_seconds", watched ? json(options.watch_seconds) : json(nullptr)},
+              {"why_not", json_of(run_.why_no_monitor)},
+              {"interval_seconds", watched ? json(options.monitor_seconds) : json(nullptr)},
               {"read_seconds", nullptr}}},
             {"overheads", overheads}}}};
 }

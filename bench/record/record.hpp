@@ -1,4 +1,4 @@
-// The record: Google Benchmark's JSON with our `gemm` objects beside its keys
+// The record: Google Benchmark's JSON with `gemm` objects in addition to its keys
 // (results/schema.json).
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "bench/cases/options.hpp"
 #include "bench/device/device.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
-#include "bench/peaks/ceilings.hpp"
+#include "bench/peaks/measured_peaks.hpp"
 #include "bench/peaks/peaks.hpp"
 #include "bench/timing/timing.hpp"
 #include "bench/timing/versus.hpp"
@@ -49,25 +49,25 @@ struct Row {
 struct Conditions {
   Options options;
   DeviceInfo device;
-  std::vector<Ceiling> ceilings;
-  std::vector<MeasuredCeiling> measured;
+  std::vector<Peak> peaks;
+  std::vector<MeasuredPeak> measured;
   std::optional<Overheads> overheads;
   std::string timer;
   std::vector<std::string> command;
-  std::optional<CardFacts> card;  // empty: NVML could not be had,
-  std::string why_not_watched;    // for this reason
+  std::optional<GpuFacts> gpu;  // empty: NVML could not be had,
+  std::string why_no_monitor;   // for this reason
 };
 
-// A point in which a row departs from NVIDIA's guideline for measurements: a code that stays, its
+// A point in which a row deviates from NVIDIA's guideline for measurements: a code that stays, its
 // figure (bytes, seconds or a fraction) if it has one, and both in words.
-struct Departure {
+struct Deviation {
   std::string code;
   std::optional<double> value;
   std::string text;
 };
 
 // Rate of a library on a problem.
-struct Baseline {
+struct LibraryRate {
   std::string label;
   double flop_per_second;
 };
@@ -81,8 +81,8 @@ class Results {
   // Reasons become one line that every reader of the record accepts.
   void add(const std::string& name, Row row);
   // Stands in for a library row where the filter left the library out.
-  void set_baseline(const Problem& p, Baseline baseline) {
-    baselines_.emplace_back(p, std::move(baseline));
+  void set_library_rate(const Problem& p, LibraryRate library_rate) {
+    library_rates_.emplace_back(p, std::move(library_rate));
   }
 
   // Google Benchmark may call a case before the calls that it reports, to warm up; it reports the
@@ -90,19 +90,28 @@ class Results {
   const Row& reported(const std::string& name, std::int64_t repetition,
                       std::int64_t repetitions) const;
   bool all_timed(const std::string& name, std::int64_t repetitions) const;
-  // The fastest library row of the problem, else its stand-in. Rows that copy, too, stand beside
-  // neither a library nor a roof.
-  std::optional<Baseline> baseline(const Problem& p) const;
+  // The fastest library row of the problem, else its stand-in. Rows with transfers are compared
+  // with neither a library nor a roofline.
+  std::optional<LibraryRate> library_rate(const Problem& p) const;
   std::optional<double> of_roof(const Row& row) const;
-  // Of the roof at the clocks that were seen while the row was timed.
+  // Of the roofline at the clocks that were seen while the row was timed.
   std::optional<double> of_roof_at_clock(const Row& row) const;
   std::optional<double> of_library(const Row& row) const;
   bool any_failed() const;
 
-  // "fixed power": clocks float under the power cap. "fixed frequency": somebody set them, which
-  // the card says or which shows in all rows. Empty where the card is not watched.
+  // Of a precision: the fastest kernel that is no library, and its speed over that of the fastest
+  // library on the same problem. By precision, in the order of kPrecisions.
+  struct Best {
+    const Row* row;
+    std::string name, library;  // "Tiled/tile:16 1024x1024x768", "cuBLAS"; empty: no library
+    std::optional<double> ratio;
+  };
+  std::vector<Best> fastest() const;
+
+  // "fixed power": clocks float under the power cap. "fixed frequency": they were set, which
+  // the GPU reports or all rows show. Empty without readings of the GPU.
   std::optional<std::string> test() const;
-  std::vector<Departure> departures(const Row& row) const;
+  std::vector<Deviation> deviations(const Row& row) const;
   // How a row, or the run so far, was measured, in a line.
   std::string conformance(const Row& row) const;
   std::string conformance() const;
@@ -117,7 +126,7 @@ class Results {
 
   Conditions run_;
   std::map<std::string, std::vector<Row>> rows_;
-  std::vector<std::pair<Problem, Baseline>> baselines_;
+  std::vector<std::pair<Problem, LibraryRate>> library_rates_;
 };
 
 // The row that Results::to_json wrote, of this case. Throws nlohmann::json::exception for anything

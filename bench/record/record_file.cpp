@@ -19,6 +19,8 @@
 #include <thread>
 #include <utility>
 
+#include "bench/base/terminal.hpp"
+
 namespace gemm::bench {
 namespace {
 
@@ -39,7 +41,7 @@ bool is_named(const File& file, const std::filesystem::path& path) {
 // process has the lock.
 File locked(const std::filesystem::path& path, int how) {
   for (;;) {
-    // Not through a link: it may lead to anybody's file, or make one anywhere.
+    // Not through a link: it may lead to any file, or make one anywhere.
     File file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | how, 0666));
     if (!file) return file;
     if (flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0)
@@ -49,7 +51,7 @@ File locked(const std::filesystem::path& path, int how) {
   }
 }
 
-// What a run that was killed left beside its record: its lock, and a record that it had begun.
+// Removes what a killed run left next to its record: its lock, and a partial record.
 void tidy(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry :
@@ -69,13 +71,13 @@ void tidy(const std::filesystem::path& folder) {
 RecordFile::RecordFile(const std::filesystem::path& record) {
   if (!take(without_links(record)))
     throw std::runtime_error("'" + record.string() +
-                             "' is being written by another gemm_bench: wait for it, or give "
+                             "' is being written by another gemm_bench: wait for it, or use "
                              "another --benchmark_out");
 }
 
 RecordFile::RecordFile(const std::filesystem::path& folder,
                        const std::function<std::string()>& name) {
-  // Held before it is looked for: who finished a moment ago has left a record by then.
+  // Locked before the record is looked for: a process that just finished has written it by then.
   while (!take(folder / name()) || std::filesystem::exists(record_)) {
     release();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -108,9 +110,11 @@ void RecordFile::keep(const std::string& document) {
     write_atomically(record_, document);
     kept_ = true;
   } catch (const std::runtime_error& error) {
-    if (!std::exchange(complained_, true))
-      std::cerr << (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") << "gemm_bench: " << error.what()
-                << ": the run goes on, but until there is room a kill would lose its rows\n";
+    if (std::exchange(complained_, true)) return;
+    const AboveStatus above;
+    std::cerr
+        << "gemm_bench: " << error.what()
+        << ". The run goes on, but its results are lost if it is killed before there is room\n";
   }
 }
 

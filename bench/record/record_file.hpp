@@ -1,8 +1,7 @@
-// The file of a record while its run lasts: written anew after each row, in one step, so that
-// neither a kill nor a power cut takes a finished row, nor leaves half a record.
+// The file of a record during its run: rewritten after each row, in one step, so that neither a
+// kill nor a power cut loses a finished row or leaves half a record.
 //
-// Whoever runs holds the lock of <record>.gemm_bench_lock, which dies with the process, so that no
-// two write one record.
+// The running process holds the lock of <record>.gemm_bench_lock, so that no two write one record.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +14,7 @@ namespace gemm::bench {
 
 class RecordFile {
  public:
-  // Throws std::runtime_error if another process writes this record, or if nobody can.
+  // Throws std::runtime_error if another process writes this record, or if it cannot be written.
   explicit RecordFile(const std::filesystem::path& record);
   // The first name that no record has and no process writes; `name` gives another one each second.
   RecordFile(const std::filesystem::path& folder, const std::function<std::string()>& name);
@@ -24,8 +23,8 @@ class RecordFile {
 
   const std::filesystem::path& path() const { return record_; }
 
-  // The record so far: on the disk when it returns. Never throws: where the disk is full that is
-  // said, once; the record before it stays.
+  // The record so far: on the disk when it returns. Never throws: a failure is reported once, and
+  // the record before it stays.
   void keep(const std::string& document);
 
   // The whole record. Throws std::runtime_error that says where the rows are if that fails.

@@ -41,7 +41,7 @@ TEST(Results, PercentOfLibraryIsOfTheFastestLibraryRow) {
   Results results({});
   results.add("Tiled", timed(kTiled, 4e-3));
   EXPECT_EQ(results.of_library(timed(kTiled, 4e-3)), std::nullopt);
-  results.set_baseline(kProblem, {"stand-in", flop(kProblem) / 1e-3});
+  results.set_library_rate(kProblem, {"stand-in", flop(kProblem) / 1e-3});
   EXPECT_DOUBLE_EQ(*results.of_library(timed(kTiled, 4e-3)), 0.25);
   results.add("slow", timed(kLibrary, 8e-3));
   results.add("fast", timed(kLibrary, 2e-3));
@@ -89,11 +89,11 @@ TEST(Results, ARowIsReadBackAsItWasWritten) {
   row.timing.samples_throttled = {false, true, false};
   row.timing.warmup = {.seconds = 0.4, .settled = true, .watched = "SM clock"};
   row.timing.converged = true;
-  row.timing.card = {.readings = 5,
-                     .sm_hz = Range{1, 2, 3},
-                     .power_w = Range{4, 5, 6},
-                     .throttled_share = 0.25,
-                     .reasons = {{"power cap", 0.25}, {"thermal", 0.1}}};
+  row.timing.gpu = {.readings = 5,
+                    .sm_hz = Range{1, 2, 3},
+                    .power_w = Range{4, 5, 6},
+                    .throttled_share = 0.25,
+                    .reasons = {{"power cap", 0.25}, {"thermal", 0.1}}};
   const auto same = [&](const Row& one) {
     const auto written = results.to_json(one);
     EXPECT_EQ(results.to_json(row_from(written, one.which)), written);

@@ -39,7 +39,8 @@ struct Pipe {
   Pipe() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-      throw std::runtime_error(std::string("no pipe for a child: ") + std::strerror(errno));
+      throw std::runtime_error(std::string("cannot make a pipe for a child process: ") +
+                               std::strerror(errno));
     read = File(ends[0]);
     write = File(ends[1]);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -86,7 +87,7 @@ std::string ending(int status) {
                                     : "it called exit(" + std::to_string(WEXITSTATUS(status)) + ")";
   switch (const int signal = WTERMSIG(status)) {
     case SIGKILL:
-      return "it was killed, most likely because memory ran out";
+      return "it was killed, probably because memory ran out";
     case SIGABRT:
       return "it called abort()";
     default:
@@ -94,7 +95,7 @@ std::string ending(int status) {
   }
 }
 
-// Processes whose parent ended are handed to the nearest ancestor that asked for them.
+// Orphans are handed to the nearest ancestor that is a subreaper.
 void end_orphans() {
   const std::string mine = std::to_string(getpid());
   for (bool more = true; more;) {
@@ -116,7 +117,7 @@ void end_orphans() {
   }
 }
 
-// Has it ended? It stays a zombie, so that its number is nobody else's.
+// Has it ended? It stays a zombie, so that its process id is not used again.
 bool has_ended(pid_t child) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||

@@ -11,29 +11,32 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/user_kernels.hpp"
 
 namespace gemm::bench {
 
-void measure_in_child(Workbench& bench, const Case& which, const std::vector<Case>& rivals,
+void measure_in_child(Workbench& bench, const Case& which, const std::vector<Case>& baselines,
                       std::optional<std::int64_t> samples, Row& row) {
   const double left = bench.seconds_left(),
                limit = std::min(bench.options.kernel_limit_seconds(), left);
   if (left <= 0) throw run_budget_is_spent(bench.options);
   bench.clear();
-  std::vector<Case> cases = rivals;
+  std::vector<Case> cases = baselines;
   cases.push_back(which);
   std::vector<std::string> command = child_program(cases);
   std::ranges::copy(bench.options.arguments | std::views::drop(1), std::back_inserter(command));
-  if (bench.options.ceilings == CeilingsFrom::measure)
-    command.emplace_back("--gemm_ceilings=cached");
+  if (bench.options.peaks_from == PeaksFrom::measure) command.emplace_back("--gemm_peaks=cached");
   command.push_back("--gemm_child=" + which.name());
   if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
   const ChildEnd end = run_child(command, limit);
 
-  if (!end.printed.empty()) std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
+  if (!end.printed.empty()) {
+    const AboveStatus above;
+    std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
+  }
   if (end.late && limit == left) throw run_budget_is_spent(bench.options);
   try {
     const auto answer = nlohmann::ordered_json::parse(end.answer);

@@ -13,7 +13,7 @@ namespace gemm::bench {
 // Runs the same program, if need be in Python, with the same options and --gemm_child, which
 // answers with one row. Throws
 // Skipped, Interrupted, and std::runtime_error with how the child failed or ended.
-void measure_in_child(Workbench& bench, const Case& which, const std::vector<Case>& rivals,
+void measure_in_child(Workbench& bench, const Case& which, const std::vector<Case>& baselines,
                       std::optional<std::int64_t> samples, Row& row);
 
 }  // namespace gemm::bench

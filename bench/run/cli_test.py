@@ -1,4 +1,4 @@
-"""gemm_bench as a person meets it: exit codes, messages, and what is left on disk.
+"""gemm_bench as a user sees it: exit codes, messages, and what is left on disk.
 
 The programs come from the build folder in GEMM_BENCH_BUILD, relative to the project's root. They
 run on the CPU, so that the tests mean the same with and without a GPU.
@@ -6,6 +6,7 @@ run on the CPU, so that the tests mean the same with and without a GPU.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,7 @@ QUICK = [
     "--gemm_warmup=0.001",
     "--gemm_sample=0.0001",
     "--gemm_sampling=0.05",
-    "--gemm_ceilings=queried",
+    "--gemm_peaks=nominal",
     "--benchmark_min_time=0.001s",
 ]
 
@@ -44,8 +45,8 @@ def run(*arguments: str, program: Path = BENCH, **kwargs: Any) -> subprocess.Com
 
 
 def codes(row: dict[str, Any]) -> list[str]:
-    """In which points the row departs from the guideline."""
-    return [departure["code"] for departure in row["gemm"]["departures"]]
+    """In which points the row deviates from the guideline."""
+    return [deviation["code"] for deviation in row["gemm"]["departures"]]
 
 
 def record(path: Path) -> dict[str, Any]:
@@ -66,14 +67,16 @@ def test_writes_a_valid_record_and_a_table(tmp_path: Path) -> None:
     assert document["context"]["gemm"]["complete"]
     assert {row["gemm"]["kernel"] for row in rows} >= {"CpuNaive", "CpuBlocked"}
     for row in rows:
-        assert row["name"] in done.stdout
+        assert f"\n{row['name'].removesuffix('/manual_time')} " in done.stdout
         gemm = row["gemm"]
         assert gemm["verification"]["passed"]
         assert 0 <= gemm["verification"]["of_bound"] <= 1
         assert row["real_time"] == pytest.approx(gemm["seconds"]["median"] * 1e6)
         assert row["GFLOP/s"] == pytest.approx(gemm["flop_per_second"] * 1e-9)
     assert "[1/" in done.stdout
-    assert "of about" in done.stdout
+    assert " left]" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "manual_time" not in done.stdout
     assert list(tmp_path.rglob("*.part*")) == []
     assert str(tmp_path) not in out.read_text()
 
@@ -187,7 +190,7 @@ def test_wrong_kernels_fail_without_a_time_and_the_rest_is_kept(tmp_path: Path) 
     }
     repeated = run(*QUICK, *arguments, "--benchmark_repetitions=3", program=WRONG)
     assert repeated.returncode == 1, repeated.stderr
-    assert "WrongNaN/f32/16x16x16/manual_time_mean" not in repeated.stdout
+    assert "16x16x16/repeats:3_mean" not in repeated.stdout
     assert run(*QUICK, *arguments, program=WRONG).returncode == 1
     for kernel, complaint in expected.items():
         row = rows[kernel]
@@ -228,7 +231,7 @@ def test_layouts_are_cases_of_the_kernels_that_have_them(tmp_path: Path) -> None
     assert rows[0]["name"] == "OpenBLAS/layout:nt/f32/33x17x65/manual_time"
     refused = run("--gemm_device=cpu", "--benchmark_filter=CpuNaive", "--gemm_layouts=nt")
     assert refused.returncode == 2
-    assert "CpuNaive selects kernels of which none computes" in refused.stderr
+    assert "CpuNaive selects no kernel that computes" in refused.stderr
 
 
 def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
@@ -243,7 +246,7 @@ def test_a_kernel_that_stops_writing_is_found_in_the_repetition_where_it_does(
     rows = [row["gemm"] for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
     assert len(rows) == 30
     assert rows[0]["seconds"]
-    assert rows[-1]["failed"].startswith(("c[0,0] = ", "a launch left the C"))
+    assert rows[-1]["failed"].startswith(("c[0,0] = ", "a launch did not write"))
 
 
 def test_a_repetition_that_is_slower_than_the_first_ends_with_the_budget(tmp_path: Path) -> None:
@@ -336,7 +339,7 @@ def test_ctrl_c_keeps_what_is_complete(
 ) -> None:
     out = tmp_path / "record.json"
     arguments = ["--gemm_device=cpu", "--gemm_shapes=64,96", "--benchmark_min_time=0.1s"]
-    arguments += ["--gemm_ceilings=queried", "--gemm_sampling=0.2"]
+    arguments += ["--gemm_peaks=nominal", "--gemm_sampling=0.2"]
     arguments.append(f"--benchmark_repetitions={repetitions}")
     with subprocess.Popen(
         [BENCH, *arguments, f"--benchmark_out={out}"], stdout=subprocess.PIPE, text=True
@@ -382,19 +385,19 @@ def test_rows_say_how_they_were_measured(tmp_path: Path) -> None:
     (row,) = document["benchmarks"]
     assert row["gemm"]["conformance"].startswith("uniform[-1,1], ")
     assert "not-watched" in codes(row)
-    assert "* clock and power not watched" in done.stdout
+    assert "* off-guideline: no readings of clock and power" in done.stdout
     assert row["gemm"]["clocks"]["sm_hz"] is None
     assert row["gemm"]["fingerprint"] is None, "only GPU code has one"
     assert row["gemm"]["device_code"] == []
     assert row["gemm"]["of_roof_at_clock"] is None
     run_keys = document["context"]["gemm"]
     assert f"Measured: {run_keys['conformance']}" in done.stdout
-    assert run_keys["method"]["test"] is None, "nobody knows whether the clocks float"
-    assert run_keys["method"]["watch"]["why_not"] == "a CPU is not watched"
+    assert run_keys["method"]["test"] is None, "it is unknown whether the clocks float"
+    assert run_keys["method"]["watch"]["why_not"] == "a CPU has no NVML"
     assert 0 < run_keys["time"]["kernel_seconds"] < run_keys["time"]["wall_seconds"]
 
 
-def test_what_departs_from_the_guideline_says_so(tmp_path: Path) -> None:
+def test_what_deviates_from_the_guideline_says_so(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked", "--benchmark_min_time=5x"]
     run(*few, "--gemm_fill=zeros", "--gemm_cache=hot", f"--benchmark_out={out}")
@@ -405,10 +408,10 @@ def test_what_departs_from_the_guideline_says_so(tmp_path: Path) -> None:
     burst = ["--gemm_state=burst", "--gemm_cooldown=0.01", "--gemm_row_budget=1"]
     done = run(*few, "--gemm_fill=normal", *burst)
     assert "normal, " in done.stdout
-    assert "burst: the card was not settled" in done.stdout
+    assert "burst: the GPU was not in steady state" in done.stdout
 
 
-def test_versus_races_with_the_fastest_of_several(tmp_path: Path) -> None:
+def test_versus_interleaves_with_the_fastest_of_several(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     few = [*QUICK, "--gemm_shapes=4", "--benchmark_filter=OpenBLAS", "--benchmark_min_time=20x"]
     done = run(*few, "--gemm_versus=CpuBlocked,CpuNaive,f32:CpuBlocked", f"--benchmark_out={out}")
@@ -418,7 +421,7 @@ def test_versus_races_with_the_fastest_of_several(tmp_path: Path) -> None:
     document = record(out)
     assert document["context"]["gemm"]["method"]["versus"] == "CpuBlocked,CpuNaive,f32:CpuBlocked"
     (row,) = document["benchmarks"]
-    assert row["gemm"]["versus"]["kernel"] == "CpuNaive", "the slower one is no rival"
+    assert row["gemm"]["versus"]["kernel"] == "CpuNaive", "the slower one is not the baseline"
 
 
 def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
@@ -428,7 +431,7 @@ def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
     done = run(*few, "--gemm_versus=CpuNaive", f"--benchmark_out={out}")
     assert done.returncode == 0, done.stderr
     naive, blocked = (row["gemm"] for row in record(out)["benchmarks"])
-    assert naive["versus"] is None, "nobody races against himself"
+    assert naive["versus"] is None, "no kernel is its own baseline"
     versus = blocked["versus"]
     assert versus["kernel"] == "CpuNaive"
     assert versus["low"] <= versus["ratio"] <= versus["high"]
@@ -437,7 +440,7 @@ def test_versus_alternates_with_another_kernel(tmp_path: Path) -> None:
     assert "times as fast as CpuNaive" in done.stdout
 
 
-def test_a_row_that_beats_its_roof_is_an_error_without_a_time(tmp_path: Path) -> None:
+def test_a_row_above_its_peak_is_an_error_without_a_time(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked"]
     done = run(*few, "--gemm_peak_flops=1e6", f"--benchmark_out={out}")
@@ -450,7 +453,7 @@ def test_a_row_that_beats_its_roof_is_an_error_without_a_time(tmp_path: Path) ->
     assert "FAILED: impossible" in done.stdout
 
 
-# Its kernel stays below the roofs of a machine that is busy while they are measured.
+# Its kernel stays below the peaks of a machine that is busy while they are measured.
 FIRST_ROW = [
     "--gemm_device=cpu",
     "--gemm_shapes=64",
@@ -468,7 +471,7 @@ def cached_in(folder: Path) -> dict[str, str]:
 def first_run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Path, subprocess.CompletedProcess[str], list[dict[str, Any]]]:
-    """Measured in earnest, which takes a while: the cache, the run, and its ceilings."""
+    """Really measured, which takes a while: the cache, the run, and its peaks."""
     cache = tmp_path_factory.mktemp("cache")
     out = tmp_path_factory.mktemp("first") / "record.json"
     done = run(*FIRST_ROW, f"--benchmark_out={out}", env=cached_in(cache))
@@ -476,33 +479,33 @@ def first_run(
     return cache, done, record(out)["context"]["gemm"]["measured_ceilings"]
 
 
-# Takes more than 5 s: all ceilings are measured, by the fixture and once more.
-def test_ceilings_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
+# Takes more than 5 s: all peaks are measured, by the fixture and once more.
+def test_peaks_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     cache, done, first = first_run
-    assert "Measuring the ceilings" in done.stderr
+    assert "Measuring the peaks" in done.stderr
     assert {one["name"] for one in first} >= {"FP32_FMA", "DRAM_read", "DRAM_triad"}
     assert all((one["flop_per_second"] or one["bytes_per_second"]) > 0 for one in first)
-    assert "(measured)" in done.stdout, "a CPU has no other roof"
+    assert "(measured)" in done.stdout, "a CPU has no other peaks"
 
     shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
     out = tmp_path / "record.json"
 
-    def ceilings(*more: str) -> tuple[bool, list[dict[str, Any]]]:
+    def peaks(*more: str) -> tuple[bool, list[dict[str, Any]]]:
         done = run(*FIRST_ROW, *more, f"--benchmark_out={out}", env=cached_in(tmp_path))
         assert done.returncode == 0, done.stderr
         measured = record(out)["context"]["gemm"]["measured_ceilings"]
-        return "Measuring the ceilings" in done.stderr, measured
+        return "Measuring the peaks" in done.stderr, measured
 
-    assert ceilings() == (False, first)
-    assert ceilings("--gemm_ceilings=queried") == (False, [])
+    assert peaks() == (False, first)
+    assert peaks("--gemm_peaks=nominal") == (False, [])
     (kept,) = (tmp_path / "gemm_bench").iterdir()
     some = json.loads(kept.read_text())
     missing = some["ceilings"].pop()
     kept.write_text(json.dumps(some))
-    anew, all_of_them = ceilings()
-    assert anew, "what peaks_bench left out"
+    measured, all_of_them = peaks()
+    assert measured, "what peaks_bench left out"
     assert [one["name"] for one in all_of_them] == [one["name"] for one in first]
-    # Which of them is a memory's roof depends on all.
+    # Which of them is a memory's peak depends on all.
     assert [{**one, "roof_of": None} for one in all_of_them[:-1]] == [
         {**one, "roof_of": None} for one in some["ceilings"]
     ]
@@ -510,12 +513,12 @@ def test_ceilings_are_measured_once_and_kept(first_run, tmp_path: Path) -> None:
     dram = [one["bytes_per_second"] for one in all_of_them if one["name"].startswith("DRAM_")]
     assert roofs == {"DRAM": max(dram)}
     assert missing not in all_of_them
-    anew, again = ceilings("--gemm_ceilings=measure")
-    assert anew
+    measured, again = peaks("--gemm_peaks=measure")
+    assert measured
     assert all(one not in again for one in all_of_them)
 
 
-def test_a_row_above_a_measured_roof_has_the_ceilings_measured_again(
+def test_a_row_above_a_measured_peak_has_the_peaks_measured_again(
     first_run, tmp_path: Path
 ) -> None:
     shutil.copytree(first_run[0], tmp_path, dirs_exist_ok=True)
@@ -526,17 +529,17 @@ def test_a_row_above_a_measured_roof_has_the_ceilings_measured_again(
             one[figure] = one[figure] and 1e6
     kept.write_text(json.dumps(low))
     done = run(*FIRST_ROW, env=cached_in(tmp_path))
-    assert done.returncode == 0, "what was measured is no law"
-    assert done.stderr.count("faster than its measured roof") == 1
+    assert done.returncode == 0, "a measured peak is no physical limit"
+    assert done.stderr.count("faster than its measured peak") == 1
     assert not kept.exists(), "the next run is the first one again"
 
 
-# Takes more than 5 s: all ceilings are measured.
-def test_a_cache_that_cannot_be_written_costs_a_word_only(tmp_path: Path) -> None:
+# Takes more than 5 s: all peaks are measured.
+def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run(*FIRST_ROW, env=cached_in(tmp_path / "file"))
     assert done.returncode == 0
-    assert "could not be kept" in done.stderr
+    assert "could not be written" in done.stderr
 
 
 def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
@@ -580,7 +583,7 @@ def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
     [[PEAKS, "--benchmark_repetitions=4"], [BENCH, "--gemm_shapes=64"]],
     ids=lambda command: command[0].name,
 )
-def test_ctrl_c_keeps_the_ceilings_so_far(command: list[Path | str], tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_peaks_so_far(command: list[Path | str], tmp_path: Path) -> None:
     with subprocess.Popen(
         [*command, "--gemm_device=cpu"],
         stdout=subprocess.PIPE,
@@ -598,25 +601,25 @@ def test_ctrl_c_keeps_the_ceilings_so_far(command: list[Path | str], tmp_path: P
     assert json.loads(kept.read_text())["ceilings"]
 
 
-@pytest.mark.parametrize("rival", ["WrongNaN", "WrongPastTheEnd", "WrongThrows"])
-def test_a_wrong_rival_is_no_fault_of_the_row(rival: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("baseline", ["WrongNaN", "WrongPastTheEnd", "WrongThrows"])
+def test_a_wrong_baseline_is_no_fault_of_the_row(baseline: str, tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     names = run("--gemm_device=cpu", "--benchmark_list_tests", program=WRONG).stdout
-    if rival not in names:
-        pytest.fail(f"{rival} is not among {names}")
+    if baseline not in names:
+        pytest.fail(f"{baseline} is not among {names}")
     done = run(
         *QUICK,
         "--gemm_shapes=16",
         "--benchmark_filter=CpuNaive|CpuBlocked",
         "--benchmark_repetitions=2",
-        f"--gemm_versus={rival}",
+        f"--gemm_versus={baseline}",
         f"--benchmark_out={out}",
         program=WRONG,
     )
     assert done.returncode == 0, done.stdout
     rows = [row for row in record(out)["benchmarks"] if row["run_type"] == "iteration"]
     assert all(row["gemm"]["versus"] is None and row["gemm"]["seconds"] for row in rows)
-    assert done.stderr.count("is not raced against") == 1
+    assert done.stderr.count("is not compared with") == 1
 
 
 def test_names_its_record_after_device_time_and_commit() -> None:
@@ -667,6 +670,30 @@ def test_help_lists_our_options_and_googles() -> None:
     assert "--gemm_shapes" in done.stdout
     assert "--benchmark_filter" in done.stdout
     assert "Exit codes" in done.stdout
+    assert "\nYour kernels:\n" in done.stdout
+    ours = done.stdout.split("Google Benchmark's own options")[0]
+    assert max(map(len, ours.splitlines())) <= 100
+
+
+def test_lists_its_options_as_markdown() -> None:
+    done = run("--gemm_list_options")
+    assert done.returncode == 0
+    options = [line for line in done.stdout.splitlines() if line.startswith("| `--gemm_")]
+    assert len(options) == len(set(options)) > 30
+    # Three cells; a bar inside one is escaped.
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in options)
+    listed = {re.match(r"\| `(--gemm_\w+)", line)[1] for line in options}
+    assert listed == set(re.findall(r"^  (--gemm_\w+)", run("--help").stdout, re.MULTILINE))
+
+
+def test_old_spellings_work_and_name_the_new_ones() -> None:
+    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive"]
+    done = run(*few, "--gemm_ceilings=queried", "--gemm_watch=0.1")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "--gemm_ceilings=queried is now spelt --gemm_peaks=nominal",
+        "--gemm_watch=0.1 is now spelt --gemm_monitor=0.1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -678,7 +705,7 @@ def test_help_lists_our_options_and_googles() -> None:
         (["--gemm_device=cpu", "--benchmark_min_time=0"], "--benchmark_min_time=0"),
         (["--gemm_device=cpu", "--benchmark_min_time=1e30x"], "1e30x"),
         (["--gemm_device=cpu", "--benchmark_min_time=2.5x"], "2.5x"),
-        (["--gemm_watch=1e10"], "--gemm_watch"),
+        (["--gemm_monitor=1e10"], "--gemm_monitor"),
         (["--bogus"], "--bogus"),
         (["--gemm_precisions=f33"], "f33"),
         (["--gemm_layouts=nn,NT"], "'NT' is not a layout (nn, nt, tn, tt)"),
@@ -702,19 +729,19 @@ def test_help_lists_our_options_and_googles() -> None:
         (["--gemm_device=cpu", "--benchmark_repetitions=2.5"], "from 1 to 1000"),
         (["--gemm_device=cpu", "--benchmark_min_warmup_time=-4"], "from 0 to 3600"),
         (["--gemm_device=cpu", "--benchmark_time_unit=foo"], "one of ns, us, ms, s"),
-        (["--gemm_device=cpu", "--benchmark_color=foo"], "neither true nor false"),
-        (["--gemm_device=cpu", "--benchmark_list_tests=foo"], "neither true nor false"),
+        (["--gemm_device=cpu", "--benchmark_color=foo"], "is not true or false"),
+        (["--gemm_device=cpu", "--benchmark_list_tests=foo"], "is not true or false"),
         (["--gemm_device=cpu", "--benchmark_out="], "--benchmark_out= has no value"),
         (["--gemm_shapes="], "'' is not a list of shapes"),
         (["--gemm_tell_record="], "'' is not a file"),
         (["--gemm_shapes=/x.json"], "give the path of a JSON file"),
-        (["--gemm_watch=-3"], "'-3' is not 0 or a positive number"),
+        (["--gemm_monitor=-3"], "'-3' is not 0 or a positive number"),
         (["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_out_format=csv"], "csv"),
         (
             ["--gemm_device=cpu", "--benchmark_out=x", "--benchmark_report_aggregates_only"],
             "display_aggregates_only",
         ),
-        (["--gemm_device=cpu", "--benchmark_out=x.json.gz"], "leave out .gz"),
+        (["--gemm_device=cpu", "--benchmark_out=x.json.gz"], "omit .gz"),
         (["--gemm_\x1b[31m\n::x=1"], "--gemm_ [31m ::x"),
     ],
 )
@@ -750,7 +777,7 @@ def test_what_cannot_be_printed_is_no_success(mode: str, tmp_path: Path) -> None
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([BENCH, *few], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
-    assert b"what was printed could not be written" in done.stderr
+    assert b"standard output could not be written" in done.stderr
     assert out.exists() == (mode == "--benchmark_format=json"), "nothing measured is lost"
 
 
@@ -765,7 +792,7 @@ def test_end_to_end_on_the_cpu_is_refused(name: str) -> None:
     done = run("--gemm_device=cpu", f"--benchmark_filter={name}")
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
-    assert line.endswith("EndToEnd needs a GPU to copy to: --gemm_device=cpu was given")
+    assert line.endswith("EndToEnd needs a GPU: --gemm_device=cpu was given")
 
 
 def test_end_to_end_is_no_case_unless_it_is_asked_for() -> None:

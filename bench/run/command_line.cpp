@@ -23,6 +23,7 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 #include "build_info.hpp"
 
@@ -74,14 +75,14 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
   if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number) ||
       (times && !whole))
     throw BadInput("--benchmark_min_time=" + value +
-                   " is neither seconds (0.5s) nor samples (100x)");
+                   " is not a time (0.5s) nor a number of samples (100x)");
   if (times)
     plan.samples = std::llround(number);
   else
     plan.sampling_seconds = number;
 }
 
-// Google Benchmark takes any word for yes or no.
+// Google Benchmark accepts any word as true.
 void check_switch(const std::vector<std::string>& arguments, const std::string& name) {
   std::string value = google_flag(arguments, name);
   if (value.empty()) return;
@@ -89,10 +90,10 @@ void check_switch(const std::vector<std::string>& arguments, const std::string& 
   constexpr std::string_view kKnown[] = {"true", "false", "yes", "no", "on", "off",
                                          "1",    "0",     "y",   "n",  "t",  "f"};
   if (std::ranges::find(kKnown, value) == std::end(kKnown) && (name != "color" || value != "auto"))
-    throw BadInput("--benchmark_" + name + "=" + value + " is neither true nor false");
+    throw BadInput("--benchmark_" + name + "=" + value + " is not true or false");
 }
 
-// Google Benchmark lets nothing, less than nothing, and more than memory holds pass.
+// Google Benchmark accepts empty, negative and far too large numbers.
 void check_number(const std::vector<std::string>& arguments, const std::string& name, double least,
                   double most, bool whole) {
   const std::string value = google_flag(arguments, name);
@@ -113,7 +114,7 @@ void check_google_flags(const std::vector<std::string>& arguments) {
   for (const char* name : {"out", "min_time", "repetitions", "format", "time_unit"})
     if (std::ranges::find(arguments, "--benchmark_" + std::string(name) + "=") != arguments.end())
       throw BadInput("--benchmark_" + std::string(name) +
-                     "= has no value: give one, or leave it out");
+                     "= has no value: give one, or omit the option");
   for (const char* name : {"list_tests", "enable_random_interleaving", "display_aggregates_only",
                            "report_aggregates_only", "counters_tabular", "color"})
     check_switch(arguments, name);
@@ -128,27 +129,25 @@ void check_google_flags(const std::vector<std::string>& arguments) {
   const std::string out_format = google_flag(arguments, "out_format");
   if (!out_format.empty() && out_format != "json")
     throw BadInput("--benchmark_out_format=" + out_format +
-                   ": a file gets the record, which is json; use --benchmark_format=csv > FILE");
+                   ": the file is the record, in JSON; for CSV use --benchmark_format=csv > FILE");
   const std::string out = google_flag(arguments, "out");
   if (out.ends_with(".gz"))
-    throw BadInput(
-        "--benchmark_out=" + out +
-        ": a record is written as plain JSON: leave out .gz, and compress it afterwards");
+    throw BadInput("--benchmark_out=" + out +
+                   ": a record is plain JSON: omit .gz, and compress the file afterwards");
   if (google_switch(arguments, "report_aggregates_only") && !out.empty())
     throw BadInput(
-        "--benchmark_report_aggregates_only would leave the samples out of the record: "
+        "--benchmark_report_aggregates_only would omit the samples from the record: "
         "use --benchmark_display_aggregates_only");
 }
 
-std::size_t count_matches(const std::vector<std::string>& names, std::string filter) {
-  if (filter.empty() || filter == "all") return names.size();
+std::function<bool(const std::string&)> name_filter(std::string filter) {
+  if (filter.empty() || filter == "all") return [](const std::string&) { return true; };
   const bool negative = filter[0] == '-';
   if (negative) filter.erase(0, 1);
   try {
-    const std::regex pattern(filter, std::regex::extended);
-    return static_cast<std::size_t>(std::ranges::count_if(names, [&](const std::string& name) {
+    return [negative, pattern = std::regex(filter, std::regex::extended)](const std::string& name) {
       return std::regex_search(name + "/manual_time", pattern) != negative;
-    }));
+    };
   } catch (const std::regex_error&) {
     throw BadInput("--benchmark_filter=" + filter + " is not a regular expression");
   }
@@ -157,7 +156,7 @@ std::size_t count_matches(const std::vector<std::string>& names, std::string fil
 void require_output() {
   std::cout << std::flush;
   if (!std::cout)
-    throw BadInput("what was printed could not be written: has the disk of its file room?");
+    throw BadInput("standard output could not be written: check that the disk has room");
 }
 
 void guarded_main(const char* program, const std::function<int()>& run) {
@@ -166,6 +165,7 @@ void guarded_main(const char* program, const std::function<int()>& run) {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
   const auto end = [&](int code, const std::exception* error) {
+    end_status();
     if (error != nullptr) std::cerr << program << ": " << one_line(error->what()) << "\n";
     std::cout << std::flush;
     std::cerr << std::flush;
@@ -195,13 +195,13 @@ void initialize_google(std::vector<std::string>& arguments) {
   benchmark::SetDefaultTimeUnit(benchmark::kMicrosecond);  // --benchmark_time_unit overrides it
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1)
-    throw BadInput("unknown or malformed option " + std::string(argv[1]) + ": --help lists them");
+    throw BadInput("unknown or malformed option " + std::string(argv[1]) + ": --help lists all");
 }
 
 void require_release(const Options& options) {
   if (std::string_view(build_info::kType) != "Release" && !options.allow_debug)
     throw BadInput("this is a " + std::string(build_info::kType) +
-                   " build, whose times mean nothing: build with -DCMAKE_BUILD_TYPE=Release or add "
+                   " build, which is not optimized: build with -DCMAKE_BUILD_TYPE=Release, or add "
                    "--gemm_allow_debug");
 }
 

@@ -2,7 +2,6 @@
 // codes.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -23,13 +22,13 @@ struct BadInput : std::runtime_error {
 // A Google Benchmark flag, from the command line or else the environment; empty if not given.
 std::string google_flag(const std::vector<std::string>& arguments, const std::string& name);
 
-// Google Benchmark answers some wrong values by exiting with 0, takes others for what they are not,
-// and some combinations lose rows: throws BadInput for all.
+// Google Benchmark exits with 0 for some wrong values, misreads others, and loses rows for some
+// combinations: throws BadInput for all of these.
 void check_google_flags(const std::vector<std::string>& arguments);
 
-// How many of the names --benchmark_filter selects, as Google Benchmark matches: a search, with a
-// leading '-' for the opposite. Throws BadInput for what is no regular expression.
-std::size_t count_matches(const std::vector<std::string>& names, std::string filter);
+// Whether --benchmark_filter selects a name, as Google Benchmark matches: a search, with a leading
+// '-' for the opposite. Throws BadInput for what is no regular expression.
+std::function<bool(const std::string&)> name_filter(std::string filter);
 
 // Is a flag like --benchmark_list_tests on?
 bool google_switch(const std::vector<std::string>& arguments, const std::string& name);
@@ -41,16 +40,16 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan);
 // Hands the arguments to benchmark::Initialize; throws BadInput for what it leaves.
 void initialize_google(std::vector<std::string>& arguments);
 
-// Throws BadInput for a build whose times mean nothing.
+// Throws BadInput for a build that is not optimized.
 void require_release(const Options& options);
 
 // Throws BadInput if what was printed could not be written.
 void require_output();
 
-// Runs a program and ends the process with its exit code; says in one line what went wrong.
+// Runs a program and ends the process with its exit code; prints errors as one line.
 void guarded_main(const char* program, const std::function<int()>& run);
 
-// `why_no_gpu` tells a GPU kernel's user what is missing.
+// `why_no_gpu` says what is missing for a GPU.
 std::unique_ptr<Backend> make_backend(const Options& options, std::string& why_no_gpu);
 
 }  // namespace gemm::bench

@@ -1,15 +1,16 @@
 #include "bench/run/fixture.hpp"
 
-#include <unistd.h>
-
+#include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <iostream>
 #include <limits>
 #include <stdexcept>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
+#include "bench/run/console.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-// What went wrong is told in our row and not by SkipWithError: Google Benchmark aborts when one
+// An error is kept in our row and not by SkipWithError: Google Benchmark aborts when one
 // repetition has an error and another has not. So the loop runs to its end.
 template <typename Step>
 void GemmFixture::guarded(Step&& step) {
@@ -42,8 +43,10 @@ void GemmFixture::guarded(Step&& step) {
 }
 
 void GemmFixture::SetUp(benchmark::State&) {
-  // So that something is to be seen while operands and reference are made.
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << case_.name() << " ..." << std::flush;
+  progress_.begin(case_, now_seconds());
+  if (shows_status_)
+    show_status([progress = progress_, name = case_.name(), monitor = suite_.monitor()](
+                    std::size_t width) { return status_line(progress, name, monitor, width); });
   row_ = Row{.which = case_};
   guarded([&] {
     if (!settled_skip_.empty()) throw Skipped(settled_skip_);
@@ -62,6 +65,7 @@ void GemmFixture::BenchmarkCase(benchmark::State& state) {
 void GemmFixture::TearDown(benchmark::State& state) {
   Results& results = suite_.results();
   results.add(case_.name(), row_);
+  progress_.end(now_seconds());
   if (!row_.timed()) return;
   state.counters["GFLOP/s"] = row_.flop_per_second() * 1e-9;
   state.counters["%roof"] = 100 * results.of_roof(row_).value_or(kUnknown);

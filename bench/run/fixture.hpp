@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/run/progress.hpp"
 #include "bench/run/suite.hpp"
 
 namespace gemm::bench {
@@ -17,8 +18,13 @@ class GemmFixture : public benchmark::Fixture {
  public:
   // Where some cases have a transfer, all have its counters: Google Benchmark's CSV wants the same
   // ones in every row.
-  GemmFixture(Suite& suite, const Case& which, bool counts_copies)
-      : suite_(suite), case_(which), counts_copies_(counts_copies) {}
+  GemmFixture(Suite& suite, Progress& progress, const Case& which, bool counts_copies,
+              bool shows_status)
+      : suite_(suite),
+        progress_(progress),
+        case_(which),
+        counts_copies_(counts_copies),
+        shows_status_(shows_status) {}
 
   using benchmark::Fixture::SetUp;
   using benchmark::Fixture::TearDown;
@@ -35,8 +41,9 @@ class GemmFixture : public benchmark::Fixture {
   void count_copies(benchmark::UserCounters& counters) const;
 
   Suite& suite_;
+  Progress& progress_;
   Case case_;
-  bool counts_copies_;
+  bool counts_copies_, shows_status_;
   Row row_;
   // Of the first call, and said of every further one, which takes so many samples, too, unless its
   // budget ends them: Google Benchmark aborts when repetitions differ in it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -93,95 +94,104 @@ nlohmann::ordered_json custom_context(const std::string& flag) {
 
 void print_help(const char* program) {
   std::cout
-      << "Benchmarks matrix multiplication kernels: each is verified, timed, and held "
-         "against its roof.\n\n"
+      << "Benchmarks matrix multiplication kernels: verifies each, times it, and compares it with "
+         "the\ndevice's peak and with libraries.\n\n"
       << "  " << program << " --benchmark_filter=Tiled        the tiled family\n"
       << "  " << program << " --gemm_shapes=4096,64x8192x512  other sizes\n"
-      << "  " << program << " --benchmark_filter=EndToEnd     with the copies from and to "
-      << "the host\n"
-      << "  " << program << " --gemm_kernel=my.cu            a kernel of yours\n"
+      << "  " << program << " --benchmark_filter=EndToEnd     with copies from and to the "
+      << "host\n"
+      << "  " << program << " --gemm_kernel=my.cu             your own kernel\n"
       << "  " << program << " --gemm_device=cpu               the CPU kernels\n"
-      << "  " << program << " --benchmark_out=results/        keep the record, as "
+      << "  " << program << " --benchmark_out=results/        write the record "
       << "results/<device>/<utc>-<commit>.json\n"
-      << "  " << program << " --benchmark_list_tests          what there is\n\n"
+      << "  " << program << " --benchmark_list_tests          all names\n\n"
       << "Names are <Kernel>[/<parameter>:<value>...][/layout:<layout>]/<precision>/<m>x<n>x<k>; "
          "C (m x n)\n= A (m x k) * B (k x n); a layout is named where it is not nn.\n"
-      << "EndToEnd/<transfer>/<name> times the copies, too: pageable, pinned or overlapped; only "
-         "a filter\nwith EndToEnd in it runs or lists them, of layout nn alone.\n"
-      << "Exit codes: 0 every row right, 1 a row failed, 2 bad input, 130 interrupted.\n\n"
+      << "EndToEnd/<transfer>/<name> times host-to-device copies, kernel and device-to-host copy; "
+         "transfer is\npageable, pinned or overlapped. They have layout nn and run only if the "
+         "filter "
+         "contains EndToEnd.\n"
+      << "Exit codes: 0 all results right, 1 a result failed, 2 bad input, 130 interrupted.\n\n"
       << options_help()
-      << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time says how "
-         "long (0.5s) or\nhow often (100x) a row is sampled at least:\n"
+      << "\nGoogle Benchmark's own options keep their meaning; --benchmark_min_time is the "
+         "shortest "
+         "sampling\ntime (0.5s) or the number of samples (100x) of each case:\n"
       << std::flush;
 }
 
-std::size_t count_cases(const std::vector<Case>& cases, const std::string& filter) {
-  std::vector<std::string> names;
-  for (const Case& one : cases) names.push_back(one.name());
-  return count_matches(names, filter);
+std::vector<Case> selected(std::vector<Case> cases, const std::string& filter) {
+  const auto matches = name_filter(filter);
+  std::erase_if(cases, [&](const Case& one) { return !matches(one.name()); });
+  return cases;
 }
 
-void require_matches(std::size_t matches, const std::string& filter, const Options& options,
+void require_matches(bool matches, const std::string& filter, const Options& options,
                      Device::Kind kind, const std::string& why_no_gpu) {
   const bool end_to_end = asks_for_end_to_end(filter);
   if (end_to_end && kind == Device::Kind::cpu)
-    throw BadInput("--benchmark_filter=" + filter +
-                   ": EndToEnd needs a GPU to copy to: " + why_no_gpu);
-  if (matches > 0) return;
+    throw BadInput("--benchmark_filter=" + filter + ": EndToEnd needs a GPU: " + why_no_gpu);
+  if (matches) return;
   const std::string list = std::string(": ") + (end_to_end ? "--benchmark_filter=EndToEnd " : "") +
-                           "--benchmark_list_tests shows what there is";
+                           "--benchmark_list_tests lists all names";
   if (filter.empty())
-    throw BadInput("no kernel here computes these precisions in these layouts" + list);
-  if (count_cases(make_cases(parse_shapes(options.shapes, kind), usual_precisions(kind), kind,
-                             options.variants, {Layout::nn}),
-                  filter) > 0)
-    throw BadInput("--benchmark_filter=" + filter +
-                   " selects kernels of which none computes these precisions in these layouts" +
-                   list);
+    throw BadInput(
+        "no kernel of this device computes the given --gemm_precisions in the given "
+        "--gemm_layouts" +
+        list);
+  if (!selected(make_cases(parse_shapes(options.shapes, kind), usual_precisions(kind), kind,
+                           options.variants, {Layout::nn}),
+                filter)
+           .empty())
+    throw BadInput(
+        "--benchmark_filter=" + filter +
+        " selects no kernel that computes the given --gemm_precisions in the given --gemm_layouts" +
+        list);
   if (kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter +
                    " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
   const auto cpu_shapes = parse_shapes(options.shapes, Device::Kind::cpu);
-  if (count_cases(
-          make_cases(cpu_shapes, options.precisions, Device::Kind::cpu, false, options.layouts),
-          filter) > 0)
+  if (!selected(
+           make_cases(cpu_shapes, options.precisions, Device::Kind::cpu, false, options.layouts),
+           filter)
+           .empty())
     throw BadInput("--benchmark_filter=" + filter +
                    " selects CPU kernels only: add --gemm_device=cpu");
-  if (!options.variants && count_cases(make_cases(parse_shapes(options.shapes, kind),
-                                                  options.precisions, kind, true, options.layouts),
-                                       filter) > 0)
+  if (!options.variants && !selected(make_cases(parse_shapes(options.shapes, kind),
+                                                options.precisions, kind, true, options.layouts),
+                                     filter)
+                                .empty())
     throw BadInput("--benchmark_filter=" + filter +
                    " selects points of a tuning space only: add --gemm_variants=all");
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
 }
 
-void require_rival(const Options& options, Device::Kind kind) {
+void require_baseline(const Options& options, Device::Kind kind) {
   if (!options.versus) return;
-  for (const Rival& rival : parse_versus(*options.versus)) {
+  for (const Baseline& baseline : parse_versus(*options.versus)) {
     bool found = false;
     std::string known;
     for (const RegisteredKernel& kernel : registry()) {
       if (kernel.runs_on != kind) continue;
-      found =
-          found || (rival.means(kernel) &&
-                    (!rival.precision || std::ranges::count(kernel.precisions, *rival.precision)));
+      found = found ||
+              (baseline.means(kernel) &&
+               (!baseline.precision || std::ranges::count(kernel.precisions, *baseline.precision)));
       known += ", " + kernel.label();
     }
     if (!found)
-      throw BadInput("--gemm_versus: '" + rival.kernel + "' is no kernel of this device" +
-                     (rival.precision
-                          ? " that computes " + std::string(traits_of(*rival.precision).name)
+      throw BadInput("--gemm_versus: '" + baseline.kernel + "' is not a kernel of this device" +
+                     (baseline.precision
+                          ? " that computes " + std::string(traits_of(*baseline.precision).name)
                           : "") +
-                     ": library" + known);
+                     "; known are library" + known);
   }
 }
 
-// In a child: measures its one row, answers with it, and leaves without asking what a user's kernel
-// may have left to be done at the end.
+// In a child: measures its one row, answers with it, and exits without running the exit handlers
+// that a user's kernel may have left.
 [[noreturn]] void answer(Suite& suite, const std::vector<Case>& cases, const Options& options) {
   become_child();
   const auto found = std::ranges::find(cases, options.child_case, &Case::name);
-  if (found == cases.end()) throw BadInput("--gemm_child: no such case");
+  if (found == cases.end()) throw BadInput("--gemm_child: there is no case of this name");
   Row row{.which = *found};
   try {
     suite.measure(*found, options.child_samples, row);
@@ -216,13 +226,12 @@ int run(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);  // prints its own help and exits
     return 0;
   }
-  if (options.list_kernels) {
-    list_kernels();
-    return 0;
-  }
+  if (options.list_kernels) list_kernels();
+  if (options.list_options) std::cout << options_as_markdown();
+  if (options.list_kernels || options.list_options) return 0;
   watch_for_interrupt();
   if (options.rerun) rerun_on_save(options);
-  // It would turn FP32 products into TF32 ones behind our back.
+  // It would silently compute FP32 products in TF32.
   unsetenv("NVIDIA_TF32_OVERRIDE");
 
   std::string why_no_gpu;
@@ -257,16 +266,16 @@ int run(int argc, char** argv) {
 
   initialize_google(google_arguments);
 
-  require_rival(options, device.kind);
+  require_baseline(options, device.kind);
   const std::string filter = benchmark::GetBenchmarkFilter();
   const bool end_to_end = asks_for_end_to_end(filter);
   if (end_to_end) std::ranges::copy(end_to_end_cases(cases), std::back_inserter(cases));
-  const std::size_t matches = count_cases(cases, filter);
-  require_matches(matches, filter, options, device.kind, why_no_gpu);
+  const std::vector<Case> chosen = selected(cases, filter);
+  require_matches(!chosen.empty(), filter, options, device.kind, why_no_gpu);
   const bool list_only = google_switch(google_arguments, "list_tests");
   if (list_only) {  // nothing is measured for it
-    options.ceilings = CeilingsFrom::queried;
-    options.watch_seconds = 0;
+    options.peaks_from = PeaksFrom::nominal;
+    options.monitor_seconds = 0;
   } else {
     require_release(options);
   }
@@ -275,15 +284,20 @@ int run(int argc, char** argv) {
     answer(suite, cases, options);
   }
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
-    std::cerr << "No GPU is used: " << why_no_gpu << ". Running the CPU kernels.\n";
+    std::cerr << "No GPU is used: " << why_no_gpu << ". The CPU kernels run.\n";
 
   std::unique_ptr<RecordFile> file;
   if (writes_record && !list_only) file = open_record(out, device, options);
   if (file) name_record(command, file->path());
   Suite suite(std::move(backend), options, command);
+  const std::string repetitions = google_flag(google_arguments, "repetitions");
+  Progress progress(chosen, repetitions.empty() ? 1 : std::stoul(repetitions));
+  std::size_t longest_name = 20;
+  for (const Case& one : chosen) longest_name = std::max(longest_name, one.name().size());
   std::vector<std::unique_ptr<GemmFixture>> fixtures;
   for (const Case& one : cases) {
-    fixtures.push_back(std::make_unique<GemmFixture>(suite, one, end_to_end));
+    fixtures.push_back(std::make_unique<GemmFixture>(suite, progress, one, end_to_end,
+                                                     format.empty() || format == "console"));
     benchmark::RegisterBenchmark(one.name().c_str(), [fixture = fixtures.back().get()](
                                                          benchmark::State& state) {
       fixture->Run(state);
@@ -297,7 +311,7 @@ int run(int argc, char** argv) {
   const auto extra = custom_context(google_flag(google_arguments, "context"));
   RecordReporter record(suite, extra, file.get(), write);
   RecordReporter printed_record(suite, extra, nullptr, print);
-  TableReporter table(suite, matches);
+  TableReporter table(suite, progress, longest_name);
   // Google Benchmark's own CSV cannot have a row without counters.
   TimedRowsReporter csv(suite);
   benchmark::BenchmarkReporter* display =
@@ -309,7 +323,7 @@ int run(int argc, char** argv) {
   const bool failed = suite.results().any_failed() || suite.lost();
   const int code = interrupted() ? kInterrupted : failed ? kFailedRow : 0;
   if (suite.lost()) {
-    // To free what lies on a card that hangs is to wait for it for ever.
+    // Freeing memory of a GPU that hangs would wait for ever.
     std::cout << std::flush;
     std::_Exit(code);
   }

@@ -1,8 +1,9 @@
-// peaks_bench: each ceiling of the device as a Google Benchmark row, kept for gemm_bench, which
-// puts them into its records. Exit codes: 0 all measured, 1 one could not be, 2 bad input, 130
-// interrupted.
+// peaks_bench: measures each peak of the device as a Google Benchmark row and stores it for
+// gemm_bench, which puts them into its records. Exit codes: 0 all measured, 1 one could not be, 2
+// bad input, 130 interrupted.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -19,14 +20,14 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
-#include "bench/peaks/ceilings_store.hpp"
+#include "bench/peaks/measured_peaks_store.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/suite.hpp"
 
 namespace gemm::bench {
 namespace {
 
-std::string figure_text(const MeasuredCeiling& one) {
+std::string figure_text(const MeasuredPeak& one) {
   const auto [scale, unit] =
       one.computes() ? std::pair(1e-12, " TFLOP/s") : std::pair(1e-9, " GB/s");
   std::string line =
@@ -39,15 +40,15 @@ std::string figure_text(const MeasuredCeiling& one) {
   add(", %.0f MHz", one.sm_hz, 1e-6);
   add(", %.0f W", one.power_w, 1);
   add(", throttled in %.0f %% of readings", one.throttled_share, 100);
-  if (!one.settled && one.sm_hz) line += ", not settled";
+  if (!one.settled && one.sm_hz) line += ", not in steady state";
   return line;
 }
 
-constexpr std::string_view kOptions[] = {"device=", "watch=", "patience=", "allow_debug"};
+constexpr std::string_view kOptions[] = {"device", "monitor", "patience", "allow_debug"};
 
 struct Probing {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<CardWatch> watch;
+  std::unique_ptr<GpuMonitor> monitor;
   TimingPlan plan;
   std::filesystem::path file;  // empty: not kept
   DeviceInfo device;
@@ -55,14 +56,14 @@ struct Probing {
   bool failed = false, not_kept = false;
 };
 
-// What goes wrong is told in the label and not by SkipWithError: Google Benchmark aborts when one
+// An error is kept in the label and not by SkipWithError: Google Benchmark aborts when one
 // repetition has an error and another has not.
 void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
   double seconds = 1;
   try {
     if (interrupted()) throw Interrupted();
     if (!probing.lost.empty()) throw std::runtime_error(probing.lost);
-    const MeasuredCeiling one = measure(*probing.backend, probing.watch.get(), probing.plan, probe);
+    const MeasuredPeak one = measure(*probing.backend, probing.monitor.get(), probing.plan, probe);
     seconds = one.seconds.median;
     state.counters[one.computes() ? "FLOP/s" : "B/s"] = one.per_second();
     const auto count = [&](const char* name, std::optional<double> value) {
@@ -74,7 +75,7 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
     count("memory_Hz", one.memory_hz);
     count("W", one.power_w);
     state.SetLabel(figure_text(one));
-    if (!probing.file.empty() && !save_ceilings(probing.file, probing.device, {one}))
+    if (!probing.file.empty() && !save_peaks(probing.file, probing.device, {one}))
       probing.not_kept = true;
   } catch (const Interrupted& error) {
     state.SetLabel(probe.label() + " SKIPPED: " + error.what());
@@ -86,7 +87,7 @@ void run_probe(benchmark::State& state, Probing& probing, const Probe& probe) {
   for ([[maybe_unused]] auto _ : state) state.SetIterationTime(seconds);
 }
 
-// One line a ceiling; Google Benchmark's own table has no room for it.
+// One line a peak; Google Benchmark's own table has no room for it.
 class Lines : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -98,11 +99,11 @@ class Lines : public benchmark::BenchmarkReporter {
 };
 
 void print_help() {
-  std::cout << "Measures what the device really reaches: arithmetic units, memories, PCIe.\n\n"
-               "  peaks_bench                                   everything\n"
+  std::cout << "Measures peaks with microbenchmarks: arithmetic units, memories, PCIe.\n\n"
+               "  peaks_bench                                   all of them\n"
                "  peaks_bench --benchmark_filter=DRAM           the memory\n"
                "  peaks_bench --benchmark_format=json           as Google Benchmark's JSON\n\n"
-               "The figures are kept for each device and driver; gemm_bench puts them into its "
+               "Results are stored for each device and driver; gemm_bench puts them into its "
                "records.\nExit codes: 0 all measured, 1 one could not be, 2 bad input, 130 "
                "interrupted.\n\n"
             << options_help(kOptions) << "\nGoogle Benchmark's own options keep their meaning:\n"
@@ -122,7 +123,7 @@ int run(int argc, char** argv) {
   const std::string format = google_flag(arguments, "format");
   const bool list_only = google_switch(arguments, "list_tests");
   const bool other_plan = !google_flag(arguments, "min_time").empty();
-  Probing probing{.plan = plan_for_ceilings()};
+  Probing probing{.plan = plan_for_peaks()};
   settle_min_time(arguments, probing.plan);
   // Google Benchmark opens it, and would end with 1.
   if (const std::string out = google_flag(arguments, "out"); !out.empty())
@@ -132,26 +133,24 @@ int run(int argc, char** argv) {
   initialize_google(arguments);
   if (!list_only) require_release(options);
 
-  std::string why_no_gpu, why_not_watched;
+  std::string why_no_gpu, why_no_monitor;
   probing.backend = make_backend(options, why_no_gpu);
   DeviceInfo& device = probing.device = probing.backend->device();
   if (device.kind == Device::Kind::cpu && options.device == "auto" && !list_only)
-    std::cerr << "No GPU is used: " << why_no_gpu << ". Probing the CPU.\n";
-  probing.watch = watch_card(device, list_only ? 0 : options.watch_seconds, why_not_watched);
-  if (!other_plan) probing.file = ceilings_file(device);
+    std::cerr << "No GPU is used: " << why_no_gpu << ". The CPU is measured.\n";
+  probing.monitor = monitor_gpu(device, list_only ? 0 : options.monitor_seconds, why_no_monitor);
+  if (!other_plan) probing.file = peaks_file(device);
 
   std::vector<Probe> probes = probes_of(*probing.backend);
   if (format.empty() || format == "console")
     for (const Probe& probe : probes)
       if (probe.unsupported && !list_only)
-        std::cout << probe.label() << " is left out: " << *probe.unsupported << "\n";
+        std::cout << probe.label() << " is omitted: " << *probe.unsupported << "\n";
   std::erase_if(probes, [](const Probe& probe) { return probe.unsupported.has_value(); });
-  std::vector<std::string> names;
-  for (const Probe& probe : probes) names.push_back(probe.label());
   const std::string filter = benchmark::GetBenchmarkFilter();
-  if (count_matches(names, filter) == 0)
+  if (std::ranges::none_of(probes, name_filter(filter), &Probe::label))
     throw BadInput("--benchmark_filter=" + filter +
-                   " matches nothing: --benchmark_list_tests shows what there is");
+                   " matches nothing: --benchmark_list_tests lists all names");
   for (const Probe& probe : probes)
     benchmark::RegisterBenchmark(probe.label().c_str(), [&probing,
                                                          &probe](benchmark::State& state) {
@@ -161,21 +160,23 @@ int run(int argc, char** argv) {
   Lines lines;
   if (format.empty() || format == "console") {
     if (!list_only)
-      std::cout << device.name << (why_not_watched.empty() ? "" : "; not watched: ")
-                << why_not_watched << "\n";
+      std::cout << device.name
+                << (why_no_monitor.empty() ? "" : "; no readings of clock and power: ")
+                << why_no_monitor << "\n";
     benchmark::RunSpecifiedBenchmarks(&lines);
   } else {
     benchmark::RunSpecifiedBenchmarks();
   }
   if (probing.not_kept)
-    std::cerr << "peaks_bench: cannot keep the figures in '" << probing.file.string()
+    std::cerr << "peaks_bench: cannot store the results in '" << probing.file.string()
               << "': check that its folder is writable\n";
   if (other_plan && !list_only)
-    std::cerr << "peaks_bench: the figures are not kept, as --benchmark_min_time was given\n";
+    std::cerr
+        << "peaks_bench: the results are not stored, because --benchmark_min_time was given\n";
   const int code = interrupted() ? kInterrupted : probing.failed ? kFailedRow : 0;
   if (!probing.lost.empty()) {
     std::cout << std::flush;
-    std::_Exit(code);  // what is left on the card could not be freed
+    std::_Exit(code);  // what is left on the GPU could not be freed
   }
   return code;
 }

@@ -1,21 +1,20 @@
 #include "bench/run/reporters.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
-#include <iostream>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
-#include "build_info.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -44,46 +43,12 @@ void for_each_run(const Results& results, const std::vector<Run>& runs, F&& f) {
   }
 }
 
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<long>(seconds);
-  return formatted("%ld:%02ld", whole / 60, whole % 60);
-}
-
-std::string time_text(double seconds) {
-  const auto [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
-                             : seconds < 1  ? std::pair(1e3, "ms")
-                                            : std::pair(1.0, "s ");
-  return formatted("%.4g %s", seconds * scale, unit);
-}
-
-std::string percent_text(const std::optional<double>& share) {
-  return share ? formatted("%.1f", 100 * *share) : "-";
-}
-
-std::string whole_text(const std::optional<double>& value, double scale) {
-  return value ? std::to_string(std::llround(*value * scale)) : "-";
-}
-
-// "alone: to the card 2.7 ms at 49.6 GB/s, kernel 7.1 ms, back 1.3 ms at 50.1 GB/s; 61.2 % of the
-// copies hidden"
-std::string parts_text(const Row& row) {
-  const Problem& p = row.which.problem;
-  const auto copy = [](double bytes, double seconds) {
-    return time_text(seconds) + formatted(" at %.1f GB/s", 1e-9 * bytes / seconds);
-  };
-  const PartTimes& parts = *row.parts;
-  return "alone: to the card " + copy(to_device_bytes(p), parts.to_device_seconds) + ", kernel " +
-         time_text(parts.kernel_seconds) + ", back " +
-         copy(from_device_bytes(p), parts.from_device_seconds) + "; " +
-         percent_text(row.hidden_share()) + " % of the copies hidden";
-}
-
-std::string ceiling_text(const Ceiling& ceiling) {
-  if (!ceiling.per_second) return ceiling.name + " unknown (" + ceiling.source + ")";
-  return ceiling.name +
-         (ceiling.precision ? formatted(" %.1f TFLOP/s", *ceiling.per_second * 1e-12)
-                            : formatted(" %.0f GB/s", *ceiling.per_second * 1e-9)) +
-         " (" + std::string(name_of(ceiling.origin)) + ")";
+// A result's name, without what Google Benchmark appends to each.
+std::string console_name(const Run& run) {
+  constexpr std::string_view kSuffix = "/manual_time";
+  std::string name = run.benchmark_name();
+  if (const auto at = name.find(kSuffix); at != std::string::npos) name.erase(at, kSuffix.size());
+  return name;
 }
 
 std::string text_of(const json& value, int indent = -1) {
@@ -92,97 +57,40 @@ std::string text_of(const json& value, int indent = -1) {
 
 }  // namespace
 
-bool TableReporter::ReportContext(const Context& context) {
-  std::ostream& out = GetOutputStream();
-  const DeviceInfo& device = suite_.device();
-  out << device.name;
-  if (device.sm_count > 0) out << ", " << device.sm_count << " SMs";
-  if (device.cores > 0) out << ", " << device.cores << (device.cores == 1 ? " core" : " cores");
-  if (device.cores > 0 && !build_info::kOpenMp) out << " (built without OpenMP)";
-  if (device.clock_hz) out << ", " << std::lround(*device.clock_hz * 1e-6) << " MHz";
-  out << "\nRoofs: ";
-  std::vector<std::string> said;  // precisions of one unit have one roof
-  for (const Ceiling& ceiling : suite_.results().run().ceilings) {
-    const std::string text = ceiling_text(ceiling);
-    if (std::ranges::find(said, text) != said.end()) continue;
-    out << (said.empty() ? "" : ", ") << text;
-    said.push_back(text);
-  }
-  if (const auto& overheads = suite_.results().run().overheads)
-    out << formatted(
-        "\nOverheads: a graph node %.2f us, a launch %.2f us, a pair of events %.2f us",
-        1e6 * overheads->graph_node, 1e6 * overheads->launch, 1e6 * overheads->event_pair);
-  name_width_ = static_cast<int>(std::max<std::size_t>(context.name_field_width, 20));
-  const std::string header =
-      formatted("%-*s %11s %10s %7s %8s %9s %8s %6s %8s\n", name_width_, "Benchmark", "Time",
-                "GFLOP/s", "% roof", "at clock", "% library", "SM MHz", "W", "Samples");
-  out << "\nTime is the median of the samples; every row was verified before and after it was "
-         "timed. A star: the row departs from NVIDIA's guideline; why is said once.\n\n"
-      << header;
-  out << std::string(header.size() - 1, '-') << "\n" << std::flush;
+bool TableReporter::ReportContext(const Context&) {
+  const AboveStatus above;
+  GetOutputStream() << console_.head(terminal_width()) << std::flush;
   return true;
-}
-
-std::string TableReporter::progress() const {
-  const double elapsed = suite_.elapsed_seconds();
-  const double whole = elapsed * static_cast<double>(cases_) /
-                       static_cast<double>(std::max<std::size_t>(1, done_.size()));
-  return "[" + std::to_string(done_.size()) + "/" + std::to_string(cases_) + "  " +
-         clock_text(elapsed) + " of about " + clock_text(whole) + "]";
-}
-
-void TableReporter::print(const Run& run, const Row& row) {
-  std::ostream& out = GetOutputStream();
-  if (row.timed()) {
-    const Results& results = suite_.results();
-    const Timing& timing = row.timing;
-    const auto power = timing.card.power_w;
-    out << formatted("%-*s %11s %10.1f %7s %8s %9s %8s %6s %8zu%c ", name_width_,
-                     run.benchmark_name().c_str(), time_text(row.seconds()).c_str(),
-                     row.flop_per_second() * 1e-9, percent_text(results.of_roof(row)).c_str(),
-                     percent_text(results.of_roof_at_clock(row)).c_str(),
-                     percent_text(results.of_library(row)).c_str(),
-                     whole_text(timing.median_sm_hz(), 1e-6).c_str(),
-                     whole_text(power ? std::optional(power->median) : std::nullopt, 1).c_str(),
-                     timing.samples_seconds.size(), results.departures(row).empty() ? ' ' : '*')
-        << progress() << "\n";
-    const std::string indent(static_cast<std::size_t>(name_width_) + 1, ' ');
-    if (row.versus)
-      out << indent
-          << formatted("%.4f times as fast as %s, interleaved (95 %%: %.4f to %.4f)\n",
-                       row.versus->ratio, row.versus->kernel.c_str(), row.versus->low,
-                       row.versus->high);
-    if (row.parts) out << indent << parts_text(row) << "\n";
-    for (const Departure& departure : results.departures(row))
-      if (departures_.insert(departure.text).second)
-        out << indent << "* " << departure.text << "\n";
-    return;
-  }
-  out << formatted("%-*s ", name_width_, run.benchmark_name().c_str())
-      << (row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed) << "  "
-      << progress() << "\n";
 }
 
 void TableReporter::print_aggregate(const Run& run) {
   const auto found = run.counters.find("GFLOP/s");
   if (found == run.counters.end()) return;
+  const Row& row = suite_.results().reported(case_name(run), 0, 1);
   const bool percentage = run.aggregate_unit == benchmark::kPercentage;
-  const std::string name = run.benchmark_name();
   const auto iterations = static_cast<double>(std::max<std::int64_t>(1, run.iterations));
-  GetOutputStream() << (percentage
-                            ? formatted("%-*s %9.2f %% %9.2f %%\n", name_width_, name.c_str(),
-                                        100 * run.real_accumulated_time, 100 * found->second.value)
-                            : formatted("%-*s %11s %11.1f\n", name_width_, name.c_str(),
-                                        time_text(run.real_accumulated_time / iterations).c_str(),
-                                        found->second.value));
+  GetOutputStream() << console_.aggregate(
+      console_name(run),
+      percentage ? formatted("%.2f %%", 100 * run.real_accumulated_time)
+                 : time_text(run.real_accumulated_time / iterations),
+      percentage ? formatted("%.2f %%", 100 * found->second.value)
+                 : rate_text(1e9 * found->second.value, row.which.problem.precision),
+      terminal_width());
 }
 
 void TableReporter::ReportRuns(const std::vector<Run>& runs) {
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K" << std::flush;
-  if (!runs.empty()) done_.insert(case_name(runs[0]));
+  const AboveStatus above;
+  const auto width = terminal_width();
+  std::string progress;
+  if (!width) {
+    progress = "[" + std::to_string(progress_.done()) + "/" + std::to_string(progress_.total());
+    if (const auto left = progress_.seconds_left(now_seconds()))
+      progress += ", " + clock_text(*left) + " left";
+    progress += "]";
+  }
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
     if (row != nullptr)
-      print(run, *row);
+      GetOutputStream() << console_.result(console_name(run), *row, progress, width);
     else
       print_aggregate(run);
   });
@@ -190,8 +98,8 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
 }
 
 void TableReporter::Finalize() {
-  const std::string line = suite_.results().conformance();
-  if (!line.empty()) GetOutputStream() << "\nMeasured: " << line << "\n" << std::flush;
+  end_status();
+  GetOutputStream() << console_.summary(terminal_width()) << std::flush;
 }
 
 bool TimedRowsReporter::ReportContext(const Context& context) {
@@ -206,7 +114,7 @@ void TimedRowsReporter::ReportRuns(const std::vector<Run>& runs) {
     if (row == nullptr || row->timed())
       timed.push_back(run);
     else
-      GetErrorStream() << run.benchmark_name() << ": "
+      GetErrorStream() << console_name(run) << ": "
                        << (row->failed.empty() ? "skipped: " + row->skipped
                                                : "failed: " + row->failed)
                        << "\n";

@@ -1,4 +1,4 @@
-// What a run prints and writes: a console table with progress, and the record.
+// What Google Benchmark calls with each result: the console and the record.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -7,37 +7,35 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/record/record_file.hpp"
+#include "bench/run/console.hpp"
+#include "bench/run/progress.hpp"
 #include "bench/run/suite.hpp"
 
 namespace gemm::bench {
 
-// One line a row, with how far the run is: "[ 3/80  0:12 of about 2:40]".
+// The console: results above a status line on a terminal, else a line each.
 class TableReporter : public benchmark::BenchmarkReporter {
  public:
-  TableReporter(Suite& suite, std::size_t cases) : suite_(suite), cases_(cases) {}
+  TableReporter(Suite& suite, const Progress& progress, std::size_t longest_name)
+      : suite_(suite), progress_(progress), console_(suite.results(), longest_name) {}
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
-  void Finalize() override;  // says how all of it was measured
+  void Finalize() override;
 
  private:
-  std::string progress() const;
-  void print(const Run& run, const Row& row);
   void print_aggregate(const Run& run);
 
   Suite& suite_;
-  std::size_t cases_;
-  std::set<std::string> done_;
-  std::set<std::string> departures_;  // already said
-  int name_width_ = 40;
+  const Progress& progress_;
+  Console console_;
 };
 
-// Hands what has a time to the reporter that --benchmark_format names, and says the rest on stderr.
+// Hands timed results to the reporter that --benchmark_format names, and prints others on stderr.
 class TimedRowsReporter : public benchmark::BenchmarkReporter {
  public:
   explicit TimedRowsReporter(Suite& suite) : suite_(suite) {}
@@ -67,7 +65,7 @@ class RecordReporter : public benchmark::BenchmarkReporter {
     nlohmann::ordered_json benchmark;
     std::optional<Row> row;  // of an iteration row
   };
-  // Both as of now: every row is held against the fastest library row so far.
+  // Both as of now: every result is compared with the fastest library result so far.
   nlohmann::ordered_json context(bool complete) const;
   nlohmann::ordered_json benchmark(const Entry& entry) const;
 
@@ -79,8 +77,8 @@ class RecordReporter : public benchmark::BenchmarkReporter {
   Sink last_;
 };
 
-// The record before the console, so that what is shown as finished is on the disk. Google
-// Benchmark would have it the other way round; to it the two are one console.
+// The record before the console, so that what is shown as finished is on the disk. Google Benchmark
+// calls the console first, so for it both are one console.
 class RecordFirst : public benchmark::BenchmarkReporter {
  public:
   RecordFirst(RecordReporter& record, benchmark::BenchmarkReporter& console, const Results& results,

@@ -13,7 +13,8 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
-#include "bench/peaks/ceilings_store.hpp"
+#include "bench/base/terminal.hpp"
+#include "bench/peaks/measured_peaks_store.hpp"
 #include "bench/run/child_row.hpp"
 
 namespace gemm::bench {
@@ -23,86 +24,89 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
     : bench_{.backend = std::move(backend), .options = options} {
   Conditions run{.options = options,
                  .device = bench_.backend->device(),
-                 .ceilings = ceilings_of(bench_.backend->device(), options.peaks),
+                 .peaks = peaks_of(bench_.backend->device(), options.peaks),
                  .timer = std::string(bench_.backend->timer()),
                  .command = std::move(command)};
-  bench_.watch = watch_card(run.device, options.watch_seconds, run.why_not_watched);
-  if (bench_.watch) run.card = bench_.watch->facts();
+  bench_.monitor = monitor_gpu(run.device, options.monitor_seconds, run.why_no_monitor);
+  if (bench_.monitor) run.gpu = bench_.monitor->facts();
   try {
     run.overheads = bench_.backend->overheads();
-    if (options.ceilings != CeilingsFrom::queried)
+    if (options.peaks_from != PeaksFrom::nominal)
       run.measured = options.is_child()
-                         ? load_ceilings(ceilings_file(run.device), run.device)
-                         : kept_and_measured(*bench_.backend, bench_.watch.get(), run.device,
-                                             options.ceilings == CeilingsFrom::measure);
+                         ? load_peaks(peaks_file(run.device), run.device)
+                         : kept_and_measured(*bench_.backend, bench_.monitor.get(), run.device,
+                                             options.peaks_from == PeaksFrom::measure);
   } catch (const DeviceLost&) {
     (void)bench_.backend.release();  // freeing its memory would wait for the GPU
     throw;
   }
-  fill_in(run.ceilings, run.measured);
+  fill_in(run.peaks, run.measured);
 
-  const MeasuredCeiling* dram = memory_roof(run.measured, "DRAM");
-  bench_.limits = {.ceilings = run.ceilings,
+  const MeasuredPeak* dram = memory_roof(run.measured, "DRAM");
+  bench_.limits = {.peaks = run.peaks,
                    .last_level_cache_bytes = run.device.last_level_cache_bytes,
-                   // On a CPU others take their share of it: no limit.
+                   // Not on a CPU, where other programs use the memory too.
                    .dram_bytes_per_second = dram != nullptr && run.device.kind == Device::Kind::gpu
                                                 ? dram->bytes_per_second
                                                 : std::nullopt,
                    .overheads = run.overheads};
   results_ = std::make_unique<Results>(std::move(run));
-  baselines_.emplace(bench_, *results_);
+  library_rates_.emplace(bench_, *results_);
   bench_.started = now_seconds();
 }
 
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
   if (interrupted()) throw Interrupted();
   if (lost()) throw Skipped(lost_);
-  const std::vector<Case> rivals = race_.named_rivals(which);
-  const auto is_baseline = [&](const Case& rival) { return is_library_for(which, rival); };
-  if (needs_child(which, rivals)) {
-    if (std::ranges::none_of(rivals, is_baseline)) baselines_->measure(which);
-    return measure_in_child(bench_, which, rivals, samples, row);
+  const std::vector<Case> baselines = interleaving_.named_baselines(which);
+  const auto is_library = [&](const Case& baseline) { return is_library_for(which, baseline); };
+  if (needs_child(which, baselines)) {
+    if (std::ranges::none_of(baselines, is_library)) library_rates_->measure(which);
+    return measure_in_child(bench_, which, baselines, samples, row);
   }
-  const std::optional<Case> rival = race_.rival_of(which);
-  if (!bench_.options.is_child() && !(rival && is_baseline(*rival))) baselines_->measure(which);
-  race_.run(which, rival, samples, row);
-  doubt_ceilings(row);
+  const std::optional<Case> baseline = interleaving_.baseline_of(which);
+  if (!bench_.options.is_child() && !(baseline && is_library(*baseline)))
+    library_rates_->measure(which);
+  interleaving_.run(which, baseline, samples, row);
+  doubt_peaks(row);
 }
 
-bool Suite::needs_child(const Case& which, const std::vector<Case>& rivals) const {
+bool Suite::needs_child(const Case& which, const std::vector<Case>& baselines) const {
   if (bench_.options.is_child()) return false;
   return which.kernel->is_users() ||
-         std::ranges::any_of(rivals, [](const Case& one) { return one.kernel->is_users(); });
+         std::ranges::any_of(baselines, [](const Case& one) { return one.kernel->is_users(); });
 }
 
-void Suite::doubt_ceilings(const Row& row) {
+void Suite::doubt_peaks(const Row& row) {
   constexpr double kBeyondDoubt = 1.05;
-  const Ceiling* roof =
-      compute_ceiling(results_->run().ceilings, row.which.problem.precision);  // caches beat DRAM's
-  if (doubted_ || roof == nullptr || roof->origin != Ceiling::Origin::measured ||
+  const Peak* roof =
+      compute_peak(results_->run().peaks, row.which.problem.precision);  // caches beat DRAM's
+  if (doubted_ || roof == nullptr || roof->origin != Peak::Origin::measured ||
       !(row.flop_per_second() > kBeyondDoubt * *roof->per_second))
     return;
   doubted_ = true;
   std::error_code ignored;
-  std::filesystem::remove(ceilings_file(results_->run().device), ignored);
-  std::cerr << row.which.name() << " is faster than its measured roof: something else ran when "
-            << "that was measured. The next run measures the ceilings again\n";
+  std::filesystem::remove(peaks_file(results_->run().device), ignored);
+  const AboveStatus above;
+  std::cerr << row.which.name() << " is faster than its measured peak: the device was busy when "
+            << "that was measured. The next run measures the peaks again.\n";
 }
 
 void Suite::discard(const Case& which) {
-  if (!lost() && !needs_child(which, race_.named_rivals(which))) bench_.discard(which);
+  if (!lost() && !needs_child(which, interleaving_.named_baselines(which))) bench_.discard(which);
 }
 
-// What lies on the GPU is given up with it: to free it would be to wait for the GPU.
+// Memory of the GPU is leaked: freeing it would wait for the GPU.
 void Suite::lose_device(const std::string& error, const Case& during) {
   if (!lost()) lost_ = "the device was lost in " + during.name() + ": " + error;
 }
 
 nlohmann::ordered_json Suite::run_to_json() const {
   nlohmann::ordered_json run = results_->run_to_json();
-  run["time"] = {{"wall_seconds", elapsed_seconds()}, {"kernel_seconds", bench_.kernel_seconds}};
-  if (bench_.watch)
-    if (const auto seconds = bench_.watch->read_seconds())
+  run["time"] = {{"wall_seconds", bench_.elapsed_seconds()},
+                 {"kernel_seconds", bench_.kernel_seconds}};
+  if (bench_.monitor)
+    if (const auto seconds = bench_.monitor->read_seconds())
       run["method"]["watch"]["read_seconds"] = *seconds;
   return run;
 }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/measurement/baselines.hpp"
-#include "bench/measurement/race.hpp"
+#include "bench/measurement/interleaving.hpp"
+#include "bench/measurement/library_rates.hpp"
 #include "bench/measurement/workbench.hpp"
 #include "bench/record/record.hpp"
 
@@ -17,17 +17,17 @@ namespace gemm::bench {
 
 class Suite {
  public:
-  // Takes the ceilings that `options` ask for, which may need to be measured first. Throws
+  // Takes the peaks that `options` ask for, which may need to be measured first. Throws
   // Interrupted, DeviceLost.
   Suite(std::unique_ptr<Backend> backend, const Options& options, std::vector<std::string> command);
 
   const DeviceInfo& device() const { return bench_.backend->device(); }
   Results& results() { return *results_; }
-  double elapsed_seconds() const { return bench_.elapsed_seconds(); }
+  const GpuMonitor* monitor() const { return bench_.monitor.get(); }
   bool lost() const { return !lost_.empty(); }
 
   // Fills the row: in a child if a user's kernel has a part in it, else here. `samples` asks for so
-  // many, unless the row's budget ends them. Throws as Race::run and measure_in_child do.
+  // many, unless the row's budget ends them. Throws as Interleaving::run and measure_in_child do.
   void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
@@ -38,14 +38,14 @@ class Suite {
   nlohmann::ordered_json run_to_json() const;
 
  private:
-  bool needs_child(const Case& which, const std::vector<Case>& rivals) const;
-  // A row that beats a measured compute roof shows that something else ran when that was measured.
-  void doubt_ceilings(const Row& row);
+  bool needs_child(const Case& which, const std::vector<Case>& baselines) const;
+  // A row above a measured compute peak shows that the device was busy when that was measured.
+  void doubt_peaks(const Row& row);
 
   Workbench bench_;
   std::unique_ptr<Results> results_;
-  std::optional<Baselines> baselines_;
-  Race race_{bench_};
+  std::optional<LibraryRates> library_rates_;
+  Interleaving interleaving_{bench_};
   std::string lost_;
   bool doubted_ = false;
 };

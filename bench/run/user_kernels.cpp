@@ -40,21 +40,21 @@ UserKernel parse(const std::string& item) {
     const auto colon = item.find(ending + ":");
     if (colon == std::string::npos) continue;
     const std::string entry = item.substr(colon + ending.size() + 1);
-    if (entry.empty()) refuse(item, "there is nothing behind the colon; name the entry");
+    if (entry.empty()) refuse(item, "the colon is last: write FILE:ENTRY");
     return {.file = item.substr(0, colon + ending.size()), .entry = entry};
   }
-  refuse(item, "is no FILE.cu, FILE.so or FILE.py, nor one of them with :ENTRY behind it");
+  refuse(item, "is not FILE.cu, FILE.so or FILE.py, nor one of them followed by :ENTRY");
 }
 
 std::string contents(const UserKernel& kernel, const std::string& item) {
   std::error_code unknown;
   const std::filesystem::file_status status = std::filesystem::status(kernel.file, unknown);
-  if (std::filesystem::is_directory(status)) refuse(item, "is a folder; name a file");
+  if (std::filesystem::is_directory(status)) refuse(item, "is a folder: give a file");
   // To open a pipe would be to wait for its other end.
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    refuse(item, "is a device, a pipe or a socket; name a file");
+    refuse(item, "is a device, a pipe or a socket: give a file");
   std::ifstream file(kernel.file, std::ios::binary);
-  if (!file) refuse(item, std::string("the file cannot be read (") + std::strerror(errno) + ")");
+  if (!file) refuse(item, std::string("cannot be read (") + std::strerror(errno) + ")");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -95,11 +95,12 @@ bool is_program(const std::string& name) {
 
 void require_python(const std::string& item) {
   if (!is_program(interpreter()))
-    refuse(item, "needs Python, and there is no program '" + interpreter() +
-                     "': install python3, or set GEMM_BENCH_PYTHON to one");
+    refuse(item, "needs Python, but there is no program '" + interpreter() +
+                     "': install python3, or set GEMM_BENCH_PYTHON to its path");
   for (const char* part : {kLibrary, kRunner})
     if (!std::filesystem::exists(own_folder() / part))
-      refuse(item, std::string("needs ") + part + " beside " + kProgram);
+      refuse(item, std::string("needs ") + part + " in the folder of " + kProgram +
+                       ": build all targets");
 }
 
 }  // namespace
@@ -136,14 +137,15 @@ void register_user_kernels(const Options& options, Device::Kind kind,
     }
   }
   if (!options.defines.empty() && !sources)
-    throw std::invalid_argument("--gemm_define: there is no --gemm_kernel=FILE.cu to compile");
+    throw std::invalid_argument("--gemm_define needs --gemm_kernel=FILE.cu, a file to compile");
 }
 
 void rerun_on_save(const Options& options) {
   if (options.kernels.empty())
     throw std::invalid_argument(
-        "--gemm_watch: there is no --gemm_kernel=FILE whose saving could be waited for "
-        "(--gemm_watch=SECONDS is about readings of the card)");
+        "--gemm_watch needs --gemm_kernel=FILE, the file to watch; for the interval between "
+        "readings "
+        "of the GPU use --gemm_monitor=SECONDS");
   std::vector<std::filesystem::path> files;
   for (const std::string& item : options.kernels) files.push_back(parse(item).file);
   std::vector<std::string> command = options.arguments;
@@ -168,12 +170,13 @@ void rerun_on_save(const Options& options) {
     if (const int error =
             posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, argv.data(), environ);
         error != 0)
-      throw std::runtime_error(std::string("cannot run anew: ") + std::strerror(error));
+      throw std::runtime_error(std::string("cannot start the program again: ") +
+                               std::strerror(error));
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (interrupted()) throw Interrupted();
-    std::cerr << "Waiting for a file to be saved; Ctrl-C ends it.\n";
+    std::cerr << "Waiting until a file is saved; Ctrl-C ends the program.\n";
     for (auto now = times(); now.empty() || now == before; now = times()) {
       idle(0.05);
       if (interrupted()) throw Interrupted();

@@ -19,7 +19,7 @@ void register_user_kernels(const Options& options, Device::Kind kind,
 // some of them are in Python, that with this program's library in it.
 std::vector<std::string> child_program(const std::vector<Case>& cases);
 
-// Runs the program anew, without --gemm_watch, at once and whenever one of the files is saved;
+// Runs the program without --gemm_watch, at once and again whenever one of the files is saved;
 // until Ctrl-C, when it throws Interrupted.
 [[noreturn]] void rerun_on_save(const Options& options);
 

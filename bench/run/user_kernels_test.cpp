@@ -48,9 +48,9 @@ class UserKernels : public testing::Test {
 TEST_F(UserKernels, AreRefusedInOneLineThatNamesThem) {
   const std::string source = file("refused.cu", "");
   for (const auto& [item, why] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"kernel.c", "is no FILE.cu"},
-           {"", "is no FILE.cu"},
-           {source + ":", "nothing behind the colon"},
+           {"kernel.c", "is not FILE.cu"},
+           {"", "is not FILE.cu"},
+           {source + ":", "the colon is last"},
            {"/nowhere/kernel.cu", "cannot be read"},
            {folder_.string() + "/folder.cu", "is a folder"},
            {folder_.string() + "/pipe.so", "is a device, a pipe or a socket"}}) {

@@ -23,14 +23,14 @@ QUICK = [
     "--gemm_warmup=0.001",
     "--gemm_sample=0.0001",
     "--gemm_sampling=0.05",
-    "--gemm_ceilings=queried",
+    "--gemm_peaks=nominal",
     "--benchmark_min_time=0.001s",
     "--gemm_shapes=64",
     "--gemm_cache=hot",
 ]
 pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
 
-# What a launch does beside the product, or the file beside its functions, and what is said of it.
+# What a launch does in addition to the product, or the file to its functions, and the message.
 GOOD = """\
 import numpy as np
 def prepare(problem, a, b, c):

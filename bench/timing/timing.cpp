@@ -27,8 +27,9 @@ constexpr double kChunkSeconds = 0.02;  // of a warm-up
 constexpr double kWindowSeconds = 0.4;  // in which clock and power must be flat
 // In which clock and power of an H200 swing when it meets its power cap.
 constexpr double kSwingSeconds = 1.0;
-constexpr double kUnwatchedWarmupSeconds = 0.25;
-constexpr std::size_t kFewestSamples = 5;
+constexpr double kBlindWarmupSeconds = 0.25;
+constexpr std::size_t kFewestSamples = 6;
+constexpr double kNormalQuantile = 1.96;  // kConfidence of a normal distribution is within
 
 // A value and when it was seen.
 struct Seen {
@@ -95,14 +96,14 @@ Quartiles Timing::quartiles_seconds() const {
 
 std::optional<double> Timing::highest_sm_hz() const {
   std::optional<double> highest;
-  for (const std::optional<Range>& seen : {sm_hz_by_timer(), card.sm_hz})
+  for (const std::optional<Range>& seen : {sm_hz_by_timer(), gpu.sm_hz})
     if (seen) highest = std::max(highest.value_or(0), seen->max);
   return highest;
 }
 
 std::optional<double> Timing::median_sm_hz() const {
   if (const auto seen = sm_hz_by_timer()) return seen->median;
-  return card.sm_hz ? std::optional(card.sm_hz->median) : std::nullopt;
+  return gpu.sm_hz ? std::optional(gpu.sm_hz->median) : std::nullopt;
 }
 
 double Timing::median_interval() const { return bench::median_interval(samples_seconds); }
@@ -136,12 +137,12 @@ double median_interval(const std::vector<double>& samples) {
   const double middle = (n - 1) / 2;
   const double independent = effective_count(samples) - 2;
   if (independent < 1) return std::numeric_limits<double>::infinity();
-  const double reach = 0.6745 / 2 * n / std::sqrt(independent);  // of the rank
+  const double reach = kNormalQuantile / 2 * n / std::sqrt(independent);  // of the rank
   return (sorted_quantile(sorted, middle + reach) - sorted_quantile(sorted, middle - reach)) /
          sorted_quantile(sorted, middle);
 }
 
-Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
+Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batch* const> batches,
                double deadline) {
   Warmup warmup;
   const double start = now_seconds();
@@ -168,9 +169,9 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
 
     std::vector<Seen> power, reported;
     warmup.throttled = false;
-    if (watch != nullptr)
-      for (const CardReading& reading :
-           watch->between(std::max(start, now - 3 * kSwingSeconds), now)) {
+    if (monitor != nullptr)
+      for (const GpuReading& reading :
+           monitor->between(std::max(start, now - 3 * kSwingSeconds), now)) {
         if (reading.when > now - kWindowSeconds && (reading.reasons.value_or(0) & kThrottled) != 0)
           warmup.throttled = true;
         if (reading.power_w) power.push_back({reading.when, *reading.power_w});
@@ -178,7 +179,7 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
       }
     const std::vector<Seen>& clock = clocks.empty() ? reported : clocks;
     const bool watched = !clock.empty() || !power.empty();
-    const double longest = watched ? cap : std::min(cap, kUnwatchedWarmupSeconds);
+    const double longest = watched ? cap : std::min(cap, kBlindWarmupSeconds);
     warmup.watched = !clock.empty() && !power.empty() ? "SM clock and power"
                      : !clock.empty()                 ? "SM clock"
                      : !power.empty()                 ? "power"
@@ -186,7 +187,7 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
     // Each half has a batch and a reading in it.
     const double window =
         std::max({warmup.throttled ? 2 * kSwingSeconds : kWindowSeconds, 2.2 * longest_batch,
-                  watch != nullptr ? 2.2 * watch->interval_seconds() : 0.0});
+                  monitor != nullptr ? 2.2 * monitor->interval_seconds() : 0.0});
     const bool clock_flat = clock.empty() || flat(clock, now, window, plan.flat).value_or(false);
     const bool power_flat = power.empty() || flat(power, now, window, plan.flat).value_or(false);
     warmup.settled = warmup.seconds >= window && watched && clock_flat && power_flat;
@@ -194,9 +195,10 @@ Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* 
   }
 }
 
-Sampling::Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline, bool throttled)
+Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double deadline,
+                   bool throttled)
     : plan_(plan),
-      watch_(watch),
+      monitor_(monitor),
       started_(now_seconds()),
       deadline_(deadline),
       shortest_(plan.sampling_seconds) {
@@ -242,20 +244,20 @@ Timing Sampling::finish() const {
   Timing timing = timing_;
   if (timing.samples_sm_hz.size() != spans_.size()) timing.samples_sm_hz.clear();
   timing.converged = timing.median_interval() <= plan_.target;
-  if (watch_ == nullptr || spans_.empty()) return timing;
+  if (monitor_ == nullptr || spans_.empty()) return timing;
 
-  // While a burst waits for the card to cool down, nothing is timed.
-  std::vector<CardReading> readings;
+  // While a burst waits for the GPU to cool down, nothing is timed.
+  std::vector<GpuReading> readings;
   for (const Span& span : spans_)
-    for (const CardReading& reading : watch_->between(span.from, span.to))
+    for (const GpuReading& reading : monitor_->between(span.from, span.to))
       readings.push_back(reading);
-  timing.card = summarize(readings);
+  timing.gpu = summarize(readings);
 
-  const std::vector<CardReading> all =
-      watch_->between(spans_.front().from - 1, spans_.back().to + 1);
+  const std::vector<GpuReading> all =
+      monitor_->between(spans_.front().from - 1, spans_.back().to + 1);
   for (const Span& span : spans_) {
     const double middle = (span.from + span.to) / 2;
-    const auto nearest = std::ranges::min_element(all, {}, [&](const CardReading& reading) {
+    const auto nearest = std::ranges::min_element(all, {}, [&](const GpuReading& reading) {
       return reading.reasons ? std::fabs(reading.when - middle)
                              : std::numeric_limits<double>::infinity();
     });
@@ -268,22 +270,22 @@ Timing Sampling::finish() const {
   return timing;
 }
 
-Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+Timing time_launches(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
                      std::span<const Launch> launches) {
   const double deadline = now_seconds() + plan.budget_seconds;
   const BatchPlan batch_plan = try_out(backend, plan, launches);
   std::unique_ptr<Batch> batch = backend.batch(launches, batch_plan.size, batch_plan.graph);
   try {
     Batch* const batches[] = {batch.get()};
-    const Warmup warmup = warm_up(plan, watch, batches, deadline);
-    Sampling sampling(plan, watch, deadline, warmup.throttled);
+    const Warmup warmup = warm_up(plan, monitor, batches, deadline);
+    Sampling sampling(plan, monitor, deadline, warmup.throttled);
     while (!sampling.enough()) sampling.take(*batch, batch_plan.size);
     Timing timing = sampling.finish();
     timing.warmup = warmup;
     timing.kernel_seconds += warmup.kernel_seconds;
     return timing;
   } catch (const DeviceLost&) {
-    (void)batch.release();  // to destroy it would be to wait for the card
+    (void)batch.release();  // to destroy it would be to wait for the GPU
     throw;
   }
 }

@@ -1,5 +1,5 @@
-// The timing plan of a row: warm up until the card is settled, then sample until the median is
-// known as well as was asked, or until the budget is spent.
+// The timing plan of a row: warm up until the GPU is in steady state, then sample until the
+// interval of the median is as narrow as the target, or until the budget is spent.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/device/backend.hpp"
-#include "bench/device/card.hpp"
+#include "bench/device/gpu.hpp"
 
 namespace gemm::bench {
 
@@ -18,15 +18,16 @@ enum class State { settled, burst };
 struct TimingPlan {
   State state = State::settled;
   double warmup_seconds = 4;       // longest warm-up
-  double flat = 0.01;              // the card is settled when the halves of a window agree so well
+  double flat = 0.01;              // steady state: the halves of a window agree this well
   double sample_seconds = 0.005;   // shortest batch that makes a sample
-  double target = 0.005;           // quartile interval of the median, over the median
+  double target = 0.015;           // width of the interval of the median, over the median
   double sampling_seconds = 0.25;  // shortest time of sampling
   double longest_sampling_seconds = 3;
   double budget_seconds = 10;   // longest time of a row
   double cooldown_seconds = 0;  // idle before a row, or before each burst
   std::int64_t burst_launches = 10;
-  // Launches shorter than this go out as a CUDA graph: the host needs a few microseconds for each.
+  // Launches shorter than this are submitted as a CUDA graph: the host needs a few microseconds for
+  // each.
   double graph_below_seconds = 50e-6;
   std::optional<std::int64_t> samples;  // so many, unless the budget ends them
 };
@@ -45,7 +46,7 @@ BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Laun
 struct Warmup {
   double seconds = 0;
   bool settled = false;
-  std::string watched;     // "SM clock and power"; empty if nothing could be watched
+  std::string watched;     // "SM clock and power"; empty without readings
   bool throttled = false;  // when it ended
   double kernel_seconds = 0;
 };
@@ -54,22 +55,22 @@ struct Quartiles {
   double median, q1, q3, min;
 };
 
-// What was timed, and the state of the card in exactly that time.
+// What was timed, and the state of the GPU in exactly that time.
 struct Timing {
   Warmup warmup;
   std::vector<double> samples_seconds;  // of one launch, the mean of a batch
-  std::vector<double> samples_sm_hz;    // by the timers on the card; empty or as long
+  std::vector<double> samples_sm_hz;    // by the timers on the GPU; empty or as long
   std::vector<bool> samples_throttled;  // by the reading nearest in time; empty or as long
-  CardState card;
+  GpuState gpu;
   double kernel_seconds = 0;  // how long the launches ran, all together
   bool converged = false;     // the target was reached
 
   double quantile_seconds(double share) const;  // linear between the two nearest samples
   Quartiles quartiles_seconds() const;
   std::optional<Range> sm_hz_by_timer() const { return range_of(samples_sm_hz); }
-  // The highest that either watcher saw.
+  // The highest of both sources.
   std::optional<double> highest_sm_hz() const;
-  // In the middle of the samples, by the timers on the card if they tell, else by NVML.
+  // By the timers on the GPU if they have it, else by NVML.
   std::optional<double> median_sm_hz() const;
   double median_interval() const;
 };
@@ -78,26 +79,30 @@ struct Timing {
 // autocorrelations (Sokal 1997), up to the first that is not positive.
 double effective_count(const std::vector<double>& samples);
 
-// In half of all repetitions the median would fall into this interval; its width over the median.
-// Between the order statistics n/2 -+ 0.34 n/sqrt(effective count - 2), which asks nothing of the
-// distribution; less 2, because the effective count is itself estimated. Infinite below 5 samples
-// or an effective count of 3.
+// Of every interval here.
+constexpr double kConfidence = 0.95;
+
+// Width of the 95 % confidence interval of the median, over the median. The interval lies between
+// the order statistics n/2 -+ 1.96/2 n/sqrt(effective count - 2), so it assumes no distribution;
+// less 2, because the effective count is itself an estimate. Infinite below 6 samples, the fewest
+// whose whole range has that confidence, or below an effective count of 3.
 double median_interval(const std::vector<double>& samples);
 
-// Runs batches, by turns if there are several, until the card is settled: until the halves of a
-// window agree in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
+// Runs batches, interleaved if there are several, until steady state: the halves of a window agree
+// in SM clock and in power. The window is 0.4 seconds, or two seconds at the power
 // cap, where clock and power swing with a period of a second for some seconds. Without anything to
-// watch (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline is
-// left to the samples in any case.
-Warmup warm_up(const TimingPlan& plan, const CardWatch* watch, std::span<Batch* const> batches,
+// monitor (a CPU) it warms up for a quarter of a second. Half of the time until the row's deadline
+// is left to the samples in any case.
+Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batch* const> batches,
                double deadline);
 
 // Collects samples and knows when they are enough.
 class Sampling {
  public:
-  // `deadline` is when the row's budget is spent. A throttled card is sampled for whole periods of
+  // `deadline` is when the row's budget is spent. A throttled GPU is sampled for whole periods of
   // its swings.
-  Sampling(const TimingPlan& plan, const CardWatch* watch, double deadline, bool throttled = false);
+  Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double deadline,
+           bool throttled = false);
 
   bool enough();
   // Times one batch of `size` launches and keeps it.
@@ -109,16 +114,16 @@ class Sampling {
     double from, to;
   };
   TimingPlan plan_;
-  const CardWatch* watch_;
+  const GpuMonitor* monitor_;
   double started_, deadline_, shortest_;
   Timing timing_;
   std::vector<Span> spans_;  // when each sample was taken
   double looked_ = 0;        // at the interval of the median, last
 };
 
-// Warms up and samples launches that take turns, settled and without a cool-down. Throws what the
-// backend does, and Interrupted.
-Timing time_launches(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
+// Warms up and samples launches in rotation, in steady state and without a cool-down. Throws what
+// the backend does, and Interrupted.
+Timing time_launches(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
                      std::span<const Launch> launches);
 
 }  // namespace gemm::bench

@@ -1,4 +1,4 @@
-// The timing plan: when a card counts as settled and a median as known, and what is kept of both.
+// The timing plan: when a GPU is in steady state and a median certain enough.
 #include "bench/timing/timing.hpp"
 
 #include <gtest/gtest.h>
@@ -43,23 +43,23 @@ class FakeBatch : public Batch {
 };
 
 // Draws as much power as the test wants.
-class FakeCard : public Card {
+class FakeGpu : public Gpu {
  public:
-  explicit FakeCard(std::function<CardReading()> reading) : reading_(std::move(reading)) {}
-  CardFacts facts() override { return {}; }
-  CardReading read() override {
-    CardReading reading = reading_();
+  explicit FakeGpu(std::function<GpuReading()> reading) : reading_(std::move(reading)) {}
+  GpuFacts facts() override { return {}; }
+  GpuReading read() override {
+    GpuReading reading = reading_();
     reading.when = now_seconds();
     return reading;
   }
 
  private:
-  std::function<CardReading()> reading_;
+  std::function<GpuReading()> reading_;
 };
 
-Warmup warm_up_one(const TimingPlan& plan, const CardWatch* watch, FakeBatch& batch) {
+Warmup warm_up_one(const TimingPlan& plan, const GpuMonitor* monitor, FakeBatch& batch) {
   Batch* const batches[] = {&batch};
-  return warm_up(plan, watch, batches, now_seconds() + plan.budget_seconds);
+  return warm_up(plan, monitor, batches, now_seconds() + plan.budget_seconds);
 }
 
 TEST(MedianInterval, ShrinksWithTheSquareRootOfTheCount) {
@@ -69,14 +69,51 @@ TEST(MedianInterval, ShrinksWithTheSquareRootOfTheCount) {
       samples.push_back(1 + 0.01 * static_cast<double>(fill_value(Fill::normal, 1, i)));
     return median_interval(samples);
   };
-  // The median of n normal samples deviates by 1.2533/sqrt(n), half of that interval is 0.6745.
+  // The standard error of the median of n normal samples is 1.2533/sqrt(n).
   for (const std::uint64_t count : {100U, 400U, 1600U})
-    EXPECT_NEAR(interval(count), 2 * 0.6745 * 1.2533 * 0.01 / std::sqrt(count),
-                0.5 * 0.0169 / std::sqrt(count))
+    EXPECT_NEAR(interval(count), 2 * 1.96 * 1.2533 * 0.01 / std::sqrt(count),
+                0.5 * 0.0491 / std::sqrt(count))
         << count;
-  EXPECT_EQ(median_interval({1, 1, 1, 1, 1}), 0);
-  EXPECT_TRUE(std::isinf(median_interval({1, 1, 1, 1})));
+  EXPECT_EQ(median_interval({1, 1, 1, 1, 1, 1}), 0);
+  EXPECT_TRUE(std::isinf(median_interval({1, 1, 1, 1, 1})));
   EXPECT_TRUE(std::isinf(median_interval({})));
+}
+
+// The true median is 1 and the samples are 1 + 0.01 x, where x is an AR(1) process of standard
+// deviation 1: of each seed's interval only the width is known, so that its median must be within
+// the true one and half of that, which a normal median's interval is symmetric enough for.
+double coverage(double correlation, std::uint64_t count) {
+  constexpr std::uint64_t kRuns = 2000;
+  std::uint64_t covered = 0;
+  for (std::uint64_t run = 0; run < kRuns; ++run) {
+    const auto noise = [&](std::uint64_t i) {
+      return static_cast<double>(fill_value(Fill::normal, 10 + run, i));
+    };
+    std::vector<double> samples;
+    double x = noise(0);
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      x = correlation * x + std::sqrt(1 - correlation * correlation) * noise(i);
+      samples.push_back(1 + 0.01 * x);
+    }
+    Timing timing;
+    timing.samples_seconds = samples;
+    const double median = timing.quantile_seconds(0.5);
+    covered += std::fabs(median - 1) <= median_interval(samples) * median / 2 ? 1U : 0U;
+  }
+  return static_cast<double>(covered) / static_cast<double>(kRuns);
+}
+
+TEST(MedianInterval, CoversTheMedianIn95PercentOfTheRuns) {
+  for (const std::uint64_t count : {50U, 400U}) EXPECT_NEAR(coverage(0, count), 0.95, 0.025);
+  for (const std::uint64_t count : {100U, 400U}) EXPECT_NEAR(coverage(0.8, count), 0.955, 0.03);
+}
+
+// Of a few samples the whole range counts.
+TEST(MedianInterval, OfTheFewestSamplesIsNoNarrower) { EXPECT_GE(coverage(0, 6), 0.93); }
+
+// As many samples as when the target was 0.5 % for the quartile interval.
+TEST(MedianInterval, TheDefaultTargetIsThatOfTheQuartileIntervalTimesTheRatioOfTheQuantiles) {
+  EXPECT_NEAR(TimingPlan().target, 0.005 * 1.96 / 0.6745, 0.001);
 }
 
 // What swings slowly is sampled often without being known better.
@@ -98,11 +135,11 @@ TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
     const double passed = std::min(1.0, (now_seconds() - start) / seconds);
     return from + passed * (to - from);
   };
-  CardWatch watch(std::make_unique<FakeCard>(
-                      [=] { return CardReading{.power_w = falling_until(0.7, 300, 600)}; }),
-                  0.01);
+  GpuMonitor monitor(std::make_unique<FakeGpu>(
+                         [=] { return GpuReading{.power_w = falling_until(0.7, 300, 600)}; }),
+                     0.01);
   FakeBatch batch(0.005, [=] { return falling_until(0.3, 1.9e9, 1.5e9); });
-  const Warmup warmup = warm_up_one({}, &watch, batch);
+  const Warmup warmup = warm_up_one({}, &monitor, batch);
   EXPECT_TRUE(warmup.settled);
   EXPECT_EQ(warmup.watched, "SM clock and power");
   EXPECT_GT(warmup.seconds, 0.7);
@@ -110,7 +147,7 @@ TEST(WarmUp, EndsOnceClockAndPowerAreFlat) {
   EXPECT_NEAR(warmup.kernel_seconds, 0.005 * batch.times, 1e-9);
 }
 
-TEST(WarmUp, GivesUpAtItsCapAndSaysSo) {
+TEST(WarmUp, EndsAtItsLimitAndSaysSo) {
   double clock = 1e9;
   FakeBatch batch(0.005, [&] { return clock *= 1.01; });
   TimingPlan plan;
@@ -136,7 +173,7 @@ TEST(WarmUp, LeavesHalfOfTheTimeToTheSamples) {
   EXPECT_NEAR(warm_up_one(plan, nullptr, batch).seconds, 0.4, 0.1);
 }
 
-TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
+TEST(WarmUp, IsBriefWithoutReadings) {
   FakeBatch batch(0.005, [] { return std::nullopt; });
   const Warmup warmup = warm_up_one({}, nullptr, batch);
   EXPECT_FALSE(warmup.settled);
@@ -144,19 +181,19 @@ TEST(WarmUp, IsBriefWhereNothingCanBeWatched) {
   EXPECT_NEAR(warmup.seconds, 0.25, 0.1);
 }
 
-// At the power cap half a second is too short to tell a swing from a settled card.
-TEST(WarmUp, LooksLongerAtAThrottledCard) {
-  CardWatch watch(
-      std::make_unique<FakeCard>([] { return CardReading{.power_w = 700, .reasons = 0x4}; }), 0.01);
+// At the power cap half a second is too short to distinguish an oscillation from steady state.
+TEST(WarmUp, LooksLongerAtAThrottledGpu) {
+  GpuMonitor monitor(
+      std::make_unique<FakeGpu>([] { return GpuReading{.power_w = 700, .reasons = 0x4}; }), 0.01);
   FakeBatch batch(0.005, [] { return 1.5e9; });
-  const Warmup warmup = warm_up_one({}, &watch, batch);
+  const Warmup warmup = warm_up_one({}, &monitor, batch);
   EXPECT_TRUE(warmup.settled);
   EXPECT_TRUE(warmup.throttled);
   EXPECT_GT(warmup.seconds, 2);
 }
 
-Timing sample(const TimingPlan& plan, FakeBatch& batch, const CardWatch* watch = nullptr) {
-  Sampling sampling(plan, watch, now_seconds() + plan.budget_seconds);
+Timing sample(const TimingPlan& plan, FakeBatch& batch, const GpuMonitor* monitor = nullptr) {
+  Sampling sampling(plan, monitor, now_seconds() + plan.budget_seconds);
   while (!sampling.enough()) sampling.take(batch, 1);
   return sampling.finish();
 }
@@ -167,7 +204,7 @@ TEST(Sampling, EndsWhenTheMedianIsKnown) {
   plan.sampling_seconds = 0.05;
   const Timing timing = sample(plan, batch);
   EXPECT_TRUE(timing.converged);
-  EXPECT_GE(timing.samples_seconds.size(), 5U);
+  EXPECT_GE(timing.samples_seconds.size(), 6U);
   EXPECT_LT(timing.samples_seconds.size(), 60U);
   EXPECT_EQ(timing.samples_sm_hz.size(), timing.samples_seconds.size());
   EXPECT_EQ(timing.median_sm_hz(), 1.5e9);
@@ -180,7 +217,7 @@ TEST(Sampling, EndsWithTheBudgetAndSaysThatTheMedianIsNotKnown) {
   plan.budget_seconds = 0.05;
   const Timing timing = sample(plan, slow);
   EXPECT_FALSE(timing.converged);
-  EXPECT_LT(timing.samples_seconds.size(), 5U);
+  EXPECT_LT(timing.samples_seconds.size(), 6U);
   EXPECT_GE(timing.samples_seconds.size(), 1U);
   EXPECT_TRUE(timing.samples_sm_hz.empty());
 }
@@ -196,16 +233,16 @@ TEST(Sampling, TakesAsManyAsAskedUnlessTheBudgetEndsThem) {
 }
 
 // A budget that their rest exceeds leaves as few of them as say something.
-TEST(Sampling, BurstsEndWithTheBudgetButNotBeforeTheFifth) {
+TEST(Sampling, BurstsEndWithTheBudgetButNotBeforeTheSixth) {
   FakeBatch batch(0.001, [] { return std::nullopt; });
   TimingPlan plan;
   plan.state = State::burst;
   plan.target = 1e-300;  // never reached, but by equal samples
   plan.cooldown_seconds = 0.05;
   plan.budget_seconds = 0.1;
-  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 5U);
+  EXPECT_EQ(sample(plan, batch).samples_seconds.size(), 6U);
   plan.samples = 100;
-  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 5U);
+  EXPECT_LT(sample(plan, batch).samples_seconds.size(), 6U);
 }
 
 // A row that never converges is over when its budget is.
@@ -237,7 +274,7 @@ TEST(Sampling, RestsBeforeEachBurst) {
   plan.cooldown_seconds = 0.05;
   const double start = now_seconds();
   const Timing timing = sample(plan, batch);
-  EXPECT_GE(timing.samples_seconds.size(), 5U);
+  EXPECT_GE(timing.samples_seconds.size(), 6U);
   EXPECT_GE(now_seconds() - start, 0.05 * static_cast<double>(timing.samples_seconds.size()));
   EXPECT_EQ(plan_batch(plan, 1e-3, 2, Device::Kind::gpu).size, plan.burst_launches);
   EXPECT_EQ(plan_batch(plan, 1e-5, 31, Device::Kind::gpu).size, plan.burst_launches);
@@ -258,21 +295,21 @@ TEST(BatchPlan, ShortKernelsOfAGpuAreWholeRoundsInAGraph) {
 
 TEST(Sampling, LabelsThrottledSamplesAndKeepsThem) {
   const double start = now_seconds();
-  CardWatch watch(std::make_unique<FakeCard>([=] {
-                    const bool capped = now_seconds() - start > 0.15;
-                    return CardReading{.sm_hz = 1.5e9, .reasons = capped ? 0x4U : 0U};
-                  }),
-                  0.005);
+  GpuMonitor monitor(std::make_unique<FakeGpu>([=] {
+                       const bool capped = now_seconds() - start > 0.15;
+                       return GpuReading{.sm_hz = 1.5e9, .reasons = capped ? 0x4U : 0U};
+                     }),
+                     0.005);
   FakeBatch batch(0.005, [] { return 1.5e9; });
   TimingPlan plan;
   plan.sampling_seconds = 0.3;
-  const Timing timing = sample(plan, batch, &watch);
+  const Timing timing = sample(plan, batch, &monitor);
   ASSERT_EQ(timing.samples_throttled.size(), timing.samples_seconds.size());
   EXPECT_FALSE(timing.samples_throttled.front());
   EXPECT_TRUE(timing.samples_throttled.back());
-  EXPECT_NEAR(timing.card.throttled_share.value_or(0), 0.5, 0.2);
-  ASSERT_EQ(timing.card.reasons.size(), 1U);
-  EXPECT_EQ(timing.card.reasons[0].first, "power cap");
+  EXPECT_NEAR(timing.gpu.throttled_share.value_or(0), 0.5, 0.2);
+  ASSERT_EQ(timing.gpu.reasons.size(), 1U);
+  EXPECT_EQ(timing.gpu.reasons[0].first, "power cap");
 }
 
 TEST(Sampling, ABatchThatTakesNoTimeIsAnError) {

@@ -1,4 +1,4 @@
-// Two kernels in one process and one power state, sample by sample in turns.
+// Two kernels in one process and one power state, interleaved sample by sample.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,18 @@ struct Versus {
   std::int64_t samples = 0;  // of each
 };
 
-// Batches on values that nobody has seen, among the samples, and as many on the old ones
+// Batches on new values, among the samples, and as many on the old ones
 // (measurement/audit.hpp).
 struct AuditResult {
   std::int64_t batches = 0;             // of each
   double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
 };
 
-constexpr double kConfidence = 0.95;
-
 // Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power
 // state does to both samples of a pair cancels. Neighbours are drawn together, in circular blocks
-// (Politis and Romano 1992) as long as the ratios of the pairs hang together. `mine` and `theirs`
-// are seconds, as long as each other and not empty; the same input gives the same interval.
+// (Politis and Romano 1992) as long as the correlation length of the pairs' ratios. `mine` and
+// `theirs` are seconds, as long as each other and not empty; the same input gives the same
+// interval.
 Versus compare_pairs(const std::vector<double>& mine, const std::vector<double>& theirs);
 
 }  // namespace gemm::bench

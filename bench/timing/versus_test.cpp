@@ -38,7 +38,7 @@ TEST(Versus, EqualCodeIsNotToldApart) {
   EXPECT_LE(apart, 6);  // 5 % of 40 are 2
 }
 
-// Noise that hangs together and is each kernel's own.
+// Autocorrelated noise of each kernel's own.
 std::vector<double> autoregressive(double correlation, std::uint64_t seed, std::size_t count) {
   std::vector<double> samples;
   double state = 0;

@@ -1,4 +1,4 @@
-// Where the true result can be represented, it must be hit bit for bit: on the CPU and (label gpu)
+// Where the true result can be represented, it must be hit bit for bit: on the CPU and (label GPU)
 // on the GPU, every kernel, every precision, every layout, every point of a tuning space.
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ Buffer upload(Backend& backend, const void* from, std::size_t bytes) {
 }
 
 // A matrix of so many rows, stored the other way round.
-std::vector<int> turned(const std::vector<int>& values, std::size_t rows) {
+std::vector<int> transposed(const std::vector<int>& values, std::size_t rows) {
   const std::size_t columns = values.size() / rows;
   std::vector<int> other(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -161,7 +161,7 @@ struct Example {
   }
 };
 
-// Held against its true values, rounded as the output is, to the last bit.
+// Compared with its true values, rounded as the output is, to the last bit.
 std::string complaint_about(Backend& backend, const Problem& p, const void* c,
                             std::vector<double> expected) {
   const ElementType output = traits_of(p.precision).output;
@@ -176,8 +176,8 @@ Buffer product(Backend& backend, const Case& one, const std::vector<int>& a_valu
                const std::vector<int>& b_values) {
   const Problem& p = one.problem;
   const ElementType input = traits_of(p.precision).input;
-  const auto stored = [&](const std::vector<int>& values, bool transposed, std::int64_t rows) {
-    return encoded(input, transposed ? turned(values, static_cast<std::size_t>(rows)) : values);
+  const auto stored = [&](const std::vector<int>& values, bool transpose, std::int64_t rows) {
+    return encoded(input, transpose ? transposed(values, static_cast<std::size_t>(rows)) : values);
   };
   const auto bytes_a = stored(a_values, transposes_a(p.layout), p.m);
   const auto bytes_b = stored(b_values, transposes_b(p.layout), p.k);

@@ -1,6 +1,6 @@
 // Is C = A * B without the FP64 product of the whole? Freivalds (Probabilistic machines can use
 // less running time, 1977): C x = A (B x) for a few vectors x of +1 and -1, in FP64, row by row;
-// beside that some elements anywhere in C are computed exactly.
+// in addition some elements anywhere in C are computed exactly.
 //
 // It takes m k + k n + m n operations instead of 2 m n k, and 40 bytes a row instead of 16 an
 // element. A wrong element shows if it is off by more than what rounding may do to its whole row;

@@ -1,5 +1,5 @@
 // Freivalds' check: it takes a right C in every layout, refuses one wrong element wherever it is,
-// and names it. On the CPU, and (label gpu) on the GPU.
+// and names it. On the CPU, and (label GPU) on the GPU.
 #include "bench/verification/freivalds.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ void expect_samples_refuse_small_errors(Backend& backend) {
   EXPECT_EQ(found.first_wrong, index);
 }
 
-void expect_a_c_that_nobody_wrote_is_refused(Backend& backend) {
+void expect_an_unwritten_c_is_refused(Backend& backend) {
   Checked c(backend);
   c.poison();
   EXPECT_EQ(c.verdict().wrong_rows, kProblem.m);
@@ -122,16 +122,14 @@ TEST(Freivalds, RefusesOneWrongElementAndNamesIt) {
 TEST(Freivalds, ComputesSomeElementsExactly) {
   expect_samples_refuse_small_errors(*make_host_backend());
 }
-TEST(Freivalds, RefusesACThatNobodyWrote) {
-  expect_a_c_that_nobody_wrote_is_refused(*make_host_backend());
-}
+TEST(Freivalds, RefusesAnUnwrittenC) { expect_an_unwritten_c_is_refused(*make_host_backend()); }
 
 TEST(Freivalds, DoesAsOnTheCpuOnTheGpu) {
   SKIP_WITHOUT_GPU();
   expect_right_in_every_layout(*cuda());
   expect_wrong_elements_are_refused(*cuda());
   expect_samples_refuse_small_errors(*cuda());
-  expect_a_c_that_nobody_wrote_is_refused(*cuda());
+  expect_an_unwritten_c_is_refused(*cuda());
 }
 
 // The CPU with so much memory free, or with an FP64 product that takes so long.

@@ -1,4 +1,4 @@
-// (label gpu) Matrices beyond 2^31 elements, and more rows than 64 times the longest grid.y: right
+// (label GPU) Matrices beyond 2^31 elements, and more rows than 64 times the longest grid.y: right
 // without an FP64 product of the whole, which with its magnitudes would take 34 GB.
 //
 // Freivalds' check of every row (freivalds.hpp), and the corners of all tiles with 16, 32, 64, ...

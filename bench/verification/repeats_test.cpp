@@ -1,6 +1,6 @@
 // The same launch gives the same bits, however often it runs, whatever C held before, and with
 // another operand set's launches before and behind it: every kernel of ours on the CPU and (label
-// gpu) on the GPU, at shapes of few tiles and a long k, where work is cut and sums are put
+// GPU) on the GPU, at shapes of few tiles and a long k, where work is cut and sums are put
 // together.
 #include <gtest/gtest.h>
 

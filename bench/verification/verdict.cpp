@@ -26,7 +26,7 @@ std::optional<std::string> complaint(const Problem& p, const Verdict& verdict) {
                 : formatted("%" PRId64 " elements are wrong", p.m * p.n)) +
            ")";
   if (!rows.empty()) return rows;
-  if (verdict.inputs_changed) return "changed A or B, which a kernel only reads";
+  if (verdict.inputs_changed) return "changed A or B, which a kernel must only read";
   return formatted("wrote outside C: byte %" PRId64 " %s", std::abs(verdict.outside_bytes),
                    verdict.outside_bytes > 0 ? "past its end" : "before its beginning");
 }

@@ -1,4 +1,4 @@
-// Is a result right? Every element of C is held against an FP64 product of the same inputs, under
+// Is a result right? Every element of C is compared with an FP64 product of the same inputs, under
 // an error bound that grows with k and with the magnitude of the sum it belongs to.
 //
 // The functions are constexpr so that the CPU and the GPU judge by the same lines.

@@ -57,7 +57,7 @@ class Wrong {
     return "";
   }
 
-  // Where they lie.
+  // Where they are.
   std::string places() const {
     if (nearly_full(0, 0, m_, n_)) return "everywhere";
     for (const auto& find : {&Wrong::edges, &Wrong::rectangle, &Wrong::tiles})
@@ -111,7 +111,7 @@ class Wrong {
            kNearlyAll * static_cast<double>(rows * columns);
   }
 
-  // A factor is told where it holds for each, and by the largest of them.
+  // A factor is reported if it holds for each, as that of the largest of them.
   std::optional<std::string> common_factor() const {
     const Place largest = *std::ranges::max_element(
         places_, {}, [&](Place p) { return std::fabs(matrix_.expected[at(p.i, p.j)]); });
@@ -142,7 +142,7 @@ class Wrong {
     if (box(0, columns, m_, n_ - columns) > 0 && columns < n_ &&
         box(0, columns, rows, n_ - columns) > 0)
       where += (where.empty() ? "" : ", ") + std::string("columns from ") + std::to_string(columns);
-    return "only at the edges, behind the last whole tile of " + std::to_string(best) + " (" +
+    return "only at the edges, after the last whole tile of " + std::to_string(best) + " (" +
            where + ")";
   }
 
@@ -222,7 +222,7 @@ std::string wrong_pattern(const Compared& matrix) {
   const Wrong wrong(matrix);
   if (wrong.count() < 2) return "";
   const std::string values = wrong.values();
-  return (values.empty() ? "the wrong elements lie " : "the wrong elements " + values + ", ") +
+  return (values.empty() ? "the wrong elements are " : "the wrong elements " + values + ", ") +
          wrong.places();
 }
 

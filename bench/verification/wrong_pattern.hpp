@@ -1,5 +1,5 @@
-// What wrong elements have in common: where they lie, and what stands there instead. It points at
-// the line to look at, and decides nothing.
+// What wrong elements have in common: where they are, and their values. A hint for the
+// developer; it decides nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gemm::bench {
 
-// C beside what it should be, row by row.
+// C and its expected values, row by row.
 struct Compared {
   std::int64_t m, n;
   std::vector<double> c, expected, bound;  // wrong where not |c - expected| <= bound

@@ -80,38 +80,38 @@ TEST(WrongPattern, KnowsAFactorZeroAndInfinity) {
 
 TEST(WrongPattern, KnowsEdgesBehindWholeTiles) {
   expect(spoilt(100, 64, [](auto i, auto) { return i >= 96; }),
-         "lie only at the edges, behind the last whole tile of 32 (rows from 96)");
+         "are only at the edges, after the last whole tile of 32 (rows from 96)");
   expect(spoilt(70, 100, [](auto i, auto j) { return i >= 64 || j >= 96; }),
-         "lie only at the edges, behind the last whole tile of 32 (rows from 64, columns from 96)");
+         "are only at the edges, after the last whole tile of 32 (rows from 64, columns from 96)");
   expect(spoilt(64, 100, [](auto i, auto j) { return j >= 96 && i % 3 == 0; }),
-         "lie only at the edges, behind the last whole tile of 32 (columns from 96)");
+         "are only at the edges, after the last whole tile of 32 (columns from 96)");
 }
 
 TEST(WrongPattern, KnowsWholeTiles) {
   expect(spoilt(128, 128, [](auto i, auto j) { return (i / 32 + j / 32) % 2 == 1; }),
-         "lie in 8 whole tiles of 32 x 32, the first at c[0,32]");
+         "are in 8 whole tiles of 32 x 32, the first at c[0,32]");
   expect(spoilt(128, 128, [](auto i, auto j) { return (i / 16 + j / 64) % 2 == 0; }),
-         "lie in 8 whole tiles of 16 x 64, the first at c[0,0]");
+         "are in 8 whole tiles of 16 x 64, the first at c[0,0]");
   expect(spoilt(128, 128, [](auto i, auto j) { return i / 32 == 1 && j / 32 == 2; }),
-         "lie in rows 32 to 63 of columns 64 to 95");
+         "are in rows 32 to 63 of columns 64 to 95");
 }
 
 TEST(WrongPattern, KnowsRowsColumnsAndSingleElements) {
-  expect(spoilt(64, 64, [](auto i, auto) { return i == 63; }), "lie in all of row 63");
-  expect(spoilt(64, 64, [](auto, auto j) { return j == 5; }), "lie in all of column 5");
+  expect(spoilt(64, 64, [](auto i, auto) { return i == 63; }), "are in all of row 63");
+  expect(spoilt(64, 64, [](auto, auto j) { return j == 5; }), "are in all of column 5");
   expect(spoilt(64, 64, [](auto i, auto) { return i % 4 == 3; }),
-         "lie in 16 whole rows, the first 3");
-  expect(spoilt(64, 64, [](auto, auto j) { return j % 4 == 3; }), "lie in 16 whole columns");
+         "are in 16 whole rows, the first 3");
+  expect(spoilt(64, 64, [](auto, auto j) { return j % 4 == 3; }), "are in 16 whole columns");
   expect(spoilt(64, 64, [](auto i, auto j) { return i == 7 && j == 9; }), "");
   expect(spoilt(64, 64, [](auto i, auto j) { return (i * 37 + j * 11) % 13 == 0; }),
-         "lie scattered");
+         "are scattered");
 }
 
 TEST(WrongPattern, AnElementThatIsRightByChanceHidesNothing) {
   const auto value = [](auto i, auto j) {
     return i == 3 && j == 3 ? right(3, 3) : right(i, j) + 1 + j;
   };
-  expect(spoilt(64, 64, everywhere, value), "lie everywhere");
+  expect(spoilt(64, 64, everywhere, value), "are everywhere");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-"""CUTLASS through its Python interface (nvidia-cutlass): a plan with the tile and schedule that it
-takes by default, compiled by nvcc when it is first run.
+"""CUTLASS through its Python interface (nvidia-cutlass), with its default tile and schedule,
+compiled by nvcc on the first run.
 
-Version 4.2 asks for the modules of cuda-python 12; under 13 the same ones have other names, and
-the version stands elsewhere.
+Version 4.2 imports the modules of cuda-python 12; in 13 they have other names, and the version is
+in another module.
 """
 
 import importlib
@@ -25,20 +25,20 @@ ELEMENTS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
 def unsupported(problem):
-    """What the plan is not made for."""
+    """Precisions and layouts that the plan does not support."""
     known = problem.precision in ELEMENTS and problem.layout == "nn"
-    return None if known else "computes f32, f16 and bf16 in layout nn"
+    return None if known else "supports f32, f16 and bf16 in layout nn"
 
 
 def prepare(problem, a, b, c):
-    """Compiled: run once."""
+    """Compiles the plan by running it once."""
     element = ELEMENTS[problem.precision]
     plan = cutlass.op.Gemm(
         element=element,
         element_accumulator=torch.float32,
         layout=cutlass.LayoutType.RowMajor,
     )
-    if problem.precision == "f32":  # the default takes FP32 to tensor cores as TF32
+    if problem.precision == "f32":  # by default FP32 runs on tensor cores as TF32
         plan.opclass = cutlass.OpcodeClass.Simt
     a, b, c = (torch.as_tensor(each, device="cuda").view(element) for each in (a, b, c))
 

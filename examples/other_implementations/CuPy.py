@@ -1,11 +1,11 @@
-"""CuPy's matmul, to which Numba's documentation sends whoever wants it fast: cuBLAS."""
+"""CuPy's matmul, which Numba's documentation recommends for speed: it calls cuBLAS."""
 
 import cupy
 
 
 def unsupported(problem):
-    """What cuBLAS has no FP32 sums for in CuPy, or CuPy no type."""
-    return None if problem.precision in ("f32", "f16", "f64") else "CuPy has f32, f16 and f64"
+    """Precisions without a type, or without FP32 accumulation, in CuPy."""
+    return None if problem.precision in ("f32", "f16", "f64") else "supports f32, f16 and f64"
 
 
 def prepare(problem, a, b, c):

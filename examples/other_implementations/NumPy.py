@@ -1,4 +1,4 @@
-"""NumPy's matmul on the CPU, through whatever BLAS it was built with."""
+"""NumPy's matmul on the CPU, with the BLAS that it was built with."""
 
 import numpy as np
 

@@ -1,16 +1,14 @@
-"""The two kernels of Numba's documentation (examples, matrix multiplication), and the second one
-repaired. Each is an entry: Numba.py:matmul, Numba.py:fast_matmul, Numba.py:fast_matmul_repaired.
+"""The two kernels of Numba's documentation (examples, matrix multiplication), and a fixed version
+of the second. Entries: Numba.py:matmul, Numba.py:fast_matmul, Numba.py:fast_matmul_repaired.
 
-But for their names both kernels stand here as printed there. What is printed has three properties
-to know of:
+Except for their names both kernels are as printed there. Note:
 
-- `matmul` begins its sum with 0., which Numba takes for FP64: FP32 products are added in FP64. And
-  neighbouring threads take neighbouring rows, so that nothing they read or write coalesces.
-- `fast_matmul` takes as many steps along k as the grid is wide (gridDim.x), which is right only
-  where n, rounded up to tiles, is at least k. Its text says to enlarge the grid of rectangular
-  problems until that holds, at the price of blocks outside C; with the grid that C needs it leaves
-  products out.
-- `fast_matmul_repaired` takes its steps from k. Nothing else differs.
+- `matmul` initialises its sum with 0., which is FP64 in Numba: FP32 products are accumulated in
+  FP64. Consecutive threads compute consecutive rows, so that no access is coalesced.
+- `fast_matmul` does as many steps along k as the grid is wide (gridDim.x), which is correct only
+  if n, rounded up to tiles, is at least k. The documentation enlarges the grid of rectangular
+  problems until that holds, with blocks outside C; with the grid that C needs it omits products.
+- `fast_matmul_repaired` derives its steps from k. Nothing else differs.
 """
 
 import math
@@ -22,7 +20,7 @@ TPB = 16
 
 @cuda.jit
 def matmul_kernel(A, B, C):  # noqa: N803
-    """A thread for each element of C."""
+    """One thread per element of C."""
     i, j = cuda.grid(2)
     if i < C.shape[0] and j < C.shape[1]:
         tmp = 0.0
@@ -33,7 +31,7 @@ def matmul_kernel(A, B, C):  # noqa: N803
 
 @cuda.jit
 def fast_matmul_kernel(A, B, C):  # noqa: N803
-    """Tiles in shared memory, as many along k as the grid is wide."""
+    """Tiles in shared memory, as many steps along k as the grid is wide."""
     sA = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
     sB = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
     x, y = cuda.grid(2)
@@ -58,7 +56,7 @@ def fast_matmul_kernel(A, B, C):  # noqa: N803
 
 @cuda.jit
 def repaired_kernel(A, B, C):  # noqa: N803
-    """Tiles in shared memory, as many along k as k has."""
+    """Tiles in shared memory, as many steps along k as k needs."""
     sA = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
     sB = cuda.shared.array(shape=(TPB, TPB), dtype=float32)  # noqa: N806
     x, y = cuda.grid(2)
@@ -81,17 +79,21 @@ def repaired_kernel(A, B, C):  # noqa: N803
 
 
 def unsupported(problem):
-    """What the kernels are not written for."""
-    return None if problem.precision == "f32" else "computes f32"
+    """Precisions that the kernels do not support."""
+    return (
+        None
+        if problem.precision == "f32"
+        else "supports only f32 (rerun with --gemm_precisions=f32)"
+    )
 
 
 def tiles(*extents):
-    """So many blocks cover them."""
+    """The number of blocks that cover each extent."""
     return tuple(math.ceil(extent / TPB) for extent in extents)
 
 
 def entry(kernel, grid):
-    """A function that prepares launches of the kernel."""
+    """Returns a function that prepares launches of the kernel."""
 
     def prepare(problem, a, b, c):
         arrays = [cuda.as_cuda_array(each, sync=False) for each in (a, b, c)]
@@ -102,17 +104,17 @@ def entry(kernel, grid):
 
 
 def grid_by_rows(m, n, k):
-    """As printed for matmul: x goes down C."""
+    """As printed for matmul: x is the row of C."""
     return tiles(m, n)
 
 
 def grid_as_printed(m, n, k):
-    """As printed for fast_matmul and rectangles: wide enough for k, and too high."""
+    """As printed for fast_matmul and rectangles: wide enough for k, and higher than C."""
     return tiles(max(k, n), max(m, k))
 
 
 def grid_of_c(m, n, k):
-    """What C needs: x goes along its rows."""
+    """The grid that C needs: x is the column of C."""
     return tiles(n, m)
 
 

@@ -1,9 +1,9 @@
-"""PyTorch's products: torch.matmul, _scaled_mm in FP8 and _int_mm in INT8, each into C itself, and
-with sums never in 16 bits."""
+"""PyTorch: torch.matmul, _scaled_mm for FP8 and _int_mm for INT8, each directly into C, without
+16-bit accumulation."""
 
 import torch
 
-# Memory without a type in NumPy comes as integers.
+# Types that NumPy lacks are passed as integers.
 TYPES = {"bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn}
 
 
@@ -14,21 +14,21 @@ def tensor(matrix):
 
 
 def on(stream):
-    """A context in which PyTorch's current stream is that one."""
+    """A context with that current stream."""
     return torch.cuda.stream(torch.cuda.ExternalStream(stream))
 
 
 def unsupported(problem):
-    """What the functions do not take."""
+    """Problems that the functions do not support."""
     m, n, k = problem.m, problem.n, problem.k
     if problem.precision in ("e4m3", "e4m3fast"):
-        fits, needs = n % 16 == k % 16 == 0, "n and k that are multiples of 16"
+        fits, needs = n % 16 == k % 16 == 0, "n and k multiples of 16"
     elif problem.precision == "s8":
-        fits, needs = m > 16 and n % 8 == k % 8 == 0, "m above 16, n and k that are multiples of 8"
+        fits, needs = m > 16 and n % 8 == k % 8 == 0, "m > 16, n and k multiples of 8"
     else:
         known = problem.precision in ("f32", "tf32", "bf16", "f16", "f64")
-        return None if known else f"PyTorch does not compute {problem.precision}"
-    return None if fits and problem.layout == "nt" else f"takes layout nt, {needs}"
+        return None if known else f"PyTorch does not support {problem.precision}"
+    return None if fits and problem.layout == "nt" else f"requires layout nt, {needs}"
 
 
 def prepare(problem, a, b, c):
@@ -45,7 +45,7 @@ def prepare(problem, a, b, c):
 
     elif problem.precision in ("e4m3", "e4m3fast"):
         one, fast = torch.ones((), device="cuda"), problem.precision == "e4m3fast"
-        torch.cuda.synchronize()  # it was written on another stream
+        torch.cuda.synchronize()  # `one` was written on another stream
 
         def product():
             torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=fast, out=c)

@@ -1,5 +1,5 @@
-"""A product in Triton, written for this comparison: tiles in groups of rows, so that what
-neighbours read stays in the L2, masks at every edge, sums in FP32; Triton tunes tiles and warps."""
+"""A GEMM in Triton, written for this comparison: rasterization in groups of rows for L2 reuse,
+masks at every edge, FP32 accumulation; tiles and warps are autotuned."""
 
 import torch
 import triton
@@ -28,7 +28,7 @@ def product(
     GROUP: tl.constexpr,  # noqa: N803
     PRECISION: tl.constexpr,  # noqa: N803
 ):
-    """C = A * B, row by row; the grid has a program for each tile."""
+    """C = A * B, row-major; one program per tile."""
     tiles_down = tl.cdiv(m, ROWS)
     tiles_across = tl.cdiv(n, COLUMNS)
     place = tl.program_id(0)
@@ -40,31 +40,31 @@ def product(
     # 64 bits: the offsets of large matrices do not fit into 32.
     row = row.to(tl.int64)[:, None]
     column = column.to(tl.int64)[None, :]
-    sums = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    acc = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for start in range(0, k, DEPTH):
         depth = start + tl.arange(0, DEPTH)
         down, along = depth[:, None], depth[None, :]
         left = tl.load(a + row * k + along, mask=(row < m) & (along < k), other=0.0)
         right = tl.load(b + down * n + column, mask=(down < k) & (column < n), other=0.0)
-        sums = tl.dot(left, right, sums, input_precision=PRECISION)
-    value = sums.to(c.dtype.element_ty)
+        acc = tl.dot(left, right, acc, input_precision=PRECISION)
+    value = acc.to(c.dtype.element_ty)
     tl.store(c + row * n + column, value, mask=(row < m) & (column < n))
 
 
 def unsupported(problem):
-    """What the kernel is not written for."""
+    """Precisions and layouts that the kernel does not support."""
     known = problem.precision in ("f32", "tf32", "bf16", "f16") and problem.layout == "nn"
-    return None if known else "computes f32, tf32, bf16 and f16 in layout nn"
+    return None if known else "supports f32, tf32, bf16 and f16 in layout nn"
 
 
 def tensor(matrix):
-    """A view of the operand; bf16 comes as integers, since NumPy has no type for it."""
+    """A view of the operand; bf16 is passed as integers, since NumPy has no type for it."""
     found = torch.as_tensor(matrix, device="cuda")
     return found.view(torch.bfloat16) if matrix.element == "bf16" else found
 
 
 def prepare(problem, a, b, c):
-    """Tuned: launched once."""
+    """Autotunes by launching once."""
     m, n, k = problem.m, problem.n, problem.k
     a, b, c = tensor(a), tensor(b), tensor(c)
     arithmetic = "tf32" if problem.precision == "tf32" else "ieee"

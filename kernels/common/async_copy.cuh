@@ -1,11 +1,12 @@
-// Copies into shared memory past the registers, by `cp.async` (compute capability 8.0 and later).
-// Before, through registers: such a copy is done when it is issued, and there is nothing to wait
-// for.
+// Copies from global to shared memory by `cp.async` (compute capability 8.0 and later):
+// asynchronous, without a detour through registers. On older devices the same functions copy
+// through registers and are complete when they return.
 #pragma once
 
 namespace gemm {
 
-// kWidth elements (4, aligned to 16 bytes, or 1); zeros if they are not inside the matrix.
+// Copies kWidth elements: 4, aligned to 16 bytes, or 1. Writes zeros if they are outside the
+// matrix.
 template <int kWidth>
 __device__ void copy_async(float* to, const float* from, bool inside) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -27,13 +28,13 @@ __device__ void copy_async(float* to, const float* from, bool inside) {
 #endif
 }
 
-// Copies of a thread since its last commit are a group.
+// Ends a group: the copies that this thread issued since its last commit.
 __device__ inline void commit_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Until at most so many of the thread's groups have not arrived.
+// Waits until at most kPending of the thread's groups are incomplete.
 template <int kPending>
 __device__ void wait_for_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800

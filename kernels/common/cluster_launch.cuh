@@ -1,5 +1,5 @@
-// Launches of compute capability 9.0: clusters of blocks, and launches that begin before the one
-// ahead ends. And whether a build has the code for them.
+// Launches with the attributes of compute capability 9.0: clusters of blocks, and programmatic
+// dependent launch. Also tells whether a build has sm_90a code.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -46,22 +46,23 @@ class ClusterLaunch {
   cudaLaunchConfig_t config_{};
 };
 
-// Errors are found by who launches.
+// Launch errors are left to the caller (cudaGetLastError).
 template <typename Work>
 void enqueue(void (*kernel)(Work), const LaunchShape& shape, Stream stream, const Work& work) {
   cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, work);
 }
 
-// Why a device cannot run a kernel whose body is compiled for 9.0a alone and has barriers in static
-// shared memory, which what stands in for it in other builds has not.
+// Why a device cannot run a kernel whose body is compiled for sm_90a only. In other builds the body
+// is empty: it is recognised by its lack of static shared memory, where the real kernel has its
+// barriers.
 template <typename... Parameters>
 std::optional<std::string> sm_90a_unsupported(void (*kernel)(Parameters...), const Device& device) {
-  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  if (device.compute_capability != 90) return "requires compute capability 9.0";
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess)
-    cudaGetLastError();  // no device to ask
+    cudaGetLastError();  // no device
   else if (attributes.sharedSizeBytes == 0)
-    return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+    return "requires sm_90a code (rebuild with -DCMAKE_CUDA_ARCHITECTURES=90a)";
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// The element types that CUDA cores multiply, and what their products are added up in.
+// Element types that CUDA cores multiply, and the types of their accumulators.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,39 +13,40 @@
 
 namespace gemm::simt {
 
-// 16-bit operands are widened to FP32, which is exact; the sum is rounded once, when it is stored.
+// 16-bit operands are widened to FP32, which is exact; the result is rounded once, when it is
+// stored.
 template <typename T>
-struct SumOf {
+struct AccumulatorOf {
   using Type = T;
 };
 template <>
-struct SumOf<__half> {
+struct AccumulatorOf<__half> {
   using Type = float;
 };
 template <>
-struct SumOf<__nv_bfloat16> {
+struct AccumulatorOf<__nv_bfloat16> {
   using Type = float;
 };
 template <typename T>
-using Sum = typename SumOf<T>::Type;
+using Accumulator = typename AccumulatorOf<T>::Type;
 
 template <typename T>
-__device__ Sum<T> widen(T value) {
-  return static_cast<Sum<T>>(value);
+__device__ Accumulator<T> widen(T value) {
+  return static_cast<Accumulator<T>>(value);
 }
 template <typename T>
-__device__ T narrow(Sum<T> sum) {
+__device__ T narrow(Accumulator<T> sum) {
   return static_cast<T>(sum);
 }
 
-// Beyond the edges of a row-major matrix lie zeros, which add nothing to a sum.
+// Elements outside a row-major matrix are zero and add nothing.
 template <typename T>
 __device__ T element_or_zero(const T* matrix, std::int64_t rows, std::int64_t columns,
                              std::int64_t row, std::int64_t column) {
   return row < rows && column < columns ? matrix[row * columns + column] : T{};
 }
 
-// Those that with_element knows.
+// The precisions that with_element accepts.
 inline std::vector<Precision> element_precisions() {
   return {Precision::f32, Precision::bf16, Precision::f16, Precision::f64, Precision::s32};
 }
@@ -61,8 +62,8 @@ inline constexpr Precision precision_of<double> = Precision::f64;
 template <>
 inline constexpr Precision precision_of<std::int32_t> = Precision::s32;
 
-// Calls f with a value of the type whose products are those of the precision. Throws
-// std::invalid_argument for TF32, which only tensor cores have.
+// Calls f with a value of the element type of the precision. Throws std::invalid_argument for
+// precisions that only tensor cores have.
 template <typename F>
 auto with_element(Precision precision, F&& f) {
   switch (precision) {

@@ -1,5 +1,6 @@
-// Tiles of C in compact groups: blocks that run at the same time, a wave, then touch fewer rows of
-// A and columns of B between them than if they took whole rows of tiles.
+// Rasterization: the order in which blocks take tiles of C. Blocks that run at the same time (a
+// wave) take compact groups of tiles, so that together they read fewer rows of A and columns of B
+// than with row-major order.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace gemm::simt {
 
-// Walks down columns of `group` tiles, group by group of rows of tiles.
+// Groups of `group` rows of tiles, one group after another; within a group, column by column.
 template <int kRows, int kColumns>
 struct GroupedGrid {
   TileGrid<kRows, kColumns> tiles;
@@ -19,7 +20,7 @@ struct GroupedGrid {
   };
   unsigned blocks() const { return tiles.blocks(); }
   __device__ Place place() const {
-    // There are fewer than 2^31 blocks, so that divisions of 32 bits do; but not products.
+    // There are fewer than 2^31 blocks: 32-bit divisions suffice, 32-bit products do not.
     const std::int64_t in_group = group * tiles.tile_columns;
     const unsigned groups = static_cast<unsigned>(blockIdx.x / in_group);
     const unsigned index = static_cast<unsigned>(blockIdx.x - groups * in_group);

@@ -1,10 +1,9 @@
-// Packed operands: copies that lie otherwise than what is stored, transposed or in rows that begin
-// at multiples of 16 bytes, as tensor cores and the copies of boxes want them. A kernel packs in
-// every launch, both operands in one, which costs a reading and a writing of the matrix at nearly
-// the rate of DRAM.
+// Packed operands: copies of A or B in another layout, transposed or with rows padded to multiples
+// of 16 bytes, as TMA and tensor cores require. Packing runs in every launch, both operands in one
+// kernel; it costs one read and one write of the matrix at nearly DRAM bandwidth.
 //
-// What lies between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are
-// moved, never looked at.
+// Padding between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are moved
+// as bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,39 +19,39 @@
 
 namespace gemm {
 
-// A stored matrix of `rows` rows without gaps, and where its elements go: from[r][c] to
-// to[r * pitch + c], or, turned, to to[c * pitch + r].
+// Copies `from`, a matrix of `rows` rows without padding: from[r][c] to to[r * pitch + c], or if
+// transposed to to[c * pitch + r].
 struct Packing {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t rows = 0, columns = 0;  // of from, in elements
   std::int64_t pitch = 0;              // bytes, a multiple of 16
-  bool turned = false, aligned = false;
-  unsigned blocks_of_row = 1, blocks = 0;  // neighbours write the same rows of `to`
+  bool transposed = false, aligned = false;
+  unsigned blocks_of_row = 1, blocks = 0;  // consecutive blocks write the same rows of `to`
 };
 
 constexpr int kPackingThreads = 256;
 
-// A tile is turned in squares of 128 bytes each way, so that whole cache lines are read and
-// written. A word of four bytes has one to four elements of a row.
+// Tiles are transposed in squares of 128 x 128 bytes, so that whole cache lines are read and
+// written. A 32-bit word holds one to four elements of a row.
 constexpr int kCacheLine = 128, kChunkBytes = 16, kChunks = kCacheLine / kChunkBytes;
 template <int kElement, int kSquaresDown_, int kSquaresAcross_>
-struct TurnTile {
+struct TransposeTile {
   static constexpr int kSide = kCacheLine / kElement, kOfChunk = kChunkBytes / kElement,
                        kOfWord = 4 / kElement;
   static constexpr int kSquaresDown = kSquaresDown_, kSquaresAcross = kSquaresAcross_;
   static constexpr int kRows = kSide * kSquaresDown, kColumns = kSide * kSquaresAcross;
   static constexpr int kRowChunks = kChunks * kSquaresAcross;
-  static constexpr int kAtOnce = kRows * kRowChunks / kPackingThreads;  // chunks a thread reads
+  static constexpr int kAtOnce = kRows * kRowChunks / kPackingThreads;  // chunks per thread
   static constexpr int kSquareWords = kSide * kCacheLine / 4;
 };
 template <int kElement>
-using TurnTileOf = TurnTile<kElement, kElement == 4 ? 2 : 1, kElement == 1 ? 1 : 2>;
+using TransposeTileFor = TransposeTile<kElement, kElement == 4 ? 2 : 1, kElement == 1 ? 1 : 2>;
 
-// Copied is without shared memory, a warp along a row.
+// Copies without a transpose use no shared memory; a warp copies along a row.
 constexpr int kCopyRows = 32, kCopyBytes = 32 * kChunkBytes;
 
-// 16 bytes at any address between begin and end; bytes outside are zero.
+// Loads 16 bytes from an unaligned address; bytes outside [begin, end) are zero.
 template <int kElement>
 __device__ uint4 load_anywhere(const std::byte* at, const std::byte* begin, const std::byte* end) {
   std::uint32_t words[5] = {};
@@ -73,9 +72,9 @@ __device__ uint4 load_anywhere(const std::byte* at, const std::byte* begin, cons
   return {words[0], words[1], words[2], words[3]};
 }
 
-// From words of as many rows as each has elements to words of as many columns.
+// Transposes the elements of a few words in registers.
 template <int kElement>
-__device__ void turn_words(std::uint32_t (&words)[4 / kElement]) {
+__device__ void transpose_words(std::uint32_t (&words)[4 / kElement]) {
   if constexpr (kElement == 2) {
     const std::uint32_t first = words[0];
     words[0] = __byte_perm(first, words[1], 0x5410);
@@ -92,8 +91,8 @@ __device__ void turn_words(std::uint32_t (&words)[4 / kElement]) {
   }
 }
 
-// Where a thread's chunks of a tile are, and where they go in shared memory: in a square the chunks
-// of eight rows that are read together later are in different banks.
+// The 16-byte chunks of a tile that a thread loads, and their swizzled place in shared memory: the
+// chunks of eight rows that are read together later are in different banks.
 template <typename Tile>
 struct TileChunk {
   int row, chunk;
@@ -152,7 +151,7 @@ __device__ void load_tile(const Packing& packing, std::int64_t first_row, std::i
 }
 
 template <int kElement, typename Tile>
-__device__ void turn_tile(const Packing& packing, unsigned block, uint4* tile) {
+__device__ void transpose_tile(const Packing& packing, unsigned block, uint4* tile) {
   const std::int64_t first_row = std::int64_t{Tile::kRows} * (block % packing.blocks_of_row),
                      first_column = std::int64_t{Tile::kColumns} * (block / packing.blocks_of_row);
   if (packing.aligned)
@@ -161,7 +160,7 @@ __device__ void turn_tile(const Packing& packing, unsigned block, uint4* tile) {
     load_tile<kElement, Tile, false>(packing, first_row, first_column, tile);
   __syncthreads();
   const auto* words = reinterpret_cast<const std::uint32_t*>(tile);
-  static_assert(kPackingThreads == 8 * kCacheLine / 4, "a square at once");
+  static_assert(kPackingThreads == 8 * kCacheLine / 4, "one square at a time");
 #pragma unroll
   for (int down = 0; down < Tile::kSquaresDown; ++down)
 #pragma unroll
@@ -171,16 +170,16 @@ __device__ void turn_tile(const Packing& packing, unsigned block, uint4* tile) {
       const std::uint32_t* from = words +
                                   (down * Tile::kSquaresAcross + across) * Tile::kSquareWords +
                                   eighth * Tile::kOfChunk * (kCacheLine / 4) + (word ^ 4 * eighth);
-      std::uint32_t turned[Tile::kOfWord][4];
+      std::uint32_t transposed[Tile::kOfWord][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         std::uint32_t of_rows[Tile::kOfWord];
 #pragma unroll
         for (int j = 0; j < Tile::kOfWord; ++j)
           of_rows[j] = from[(i * Tile::kOfWord + j) * (kCacheLine / 4)];
-        turn_words<kElement>(of_rows);
+        transpose_words<kElement>(of_rows);
 #pragma unroll
-        for (int j = 0; j < Tile::kOfWord; ++j) turned[j][i] = of_rows[j];
+        for (int j = 0; j < Tile::kOfWord; ++j) transposed[j][i] = of_rows[j];
       }
       const std::int64_t row = first_row + down * Tile::kSide + eighth * Tile::kOfChunk;
       const std::int64_t column = first_column + across * Tile::kSide + word * Tile::kOfWord;
@@ -188,7 +187,7 @@ __device__ void turn_tile(const Packing& packing, unsigned block, uint4* tile) {
       for (int j = 0; j < Tile::kOfWord; ++j)
         if (row < packing.rows && column + j < packing.columns)
           *reinterpret_cast<uint4*>(packing.to + (column + j) * packing.pitch + row * kElement) =
-              make_uint4(turned[j][0], turned[j][1], turned[j][2], turned[j][3]);
+              make_uint4(transposed[j][0], transposed[j][1], transposed[j][2], transposed[j][3]);
     }
 }
 
@@ -213,28 +212,28 @@ __device__ void copy_rows(const Packing& packing, unsigned block) {
       *reinterpret_cast<uint4*>(packing.to + row * packing.pitch + offset) = read[i];
 }
 
-// One matrix or two; which of them and which way is the same for all threads of a block.
-template <int kElement, typename Tile = TurnTileOf<kElement>>
+// Packs one matrix or two. Which one, and how, is uniform across a block.
+template <int kElement, typename Tile = TransposeTileFor<kElement>>
 __global__ void __launch_bounds__(kPackingThreads) pack_matrices(Packing one, Packing other) {
   __shared__ uint4 tile[Tile::kRows * Tile::kRowChunks];
   const bool first = blockIdx.x < one.blocks;
   const Packing packing = first ? one : other;
   const unsigned block = first ? blockIdx.x : blockIdx.x - one.blocks;
-  if (packing.turned)
-    turn_tile<kElement, Tile>(packing, block, tile);
+  if (packing.transposed)
+    transpose_tile<kElement, Tile>(packing, block, tile);
   else
     copy_rows<kElement>(packing, block);
 }
 
-// An operand as it is stored, without gaps. x is m for A and n for B.
+// An operand as stored, without padding. x is m for A and n for B; k_major: k is contiguous.
 template <typename T>
 struct Operand {
   const T* matrix;
   std::int64_t x_size, k_size;
-  bool along_k;
+  bool k_major;
 
-  std::int64_t rows() const { return along_k ? x_size : k_size; }
-  std::int64_t columns() const { return along_k ? k_size : x_size; }
+  std::int64_t rows() const { return k_major ? x_size : k_size; }
+  std::int64_t columns() const { return k_major ? k_size : x_size; }
   bool rows_of_16_bytes() const {
     return columns() * sizeof(T) % kChunkBytes == 0 &&
            reinterpret_cast<std::uintptr_t>(matrix) % kChunkBytes == 0;
@@ -249,58 +248,54 @@ Operand<T> operand_b(const Problem& p, const void* b) {
   return {static_cast<const T*>(b), p.n, p.k, transposes_b(p.layout)};
 }
 
-// Where an operand lies for the product, once `packing` is done.
+// The operand that the GEMM kernel reads, once `packing` has run.
 template <typename T>
 struct PackedOperand {
   const T* matrix;
   std::int64_t pitch;  // elements from one row to the next
-  bool along_k;
-  Packing packing;  // of no blocks if it may stay where it is
+  bool k_major;
+  Packing packing;  // no blocks if the operand is read in place
   std::shared_ptr<T> memory;
 };
 
-// Whether an operand lies so already.
+// Whether an operand can be read in place.
 template <typename T>
-bool is_packed(const Operand<T>& operand, bool along_k) {
-  return operand.along_k == along_k && operand.rows_of_16_bytes();
+bool is_packed(const Operand<T>& operand, bool k_major) {
+  return operand.k_major == k_major && operand.rows_of_16_bytes();
 }
 
-// Along k, or along x, in rows that begin at multiples of 16 bytes. Throws std::length_error, and
-// std::runtime_error if there is too little memory.
+// K-major or MN-major, with rows that begin at multiples of 16 bytes. Throws std::length_error for
+// too many blocks, and std::runtime_error if the allocation fails.
 template <typename T>
-PackedOperand<T> packed(const Operand<T>& operand, bool along_k) {
-  if (is_packed(operand, along_k)) return {operand.matrix, operand.columns(), along_k, {}, nullptr};
+PackedOperand<T> packed(const Operand<T>& operand, bool k_major) {
+  if (is_packed(operand, k_major)) return {operand.matrix, operand.columns(), k_major, {}, nullptr};
   constexpr int kElement = sizeof(T);
-  using Tile = TurnTileOf<kElement>;
-  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
-    return (whole + piece - 1) / piece;
-  };
-  const bool turned = operand.along_k != along_k;
-  const std::int64_t rows = turned ? operand.columns() : operand.rows(),
-                     columns = turned ? operand.rows() : operand.columns();
-  const std::int64_t pitch = pieces(columns * kElement, kChunkBytes) * (kChunkBytes / kElement);
+  using Tile = TransposeTileFor<kElement>;
+  const bool transposed = operand.k_major != k_major;
+  const std::int64_t rows = transposed ? operand.columns() : operand.rows(),
+                     columns = transposed ? operand.rows() : operand.columns();
+  const std::int64_t pitch = ceil_div(columns * kElement, kChunkBytes) * (kChunkBytes / kElement);
   const std::int64_t of_row =
-      turned ? pieces(columns, Tile::kRows) : pieces(columns * kElement, kCopyBytes);
-  const std::int64_t blocks = of_row * pieces(rows, turned ? Tile::kColumns : kCopyRows);
-  if (blocks > 0x3fffffff) throw std::length_error("an operand has more blocks than a grid");
+      transposed ? ceil_div(columns, Tile::kRows) : ceil_div(columns * kElement, kCopyBytes);
+  const std::int64_t blocks = of_row * ceil_div(rows, transposed ? Tile::kColumns : kCopyRows);
+  if (blocks > 0x3fffffff) throw std::length_error("an operand is too large to pack in one grid");
   auto memory = simt::device_array<T>(rows * pitch);
   return {.matrix = memory.get(),
           .pitch = pitch,
-          .along_k = along_k,
+          .k_major = k_major,
           .packing = {.from = reinterpret_cast<const std::byte*>(operand.matrix),
                       .to = reinterpret_cast<std::byte*>(memory.get()),
                       .rows = operand.rows(),
                       .columns = operand.columns(),
                       .pitch = pitch * kElement,
-                      .turned = turned,
+                      .transposed = transposed,
                       .aligned = operand.rows_of_16_bytes(),
                       .blocks_of_row = static_cast<unsigned>(of_row),
                       .blocks = static_cast<unsigned>(blocks)},
           .memory = memory};
 }
 
-// What has to be enqueued before the operands are there, in one launch: null if nothing. It keeps
-// their memory.
+// The launch that packs one or two operands; null if none needs it. It keeps their memory alive.
 template <typename T>
 Launch pack(const PackedOperand<T>& one, const PackedOperand<T>& other = {}) {
   const unsigned blocks = one.packing.blocks + other.packing.blocks;
@@ -310,10 +305,10 @@ Launch pack(const PackedOperand<T>& one, const PackedOperand<T>& other = {}) {
   };
 }
 
-// What packing an operand moves: the matrix is read and written once more.
+// Bytes that packing moves: the matrix is read and written once more.
 template <typename T>
-double packing_bytes(const Operand<T>& operand, bool along_k) {
-  return is_packed(operand, along_k) ? 0 : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
+double packing_bytes(const Operand<T>& operand, bool k_major) {
+  return is_packed(operand, k_major) ? 0 : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
 }
 
 }  // namespace gemm

@@ -1,6 +1,6 @@
-// Operands packed along k and along x, against their elements one by one: every size of element,
-// direction and alignment, matrices smaller than a chunk and larger than a tile. Those that run are
-// (label gpu).
+// Packed operands, K-major and MN-major, element by element: every element size, direction and
+// alignment, matrices smaller than a chunk and larger than a tile. Tests that launch are (label
+// gpu).
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -19,38 +19,38 @@ void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-// No two of the same within a tile, as far as the bits of an element allow.
+// Distinct within a tile, as far as the bits of an element permit.
 template <typename T>
 T value(std::int64_t i) {
   return static_cast<T>(static_cast<std::uint32_t>(i) * 2654435761U >> (32 - 8 * sizeof(T)));
 }
 
-// `shift` elements into an allocation whose end is the end of the matrix.
+// `shift` elements into an allocation that ends with the matrix.
 template <typename T>
-Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool along_k, int shift,
+Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool k_major, int shift,
                   std::shared_ptr<T>& memory) {
   std::vector<T> values(x_size * k_size);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value<T>(i);
   memory = simt::device_array<T>(shift + x_size * k_size);
   check(cudaMemcpy(memory.get() + shift, values.data(), values.size() * sizeof(T),
                    cudaMemcpyDefault));
-  return {memory.get() + shift, x_size, k_size, along_k};
+  return {memory.get() + shift, x_size, k_size, k_major};
 }
 
-// The number of elements that are not where they should be.
+// The number of wrong elements.
 template <typename T>
 std::int64_t wrong(const Operand<T>& operand, const PackedOperand<T>& packed) {
-  const std::int64_t rows = packed.along_k ? operand.x_size : operand.k_size;
-  const std::int64_t columns = packed.along_k ? operand.k_size : operand.x_size;
+  const std::int64_t rows = packed.k_major ? operand.x_size : operand.k_size;
+  const std::int64_t columns = packed.k_major ? operand.k_size : operand.x_size;
   std::vector<T> found(rows * packed.pitch);
-  // What was not copied may end before a last row is full.
+  // An operand read in place may end before its last row is full.
   check(cudaMemcpy(found.data(), packed.matrix, ((rows - 1) * packed.pitch + columns) * sizeof(T),
                    cudaMemcpyDefault));
   std::int64_t count = 0;
   for (std::int64_t x = 0; x < operand.x_size; ++x)
     for (std::int64_t k = 0; k < operand.k_size; ++k)
-      count += found[packed.along_k ? x * packed.pitch + k : k * packed.pitch + x] !=
-               value<T>(operand.along_k ? x * operand.k_size + k : k * operand.x_size + x);
+      count += found[packed.k_major ? x * packed.pitch + k : k * packed.pitch + x] !=
+               value<T>(operand.k_major ? x * operand.k_size + k : k * operand.x_size + x);
   return count;
 }
 
@@ -69,21 +69,21 @@ void expect_packed() {
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) GTEST_SKIP() << "no GPU";
   for (const auto& [x_size, k_size] : kShapes)
-    for (const bool along_k : {false, true})
+    for (const bool k_major : {false, true})
       for (const int shift : {0, 1, 3}) {
         const std::string where = std::to_string(x_size) + "x" + std::to_string(k_size) +
-                                  (along_k ? " along k" : "") + " + " + std::to_string(shift);
+                                  (k_major ? " K-major" : "") + " + " + std::to_string(shift);
         std::shared_ptr<T> memory, other_memory;
-        const Operand<T> one = stored(x_size, k_size, along_k, shift, memory),
-                         other = stored(k_size, x_size, !along_k, 0, other_memory);
-        const PackedOperand<T> turned = packed(one, true), same = packed(one, one.along_k),
+        const Operand<T> one = stored(x_size, k_size, k_major, shift, memory),
+                         other = stored(k_size, x_size, !k_major, 0, other_memory);
+        const PackedOperand<T> transposed = packed(one, true), same = packed(one, one.k_major),
                                second = packed(other, true);
-        for (const Launch& launch : {pack(turned, second), pack(same)})
+        for (const Launch& launch : {pack(transposed, second), pack(same)})
           if (launch) launch(nullptr);
         check(cudaGetLastError());
-        EXPECT_TRUE(turned.along_k && second.along_k && same.along_k == along_k) << where;
-        EXPECT_TRUE(begins_at_16_bytes(turned) && begins_at_16_bytes(same)) << where;
-        EXPECT_EQ(wrong(one, turned), 0) << where;
+        EXPECT_TRUE(transposed.k_major && second.k_major && same.k_major == k_major) << where;
+        EXPECT_TRUE(begins_at_16_bytes(transposed) && begins_at_16_bytes(same)) << where;
+        EXPECT_EQ(wrong(one, transposed), 0) << where;
         EXPECT_EQ(wrong(one, same), 0) << where;
         EXPECT_EQ(wrong(other, second), 0) << where;
       }
@@ -93,14 +93,14 @@ TEST(PackedOperand, FourBytesOnTheGpu) { expect_packed<std::uint32_t>(); }
 TEST(PackedOperand, TwoBytesOnTheGpu) { expect_packed<std::uint16_t>(); }
 TEST(PackedOperand, OneByteOnTheGpu) { expect_packed<std::uint8_t>(); }
 
-TEST(PackedOperand, WhatLiesSoStaysWhereItIs) {
+TEST(PackedOperand, AlignedOperandsAreReadInPlace) {
   alignas(16) static const std::uint16_t matrix[16 * 8] = {};
   const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};
   EXPECT_EQ(packed(along, true).matrix, matrix);
   EXPECT_EQ(packed(along, true).pitch, 8);
-  EXPECT_EQ(packed(across, across.along_k).matrix, matrix);
-  EXPECT_EQ(packed(across, across.along_k).pitch, 16);
-  EXPECT_EQ(pack(packed(along, true), packed(across, across.along_k)), nullptr);
+  EXPECT_EQ(packed(across, across.k_major).matrix, matrix);
+  EXPECT_EQ(packed(across, across.k_major).pitch, 16);
+  EXPECT_EQ(pack(packed(along, true), packed(across, across.k_major)), nullptr);
   EXPECT_EQ(packing_bytes(along, true), 0);
   EXPECT_EQ(packing_bytes(across, false), 0);
   EXPECT_EQ(packing_bytes(across, true), 2.0 * sizeof(matrix));

@@ -1,8 +1,10 @@
-// Tiles of C that are cut along k (stream-K): the sums of a piece that does not begin with the
-// first slice go to a workspace, with a flag, and the block with the first slices adds them to its
-// own, always in the same order. Ranks count against block indices (tile_schedule.hpp), so who
-// waits waits for blocks with lower indices, which waited for nobody before they left their sums:
-// waiting ends even if not all blocks run at once, as long as blocks are started in order.
+// Stream-K fix-up: partial sums of tiles that are cut along k. A block whose piece does not start
+// at k = 0 stores its accumulators in a workspace and raises a flag; the block that owns the start
+// of the tile adds them to its own, always in the same order.
+//
+// Ranks count down against block indices (tile_schedule.hpp): a block waits only on blocks with
+// lower indices, and these store their partial sums before they wait on any other. So there is no
+// deadlock even if not all blocks are resident, as long as blocks start in order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,8 +21,8 @@
 namespace gemm {
 
 struct PartialSums {
-  float* sums;   // so many of each rank and block of a cluster; of INT8 they are INT32
-  int* arrived;  // a flag for each of these; all zero between launches
+  float* sums;   // per rank and block of a cluster; INT32 for INT8 operands
+  int* arrived;  // their flags; all zero between launches
 };
 
 struct PartialSumsMemory {
@@ -28,14 +30,15 @@ struct PartialSumsMemory {
   std::shared_ptr<const void> memory;
 };
 
-// Of so many sums and flags; of none if nothing is cut. Throws std::runtime_error.
+// Allocates so many sums and flags, or nothing if no tile is cut. Throws std::runtime_error.
 inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::int64_t sums,
                                       std::int64_t flags) {
   if (schedule.streamed() == 0) return {};
   const auto memory = simt::device_array<float>(sums + flags);
   PartialSums partial{memory.get(), reinterpret_cast<int*>(memory.get() + sums)};
   cudaError_t status = cudaMemset(partial.arrived, 0, flags * sizeof(int));
-  if (status == cudaSuccess) status = cudaStreamSynchronize(nullptr);  // launches do not wait
+  if (status == cudaSuccess)
+    status = cudaStreamSynchronize(nullptr);  // kernels on other streams do not wait for the memset
   if (status != cudaSuccess)
     throw std::runtime_error(std::string("cudaMemset: ") + cudaGetErrorString(status));
   return {partial, memory};
@@ -43,36 +46,39 @@ inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::i
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// What threads that have sums of a tile in registers know of the workspace:
-//   sums_of(rank), flag_of(rank)   where this thread's first sum and its threads' flag are
-//   kThreads                       from one sum of a thread to its next
-//   leads(), sync()                whether it speaks for its threads; a barrier of theirs
-//   each_sum(f)                    f(sum, index) for all sums
+// The interface of the accumulators that store_partial and add_partials take:
+//   partials_of(rank), flag_of(rank)   the workspace of this thread, the flag of its group of
+//   threads kThreads                           distance between consecutive sums of a thread
+//   is_leader(), sync()                one thread of the group; a barrier of the group
+//   for_each_accumulator(f)            f(accumulator, index)
 
-// Leaves the sums of a rank's first piece, and announces them.
-template <typename Sums>
-__device__ void leave_partial(Sums& mine, int rank) {
-  auto* to = mine.sums_of(rank);
-  mine.each_sum([&](auto& sum, int i) { __stcg(to + i * Sums::kThreads, sum); });
+// Stores the accumulators of a rank's first piece and raises its flag.
+template <typename Accumulators>
+__device__ void store_partial(Accumulators& mine, int rank) {
+  auto* to = mine.partials_of(rank);
+  mine.for_each_accumulator(
+      [&](auto& sum, int i) { __stcg(to + i * Accumulators::kThreads, sum); });
   __threadfence();
   mine.sync();
-  if (mine.leads()) raise_flag(mine.flag_of(rank));
+  if (mine.is_leader()) raise_flag(mine.flag_of(rank));
 }
 
-// Adds what the next ranks summed up of the tile.
-template <typename Sums>
-__device__ void add_partials(Sums& mine, const simt::TileSchedule& schedule, int rank, int tile) {
-  const int end = (tile + 1) * schedule.slices;
+// Adds the partial sums of the next ranks that share the tile.
+template <typename Accumulators>
+__device__ void add_partials(Accumulators& mine, const simt::TileSchedule& schedule, int rank,
+                             int tile) {
+  const int end = (tile + 1) * schedule.k_tiles;
   int other = rank;
   do {
     ++other;
     if (threadIdx.x % 32 == 0) wait_for_flag(mine.flag_of(other));
     __syncwarp();
-    const auto* from = mine.sums_of(other);
-    mine.each_sum([&](auto& sum, int i) { sum += __ldcg(from + i * Sums::kThreads); });
+    const auto* from = mine.partials_of(other);
+    mine.for_each_accumulator(
+        [&](auto& sum, int i) { sum += __ldcg(from + i * Accumulators::kThreads); });
   } while (schedule.share(other + 1) < end);
-  mine.sync();  // all have seen the flags, which go down for the next launch
-  if (mine.leads())
+  mine.sync();  // every warp has seen the flags; reset them for the next launch
+  if (mine.is_leader())
     for (int seen = rank + 1; seen <= other; ++seen) *mine.flag_of(seen) = 0;
 }
 

@@ -1,6 +1,7 @@
-// A ring of stages in shared memory between a producer, who has them filled, and consumers, who
-// multiply what is in them (compute capability 9.0). Each stage has two barriers: a phase of `full`
-// ends when its bytes have arrived, one of `empty` when all consumers are done with it.
+// The pipeline of a warp-specialized kernel (compute capability 9.0): a ring buffer of stages in
+// shared memory between one producer, which issues the loads, and the consumers, which multiply.
+// Each stage has two mbarriers: a phase of `full` completes when its bytes have arrived, a phase of
+// `empty` when all consumers have released it.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +11,22 @@
 
 namespace gemm {
 
-constexpr int kSwizzleAlignment = 1024;  // bytes: where the 128-byte swizzle begins
+constexpr int kSwizzleAlignment = 1024;  // bytes; the 128-byte swizzle pattern repeats so
 
 template <int kStages>
 struct RingBarriers {
   std::uint64_t full[kStages], empty[kStages];
 };
 
-// The ring, and how far somebody has come around it. All members are addresses and counts, so that
-// everyone has a copy.
+// The ring and a position in it. All members are addresses and counts; producer and consumers each
+// have a copy.
 template <int kStageBytes>
 struct Ring {
   std::uint32_t first, full_barriers, empty_barriers;
   int stages;
   int stage = 0, parity = 0;
 
-  // `shared` has kSwizzleAlignment bytes more than the stages.
+  // `shared` must have kSwizzleAlignment bytes more than the stages need.
   template <int kStages>
   __device__ Ring(const std::byte* shared, const RingBarriers<kStages>& barriers,
                   int stages = kStages)
@@ -35,13 +36,13 @@ struct Ring {
         empty_barriers(shared_address(barriers.empty)),
         stages(stages) {}
 
-  // By one thread, before all meet at a barrier of the block or cluster.
+  // Called by one thread, before a barrier of the block or cluster.
   __device__ void init_barriers(int consumer_arrivals) const {
     for (int i = 0; i < stages; ++i) {
       init_barrier(full_barriers + i * kBarrierBytes, 1);
       init_barrier(empty_barriers + i * kBarrierBytes, consumer_arrivals);
     }
-    publish_barriers();
+    fence_barrier_init();
   }
 
   __device__ std::uint32_t data() const { return first + stage * kStageBytes; }
@@ -49,12 +50,12 @@ struct Ring {
   __device__ std::uint32_t full() const { return full_barriers + stage * kBarrierBytes; }
   __device__ std::uint32_t empty() const { return empty_barriers + stage * kBarrierBytes; }
 
-  // By the producer: the stage may be overwritten, and is about to be.
+  // Producer: waits until the stage is empty and announces its bytes.
   __device__ void begin_stage() const {
     wait(empty(), parity ^ 1);
     arrive_and_expect(full(), kStageBytes);
   }
-  // By a consumer: the stage is full.
+  // Consumer: waits until the stage is full.
   __device__ void wait_for_stage() const { wait(full(), parity); }
   __device__ void next() {
     if (++stage < stages) return;
@@ -66,20 +67,22 @@ struct Ring {
     parity ^= stage / stages & 1;
     stage %= stages;
   }
-  // By the producer of a cluster: a block must not end while others may arrive at its barriers.
+  // Producer in a cluster: a block must not exit while other blocks may still arrive at its
+  // barriers.
   __device__ void drain() {
     for (int i = 0; i < stages; ++i, next()) wait(empty(), parity ^ 1);
   }
 };
 
-// One arrival a warp, in all `kBlocks` blocks of a cluster that wait for it to fill the stage.
+// Consumer: releases a stage, with one arrival per warp in each of the kBlocks blocks of a cluster
+// that fill the stage together.
 template <int kBlocks = 1>
 __device__ void release(std::uint32_t empty) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if constexpr (kBlocks == 1) {
     if (lane == 0) arrive(empty);
   } else {
-    if (lane < kBlocks) arrive_at(empty, lane);
+    if (lane < kBlocks) arrive_remote(empty, lane);
   }
 }
 

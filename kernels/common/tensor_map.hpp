@@ -1,4 +1,4 @@
-// What a copy of boxes (cp.async.bulk.tensor) wants to know of a matrix.
+// Tensor maps: the descriptors of a matrix for TMA (cp.async.bulk.tensor).
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +14,7 @@
 
 namespace gemm {
 
-// Elements as the copies know them; of one byte all are alike.
+// TMA's element types; types of one byte are all alike to it.
 template <typename T>
 constexpr CUtensorMapDataType kMapType = sizeof(T) == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
                                          : std::is_same_v<T, __nv_bfloat16>
@@ -25,9 +25,10 @@ constexpr CUtensorMapDataType kMapType = sizeof(T) == 1 ? CU_TENSOR_MAP_DATA_TYP
                                              ? CU_TENSOR_MAP_DATA_TYPE_INT32
                                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 
-// Of `rows` rows, `columns` long and `pitch` elements apart, in boxes that lie row by row in shared
-// memory, swizzled if their rows are as long as the swizzle. The matrix and its rows must begin at
-// multiples of 16 bytes. TFLOAT32 rounds FP32 on its way. Throws std::runtime_error.
+// Describes a matrix of `rows` rows of `columns` elements, `pitch` elements apart. Boxes are stored
+// row by row in shared memory, with the given swizzle (the row of a box must then be as long as the
+// swizzle). The matrix and its rows must begin at multiples of 16 bytes. TFLOAT32 rounds FP32 on
+// the way. Throws std::runtime_error.
 template <typename T>
 CUtensorMap tensor_map(const T* matrix, std::int64_t rows, std::int64_t columns, std::int64_t pitch,
                        unsigned box_rows, unsigned box_columns,

@@ -1,6 +1,5 @@
-// Which tile of C a block computes. One-dimensional, because gridDim.y ends at 65,535 and C may
-// have more rows of tiles than that; neighbouring blocks take neighbouring tiles of one row of
-// tiles.
+// The tile of C that a block computes, in row-major order. The grid is one-dimensional because
+// gridDim.y is limited to 65,535.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +14,15 @@ struct TileGrid {
   std::int64_t tile_rows, tile_columns;
 
   explicit TileGrid(const Problem& p)
-      : tile_rows((p.m + kRows - 1) / kRows), tile_columns((p.n + kColumns - 1) / kColumns) {}
+      : tile_rows(ceil_div(p.m, kRows)), tile_columns(ceil_div(p.n, kColumns)) {}
 
   // Throws std::length_error beyond 2^31 - 1 tiles, the limit of gridDim.x.
   unsigned blocks() const {
     if (tile_rows > 0x7fffffff / tile_columns)
-      throw std::length_error("C has more tiles than a grid has blocks");
+      throw std::length_error("C has more tiles than a grid can have blocks (2^31 - 1)");
     return static_cast<unsigned>(tile_rows * tile_columns);
   }
-  // A grid has fewer than 2^31 blocks, so that a division of 32 bits does, which is much shorter.
+  // A grid has fewer than 2^31 blocks: a 32-bit division suffices and is much faster.
   __device__ std::int64_t first_row() const {
     return std::int64_t{kRows} * (blockIdx.x / static_cast<unsigned>(tile_columns));
   }
@@ -39,7 +38,8 @@ inline bool offsets_fit_int(const Problem& p) {
   return 1.0 * p.m * p.k <= kLargest && 1.0 * p.k * p.n <= kLargest && 1.0 * p.m * p.n <= kLargest;
 }
 
-// Whether every row of FP32 matrices begins at a multiple of 16 bytes; the matrices themselves do.
+// Whether every row of the FP32 matrices begins at a multiple of 16 bytes (the matrices themselves
+// do).
 inline bool rows_of_16_bytes(const Problem& p) { return p.k % 4 == 0 && p.n % 4 == 0; }
 
 }  // namespace gemm::simt

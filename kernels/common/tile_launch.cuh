@@ -1,4 +1,4 @@
-// How the kernels of this folder are launched: all take the problem, a grid of tiles, A, B and C.
+// Launches of kernels that take the problem, a grid of tiles, A, B and C.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace gemm::simt {
 template <typename T, typename Grid>
 using TileKernel = void (*)(Problem, Grid, const T*, const T*, T*);
 
-// What a block may have of shared memory, from compute capability 7.5 on.
+// Shared memory that a block can have, from compute capability 7.5 on.
 inline int shared_memory_limit(const Device& device) {
   switch (device.compute_capability) {
     case 75:
@@ -34,26 +34,25 @@ inline int shared_memory_limit(const Device& device) {
 inline std::optional<std::string> shared_memory_unsupported(int bytes, const Device& device) {
   const int limit = shared_memory_limit(device);
   if (bytes <= limit) return std::nullopt;
-  return "needs " + std::to_string(bytes >> 10) + " KiB of shared memory, a block has " +
-         std::to_string(limit >> 10);
+  return "requires " + std::to_string(bytes >> 10) +
+         " KiB of shared memory per block; the device has " + std::to_string(limit >> 10);
 }
 
-// Of a kernel's blocks, which have 48 KiB without asking. Throws std::runtime_error if the device
-// has not so much.
+// Lets a kernel use that much dynamic shared memory; up to 48 KiB need no opt-in. Throws
+// std::runtime_error if the device has less.
 template <typename Kernel>
 void allow_shared_bytes(Kernel kernel, int bytes) {
-  constexpr int kWithoutAsking = 48 << 10;
-  if (bytes <= kWithoutAsking) return;
+  constexpr int kWithoutOptIn = 48 << 10;
+  if (bytes <= kWithoutOptIn) return;
   const cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or the next launch would be blamed for it
+  cudaGetLastError();  // clear the error, else the next launch would report it
   throw std::runtime_error(std::to_string(bytes) +
-                           " bytes of shared memory a block: " + cudaGetErrorString(status));
+                           " bytes of shared memory per block: " + cudaGetErrorString(status));
 }
 
-// One block of so many threads, with so much dynamic shared memory, for each tile of C. Throws
-// std::runtime_error if the device has not so much of it.
+// One block per tile of C. Throws std::runtime_error if the device has too little shared memory.
 template <typename T, typename Grid>
 Launch tile_launch(TileKernel<T, Grid> kernel, dim3 threads, const Problem& p, const Operands& o,
                    const Grid& grid, int shared_bytes = 0) {

@@ -1,13 +1,13 @@
-// The order in which tiles of C are computed: down columns of `group` tiles, group after group of
-// rows of tiles, so that tiles computed at the same time touch few rows of A and columns of B,
-// which the L2 then holds.
+// Rasterization: the order in which tiles of C are computed. Groups of `group` rows of tiles, one
+// after another; within a group, column by column. Tiles that are computed at the same time then
+// share rows of A and columns of B in the L2.
 #pragma once
 
 namespace gemm {
 
 struct TileOrder {
   int rows, columns;  // of tiles
-  int group;          // rows of tiles in a group; 1: row by row
+  int group;          // rows of tiles in a group; 1: row-major order
 
   struct Place {
     int row, column;  // of tiles

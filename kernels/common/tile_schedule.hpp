@@ -1,8 +1,8 @@
-// Who computes what of C when there are as many blocks as fit the device at once, and not one for
-// each tile. Tiles that fill whole waves are computed whole, a wave after another. The rest, which
-// would leave most of the device idle in a last wave, is streamed: its slices along k, tile after
-// tile, are one long line that is cut into equal pieces, one a block (stream-K). A tile that is cut
-// has several pieces; the block with its first slices adds up the others' sums and stores C.
+// Stream-K schedules: which block computes what when there are as many blocks as fit the device at
+// once. Tiles that fill whole waves are computed whole, one wave after another (data-parallel). The
+// remaining tiles, which would leave most SMs idle in a last wave, are streamed: their K tiles form
+// one sequence, which is cut into equal shares, one per block. A tile that is cut has several
+// pieces; the block with its first K tile adds the partial sums of the others and stores C.
 #pragma once
 
 #include <algorithm>
@@ -17,125 +17,128 @@ namespace gemm::simt {
 
 struct TileSchedule {
   int tile_rows, tile_columns;
-  int slices;     // of a tile, along k
-  int whole;      // tiles that are computed whole: the last ones, a multiple of `blocks`
-  int streaming;  // blocks that share the others
+  int k_tiles;    // per tile of C
+  int whole;      // tiles computed whole: the last ones, a multiple of `blocks`
+  int streaming;  // blocks that share the other tiles
   int blocks;
 
   constexpr int tiles() const { return tile_rows * tile_columns; }
   constexpr int streamed() const { return tiles() - whole; }
-  // Where the streamed share of a block begins, in slices. Shares go by rank: the blocks count
-  // down, so that who waits for the next rank waits for a block that was started before it.
+  // The first streamed K tile of a rank. Ranks count down against block indices, so that a block
+  // waits only on blocks that started before it.
   constexpr int share(int rank) const {
-    return static_cast<int>(std::int64_t{streamed()} * slices * rank / streaming);
+    return static_cast<int>(std::int64_t{streamed()} * k_tiles * rank / streaming);
   }
   constexpr int rank(int block) const { return streaming - 1 - block; }
 };
 
-// How many pieces of tiles do not begin with the first slice.
+// Number of pieces that do not begin with their tile's first K tile: each is one exchange of
+// partial sums.
 inline int continued_pieces(const TileSchedule& schedule) {
   int count = 0;
   for (int rank = 1; schedule.streamed() > 0 && rank < schedule.streaming; ++rank)
-    if (schedule.share(rank) % schedule.slices != 0) ++count;
+    if (schedule.share(rank) % schedule.k_tiles != 0) ++count;
   return count;
 }
 
-// Some slices of a tile.
+// A range of K tiles of a tile of C.
 struct TilePiece {
   int tile, first, end;
 };
 
-// The pieces of a block, one after another: its share of the streamed tiles, then whole ones.
+// Iterates over the pieces of a block: first its share of the streamed tiles, then whole tiles.
 class TileWalk {
  public:
   constexpr TileWalk(const TileSchedule& schedule, int block)
-      : slice_(0), end_(0), tile_(schedule.streamed() + block) {
+      : k_tile_(0), end_(0), tile_(schedule.streamed() + block) {
     if (schedule.rank(block) < 0) return;
-    slice_ = schedule.share(schedule.rank(block));
+    k_tile_ = schedule.share(schedule.rank(block));
     end_ = schedule.share(schedule.rank(block) + 1);
   }
-  // Slices that are left.
+  // Number of K tiles left.
   constexpr int left(const TileSchedule& schedule) const {
     const int tiles = schedule.tiles();
     const int whole = tile_ < tiles ? (tiles - tile_ + schedule.blocks - 1) / schedule.blocks : 0;
-    return end_ - slice_ + whole * schedule.slices;
+    return end_ - k_tile_ + whole * schedule.k_tiles;
   }
   constexpr bool next(const TileSchedule& schedule, TilePiece& piece) {
-    if (slice_ < end_) {
-      piece.tile = slice_ / schedule.slices;
-      piece.first = slice_ - piece.tile * schedule.slices;
-      const int ahead = end_ - slice_;
-      piece.end = ahead < schedule.slices - piece.first ? piece.first + ahead : schedule.slices;
-      slice_ += piece.end - piece.first;
+    if (k_tile_ < end_) {
+      piece.tile = k_tile_ / schedule.k_tiles;
+      piece.first = k_tile_ - piece.tile * schedule.k_tiles;
+      const int ahead = end_ - k_tile_;
+      piece.end = ahead < schedule.k_tiles - piece.first ? piece.first + ahead : schedule.k_tiles;
+      k_tile_ += piece.end - piece.first;
       return true;
     }
     if (tile_ >= schedule.tiles()) return false;
-    piece = {tile_, 0, schedule.slices};
+    piece = {tile_, 0, schedule.k_tiles};
     tile_ += schedule.blocks;
     return true;
   }
 
  private:
-  int slice_, end_, tile_;
+  int k_tile_, end_, tile_;
 };
 
-// What a block's work costs, in seconds; what it was measured with stands in NOTES.md.
+// The cost of a block's work in seconds, as measured (NOTES.md).
 struct TileCost {
-  double slice;     // one slice of a tile
-  double finish;    // storing a tile, or what a block summed up of one, and beginning another
-  double exchange;  // waiting for another block's sums of a tile and adding them
-  // Of a slice of a tile that is cut, if that is more: its blocks are at different places of k, so
-  // that none finds in the cache what another has read.
-  double streamed_slice = 0;
+  double k_tile;    // one K tile
+  double finish;    // storing a tile or a partial sum, and starting the next tile
+  double exchange;  // waiting for another block's partial sums and adding them
+  // One K tile of a tile that is cut, if that costs more: blocks at different positions along k do
+  // not share what they read in the L2.
+  double streamed_k_tile = 0;
 };
 
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
-  const double whole = waves * (schedule.slices * cost.slice + cost.finish);
+  const double whole = waves * (schedule.k_tiles * cost.k_tile + cost.finish);
   if (schedule.streamed() == 0) return whole;
-  const double share = std::ceil(1.0 * schedule.streamed() * schedule.slices / schedule.streaming);
-  const double tiles = share / schedule.slices;
-  // Where every tile has its own blocks, or every block its own tiles, nothing is begun twice.
+  const double share = std::ceil(1.0 * schedule.streamed() * schedule.k_tiles / schedule.streaming);
+  const double tiles = share / schedule.k_tiles;
+  // If every tile has its own blocks, or every block its own tiles, no block starts a second tile.
   const bool even = schedule.streaming % schedule.streamed() == 0 ||
                     schedule.streamed() % schedule.streaming == 0;
   const double pieces = std::ceil(tiles) + (even ? 0 : 1);
   const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
   const bool uncut = schedule.streaming == schedule.streamed();
-  const double slice = uncut ? cost.slice : std::max(cost.slice, cost.streamed_slice);
-  return whole + share * slice + pieces * cost.finish + others * cost.exchange;
+  const double k_tile = uncut ? cost.k_tile : std::max(cost.k_tile, cost.streamed_k_tile);
+  return whole + share * k_tile + pieces * cost.finish + others * cost.exchange;
 }
 
-// Whether 32 bits count the elements of a row or a column, the slices of all tiles, and twice the
-// tiles, since a walk adds a grid to a tile.
+// Whether 32 bits hold the number of rows and columns, of K tiles of all tiles, and twice the
+// number of tiles (an iterator adds a grid to a tile index).
 inline bool counts_fit(const Problem& p, int rows, int columns, int depth) {
   constexpr int kMost = std::numeric_limits<int>::max();
-  const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
-  const double tiles = 1.0 * pieces(p.m, rows) * pieces(p.n, columns);
+  const double tiles = 1.0 * ceil_div(p.m, rows) * ceil_div(p.n, columns);
   return std::max({p.m, p.n, p.k}) <= kMost && tiles <= kMost / 2 &&
-         tiles * pieces(p.k, depth) <= kMost;
+         tiles * ceil_div(p.k, depth) <= kMost;
 }
 inline constexpr char kCountsDoNotFit[] =
-    "more rows, columns, or slices of tiles than 32 bits count";
+    "requires m, n and k below 2^31 and fewer than 2^31 K tiles";
 
-// A block for each tile. Throws std::length_error if !counts_fit.
+// One block per tile. Throws std::length_error if !counts_fit.
 inline TileSchedule whole_tiles(const Problem& p, int rows, int columns, int depth) {
-  const auto pieces = [](std::int64_t whole, int piece) { return (whole + piece - 1) / piece; };
   if (!counts_fit(p, rows, columns, depth)) throw std::length_error(kCountsDoNotFit);
   const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
-  TileSchedule schedule{
-      narrow(pieces(p.m, rows)), narrow(pieces(p.n, columns)), narrow(pieces(p.k, depth)), 0, 1, 1};
+  TileSchedule schedule{narrow(ceil_div(p.m, rows)),
+                        narrow(ceil_div(p.n, columns)),
+                        narrow(ceil_div(p.k, depth)),
+                        0,
+                        1,
+                        1};
   schedule.whole = schedule.blocks = schedule.tiles();
   return schedule;
 }
 
-// The fastest schedule by that model, on a device that holds so many blocks at once. So many full
-// waves may be streamed along with what is left over. Throws as whole_tiles does.
+// The fastest schedule by this model on a device that runs `blocks` blocks at once. Up to
+// `streamed_waves` full waves may be streamed along with the remainder. Throws as whole_tiles does.
 inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int depth, int blocks,
                                   const TileCost& cost, int streamed_waves = 2) {
   TileSchedule schedule = whole_tiles(p, rows, columns, depth);
   schedule.blocks = blocks;
   const int tiles = schedule.tiles(), waves = tiles / blocks;
-  if (waves * blocks == tiles) return schedule;  // nothing is faster, and rounding must not decide
+  if (waves * blocks == tiles) return schedule;  // already optimal; do not let rounding decide
   TileSchedule best = schedule;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](int whole, int streaming) {
@@ -149,8 +152,8 @@ inline TileSchedule tile_schedule(const Problem& p, int rows, int columns, int d
   for (int wave = std::max(0, waves - streamed_waves); wave <= waves; ++wave) {
     const int whole = wave * blocks, streamed = tiles - whole;
     consider(whole, std::min<int>(blocks, std::min<std::int64_t>(
-                                              blocks, std::int64_t{streamed} * schedule.slices)));
-    for (int cuts = 1; streamed * cuts <= blocks && cuts <= schedule.slices; ++cuts)
+                                              blocks, std::int64_t{streamed} * schedule.k_tiles)));
+    for (int cuts = 1; streamed * cuts <= blocks && cuts <= schedule.k_tiles; ++cuts)
       consider(whole, streamed * cuts);
   }
   return best;

@@ -1,6 +1,6 @@
-// Who computes what of C, on the CPU: no slice is missing or computed twice, blocks wait only for
-// such as began before them, sums are found where they were left, and the schedule that is chosen
-// is the best by its own model.
+// Stream-K schedules, on the CPU: every K tile is computed once, blocks wait only on blocks that
+// started earlier, partial sums are found where they were stored, and the chosen schedule is the
+// best by its own model.
 #include "kernels/common/tile_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -30,11 +30,11 @@ using simt::whole_tiles;
 
 constexpr int kRows = 128, kColumns = 256, kDepth = 16;
 constexpr int kBlocks[] = {1, 2, 7, 108, 132, 264};
-// A slice costs more than the rest does, as it does on a GPU, and the other way round.
+// A K tile costs more than the rest, as on a GPU, and the other way round.
 constexpr TileCost kCosts[] = {{2.5e-6, 1.5e-6, 2.5e-6}, {1e-6, 1e-5, 1e-6}, {1e-6, 0, 1e-4}};
 
-Problem of_tiles(std::int64_t rows, std::int64_t columns, std::int64_t slices) {
-  return {rows * kRows, columns * kColumns, slices * kDepth, Precision::f32};
+Problem of_tiles(std::int64_t rows, std::int64_t columns, std::int64_t k_tiles) {
+  return {rows * kRows, columns * kColumns, k_tiles * kDepth, Precision::f32};
 }
 
 TileSchedule chosen(const Problem& p, int blocks, const TileCost& cost = kCosts[0]) {
@@ -43,13 +43,13 @@ TileSchedule chosen(const Problem& p, int blocks, const TileCost& cost = kCosts[
 
 std::string name_of(const TileSchedule& s) {
   return std::to_string(s.tile_rows) + " x " + std::to_string(s.tile_columns) + " tiles of " +
-         std::to_string(s.slices) + " slices, " + std::to_string(s.whole) + " whole, " +
+         std::to_string(s.k_tiles) + " K tiles, " + std::to_string(s.whole) + " whole, " +
          std::to_string(s.streaming) + " of " + std::to_string(s.blocks) + " blocks streaming";
 }
 
 int grid_of(const TileSchedule& s) { return s.whole > 0 ? s.blocks : s.streaming; }
 
-// The pieces of a block, in its order. Throws std::logic_error if they do not end.
+// The pieces of a block in order. Throws std::logic_error if they do not end.
 std::vector<TilePiece> pieces_of(const TileSchedule& schedule, int block) {
   std::vector<TilePiece> pieces;
   TileWalk walk(schedule, block);
@@ -60,7 +60,7 @@ std::vector<TilePiece> pieces_of(const TileSchedule& schedule, int block) {
   return pieces;
 }
 
-// Of every block of the grid.
+// The pieces of every block of the grid.
 std::vector<std::vector<TilePiece>> all_pieces(const TileSchedule& schedule) {
   std::vector<std::vector<TilePiece>> all;
   for (int block = 0; block < grid_of(schedule); ++block) all.push_back(pieces_of(schedule, block));
@@ -79,7 +79,7 @@ class Random {
   std::mt19937 bits_{20};
 };
 
-// Schedules as they are chosen, and others that may be.
+// Chosen schedules, and other valid ones.
 void for_many_schedules(const std::function<void(const TileSchedule&)>& f) {
   Random random;
   for (int i = 0; i < 200; ++i)
@@ -90,22 +90,22 @@ void for_many_schedules(const std::function<void(const TileSchedule&)>& f) {
       f(any);
       any.blocks = blocks;
       any.whole = random.below(any.tiles() / blocks + 1) * blocks;
-      const int most = std::min<std::int64_t>(blocks, std::int64_t{any.streamed()} * any.slices);
+      const int most = std::min<std::int64_t>(blocks, std::int64_t{any.streamed()} * any.k_tiles);
       any.streaming = most > 0 ? 1 + random.below(most) : 1;
       f(any);
     }
 }
 
-TEST(TileSchedule, ComputesEverySliceOnce) {
+TEST(TileSchedule, ComputesEveryKTileOnce) {
   for_many_schedules([](const TileSchedule& s) {
-    std::vector<int> times(static_cast<std::size_t>(s.tiles()) * s.slices);
+    std::vector<int> times(static_cast<std::size_t>(s.tiles()) * s.k_tiles);
     for (const auto& pieces : all_pieces(s))
       for (const TilePiece& piece : pieces) {
         ASSERT_TRUE(0 <= piece.tile && piece.tile < s.tiles()) << name_of(s);
-        ASSERT_TRUE(0 <= piece.first && piece.first < piece.end && piece.end <= s.slices)
+        ASSERT_TRUE(0 <= piece.first && piece.first < piece.end && piece.end <= s.k_tiles)
             << name_of(s);
-        for (int slice = piece.first; slice < piece.end; ++slice)
-          ++times[static_cast<std::size_t>(piece.tile) * s.slices + slice];
+        for (int k_tile = piece.first; k_tile < piece.end; ++k_tile)
+          ++times[static_cast<std::size_t>(piece.tile) * s.k_tiles + k_tile];
       }
     EXPECT_TRUE(std::ranges::all_of(times, [](int count) { return count == 1; })) << name_of(s);
   });
@@ -118,7 +118,8 @@ TEST(TileSchedule, LeavesNoBlockIdle) {
   });
 }
 
-// And so it is stored by one, who waits for blocks that began before it and wait for nobody first.
+// The block that begins a tile stores it, and waits only on blocks that started earlier and do not
+// wait before they have stored their partial sums.
 TEST(TileSchedule, EveryTileIsBegunByOneBlockWhichWaitsForLowerOnes) {
   bool waited = false;
   for_many_schedules([&](const TileSchedule& s) {
@@ -141,7 +142,7 @@ TEST(TileSchedule, EveryTileIsBegunByOneBlockWhichWaitsForLowerOnes) {
   EXPECT_TRUE(waited);
 }
 
-// There is one place for its sums, and nobody it would have to wait for before they are there.
+// A block has one slot for partial sums, and must not wait before it has stored them.
 TEST(TileSchedule, OnlyTheFirstPieceOfABlockContinuesATile) {
   for_many_schedules([](const TileSchedule& s) {
     for (int block = 0; block < grid_of(s); ++block) {
@@ -155,41 +156,41 @@ TEST(TileSchedule, OnlyTheFirstPieceOfABlockContinuesATile) {
   });
 }
 
-// As add_partials looks for them.
-std::vector<int> ranks_asked(const TileSchedule& s, int rank, int tile) {
+// The ranks that add_partials reads.
+std::vector<int> ranks_read(const TileSchedule& s, int rank, int tile) {
   std::vector<int> ranks;
-  const int end = (tile + 1) * s.slices;
+  const int end = (tile + 1) * s.k_tiles;
   int other = rank;
   do ranks.push_back(++other);
   while (s.share(other + 1) < end);
   return ranks;
 }
 
-TEST(TileSchedule, SumsAreAskedOfTheRanksThatHoldThem) {
-  int asked = 0;
+TEST(TileSchedule, PartialSumsAreReadFromTheRanksThatStoreThem) {
+  int reads = 0;
   for_many_schedules([&](const TileSchedule& s) {
     const auto all = all_pieces(s);
-    std::vector<std::vector<int>> holders(s.tiles());  // of what is not the tile's beginning
+    std::vector<std::vector<int>> holders(s.tiles());  // of pieces after the first
     for (int rank = 0; rank < s.streaming; ++rank)
-      for (const TilePiece& piece : all[s.rank(rank)])  // the block of a rank is counted alike
+      for (const TilePiece& piece : all[s.rank(rank)])  // rank() is its own inverse
         if (piece.first > 0) holders[piece.tile].push_back(rank);
     for (int block = 0; block < grid_of(s); ++block)
       for (const TilePiece& piece : all[block]) {
         if (piece.first > 0) continue;
         std::vector<int> ranks;
-        if (piece.end < s.slices) ranks = ranks_asked(s, s.rank(block), piece.tile);
+        if (piece.end < s.k_tiles) ranks = ranks_read(s, s.rank(block), piece.tile);
         EXPECT_EQ(ranks, holders[piece.tile]) << name_of(s) << ": tile " << piece.tile;
-        asked += static_cast<int>(ranks.size());
+        reads += static_cast<int>(ranks.size());
       }
   });
-  EXPECT_GT(asked, 1000);
+  EXPECT_GT(reads, 1000);
 }
 
-TEST(TileSchedule, SharesDifferByOneSliceAtMost) {
+TEST(TileSchedule, SharesDifferByOneKTileAtMost) {
   for_many_schedules([](const TileSchedule& s) {
     EXPECT_EQ(s.share(0), 0) << name_of(s);
-    EXPECT_EQ(s.share(s.streaming), s.streamed() * s.slices) << name_of(s);
-    const int least = s.streamed() * s.slices / s.streaming;
+    EXPECT_EQ(s.share(s.streaming), s.streamed() * s.k_tiles) << name_of(s);
+    const int least = s.streamed() * s.k_tiles / s.streaming;
     for (int rank = 0; rank < s.streaming; ++rank) {
       const int share = s.share(rank + 1) - s.share(rank);
       EXPECT_TRUE(share == least || share == least + 1) << name_of(s) << ": rank " << rank;
@@ -212,17 +213,18 @@ TEST(TileSchedule, LeftIsWhatTheWalkThenGives) {
   });
 }
 
-// --- As many slices as there can be --------------------------------------------------------------
+// --- As many K tiles as there can be
+// --------------------------------------------------------------
 
 // A walk adds a grid to a tile.
 constexpr int kMost = std::numeric_limits<int>::max(), kMostTiles = kMost / 2;
 
 TEST(TileSchedule, SharesDoNotOverflow) {
-  for (const auto [rows, columns, slices] :
+  for (const auto [rows, columns, k_tiles] :
        {std::array{1, 1, kMost}, {1, kMostTiles, 1}, {2, 46'340 / 2, 46'341}, {1, 46'341, 46'340}})
     for (const int streaming : {1, 2, 7, 264}) {
-      const TileSchedule s{rows, columns, slices, 0, streaming, streaming};
-      const std::int64_t all = std::int64_t{rows} * columns * slices;
+      const TileSchedule s{rows, columns, k_tiles, 0, streaming, streaming};
+      const std::int64_t all = std::int64_t{rows} * columns * k_tiles;
       ASSERT_GE(all, kMostTiles);
       for (int rank = 0; rank <= streaming; ++rank)
         EXPECT_EQ(s.share(rank), all * rank / streaming) << name_of(s) << ": rank " << rank;
@@ -258,8 +260,8 @@ TEST(TileSchedule, WalksDoNotOverflow) {
 TEST(TileSchedule, RefusesMoreSlicesThan32BitsCount) {
   const auto whole = [](const Problem& p) { return whole_tiles(p, kRows, kColumns, kDepth); };
   EXPECT_EQ(whole(of_tiles(1 << 12, 1 << 12, 127)).tiles(), 1 << 24);
-  EXPECT_EQ(chosen(of_tiles(1 << 12, 1 << 12, 127), 132).slices, 127);
-  EXPECT_EQ(whole_tiles({1, 1, kMost, Precision::f32}, 1, 1, 1).slices, kMost);
+  EXPECT_EQ(chosen(of_tiles(1 << 12, 1 << 12, 127), 132).k_tiles, 127);
+  EXPECT_EQ(whole_tiles({1, 1, kMost, Precision::f32}, 1, 1, 1).k_tiles, kMost);
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   for (const Problem& p :
        {of_tiles(1 << 12, 1 << 12, 128), of_tiles(1 << 10, 1 << 10, 1 << 11),
@@ -286,22 +288,22 @@ TEST(TileSchedule, RefusesSizesBeyond32Bits) {
 
 // --- The model -----------------------------------------------------------------------------------
 
-TEST(TileCost, CountsWhatABlockDoes) {
-  constexpr TileCost kCost{.slice = 1, .finish = 100, .exchange = 10'000};
+TEST(TileCost, CountsTheWorkOfABlock) {
+  constexpr TileCost kCost{.k_tile = 1, .finish = 100, .exchange = 10'000};
   const auto cost = [&](TileSchedule s) { return seconds(s, kCost); };
   EXPECT_EQ(cost({3, 2, 4, 6, 1, 6}), 104);           // a block for each tile
   EXPECT_EQ(cost({3, 2, 4, 6, 1, 2}), 312);           // in three waves
   EXPECT_EQ(cost({3, 2, 4, 0, 3, 3}), 208);           // two tiles a block, none of them cut
   EXPECT_EQ(cost({1, 3, 4, 2, 2, 2}), 104 + 10'102);  // one whole, then half a tile each
   EXPECT_EQ(cost({1, 2, 4, 0, 4, 4}), 10'102);        // two blocks a tile
-  EXPECT_EQ(cost({1, 1, 4, 0, 4, 4}), 30'101);        // four: three sums to wait for
+  EXPECT_EQ(cost({1, 1, 4, 0, 4, 4}), 30'101);        // four: three partial sums to wait for
   EXPECT_EQ(cost({1, 3, 4, 0, 2, 2}), 10'306);        // a tile and a half: ends one, begins another
 }
 
-// The model is of the block that has most to do.
-TEST(TileCost, IsThatOfTheBlockWithMostSlices) {
+// The model is that of the block with the most work.
+TEST(TileCost, IsThatOfTheBlockWithMostKTiles) {
   for_many_schedules([](const TileSchedule& s) {
-    int slices = 0, pieces = 0;
+    int k_tiles = 0, pieces = 0;
     bool cut = false;
     for (const auto& some : all_pieces(s)) {
       int sum = 0;
@@ -309,10 +311,10 @@ TEST(TileCost, IsThatOfTheBlockWithMostSlices) {
         sum += piece.end - piece.first;
         cut = cut || piece.first > 0;
       }
-      slices = std::max(slices, sum);
+      k_tiles = std::max(k_tiles, sum);
       pieces = std::max(pieces, static_cast<int>(some.size()));
     }
-    EXPECT_EQ(seconds(s, {1, 0, 0}), slices) << name_of(s);
+    EXPECT_EQ(seconds(s, {1, 0, 0}), k_tiles) << name_of(s);
     EXPECT_GE(seconds(s, {0, 1, 0}), pieces) << name_of(s);
     EXPECT_GE(seconds(s, {0, 0, 1}), cut ? 1 : 0) << name_of(s);
   });
@@ -329,18 +331,18 @@ void for_many_choices(const std::function<void(const Problem&, int, const TileCo
 
 constexpr double kRounded = 1 + 1e-12;
 
-TEST(TileCost, TheChosenScheduleIsNoSlowerThanWholeTilesOrNone) {
+TEST(TileCost, TheChosenScheduleIsNoSlowerThanWholeOrStreamedTiles) {
   int faster_than_whole = 0, faster_than_none = 0;
   for_many_choices([&](const Problem& p, int blocks, const TileCost& cost) {
     const TileSchedule best = chosen(p, blocks, cost);
     const double least = seconds(best, cost);
     const double waves = std::ceil(1.0 * best.tiles() / blocks);
-    const double whole = waves * (best.slices * cost.slice + cost.finish);
+    const double whole = waves * (best.k_tiles * cost.k_tile + cost.finish);
     EXPECT_LE(least, whole * kRounded) << name_of(best);
     TileSchedule none = best;
     none.whole = 0;
     none.streaming =
-        static_cast<int>(std::min<std::int64_t>(blocks, std::int64_t{best.tiles()} * best.slices));
+        static_cast<int>(std::min<std::int64_t>(blocks, std::int64_t{best.tiles()} * best.k_tiles));
     EXPECT_LE(least, seconds(none, cost) * kRounded) << name_of(best);
     faster_than_whole += least * kRounded < whole;
     faster_than_none += least * kRounded < seconds(none, cost);
@@ -353,28 +355,28 @@ TEST(TileCost, WholeWavesAreNotStreamed) {
   for (const int blocks : kBlocks)
     for (const TileCost& cost : kCosts)
       for (int waves = 1; waves < 8; ++waves)
-        for (const int slices : {1, 2, 3, 5, 16, 61, 256, 1023}) {
-          const TileSchedule best = chosen(of_tiles(waves, blocks, slices), blocks, cost);
+        for (const int k_tiles : {1, 2, 3, 5, 16, 61, 256, 1023}) {
+          const TileSchedule best = chosen(of_tiles(waves, blocks, k_tiles), blocks, cost);
           EXPECT_EQ(best.streamed(), 0) << name_of(best);
         }
 }
 
 TEST(TileCost, TwiceTheKCostsMore) {
   for_many_choices([](const Problem& p, int blocks, const TileCost& cost) {
-    if (p.k < kDepth) return;  // else there may be as many slices
+    if (p.k < kDepth) return;  // else the number of K tiles may be equal
     const Problem longer{p.m, p.n, 2 * p.k, p.precision};
     const TileSchedule once = chosen(p, blocks, cost), twice = chosen(longer, blocks, cost);
     EXPECT_GT(seconds(twice, cost), seconds(once, cost)) << name_of(once);
   });
 }
 
-// 5 of 8 tiles would be cut; where that costs three times as much, each has a block of its own,
-// which costs no more than in a full wave.
-TEST(TileSchedule, CutsNothingWhereStreamingReadsFromTheDram) {
+// 5 of 8 tiles would be cut; if that costs three times as much, each tile has its own block, at the
+// cost of a full wave.
+TEST(TileSchedule, CutsNothingWhereStreamingReadsFromDram) {
   const Problem p{8 * 128, 256, 64 * 16, Precision::f32};
-  const TileCost cheap{.slice = 1e-6, .finish = 0.1e-6, .exchange = 0.1e-6};
+  const TileCost cheap{.k_tile = 1e-6, .finish = 0.1e-6, .exchange = 0.1e-6};
   TileCost dear = cheap;
-  dear.streamed_slice = 3e-6;
+  dear.streamed_k_tile = 3e-6;
   const TileSchedule cut = tile_schedule(p, 128, 256, 16, 6, cheap, 0);
   const TileSchedule uncut = tile_schedule(p, 128, 256, 16, 6, dear, 0);
   EXPECT_GT(cut.streaming, cut.streamed());
@@ -383,9 +385,9 @@ TEST(TileSchedule, CutsNothingWhereStreamingReadsFromTheDram) {
   EXPECT_GT(seconds(cut, dear), seconds(uncut, dear));
 }
 
-TEST(TileSchedule, GivesUpAsManyWavesAsItMay) {
+TEST(TileSchedule, StreamsAtMostTheAllowedWaves) {
   const Problem p{20 * 128, 256, 64 * 16, Precision::f32};
-  const TileCost cost{.slice = 1e-6, .finish = 0, .exchange = 0};
+  const TileCost cost{.k_tile = 1e-6, .finish = 0, .exchange = 0};
   for (const int waves : {0, 1, 2}) {
     const TileSchedule schedule = tile_schedule(p, 128, 256, 16, 6, cost, waves);
     EXPECT_GE(schedule.whole, (3 - waves) * 6) << waves;

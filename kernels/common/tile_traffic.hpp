@@ -1,30 +1,25 @@
-// What a tiled kernel moves, from its tile sizes.
+// Bytes that a tiled kernel moves, from its tile sizes.
 #pragma once
-
-#include <cstdint>
 
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
 
-// Blocks compute rows x columns of C. Each of them loads its rows of A and its columns of B, what
-// lies beyond the edges left out, and in each step of `depth` along k its warps make so many
-// wavefronts (of 128 bytes) in shared memory, loads and stores.
+// A block computes rows x columns of C. It loads its rows of A and columns of B (without padding
+// beyond the edges), and in each step of `depth` along k its warps issue so many shared-memory
+// wavefronts of 128 bytes, loads and stores.
 inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
                             double wavefronts_per_step) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const auto pieces = [](std::int64_t whole, int piece) {
-    return static_cast<double>((whole + piece - 1) / piece);
-  };
-  const double tile_rows = pieces(p.m, rows), tile_columns = pieces(p.n, columns);
+  const double tile_rows = 1.0 * ceil_div(p.m, rows), tile_columns = 1.0 * ceil_div(p.n, columns);
   const double a = traits.input_bytes * 1.0 * p.m * p.k, b = traits.input_bytes * 1.0 * p.k * p.n;
   return {.dram = bytes_minimum(p),
           .l2 = a * tile_columns + b * tile_rows + traits.output_bytes * 1.0 * p.m * p.n,
-          .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * pieces(p.k, depth)};
+          .shared = 128 * wavefronts_per_step * tile_rows * tile_columns * ceil_div(p.k, depth)};
 }
 
-// How many neighbours of a row in shared memory the compiler reads with one instruction.
+// How many consecutive elements of a shared-memory row the compiler loads with one instruction.
 constexpr int read_at_once(Precision precision) {
   switch (precision) {
     case Precision::f64:
@@ -36,9 +31,9 @@ constexpr int read_at_once(Precision precision) {
   }
 }
 
-// Wavefronts in which a warp of kTile x kTile threads reads shared memory in one step, where each
-// thread multiplies a row of A's tile, `at_once` elements of it in one instruction, with a column
-// of B's: lanes of one row want the same of A and neighbours of B.
+// Shared-memory wavefronts of one step for a warp of kTile x kTile threads, in which each thread
+// multiplies a row of A's tile (`at_once` elements per load) by a column of B's tile: lanes of one
+// row share an element of A and read consecutive elements of B.
 template <int kTile>
 constexpr int tiled_reads(int element_bytes, int at_once) {
   const auto a = [](int lane) { return lane / kTile * kTile; };

@@ -1,5 +1,5 @@
-// What one access of a warp costs, from what its lanes ask for: sectors of global memory,
-// wavefronts of shared memory.
+// The cost of one memory access of a warp, from the addresses of its lanes: 32-byte sectors in
+// global memory, wavefronts in shared memory.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@ namespace gemm::simt {
 
 constexpr int kLanes = 32;  // of a warp
 
-// Where a lane lies in its warp's tile of kAcross lanes along n and 32 / kAcross along m. Lanes
-// pair up both in their rows, where they load A, and in their columns, where they load B: each with
-// the next in one of the two and with the next but one in the other.
+// The position of a lane in its warp's tile of kAcross lanes along n and 32 / kAcross along m.
+// Lanes are paired both along rows, for loads of A, and along columns, for loads of B: a lane
+// shares its address with the next lane in one direction and with the next but one in the other.
 template <int kAcross>
 struct PairedLanes {
   static_assert(kAcross == 4 || kAcross == 8 || kAcross == 16);
@@ -27,19 +27,19 @@ struct PairedLanes {
   }
 };
 
-// Sectors of 32 bytes in global memory, where the addresses of neighbouring lanes lie `stride`
-// bytes apart: one if it is 0, and no more than one for each lane. `lanes` is a mean where warps
+// Sectors of global memory that a warp touches, if consecutive lanes are `stride` bytes apart: one
+// if the stride is 0, at most one per lane. `lanes` is the mean number of active lanes where warps
 // at an edge have fewer.
 constexpr double sectors(double stride, double lanes = kLanes) {
   return std::clamp(stride * lanes / 32, 1.0, lanes);
 }
 
-// Wavefronts of shared memory, which has 32 banks that each give one word of 4 bytes in one of
-// them. Lane l asks for `count` elements of so many bytes from element first(l) on. Lanes are
-// served together as far as they ask for 128 bytes, 8 of them if each asks for 16, or twice as many
-// if lanes pair up on the same address, each with its next or each with its next but one; and those
-// served together need as many wavefronts as the most asked-for bank has different words to give.
-// Counted so on an H200 (l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld).
+// Wavefronts of a shared-memory access. Each of the 32 banks delivers one 4-byte word per
+// wavefront. Lane l accesses `count` elements from element first(l) on. Lanes are served together
+// up to 128 bytes: 8 lanes at 16 bytes each, or twice as many if lanes pair up on one address, each
+// with the next or each with the next but one. Each such group takes as many wavefronts as its most
+// conflicted bank has different words. Verified on an H200
+// (l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld).
 template <typename First>
 constexpr int wavefronts(int element_bytes, First first, int count = 1) {
   constexpr int kBanks = 32, kWordBytes = 4, kMostWords = 4;  // of an access of 16 bytes
@@ -52,16 +52,16 @@ constexpr int wavefronts(int element_bytes, First first, int count = 1) {
   const int together = std::min(kLanes, kLanes / words * (pair_up(1) || pair_up(2) ? 2 : 1));
   int all = 0;
   for (int from = 0; from < kLanes; from += together) {
-    std::array<int, kLanes * kMostWords> asked{};
-    auto end = asked.begin();
+    std::array<int, kLanes * kMostWords> words_read{};
+    auto end = words_read.begin();
     for (int lane = from; lane < from + together; ++lane) {
       const int begin = first(lane) * element_bytes, stop = begin + count * element_bytes;
       for (int word = begin / kWordBytes; word * kWordBytes < stop; ++word) *end++ = word;
     }
-    std::sort(asked.begin(), end);
-    end = std::unique(asked.begin(), end);
+    std::sort(words_read.begin(), end);
+    end = std::unique(words_read.begin(), end);
     std::array<int, kBanks> of_bank{};
-    std::for_each(asked.begin(), end, [&](int word) { ++of_bank[word % kBanks]; });
+    std::for_each(words_read.begin(), end, [&](int word) { ++of_bank[word % kBanks]; });
     all += *std::max_element(of_bank.begin(), of_bank.end());
   }
   return all;

@@ -1,4 +1,4 @@
-// How long a grid of equal tiles takes, from what was measured of one tile.
+// Time of a grid of equal tiles, from the measured rate of one tile.
 #pragma once
 
 #include <algorithm>
@@ -8,23 +8,23 @@
 
 namespace gemm::simt {
 
-// A block computes rows x columns of C; so many blocks fit an SM.
+// A block computes rows x columns of C; `blocks` of them fit an SM.
 struct TileRate {
   int rows, columns, blocks;
-  double full, alone;  // FLOP/s of an SM that is full of blocks, and of one that has a single one
+  double full, alone;  // FLOP/s of a full SM, and of an SM with a single block
 };
 
-// Rates are of an H200 and of rows that begin at multiples of 16 bytes; on another device they tell
-// kernels apart, not how long they take.
+// Rates were measured on an H200 with rows that begin at multiples of 16 bytes. On other devices
+// they rank kernels but do not predict times.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate) {
-  constexpr double kLaunchSeconds = 4e-6;  // from the first block to the last, with nothing to do
+  constexpr double kLaunchSeconds = 4e-6;  // an empty launch
   const auto pieces = [](double whole, double piece) { return std::ceil(whole / piece); };
   const double tiles =
       pieces(static_cast<double>(p.m), rate.rows) * pieces(static_cast<double>(p.n), rate.columns);
   const double tile = 2.0 * rate.rows * rate.columns * static_cast<double>(p.k);
   const double slots = 1.0 * device.sm_count * rate.blocks;
   const double waves = std::floor(tiles / slots);
-  const double last = pieces(tiles - waves * slots, device.sm_count);  // blocks an SM
+  const double last = pieces(tiles - waves * slots, device.sm_count);  // blocks per SM
   const double rest = last > 0 ? std::max(last * tile / rate.full, tile / rate.alone) : 0;
   return kLaunchSeconds + waves * rate.blocks * tile / rate.full + rest;
 }

@@ -1,6 +1,7 @@
-// Cache blocking on all cores: a kDepth x kWidth panel of B is copied next to itself and stays in
-// the L2 while every row block of A passes over it; a kRows x kWidth block of C lives in vector
-// registers.
+// Cache blocking and register blocking on all cores, as in BLIS. A kDepth x kWidth panel of B is
+// packed and stays in the L2 while all rows of A stream past it; a kRows x kWidth block of C is
+// accumulated in vector registers. Each element of B is then loaded from memory once per panel
+// instead of once per row of A. Cost: the packing, and edges need care.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +16,18 @@ constexpr int kRows = 4;     // rows of C held in registers
 constexpr int kWidth = 32;   // columns of C held in registers: two AVX-512 or four AVX vectors
 constexpr int kDepth = 256;  // rows of a B panel: kDepth * kWidth floats are 32 KiB
 
-// c[rows][kWidth] += a[rows][depth] * panel[depth][kWidth]; kRowCount is a constant so that the
-// accumulators become registers.
+// acc[rows][kWidth] += a[rows][depth] * panel[depth][kWidth]. kRowCount is a constant so that the
+// compiler keeps the accumulators in registers.
 template <int kRowCount>
 void accumulate(const float* a, std::int64_t a_stride, const float* panel, std::int64_t depth,
-                float (&sum)[kRows][kWidth]) {
+                float (&acc)[kRows][kWidth]) {
   for (std::int64_t l = 0; l < depth; ++l) {
     const float* b = panel + l * kWidth;
 #pragma GCC unroll 8
     for (int r = 0; r < kRowCount; ++r) {
       const float scale = a[r * a_stride + l];
 #pragma omp simd
-      for (int j = 0; j < kWidth; ++j) sum[r][j] += scale * b[j];
+      for (int j = 0; j < kWidth; ++j) acc[r][j] += scale * b[j];
     }
   }
 }
@@ -44,20 +45,20 @@ void multiply_panel(const Problem& p, const float* a, const float* b, float* c, 
     }
     for (std::int64_t row = 0; row < p.m; row += kRows) {
       const int rows = static_cast<int>(std::min<std::int64_t>(kRows, p.m - row));
-      float sum[kRows][kWidth] = {};
+      float acc[kRows][kWidth] = {};
       const float* a_block = a + row * p.k + depth_start;
       if (rows == kRows) {
-        accumulate<kRows>(a_block, p.k, panel.data(), depth, sum);
+        accumulate<kRows>(a_block, p.k, panel.data(), depth, acc);
       } else {
         for (int r = 0; r < rows; ++r) {
           float single[kRows][kWidth] = {};
           accumulate<1>(a_block + r * p.k, p.k, panel.data(), depth, single);
-          std::copy_n(single[0], kWidth, sum[r]);
+          std::copy_n(single[0], kWidth, acc[r]);
         }
       }
       for (int r = 0; r < rows; ++r) {
         float* to = c + (row + r) * p.n + column;
-        for (int j = 0; j < width; ++j) to[j] = depth_start == 0 ? sum[r][j] : to[j] + sum[r][j];
+        for (int j = 0; j < width; ++j) to[j] = depth_start == 0 ? acc[r][j] : to[j] + acc[r][j];
       }
     }
   }

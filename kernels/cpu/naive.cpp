@@ -1,5 +1,6 @@
-// The definition, written down: three loops, one core. k is the middle loop so that the innermost
-// one walks B and C along their rows; with k innermost, B would be read down a column.
+// The definition: three nested loops on one core. k is the middle loop so that the innermost loop
+// reads B and writes C along rows, and can be vectorised; with k innermost, B would be read down a
+// column.
 #include <cstdint>
 
 #include "kernels/registry.hpp"

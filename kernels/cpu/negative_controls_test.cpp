@@ -1,5 +1,5 @@
-// Negative controls: linked into gemm_bench_wrong beside the real kernels, so that a test sees what
-// a user would.
+// Negative controls: wrong or slow on purpose. They are linked into gemm_bench_wrong together with
+// the real kernels, so that tests see what a user would see.
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace gemm {
 namespace {
 
-// Takes the place of a product: `kSpoil` writes C, knowing how often it was called before.
+// A correct product, after which `kSpoil` corrupts C; it gets the number of earlier calls.
 template <auto kSpoil>
 Kernel wrong(std::string_view name) {
   return {.name = name,
@@ -41,7 +41,8 @@ const Registration writes_nan(
 const Registration writes_past(
     wrong<[](const Problem& p, float* c, int) { c[p.m * p.n] = 0; }>("WrongPastTheEnd"),
     Device::Kind::cpu);
-// Leaves the right C of its first launches lying: only a later repetition meets it.
+// Stops writing after many launches and leaves the correct C of an earlier one: only a later
+// repetition detects it.
 Launch right_until_it_stops(const Problem& p, const Device& d, const Operands& o) {
   const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
   static int calls = 0;
@@ -56,7 +57,7 @@ const Registration stops({.name = "WrongStops",
                           .precisions = {Precision::f32},
                           .prepare = right_until_it_stops},
                          Device::Kind::cpu);
-// Always right, but slow one day, as on a machine where something else begins to run.
+// Always correct, but slow after a while, as on a machine where another program starts.
 Launch fast_until_it_slows_down(const Problem& p, const Device& d, const Operands& o) {
   const Launch right = wrong<[](const Problem&, float*, int) {}>("").prepare(p, d, o);
   static int calls = 0;
@@ -72,12 +73,12 @@ const Registration slows_down({.name = "SlowsDown",
                                .precisions = {Precision::f32},
                                .prepare = fast_until_it_slows_down},
                               Device::Kind::cpu);
-// Right while it is looked at, wrong once it is timed.
+// Correct when it is verified first, wrong once it is timed.
 const Registration degrades(wrong<[](const Problem&, float* c, int call) {
                               if (call >= 3) c[1] += 1;
                             }>("WrongLater"),
                             Device::Kind::cpu);
-// Claims tn and reads nn.
+// Declares layout tn but reads nn.
 const Registration ignores_layout(
     [] {
       Kernel kernel = wrong<[](const Problem&, float*, int) {}>("WrongLayout");

@@ -1,5 +1,5 @@
-// cuBLAS: the baseline that every other row is compared with. FP32 in both of its modes, because
-// the default may choose algorithms that PEDANTIC forbids, and either can be the faster one.
+// cuBLAS: the library baseline. FP32 in both math modes, because the default mode may choose
+// algorithms that PEDANTIC forbids, and either can be the faster one.
 #include "kernels/library/cublas.hpp"
 
 #include <cstddef>
@@ -18,13 +18,14 @@ namespace {
 using cublas::check;
 using cublas::Mode;
 
-// A handle and a workspace of its own: with cuBLAS's default one a captured graph would allocate.
+// A handle with its own workspace: with cuBLAS's default workspace a captured graph would allocate
+// memory.
 class Library {
  public:
   Library() {
     check(cublasCreate(&handle_));
-    // Left to itself, split-K adds its partial sums in BF16 or FP16: faster, but no FP32
-    // accumulation, and off by more than a row here may be.
+    // By default split-K may reduce partial sums in BF16 or FP16: faster, but not FP32
+    // accumulation, and beyond the error bound.
     check(cublasSetMathMode(
         handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                            CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
@@ -43,11 +44,11 @@ class Library {
 
   cublasHandle_t on(Stream stream) const {
     check(cublasSetStream(handle_, stream));
-    check(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes));  // SetStream forgets it
+    check(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes));  // SetStream resets it
     return handle_;
   }
 
-  // One for all operand sets of a case; it lives as long as one of their launches.
+  // One handle for all operand sets of a case; it lives as long as their launches.
   static std::shared_ptr<const Library> shared() {
     static std::weak_ptr<const Library> living;
     if (auto library = living.lock()) return library;
@@ -67,7 +68,7 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode) {
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   return [=, library = Library::shared()](Stream stream) {
     const cublas::Scalar one(mode, 1), zero(mode, 0);
-    // Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
+    // cuBLAS is column-major: row-major C = A * B is C^T = B^T * A^T there.
     check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
                        cublas::operation(transposes_a(p.layout)), n, m, k, one.get(), o.b,
                        mode.input, static_cast<int>(ldb(p)), o.a, mode.input,

@@ -1,5 +1,4 @@
-// What cuBLAS and cublasLt have in common here: how a precision is asked for, what neither takes,
-// and what becomes of an error.
+// Shared by cuBLAS and cuBLASLt: compute types of a precision, unsupported problems, error checks.
 #pragma once
 
 #include <cublas_v2.h>
@@ -36,7 +35,7 @@ inline void check(cudaError_t status,
 struct Mode {
   cudaDataType_t input, output;
   cublasComputeType_t compute;
-  cudaDataType_t scale;  // of the scalars
+  cudaDataType_t scale;  // of alpha and beta
 };
 
 inline Mode mode_of(Precision precision) {
@@ -62,7 +61,7 @@ inline Mode mode_of(Precision precision) {
   }
 }
 
-// A scalar of the type that the product is computed in.
+// alpha or beta in the scale type.
 class Scalar {
  public:
   Scalar(const Mode& mode, int value)
@@ -85,15 +84,15 @@ inline cublasOperation_t operation(bool transposed) {
 }
 
 inline std::optional<std::string> unsupported(const Problem& p, const Device& device) {
-  if (std::max({p.m, p.n, p.k}) > INT_MAX) return "cuBLAS takes 32-bit sizes";
+  if (std::max({p.m, p.n, p.k}) > INT_MAX) return "cuBLAS requires m, n and k below 2^31";
   const PrecisionTraits& traits = traits_of(p.precision);
-  const auto below = [&](const char* capability) {
-    return "no " + std::string(traits.unit_name) + " below compute capability " + capability;
+  const auto needs = [&](const char* capability) {
+    return std::string(traits.unit_name) + " requires compute capability " + capability;
   };
   const bool ampere = device.compute_capability >= 80, ada = device.compute_capability >= 89;
   if (!ampere && (traits.unit == Unit::tf32_tensor || traits.unit == Unit::bf16_tensor))
-    return below("8.0");
-  if (!ada && traits.unit == Unit::fp8_tensor) return below("8.9");
+    return needs("8.0");
+  if (!ada && traits.unit == Unit::fp8_tensor) return needs("8.9");
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// cublasLt: NVIDIA's library with the choice of the algorithm in the open. Its heuristic names
-// several, best guess first; the guess is one row, the fastest of all when tried is the other.
+// cuBLASLt: the library with explicit choice of the algorithm. Its heuristic returns several, best
+// guess first. algo:first runs that guess; algo:best runs the fastest of all when tried.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -24,14 +24,15 @@ namespace {
 using cublas::check;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
-// The heuristic names at most eight algorithms, however many are asked for, and sometimes one; with
-// less workspace to use they are others. Of FP8 at 8192 the fastest by 2 % needs none.
+// The heuristic returns at most eight algorithms whatever the requested count, sometimes only one;
+// with a smaller workspace it returns others. In FP8 at 8192 the fastest, by 2 %, needs no
+// workspace.
 constexpr std::uint64_t kWorkspaces[] = {kWorkspaceBytes, kWorkspaceBytes / 2, 0};
 constexpr int kMostAlgorithms = 32;
-// About so much of the card's time goes into finding the fastest, a third of it into the first
-// launches: where one takes longer than that, only the first algorithm is tried.
+// Approximate time budget of a trial, a third of it for the first launches: if one takes longer
+// than that, only the first algorithm is tried.
 constexpr float kTrialMilliseconds = 300;
-constexpr float kBatchMilliseconds = 2;  // a single launch, which tells how many, seems longer
+constexpr float kBatchMilliseconds = 2;  // the first timing of a single launch overestimates it
 
 template <auto kDestroy>
 struct Destroy {
@@ -60,7 +61,7 @@ Owner make(Create create, Arguments... arguments) {
   return Owner(handle);
 }
 
-// In bytes; algorithms with wide loads ask for it.
+// Alignment in bytes; algorithms with vector loads require it.
 struct Alignment {
   std::uint32_t a = 256, b = 256, c = 256;
   bool operator==(const Alignment&) const = default;
@@ -74,7 +75,7 @@ struct Alignment {
   }
 };
 
-// One problem as cublasLt sees it. Row-major C = A * B is, seen column by column, C^T = B^T * A^T.
+// One problem as cuBLASLt sees it: column-major, so row-major C = A * B is C^T = B^T * A^T.
 class Matmul {
  public:
   explicit Matmul(const Problem& p) : problem_(p), mode_(cublas::mode_of(p.precision)) {
@@ -84,7 +85,8 @@ class Matmul {
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, transposes_b(p.layout));
     set(CUBLASLT_MATMUL_DESC_TRANSB, transposes_a(p.layout));
-    // FP8 alone has sums of such a length. Without it they go into FP32 every so often.
+    // Only the "fast" FP8 precisions accumulate without limit. Otherwise cuBLASLt promotes to FP32
+    // at intervals.
     const std::int8_t fast = traits_of(p.precision).coarse_length == PrecisionTraits::kNoLimit;
     check(cublasLtMatmulDescSetAttribute(operation_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
                                          sizeof fast));
@@ -92,7 +94,8 @@ class Matmul {
 
   const Problem& problem() const { return problem_; }
 
-  // What the heuristic suggests for some workspace or other, best guess for most of it first.
+  // The heuristic's algorithms for every workspace size, without duplicates; best guess for the
+  // largest workspace first.
   std::vector<cublasLtMatmulAlgo_t> all_algorithms(const Alignment& alignment) const {
     std::vector<cublasLtMatmulAlgo_t> all;
     for (const std::uint64_t workspace : kWorkspaces)
@@ -104,7 +107,7 @@ class Matmul {
     return all;
   }
 
-  // What it suggests, best guess first; nothing if it has no algorithm.
+  // The heuristic's algorithms, best guess first; empty if it has none.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Alignment& alignment,
                                                std::uint64_t workspace = kWorkspaceBytes) const {
     const auto preference = make<Preference>(cublasLtMatmulPreferenceCreate);
@@ -116,8 +119,8 @@ class Matmul {
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.a);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment.c);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment.c);
-    // Partial sums of split-K stay FP32. The two other schemes keep them in the type of C, which is
-    // as good where that is what is computed in.
+    // Partial sums of split-K stay in FP32. The two other reduction schemes keep them in the type
+    // of C, which is equivalent where C has the compute type.
     if (mode_.output != mode_.scale)
       set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
           std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
@@ -145,7 +148,7 @@ class Matmul {
   }
 
  private:
-  // Stored row by row, which cublasLt reads as the columns of the transpose.
+  // Row-major, which cuBLASLt reads as the column-major transpose.
   static Matrix matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
     return make<Matrix>(cublasLtMatrixLayoutCreate, type, columns, rows, columns);
   }
@@ -167,15 +170,16 @@ class Trial {
   Trial(const Matmul& matmul, const Operands& operands, void* workspace)
       : matmul_(matmul), operands_(operands), workspace_(workspace) {}
 
-  // The least median of a few rounds, each with a batch of every algorithm, so that a clock that
-  // drifts meets all of them; the first round warms up. What does not run is left out.
+  // The algorithm with the lowest median over a few rounds. Each round runs a batch of every
+  // algorithm, so that clock drift affects all alike; the first round warms up. Algorithms that
+  // fail are skipped.
   cublasLtMatmulAlgo_t fastest(const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
     std::vector<Candidate> candidates;
     for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
       if (!candidates.empty() && spent_ > kTrialMilliseconds / 3) break;
       if (auto candidate = candidate_of(algorithm)) candidates.push_back(std::move(*candidate));
     }
-    if (candidates.empty()) throw std::runtime_error("none of cublasLt's algorithms runs");
+    if (candidates.empty()) throw std::runtime_error("none of cuBLASLt's algorithms runs");
     if (candidates.size() == 1) return candidates.front().algorithm;
     for (int round = 0; round <= 5 && (round < 2 || spent_ < kTrialMilliseconds); ++round)
       for (Candidate& candidate : candidates) {
@@ -187,7 +191,8 @@ class Trial {
   }
 
  private:
-  // A graph, as the rows of short kernels are, because the host's rate would hide the difference.
+  // Batches are CUDA graphs, as for short kernels in the suite, because the host's launch rate
+  // would hide the difference.
   struct Candidate {
     cublasLtMatmulAlgo_t algorithm;
     GraphExec batch;
@@ -202,7 +207,7 @@ class Trial {
   };
 
   std::optional<Candidate> candidate_of(const cublasLtMatmulAlgo_t& algorithm) {
-    if (!enqueue(algorithm)) return std::nullopt;  // loads its code
+    if (!enqueue(algorithm)) return std::nullopt;  // loads its code first
     const float once = time([&] { enqueue(algorithm); });
     const float wanted = kBatchMilliseconds / std::max(once, 1e-3F);
     const int launches = std::clamp(static_cast<int>(wanted), 1, 1000);
@@ -252,14 +257,14 @@ class Trial {
 
 enum class Choice { first, best };
 
-// What the operand sets of a case share. It lives as long as one of their launches.
+// Shared by the operand sets of a case; lives as long as their launches.
 class Plan {
  public:
   Plan(const Problem& p, const Operands& o, Choice choice)
       : matmul_(p), alignment_(Alignment::of(o)) {
     const auto algorithms = choice == Choice::first ? matmul_.algorithms(alignment_)
                                                     : matmul_.all_algorithms(alignment_);
-    if (algorithms.empty()) throw std::runtime_error("cublasLt has no algorithm for this problem");
+    if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for this problem");
     algorithm_ = choice == Choice::first ? algorithms.front()
                                          : Trial(matmul_, o, workspace_.get()).fastest(algorithms);
   }
@@ -285,8 +290,8 @@ class Plan {
   cublasLtMatmulAlgo_t algorithm_;
 };
 
-// Why it does not, too, is asked of the library: what it takes of FP8 and INT8 hangs together with
-// layout, sizes, device and its version.
+// The reason, too, is found by asking the heuristic: what it supports in FP8 and INT8 depends on
+// layout, sizes, device and library version.
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (const auto why = cublas::unsupported(p, device)) return why;
   const auto has_algorithm = [](const Problem& other) {
@@ -297,18 +302,21 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   Problem easier = {even(p.m), even(p.n), even(p.k), p.precision, p.layout};
   const std::string name(traits_of(p.precision).name);
   if (has_algorithm(easier))
-    return "cublasLt has no " + name + " algorithm for these m, n, k: multiples of 16 suit it";
+    return "cuBLASLt supports " + name + " only for some m, n, k (rerun with multiples of 16)";
   easier.layout = Layout::nt;
-  if (has_algorithm(easier)) return "cublasLt takes " + name + " in layout nt alone";
-  return "cublasLt does not multiply " + name + " by " + name;
+  if (has_algorithm(easier))
+    return "cuBLASLt supports " + name + " only in layout nt (rerun with --gemm_layouts=nt)";
+  return "cuBLASLt does not support " + name + " on this device";
 }
 
 template <Choice kChoice>
-Kernel variant(std::string_view name, std::string_view idea) {
+Kernel variant(std::string_view name) {
   return {
       .name = "cuBLASLt",
       .parameters = {{"algo", std::string(name)}},
-      .idea = idea,
+      .idea =
+          "NVIDIA's library with choice of the algorithm: the heuristic's first, or the fastest "
+          "tried.",
       .source = "cuBLAS, cublasLtMatmul with a 64 MiB workspace",
       .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
                      Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
@@ -321,11 +329,8 @@ Kernel variant(std::string_view name, std::string_view idea) {
   };
 }
 
-const Registration first(variant<Choice::first>(
-    "first",
-    "NVIDIA's library by algorithm: the one that it expects to win, or the fastest when tried."));
-const Registration best(variant<Choice::best>(
-    "best", "NVIDIA's library, with the algorithm that won when all were tried."));
+const Registration first(variant<Choice::first>("first"));
+const Registration best(variant<Choice::best>("best"));
 
 }  // namespace
 }  // namespace gemm

@@ -1,4 +1,4 @@
-// OpenBLAS: what a well-tuned library makes of the same cores.
+// OpenBLAS: the library baseline on the CPU.
 #include <cblas.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace {
 const Registration openblas{
     {
         .name = "OpenBLAS",
-        .idea = "The open library on all cores: the reference for CPU kernels.",
+        .idea = "Open-source BLAS on all cores: the baseline of the CPU kernels.",
         .source = "OpenBLAS, cblas_sgemm",
         .precisions = {Precision::f32},
         .layouts = {kLayouts.begin(), kLayouts.end()},
         .unsupported = [](const Problem& p, const Device&) -> std::optional<std::string> {
-          if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS takes 32-bit sizes";
+          if (std::max({p.m, p.n, p.k}) > INT_MAX) return "OpenBLAS requires m, n and k below 2^31";
           return std::nullopt;
         },
         .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {

@@ -1,6 +1,6 @@
-// The fastest of our kernels for a problem, on CUDA cores or on tensor cores, by the kernels' own
-// models of their time: tiles and waves, bytes and measured rates, and no table of sizes. What it
-// chose is what it runs: the record names the kernels of the GPU.
+// Picks the fastest of our kernels for a problem, on CUDA cores or tensor cores, by the kernels'
+// own models of their time (`estimate`): waves of tiles, measured rates, bytes. There is no table
+// of sizes. The record names the GPU kernel that ran.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -20,7 +20,7 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
 
-// Null if there is none.
+// Null if no kernel with a model runs the problem.
 const RegisteredKernel* pick(const Problem& p, const Device& device) {
   const RegisteredKernel* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
@@ -36,7 +36,7 @@ const RegisteredKernel* pick(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "Best",
-    .idea = "Of all kernels the one whose own model predicts the shortest time.",
+    .idea = "Picks the kernel whose model predicts the shortest time.",
     .source = "NOTES.md: waves, measured rates of tiles, bytes",
     .rung = 99,
     .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
@@ -45,7 +45,7 @@ const Registration registration({
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (pick(p, device) != nullptr) return std::nullopt;
-      return "no kernel with a model of its time runs this layout on this device";
+      return "requires a precision and layout of a kernel with a time model on this device";
     },
     .traffic = [](const Problem& p,
                   const Device& device) { return pick(p, device)->traffic(p, device); },

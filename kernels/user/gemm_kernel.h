@@ -1,8 +1,8 @@
-// What a kernel of yours includes to be run by gemm_bench --gemm_kernel=FILE.
+// Include this header in a kernel of yours to run it with gemm_bench --gemm_kernel=FILE.
 //
-// In a .cu file, which NVRTC compiles for the card that is there (C++20; what is not marked
-// __global__ is device code), a function says how its kernel is launched on a problem, as <<<>>>
-// would. It is evaluated on the card, once for each operand set and untimed:
+// A .cu file is compiled at run time by NVRTC for the GPU at hand (C++20; functions without
+// __global__ are device code). One function describes how the kernel is launched, as <<<>>> would.
+// It runs on the GPU, once per operand set, untimed:
 //
 //   auto launch(gemm::Call p) {
 //     return gemm::launch<my_kernel>({gemm::blocks(p.n, 16), gemm::blocks(p.m, 16)}, {16, 16},
@@ -14,21 +14,21 @@
 //   nvcc -std=c++20 -shared -Xcompiler -fPIC -I kernels/user my.cu -o my.so    for a GPU
 //   c++ -std=c++20 -shared -fPIC -I kernels/user my.cpp -o my.so               for a CPU
 //
-// A Python file needs no header: run_in_python.py says how it is written.
+// A Python file needs no header: run_in_python.py documents its functions.
 #pragma once
 
 namespace gemm {
 
 #ifdef __CUDACC_RTC__
-using Input = GEMM_INPUT;    // float, __nv_bfloat16, ..., as the precision of the row has it
-using Output = GEMM_OUTPUT;  // no poorer, and C is written, not added to
+using Input = GEMM_INPUT;    // float, __nv_bfloat16, ..., by the precision of the benchmark
+using Output = GEMM_OUTPUT;  // at least as wide; C is overwritten, not accumulated
 #else
 using Input = void;
 using Output = void;
 #endif
 
-// C (m x n) = A (m x k) * B (k x n), dense and row-major; a transposed one is stored as k x m, or n
-// x k. The pointers are multiples of 256 bytes.
+// C (m x n) = A (m x k) * B (k x n), dense and row-major; a transposed A is stored as k x m, a
+// transposed B as n x k. The pointers are multiples of 256 bytes.
 struct Call {
   const Input* a;
   const Input* b;
@@ -47,14 +47,14 @@ constexpr unsigned kMostArguments = 32, kMostArgumentBytes = 512;
 struct Configuration {
   Dim grid, block;
   unsigned shared_bytes = 0, arguments = 0;
-  // Not set to zero, which would be half of the time that a small file takes to compile.
+  // Not initialised: that would take half of the compile time of a small file.
   unsigned offsets[kMostArguments];
   alignas(16) unsigned char bytes[kMostArgumentBytes];
 };
 
 #ifdef __CUDACC_RTC__
 
-// How many blocks of `tile` cover `extent`.
+// The number of blocks of `tile` that cover `extent`.
 constexpr unsigned blocks(long long extent, long long tile) {
   return static_cast<unsigned>((extent + tile - 1) / tile);
 }
@@ -63,7 +63,7 @@ template <auto Kernel>
 struct LaunchOf : Configuration {
   static constexpr auto kernel = Kernel;
 
-  // Dynamic shared memory of a block.
+  // Sets the dynamic shared memory per block.
   constexpr LaunchOf with_shared(unsigned bytes) const {
     LaunchOf changed = *this;
     changed.shared_bytes = bytes;
@@ -76,16 +76,18 @@ concept Becomes = requires(From from) {
   static_cast<To>(from);
 };
 
-// Each argument as the kernel's parameter has it.
+// Converts each argument to the type of the kernel's parameter.
 template <auto Kernel, typename... Parameters, typename... Arguments>
 LaunchOf<Kernel> launch_as(void (*)(Parameters...), Dim grid, Dim block, Arguments... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),
-                "the kernel has another number of parameters");
-  static_assert(sizeof...(Parameters) <= kMostArguments, "a kernel may have 32 parameters here");
+                "wrong number of arguments for this kernel");
+  static_assert(sizeof...(Parameters) <= kMostArguments,
+                "at most 32 kernel parameters are supported");
   static_assert((sizeof(Parameters) + ... + (8 * sizeof...(Parameters))) <= kMostArgumentBytes,
-                "the parameters of a kernel may take 512 bytes here");
+                "at most 512 bytes of kernel parameters are supported");
   static_assert((Becomes<Arguments, Parameters> && ...),
-                "an argument is not of its parameter's type: is the kernel of this precision?");
+                "an argument does not convert to its parameter's type: does the kernel support "
+                "this precision?");
   LaunchOf<Kernel> launch;
   launch.grid = grid;
   launch.block = block;
@@ -112,12 +114,13 @@ auto launch(Dim grid, Dim block, Arguments... arguments) {
 
 #ifndef __CUDACC_RTC__
 
-// Raised with every change of Call and of gemm_kernel; a library brings along what it was built
-// with.
+// Incremented with every change of Call or gemm_kernel; a library contains the version that it was
+// built with.
 extern "C" [[gnu::used]] inline int gemm_kernel_abi() { return 1; }
 
-// Yours: enqueues C = A * B on the stream, a cudaStream_t, or computes it where that is null (on a
-// CPU). Returns null, or what is wrong in one line. `precision` is "f32", "bf16", ...
+// You define this. It enqueues C = A * B on the stream, a cudaStream_t; on a CPU the stream is null
+// and it computes C. Returns null, or an error message of one line. `precision` is "f32", "bf16",
+// ...
 extern "C" const char* gemm_kernel(const gemm::Call* call, const char* precision, void* stream);
 
 #endif

@@ -1,4 +1,4 @@
-// A user's shared library: its C function gemm_kernel enqueues the product, or computes it.
+// A user's shared library: its C function gemm_kernel enqueues or computes the product.
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -15,28 +15,28 @@ namespace {
 
 using Entry = decltype(&gemm_kernel);
 
-// Closed never: a library may leave threads and handlers behind.
+// Never closed: a library may leave threads and handlers behind.
 Entry open(const UserKernel& user) {
   const std::string file = user.file.filename().string();
   const std::string path = std::filesystem::absolute(user.file);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    std::string why = dlerror();  // with the whole path
+    std::string why = dlerror();  // contains the whole path
     if (why.starts_with(path)) why.replace(0, path.size(), file);
     throw std::runtime_error(why);
   }
   const auto abi = reinterpret_cast<int (*)()>(dlsym(library, "gemm_kernel_abi"));
   if (abi == nullptr)
     throw std::runtime_error(file +
-                             " has no gemm_kernel_abi: include gemm_kernel.h and build anew");
+                             " has no gemm_kernel_abi: include gemm_kernel.h and rebuild it");
   if (const int theirs = abi(); theirs != gemm_kernel_abi())
     throw std::runtime_error(file + " was built with version " + std::to_string(theirs) +
                              " of gemm_kernel.h, this program has " +
-                             std::to_string(gemm_kernel_abi()) + ": build it anew");
+                             std::to_string(gemm_kernel_abi()) + ": rebuild it");
   const std::string name = user.entry.empty() ? "gemm_kernel" : user.entry;
   const auto entry = reinterpret_cast<Entry>(dlsym(library, name.c_str()));
   if (entry == nullptr)
-    throw std::runtime_error(file + " has no function " + name + " (is it extern \"C\"?)");
+    throw std::runtime_error(file + " has no function " + name + " (declare it extern \"C\")");
   return entry;
 }
 

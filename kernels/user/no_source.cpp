@@ -1,4 +1,4 @@
-// Stands in for source.cpp in a build without the CUDA toolkit.
+// Replaces source.cpp in a build without the CUDA toolkit.
 #include <stdexcept>
 
 #include "kernels/user/user_kernel.hpp"
@@ -6,7 +6,7 @@
 namespace gemm {
 
 Prepare load_source(const UserKernel&) {
-  throw std::runtime_error("a .cu needs a program that was built with the CUDA toolkit");
+  throw std::runtime_error("a .cu file requires a build with the CUDA toolkit");
 }
 
 }  // namespace gemm

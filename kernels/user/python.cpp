@@ -1,4 +1,4 @@
-// A user's Python file, whose functions Python itself hands over.
+// Kernels from a user's Python file, called through the functions that run_in_python.py passes in.
 #include "kernels/user/python.hpp"
 
 #include <cstddef>
@@ -26,14 +26,14 @@ void check(const char* raised) {
   if (raised != nullptr) throw std::runtime_error(first_line(raised));
 }
 
-// As long as the file and entry live.
+// The strings behind a PythonCall's pointers.
 struct File {
   explicit File(const UserKernel& user)
       : path(std::filesystem::absolute(user.file)),
         entry(user.entry.empty() ? "prepare" : user.entry) {}
 
   PythonCall call(const Problem& p, const Device& device, const Operands& o = {}) const {
-    if (python == nullptr) throw std::logic_error("a Python file without Python");
+    if (python == nullptr) throw std::logic_error("Python kernels need run_in_python.py");
     const PrecisionTraits& traits = traits_of(p.precision);
     return {.file = path.c_str(),
             .entry = entry.c_str(),

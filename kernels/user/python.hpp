@@ -1,6 +1,6 @@
-// Kernels from Python files. Python runs gemm_bench inside itself (run_in_python.py loads its
-// library), so that launches on one stream of one process may come from C++ and from Python; what
-// it calls the functions of a file by is here.
+// Kernels from Python files. Python loads gemm_bench as a library and runs it inside its own
+// process (run_in_python.py), so that C++ and Python can launch on one stream. This header declares
+// the functions that C++ calls in Python.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gemm {
 
-// A function of a file, and what it is told. run_in_python.py has the same structs.
+// A function of a file and its arguments. run_in_python.py declares the same structs.
 struct PythonCall {
   const char *file, *entry;                    // the entry is "prepare" by default
   const char *precision, *layout, *device;     // "tf32", "nt", "gpu"
@@ -22,16 +22,16 @@ struct PythonCall {
   std::int64_t m, n, k;
 };
 
-// Each returns null, or in one line what was raised, which is valid until the next call.
+// Each returns null, or the message of the exception in one line, valid until the next call.
 struct PythonFunctions {
-  // `reason` becomes that for which the row is skipped, or stays null.
+  // `reason` is set to why the benchmark is skipped, or stays null.
   const char* (*unsupported)(const PythonCall*, const char** reason);
   const char* (*prepare)(const PythonCall*, std::int64_t* launch);
   const char* (*launch)(std::int64_t launch, Stream stream);
   const char* (*release)(std::int64_t launch);
 };
 
-// Once, before any row; null where this process is not Python.
+// Called once, before any benchmark; null if this process is not Python.
 void set_python(const PythonFunctions* functions);
 
 std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(

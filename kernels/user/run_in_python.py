@@ -1,14 +1,14 @@
-"""Runs gemm_bench inside Python, for kernels from Python files:
+"""Runs gemm_bench inside a Python process, for kernels from Python files:
 
     python3 -u run_in_python.py LIBRARY FILE[,FILE...] gemm_bench ARGUMENT...
 
-gemm_bench starts this for a row with a --gemm_kernel=FILE.py in it. Such a file has
+gemm_bench starts this for each benchmark of a --gemm_kernel=FILE.py. Such a file defines
 
     def prepare(problem, a, b, c):  # or another name, for FILE.py:NAME
-        ...                         # untimed, once for each operand set: a, b, c are Matrix
+        ...                         # untimed, once per operand set; a, b, c are Matrix
         return launch               # launch(stream) enqueues c = a @ b and returns
 
-and may have `unsupported(problem)`, which returns why a problem is skipped, or None. `problem` is a
+and may define `unsupported(problem)`: why a problem is skipped, or None. `problem` is a
 Problem. `stream` is a cudaStream_t as an integer; None on the CPU, where launch computes.
 Everything here is for one process and one thread. It needs Python 3.10 and nothing else.
 """
@@ -29,7 +29,7 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
-# As NumPy names them. What it has no type for is handed on as integers of that size.
+# NumPy type strings; types that NumPy lacks are passed as integers of the same size.
 TYPES = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "s32": "<i4", "s8": "|i1"}
 TYPES |= {"bf16": "<i2", "e4m3": "|u1", "e5m2": "|u1"}
 
@@ -47,9 +47,9 @@ class Problem:
 
 
 class Matrix:
-    """A, B or C where it lies: `shape` as in the product, `strides` in bytes, so that a transposed
-    one is a view; `pointer`, an integer; `element`, "bf16" for example. numpy.asarray takes it on
-    the CPU, and on the GPU torch.as_tensor, cupy.asarray and numba.cuda.as_cuda_array do."""
+    """A, B or C in place: `shape` as in the product, `strides` in bytes (a transposed operand is a
+    view), `pointer`, an integer, and `element`, such as "bf16". numpy.asarray accepts it on the
+    CPU; torch.as_tensor, cupy.asarray and numba.cuda.as_cuda_array do on the GPU."""
 
     def __init__(
         self, pointer: int, shape: tuple[int, int], transposed: bool, element: str, device: str
@@ -82,41 +82,41 @@ class Call(ctypes.Structure):
 
     @property
     def path(self) -> str:
-        """The file, as its module is known by."""
+        """The path of the file."""
         return os.fsdecode(self.file)
 
     def problem(self) -> Problem:
-        """What the functions of a file are told."""
+        """The argument of a file's functions."""
         names = (each.decode() for each in (self.precision, self.layout, self.device))
         return Problem(self.m, self.n, self.k, *names)
 
     def operands(self) -> tuple[Matrix, Matrix, Matrix]:
         """A, B and C."""
         inside, outside, device = (x.decode() for x in (self.input, self.output, self.device))
-        turned = [letter == "t" for letter in self.layout.decode()]
+        transposed = [letter == "t" for letter in self.layout.decode()]
         return (
-            Matrix(self.a, (self.m, self.k), turned[0], inside, device),
-            Matrix(self.b, (self.k, self.n), turned[1], inside, device),
+            Matrix(self.a, (self.m, self.k), transposed[0], inside, device),
+            Matrix(self.b, (self.k, self.n), transposed[1], inside, device),
             Matrix(self.c, (self.m, self.n), False, outside, device),
         )
 
 
 class Files:
-    """The functions of the files, as PythonFunctions of kernels/user/python.hpp calls them."""
+    """The modules of the files, called as PythonFunctions of kernels/user/python.hpp."""
 
     def __init__(self, files: list[str]) -> None:
         self._numbers = itertools.count(1)
         self._launches: dict[int, tuple[Launch, str]] = {}
         self._said: Any = None  # kept until the next call
-        # Before LIBRARY is loaded: where both bring a library of one name, theirs is used.
+        # Before LIBRARY is loaded: of two libraries of the same name the files' one is used.
         self._modules = {file: imported(file) for file in files}
 
     def unsupported(self, call: Any, reason: Any) -> int | None:
-        """Has `reason` point to that for which a problem is skipped."""
+        """Sets `reason` to why a problem is skipped."""
         return self._guarded(call.contents.path, self._unsupported, call.contents, reason)
 
     def prepare(self, call: Any, launch: Any) -> int | None:
-        """Writes the number of a launch."""
+        """Sets `launch` to the number of a new launch."""
         return self._guarded(call.contents.path, self._prepare, call.contents, launch)
 
     def launch(self, number: int, stream: int | None) -> int | None:
@@ -129,7 +129,7 @@ class Files:
         return self._guarded(self._launches[number][1], self._launches.pop, number)
 
     def _guarded(self, file: str, function: Callable[..., object], *arguments: Any) -> int | None:
-        """The address of what it raised, in one line."""
+        """Calls it; returns the address of the exception's message, in one line, or None."""
         try:
             function(*arguments)
         except BaseException as error:
@@ -168,9 +168,9 @@ class Files:
 
 
 def imported(file: str) -> ModuleType | BaseException:
-    """The module, or what was raised instead."""
+    """The module, or the exception that its import raised."""
     path = Path(file)
-    sys.path.append(str(path.parent))  # last: a file like a package's must not take its place
+    sys.path.append(str(path.parent))  # last, so that a file does not shadow a package of its name
     name = f"gemm_kernel_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -183,7 +183,7 @@ def imported(file: str) -> ModuleType | BaseException:
 
 
 def one_line(error: BaseException, file: str) -> str:
-    """`my.py(7): ValueError: what it says`, with the last line of the file that it came through."""
+    """`my.py(7): ValueError: message`, with the last line of the file in the traceback."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     said: object = error
     if isinstance(error, SyntaxError) and error.filename == file:
@@ -193,18 +193,18 @@ def one_line(error: BaseException, file: str) -> str:
 
 
 def main(library: str, files: str, *arguments: str) -> None:
-    """Ends with gemm_bench."""
-    # As its become_child(), before a file is imported.
+    """Runs gemm_bench; does not return."""
+    # As become_child() in C++, before a file is imported.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
-    of_files = Files(files.split(","))
+    modules = Files(files.split(","))
     call, number, text = ctypes.POINTER(Call), ctypes.c_int64, ctypes.c_void_p
     functions = (
-        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(text))(of_files.unsupported),
-        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(number))(of_files.prepare),
-        ctypes.CFUNCTYPE(text, number, ctypes.c_void_p)(of_files.launch),
-        ctypes.CFUNCTYPE(text, number)(of_files.release),
+        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(text))(modules.unsupported),
+        ctypes.CFUNCTYPE(text, call, ctypes.POINTER(number))(modules.prepare),
+        ctypes.CFUNCTYPE(text, number, ctypes.c_void_p)(modules.launch),
+        ctypes.CFUNCTYPE(text, number)(modules.release),
     )
     table = (text * len(functions))(*(ctypes.cast(each, text) for each in functions))
     argv = (ctypes.c_char_p * len(arguments))(*map(os.fsencode, arguments))

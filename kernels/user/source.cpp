@@ -1,5 +1,5 @@
-// A user's .cu file: compiled by NVRTC for the card that is there. How it is launched the file says
-// itself, to a kernel of one thread beside it.
+// A user's .cu file: compiled by NVRTC for the GPU at hand. A kernel of one thread runs the file's
+// own function that describes the launch.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <nvrtc.h>
@@ -79,10 +79,10 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What the compiler calls the line that we put behind a file.
-constexpr std::string_view kBehind = "gemm_bench, behind ";
+// The name under which compiler messages list the line that is appended to a file.
+constexpr std::string_view kAppended = "gemm_bench, behind ";
 
-// The first line of the log that is an error, without its folder, and how many more there are.
+// The first error in the log, without its folder, and the number of further errors.
 std::string first_error(const std::string& log, const std::string& entry) {
   std::string first;
   int errors = 0;
@@ -95,9 +95,10 @@ std::string first_error(const std::string& log, const std::string& entry) {
   }
   if (const auto folder = first.rfind('/', first.find('(')); folder != std::string::npos)
     first.erase(0, folder + 1);
-  // Those of our line follow from each other.
-  if (first.starts_with(kBehind))
-    return first.substr(kBehind.size(), first.find("(") - kBehind.size()) + ": calling " + entry +
+  // Errors in the appended line follow from each other.
+  if (first.starts_with(kAppended))
+    return first.substr(kAppended.size(), first.find("(") - kAppended.size()) + ": calling " +
+           entry +
            "(gemm::Call): " + first.substr(first.find("error: ") + std::string("error: ").size());
   if (first.empty()) return "it does not compile: " + log.substr(0, log.find('\n'));
   return errors == 1 ? first : first + " (and " + std::to_string(errors - 1) + " more)";
@@ -120,7 +121,7 @@ struct Program {
   }
 };
 
-// A compiled file on the card.
+// A compiled file, loaded on the GPU.
 class Module {
  public:
   explicit Module(const CompiledSource& source) {
@@ -133,7 +134,7 @@ class Module {
   Module(const Module&) = delete;
   ~Module() { driver<decltype(cuModuleUnload)>("cuModuleUnload")(module_); }
 
-  // What the file's own function says.
+  // The result of the file's own function.
   Configuration describe(Call call) const {
     Configuration configuration{};
     void* there = nullptr;
@@ -147,8 +148,8 @@ class Module {
   }
 
   void allow_shared(unsigned bytes) const {
-    constexpr unsigned kAlwaysAllowed = 48 << 10;
-    if (bytes > kAlwaysAllowed)
+    constexpr unsigned kWithoutOptIn = 48 << 10;
+    if (bytes > kWithoutOptIn)
       check(driver<decltype(cuFuncSetAttribute)>("cuFuncSetAttribute")(
                 kernel_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
             std::to_string(bytes) + " bytes of dynamic shared memory");
@@ -193,20 +194,21 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
   const Element input = element(traits.input), output = element(traits.output);
   const std::string called = user.entry.empty() ? "launch" : user.entry, entry = "::" + called;
   const std::string file = user.file.filename().string();
-  const std::string text = read(user.file) + "\n#line 1 \"" + std::string(kBehind) + file +
+  const std::string text = read(user.file) + "\n#line 1 \"" + std::string(kAppended) + file +
                            "\"\nextern \"C\" __global__ void " + kDescribe +
                            "(gemm::Call p, gemm::Configuration* out) { *out = " + entry +
                            "(p); }\n";
   std::vector<std::string> options = {
       "-std=c++20", "-default-device", "-lineinfo",
-      // From 9.0 on the instructions of one architecture alone, wgmma among them, too.
+      // From 9.0 on with architecture-specific instructions, such as wgmma.
       "-arch=sm_" + std::to_string(compute_capability) + (compute_capability >= 90 ? "a" : ""),
       "-DGEMM_INPUT=" + input.type, "-DGEMM_OUTPUT=" + output.type,
       "-I" + std::filesystem::absolute(user.file).parent_path().string(), "-I" GEMM_KERNEL_FOLDER,
       "-I" GEMM_CUDA_INCLUDE, "-I" GEMM_CUDA_INCLUDE "/cccl"};
   for (const std::string& header : {input.header, output.header})
     if (!header.empty()) options.push_back("-include=" + header);
-  options.emplace_back("-include=gemm_kernel.h");  // before the last line, whoever forgets it
+  options.emplace_back(
+      "-include=gemm_kernel.h");  // for the appended line, even if the file forgets it
   for (const Parameter& define : user.defines)
     options.push_back("-D" + define.name + "=" + define.value);
   std::vector<const char*> pointers;
@@ -233,7 +235,7 @@ CompiledSource compile_source(const UserKernel& user, Precision precision, int c
 }
 
 Prepare load_source(const UserKernel& user) {
-  // By precision, which is that of the row and perhaps a rival's.
+  // By precision: that of the benchmark and perhaps of a baseline.
   using Modules = std::map<Precision, std::shared_ptr<const Module>>;
   return [user, modules = std::make_shared<Modules>()](const Problem& p, const Device& device,
                                                        const Operands& o) -> Launch {

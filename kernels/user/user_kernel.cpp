@@ -1,4 +1,4 @@
-// A user's kernel becomes an entry of the registry like any other.
+// Registers a user's kernel like any other.
 #include "kernels/user/user_kernel.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string UserKernel::name() const {
 std::string first_line(std::string_view text) {
   const auto is_control = [](unsigned char c) { return std::iscntrl(c) != 0; };
   const std::string line(text.begin(), std::ranges::find_if(text, is_control));
-  return line.empty() ? "it says that it failed, and not why" : line;
+  return line.empty() ? "failed without a message" : line;
 }
 
 void register_user_kernel(const UserKernel& user, Device::Kind runs_on) {

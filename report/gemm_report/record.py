@@ -211,6 +211,7 @@ class Method:
     run_budget_seconds: Positive | None = None
     cache: Literal["rotate", "hot"] | None = None  # operand sets in turn, or one that stays cached
     target: Nonnegative | None = None  # sampling ends when median_interval is within this
+    confidence: Fraction = 0.5  # of median_interval and target; records before 95 % lack it
     flat: Nonnegative | None = None  # settled: the halves of a window agree within this fraction
     sampling_seconds: Nonnegative | None = None  # shortest time of samples
     longest_sampling_seconds: Positive | None = None
@@ -423,7 +424,7 @@ class Row:
     samples_sm_hz: tuple[Positive, ...] = ()
     samples_throttled: tuple[bool, ...] = ()  # of each, by the nearest reading, or empty
     seconds: Seconds | None = None
-    median_interval: Nonnegative | None = None
+    median_interval: Nonnegative | None = None  # width of the interval of the median, over it
     converged: bool | None = None  # median_interval came within the target
     flop_per_second: Positive | None = None  # flop / median seconds
     roof: Roof | None  # lower of the compute roof and flop_per_byte times the memory roof

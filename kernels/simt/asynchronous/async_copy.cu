@@ -1,8 +1,8 @@
-// The copies of the next slices run by themselves: `cp.async` moves them from global to shared
-// memory past the registers, into a ring of stages, while the warps do nothing but multiply. That
-// frees the registers of the double buffer for a tile of 16 x 8 results a thread, and so raises the
-// share of multiply-adds among the instructions, which is what binds by now.
-#include <cstdint>
+// A multistage pipeline with cp.async: asynchronous copies fill a ring of stages in shared memory
+// without a detour through registers, several K tiles ahead, while the warps do nothing but FMAs.
+// Global-memory latency is spread over several K tiles, and the registers of the double buffer are
+// free for larger thread tiles. Cost: shared memory for the stages. The bottleneck now is the share
+// of FMAs among the issued instructions.
 #include <optional>
 #include <string>
 
@@ -21,29 +21,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     async_copy(Problem p, TileGrid<Tile::kBM, Tile::kBN> grid, const float* __restrict__ a,
                const float* __restrict__ b, float* __restrict__ c) {
   extern __shared__ __align__(16) float shared[];
-  constexpr int kStages = Tile::kStages;
   Tile tile(p, grid.first_row(), grid.first_column(), a, b, shared);
-  const std::int64_t slices = tile.slices();
-  tile.copy_first();
-#pragma unroll
-  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < slices);
-  int reads = 0, writes = kStages - 1;
-#pragma unroll 1
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
-    wait_for_copies<kStages - 2>();
-    __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
-    tile.copy_next(writes, slice + kStages - 1 < slices);
-    tile.multiply_stage(reads);
-    reads = reads + 1 == kStages ? 0 : reads + 1;
-    writes = writes + 1 == kStages ? 0 : writes + 1;
-  }
+  tile.multiply();
   tile.store(c);
 }
 
-// Problems whose rows do not begin at multiples of 16 bytes are copied element by element.
+// Rows::any also runs problems whose rows do not begin at multiples of 16 bytes, with copies of
+// single elements.
 enum class Rows { aligned, any };
 
-// kFull: GFLOP/s of an SM at 8192, as tools/tune measured it on an H200.
+// kFull: GFLOP/s of a full SM at 8192, measured by tools/tune on an H200.
 template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
           Rows kRows>
 Kernel point() {
@@ -56,13 +43,13 @@ Kernel point() {
                      {"WM", std::to_string(kWM)},
                      {"WN", std::to_string(kWN)},
                      {"stages", std::to_string(kStages)}},
-      .idea = "cp.async fills a ring of stages past the registers while the warps only multiply.",
+      .idea = "A multistage cp.async pipeline: copies bypass the registers and overlap the FMAs.",
       .source = "CUTLASS, Efficient GEMM; the SGEMM of cuBLAS on compute capability 8.0",
       .rung = 29,
       .precisions = {Precision::f32},
       .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
         if (kRows == Rows::aligned && !rows_of_16_bytes(p))
-          return "n and k must be multiples of 4 for copies of 16 bytes";
+          return "requires n and k to be multiples of 4 (copies of 16 bytes)";
         return async_tile_unsupported<Tile>(device);
       },
       .traffic = [](const Problem& p,

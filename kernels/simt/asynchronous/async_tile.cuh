@@ -1,12 +1,11 @@
-// The tile of C that a block computes while the copies of its next slices of A and B are under way:
-// a ring of stages in shared memory that `cp.async` fills past the registers (compute capability
-// 8.0 and later), one barrier a slice.
+// The tile of C of a block with a cp.async pipeline: a ring of stages in shared memory, one barrier
+// per K tile (compute capability 8.0 and later).
 //
-// A stays row-major in shared memory, padded by 16 bytes a row, and is read along k: 16 bytes hold
-// one row's next four factors, so that nothing need be transposed on the way in. Of the 32 lanes
-// of a warp 4 lie along m and 8 along n, and each has every fourth row of the warp's tile and, of
-// its columns, 4 of every 32: a load from the tile of A meets 4 different rows, which the padding
-// puts into different banks, and one from the tile of B 128 contiguous bytes.
+// A stays row-major in shared memory, padded by 16 bytes per row, and is read along k: a vector
+// load holds the next four operands of a row, so no transpose is needed. A warp has 4 lanes along m
+// and 8 along n; each lane has every fourth row of the warp tile and 4 of every 32 columns. A load
+// of A touches 4 rows, which the padding puts into different banks; a load of B touches 128
+// contiguous bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +19,20 @@
 
 namespace gemm::simt {
 
-// FP32. A block computes kBM x kBN of C in slices of kBK, a warp kWM x kWN of it; kBlocks of them
-// shall fit an SM. kWidth elements are copied at once: 4, if rows of A and B begin at multiples of
-// 16 bytes, or 1.
+// FP32. Block tile kBM x kBN with K tiles of kBK, warp tile kWM x kWN, kBlocks blocks per SM.
+// kWidth elements per copy: 4 if rows of A and B begin at multiples of 16 bytes, else 1.
 template <int kBM_, int kBN_, int kBK_, int kWM_, int kWN_, int kStages_, int kBlocks_, int kWidth_>
 class AsyncTile {
  public:
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = kBK_, kWM = kWM_, kWN = kWN_;
   static constexpr int kStages = kStages_, kBlocks = kBlocks_, kWidth = kWidth_;
   static constexpr int kThreads = 32 * (kBM / kWM) * (kBN / kWN);
-  static constexpr int kRows = kWM / 4, kColumns = kWN / 8;  // of one thread
+  static constexpr int kRows = kWM / 4, kColumns = kWN / 8;  // thread tile
   static constexpr int kAStride = kBK + 4;
   static constexpr int kStage = kBM * kAStride + kBK * kBN;
   static constexpr int kSharedBytes = kStages * kStage * static_cast<int>(sizeof(float));
   using Lanes = PairedLanes<8>;
-  // Wavefronts of a slice: its rows as they arrive, and each warp's loads of 16 bytes a lane.
+  // Shared-memory wavefronts per K tile: the copies, and the vector loads of all warps.
   static constexpr double kWavefronts =
       (kBM * kBK + kBK * kBN) / 32.0 +
       kThreads / 32 * kBK / 4 *
@@ -43,8 +41,8 @@ class AsyncTile {
            kColumns * wavefronts(
                           4, [](int lane) { return Lanes::across(lane) * 4; }, 4));
 
-  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the block's tile");
-  static_assert(kWM % 4 == 0 && kWN % 32 == 0, "lanes divide the warp's tile");
+  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warp tiles must divide the block tile");
+  static_assert(kWM % 4 == 0 && kWN % 32 == 0, "thread tiles must divide the warp tile");
   static_assert(kBK % 8 == 0 && kThreads <= 1024);
   static_assert(kBM * kBK % (kWidth * kThreads) == 0 && kThreads % (kBK / kWidth) == 0);
   static_assert(kBK * kBN % (kWidth * kThreads) == 0);
@@ -63,22 +61,23 @@ class AsyncTile {
     warp_column_ = t / 32 % (kBN / kWN) * kWN + Lanes::across(t % 32) * 4;
   }
 
-  __device__ std::int64_t slices() const { return (k_ + kBK - 1) / kBK; }
-
-  // The slice that is not whole comes first: all that follow need no look at k.
-  __device__ void copy_first() {
-    const int first = static_cast<int>((k_ - 1) % kBK) + 1;
-    copy<true>(0, first);
-    advance(first);
-    commit_copies();
+  // The main loop: kStages - 1 K tiles are in flight while one is multiplied.
+  __device__ void multiply() {
+    const std::int64_t k_tiles = (k_ + kBK - 1) / kBK;
+    copy_first();
+#pragma unroll
+    for (int stage = 1; stage < kStages - 1; ++stage) copy_next(stage, stage < k_tiles);
+    int reads = 0, writes = kStages - 1;
+#pragma unroll 1
+    for (std::int64_t k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      wait_for_copies<kStages - 2>();
+      __syncthreads();  // the K tile has arrived, and the previous stage is free
+      copy_next(writes, k_tile + kStages - 1 < k_tiles);
+      multiply_k_tile(shared_ + reads * kStage);
+      reads = reads + 1 == kStages ? 0 : reads + 1;
+      writes = writes + 1 == kStages ? 0 : writes + 1;
+    }
   }
-  // The next slice, if there is one, on its way into a stage.
-  __device__ void copy_next(int stage, bool is_there) {
-    if (is_there) copy<false>(stage, kBK);
-    advance(kBK);
-    commit_copies();
-  }
-  __device__ void multiply_stage(int stage) { multiply_slice(shared_ + stage * kStage); }
 
   __device__ void store(float* c) const {
     const std::int64_t column = column0_ + warp_column_;
@@ -92,23 +91,36 @@ class AsyncTile {
         if constexpr (kWidth == 4) {
           if (column + 8 * j < n_)
             *reinterpret_cast<float4*>(to + 8 * j) =
-                make_float4(sum_[i][j], sum_[i][j + 1], sum_[i][j + 2], sum_[i][j + 3]);
+                make_float4(acc_[i][j], acc_[i][j + 1], acc_[i][j + 2], acc_[i][j + 3]);
         } else {
 #pragma unroll
           for (int part = 0; part < 4; ++part)
-            if (column + 8 * j + part < n_) to[8 * j + part] = sum_[i][j + part];
+            if (column + 8 * j + part < n_) to[8 * j + part] = acc_[i][j + part];
         }
       }
     }
   }
 
  private:
-  static constexpr int kAChunks = kBK / kWidth, kBChunks = kBN / kWidth;  // a row
-  static constexpr int kARows = kThreads / kAChunks;                      // copied at a time
+  static constexpr int kAChunks = kBK / kWidth, kBChunks = kBN / kWidth;  // per row
+  static constexpr int kARows = kThreads / kAChunks;                      // rows per pass
   static constexpr int kBRows = kThreads >= kBChunks ? kThreads / kBChunks : 1;
   static constexpr int kBParts = kThreads >= kBChunks ? 1 : kBChunks / kThreads;
 
-  // What lies outside the matrices becomes zero.
+  // The partial K tile, if any, comes first, so that no later one needs a bounds check along k.
+  __device__ void copy_first() {
+    const int first = static_cast<int>((k_ - 1) % kBK) + 1;
+    copy<true>(0, first);
+    advance(first);
+    commit_copies();
+  }
+  // Starts the copies of the next K tile, if there is one.
+  __device__ void copy_next(int stage, bool is_there) {
+    if (is_there) copy<false>(stage, kBK);
+    advance(kBK);
+    commit_copies();
+  }
+  // Elements outside the matrices become zero.
   template <bool kPartial>
   __device__ void copy(int stage, int depth) {
     float* to = shared_ + stage * kStage;
@@ -133,7 +145,7 @@ class AsyncTile {
     b_from_ += depth * n_;
   }
 
-  __device__ void multiply_slice(const float* stage) {
+  __device__ void multiply_k_tile(const float* stage) {
     const float* a = stage + warp_row_ * kAStride;
     const float* b = stage + kBM * kAStride + warp_column_;
 #pragma unroll
@@ -154,8 +166,8 @@ class AsyncTile {
         for (int j = 0; j < kColumns; ++j)
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
-            const int turn = j % 2 == 0 ? i : kRows - 1 - i;
-            sum_[turn][j] += a_rows[turn][k] * b_row[j];
+            const int serpentine = j % 2 == 0 ? i : kRows - 1 - i;
+            acc_[serpentine][j] += a_rows[serpentine][k] * b_row[j];
           }
       }
     }
@@ -165,13 +177,13 @@ class AsyncTile {
   float* shared_;
   const float *a_from_, *b_from_;
   int a_to_, b_to_, warp_row_, warp_column_;
-  float sum_[kRows][kColumns] = {};
+  float acc_[kRows][kColumns] = {};
 };
 
 // Why a device cannot run the tile.
 template <typename Tile>
 std::optional<std::string> async_tile_unsupported(const Device& device) {
-  if (device.compute_capability < 80) return "cp.async needs compute capability 8.0";
+  if (device.compute_capability < 80) return "cp.async requires compute capability 8.0";
   return shared_memory_unsupported(Tile::kSharedBytes, device);
 }
 

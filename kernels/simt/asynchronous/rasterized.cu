@@ -1,8 +1,7 @@
-// The same tiles in another order. Blocks that run at the same time, a wave, take tiles of C that
-// form a compact block instead of a few long rows, so that between them they touch fewer rows of A
-// and columns of B: what one has fetched the others find in the L2. It pays once A and B outgrow
-// the L2, and saves energy before that.
-#include <cstdint>
+// Rasterization: the same tiles in another order. The blocks of a wave compute tiles of C that form
+// compact groups instead of long rows, so that together they read fewer rows of A and columns of B
+// and share them in the L2. Faster once A and B outgrow the L2; for smaller problems it saves
+// energy. Cost: a few integer instructions per block.
 #include <string>
 
 #include "kernels/common/grouped_grid.cuh"
@@ -21,22 +20,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
                const float* __restrict__ b, float* __restrict__ c) {
   extern __shared__ __align__(16) float shared[];
   const auto place = grid.place();
-  constexpr int kStages = Tile::kStages;
   Tile tile(p, place.first_row, place.first_column, a, b, shared);
-  const std::int64_t slices = tile.slices();
-  tile.copy_first();
-#pragma unroll
-  for (int stage = 1; stage < kStages - 1; ++stage) tile.copy_next(stage, stage < slices);
-  int reads = 0, writes = kStages - 1;
-#pragma unroll 1
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
-    wait_for_copies<kStages - 2>();
-    __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
-    tile.copy_next(writes, slice + kStages - 1 < slices);
-    tile.multiply_stage(reads);
-    reads = reads + 1 == kStages ? 0 : reads + 1;
-    writes = writes + 1 == kStages ? 0 : writes + 1;
-  }
+  tile.multiply();
   tile.store(c);
 }
 
@@ -46,7 +31,7 @@ Launch prepare(const Problem& p, const Operands& o) {
   return tile_launch<float>(rasterized<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
 }
 
-// The first tile of AsyncCopy, for rows that begin at multiples of 16 bytes and for any.
+// The default tile of AsyncCopy, for rows that begin at multiples of 16 bytes and for any.
 using Aligned = AsyncTile<64, 128, 16, 32, 64, 4, 3, 4>;
 using Any = AsyncTile<64, 128, 16, 32, 64, 4, 3, 1>;
 
@@ -55,7 +40,7 @@ Kernel point() {
   return {
       .name = "Rasterized",
       .parameters = {{"group", std::to_string(kGroup)}},
-      .idea = "Tiles in compact groups, so that blocks of one wave share more of the L2.",
+      .idea = "Rasterization: tiles in compact groups, so that the blocks of a wave share the L2.",
       .source = "CUTLASS, threadblock rasterization; Triton's matrix multiplication tutorial",
       .rung = 30,
       .precisions = {Precision::f32},

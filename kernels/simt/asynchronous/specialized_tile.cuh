@@ -1,21 +1,22 @@
-// A tile of C whose warps have two jobs (compute capability 9.0). One warpgroup, the feeders, has
-// slices of A and B copied into a ring of stages in shared memory; the others multiply what lies
-// there, and do little else. They meet at two barriers a stage: `full`, which the copied bytes end,
-// and `empty`, which the multipliers end. Nobody waits for all.
+// Warp specialization for FP32 (compute capability 9.0). One warpgroup, the producer, loads K tiles
+// of A and B by TMA into a ring of stages in shared memory; the consumer warpgroups multiply them.
+// They synchronize by two mbarriers per stage: `full`, completed by the bytes of the loads, and
+// `empty`, completed by the consumers. There is no barrier of the whole block.
 //
-// In shared memory a row of a slice holds one step's factors of all rows of A, or of all columns of
-// B, in the tile. Where the matrix lies that way too (A of layouts tn and tt, B of nn and tn, in
-// rows of a multiple of 16 bytes) the copy engine brings a whole slice with one instruction, and
-// one thread asks for it. Where it does not, it is packed so beforehand, in every launch. So the
-// loop is the same for every layout.
+// In shared memory a row of a K tile holds one step along k for all rows of A, or all columns of B
+// (MN-major). Operands stored so (A of layouts tn and tt, B of nn and tn, rows of a multiple of 16
+// bytes) are loaded with one TMA instruction per K tile; others are packed so beforehand, in every
+// launch. So the main loop is the same for every layout.
 //
-// A multiplier has 16 x 8 results: 128 multiply-adds for 24 factors, six loads of 16 bytes. How its
-// instructions lie decides the rate; NOTES.md tells what was learned:
-// - The loop has to fit the instruction cache (about 2,200 instructions), so a slice is 16 deep.
-// - A multiply-add reads three registers, of which two may come from one bank each and one from the
-//   operand cache. Walking along a row of results, to and fro, keeps one factor in that cache.
-// - The sums must be free to lie in the bank that the other factor does not, so nothing in the
-//   kernel may tie four of them to neighbouring registers, as a store of 16 bytes does.
+// A thread tile is 16 x 8: 128 FMAs per 24 operands, six vector loads. The order of its
+// instructions decides the rate (NOTES.md):
+// - The loop must fit the instruction cache (about 2,200 instructions), so a K tile is 16 deep.
+// - An FMA reads three registers, at most one from each of the two banks per cycle plus what the
+//   operand cache holds. Serpentine order along a row of accumulators keeps one operand in that
+//   cache.
+// - The register allocator must be free to put an accumulator into the bank that the other operand
+//   does not use. A 16-byte store would tie four accumulators to consecutive registers (see
+//   Consumer::store).
 #pragma once
 
 #include <cuda.h>
@@ -44,9 +45,9 @@ namespace gemm::simt {
 
 struct SpecializedWork {
   TileOrder tiles;
-  int m, n, slices;
+  int m, n, k_tiles;
   float* c;
-  float one;  // 1: see Multiplier::store
+  float one;  // 1: see Consumer::store
   CUtensorMap a_map, b_map;
 };
 
@@ -54,36 +55,38 @@ template <int kBM_, int kBN_, int kStages_>
 struct SpecializedTile {
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = 16, kStages = kStages_;
   static constexpr int kWM = 64, kWN = 64, kTM = 16, kTN = 8;
-  static constexpr int kMultipliers = 32 * (kBM / kWM) * (kBN / kWN), kFeeders = 128;
-  static constexpr int kThreads = kMultipliers + kFeeders;
+  static constexpr int kConsumerThreads = 32 * (kBM / kWM) * (kBN / kWN), kProducerThreads = 128;
+  static constexpr int kThreads = kConsumerThreads + kProducerThreads;
   static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(float));
   static constexpr int kStageBytes = kABytes + kBN * kBK * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
-  // 65,536 registers are 168 for each of 384 threads, which the warpgroups then share unequally.
-  static constexpr int kMultiplierRegisters = 232, kFeederRegisters = 40;
+  // 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
+  static constexpr int kConsumerRegisters = 232, kProducerRegisters = 40;
   using Lanes = PairedLanes<8>;
-  // Of a slice: the copies, and each warp's loads of 16 bytes a lane.
+  // Shared-memory wavefronts per K tile: the copies, and the vector loads of all consumer warps.
   static constexpr double kWavefronts =
       (kBM + kBN) * kBK / 32.0 +
-      kMultipliers / 32 * kBK *
+      kConsumerThreads / 32 * kBK *
           (kTM / 4 *
                wavefronts(
                    4, [](int lane) { return 4 * Lanes::down(lane); }, 4) +
            kTN / 4 *
                wavefronts(
                    4, [](int lane) { return 4 * Lanes::across(lane); }, 4));
-  static_assert(kBK % 8 == 0 && kMultipliers == 256, "registers are shared out for two warpgroups");
+  static_assert(kBK % 8 == 0 && kConsumerThreads == 256,
+                "registers are distributed for two consumer warpgroups");
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// The ring: where the next slice lies, and which phase its barriers are in.
+// A position in the ring: the offset and full barrier of the next stage, and the phase of its
+// barriers.
 template <typename Tile>
-struct RingPlace {
+struct RingPosition {
   std::uint32_t offset = 0, full;  // bytes from the first stage; its barrier
   int phase = 0;
 
-  __device__ explicit RingPlace(std::uint32_t ring)
+  __device__ explicit RingPosition(std::uint32_t ring)
       : full(ring + Tile::kStages * Tile::kStageBytes) {}
   __device__ std::uint32_t empty() const { return full + kBarrierBytes * Tile::kStages; }
   __device__ void advance() {
@@ -96,67 +99,69 @@ struct RingPlace {
   }
 };
 
-// By one thread: has a slice of both operands copied into the ring.
+// Producer thread: loads a K tile of both operands into the ring.
 template <typename Tile>
-__device__ void feed(const SpecializedWork& work, std::uint32_t ring, RingPlace<Tile>& place,
-                     TileOrder::Place tile, int slice) {
-  wait(place.empty(), place.phase ^ 1);
-  arrive_and_expect(place.full, Tile::kStageBytes);
-  const std::uint32_t to = ring + place.offset;
-  copy_box(to, work.a_map, tile.row * Tile::kBM, slice * Tile::kBK, place.full);
-  copy_box(to + Tile::kABytes, work.b_map, tile.column * Tile::kBN, slice * Tile::kBK, place.full);
-  place.advance();
+__device__ void load_k_tile(const SpecializedWork& work, std::uint32_t ring,
+                            RingPosition<Tile>& position, TileOrder::Place tile, int k_tile) {
+  wait(position.empty(), position.phase ^ 1);
+  arrive_and_expect(position.full, Tile::kStageBytes);
+  const std::uint32_t to = ring + position.offset;
+  tma_load(to, work.a_map, tile.row * Tile::kBM, k_tile * Tile::kBK, position.full);
+  tma_load(to + Tile::kABytes, work.b_map, tile.column * Tile::kBN, k_tile * Tile::kBK,
+           position.full);
+  position.advance();
 }
 
 template <typename Tile>
-class Multiplier {
+class Consumer {
  public:
-  // `left`: slices that will come.
-  __device__ Multiplier(std::byte* shared, int left) : place_(shared_address(shared)), left_(left) {
+  // `left`: the number of K tiles to come.
+  __device__ Consumer(std::byte* shared, int left)
+      : position_(shared_address(shared)), left_(left) {
     first_a_ = reinterpret_cast<const float*>(shared) + first_row();
     first_b_ = reinterpret_cast<const float*>(shared) + Tile::kBM * Tile::kBK + first_column();
     a_from_ = first_a_;
     b_from_ = first_b_;
     if (left == 0) return;
-    wait(place_.full, place_.phase);
+    wait(position_.full, position_.phase);
 #pragma unroll
     for (int part = 0; part < kBParts; ++part) load_b(b_from_, 0, 0, part);
 #pragma unroll
     for (int part = 0; part < kAhead; ++part) load_a(a_from_, 0, part);
   }
 
-  // sums = the product of so many slices.
-  __device__ void multiply(int slices) {
+  // accumulators = the product over so many K tiles.
+  __device__ void multiply(int k_tiles) {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
 #pragma unroll
-      for (int j = 0; j < Tile::kTN; ++j) sums_[i][j] = 0;
+      for (int j = 0; j < Tile::kTN; ++j) acc_[i][j] = 0;
 #pragma unroll 1
-    for (; slices > 0; --slices) multiply_slice();
+    for (; k_tiles > 0; --k_tiles) multiply_k_tile();
   }
 
-  // The sums one after another: f(reference, index).
+  // Calls f(accumulator, index) for each accumulator.
   template <typename F>
-  __device__ void each_sum(F f) {
+  __device__ void for_each_accumulator(F f) {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
 #pragma unroll
-      for (int j = 0; j < Tile::kTN; ++j) f(sums_[i][j], i * Tile::kTN + j);
+      for (int j = 0; j < Tile::kTN; ++j) f(acc_[i][j], i * Tile::kTN + j);
   }
 
-  // Into C of m x n. `one` is 1, which only the caller knows: what is stored with 16 bytes a thread
-  // must lie in four neighbouring registers, and a product may lie there while the sums need not.
+  // Stores to C, m x n. `one` is 1, unknown to the compiler: a 16-byte store needs four consecutive
+  // registers, and the products by `one` can be there while the accumulators are allocated freely.
   __device__ void store(float* c, TileOrder::Place tile, int m, int n, float one) const {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
 #pragma unroll
       for (int j = 0; j < Tile::kTN; j += 4) {
-        const float four[] = {sums_[i][j] * one, sums_[i][j + 1] * one, sums_[i][j + 2] * one,
-                              sums_[i][j + 3] * one};
+        const float four[] = {acc_[i][j] * one, acc_[i][j + 1] * one, acc_[i][j + 2] * one,
+                              acc_[i][j + 3] * one};
         store_four(c, tile, m, n, i * Tile::kTN + j, four);
       }
   }
-  // Those with the indices from `first` on.
+  // Stores four accumulators from index `first` on.
   static __device__ void store_four(float* c, TileOrder::Place tile, int m, int n, int first,
                                     const float (&four)[4]) {
     const int i = first / Tile::kTN, j = first % Tile::kTN;
@@ -175,11 +180,11 @@ class Multiplier {
   }
 
  private:
-  // Factors come 16 bytes at a time: of A four rows of one step, kAhead loads before they are used;
-  // of B those of the next four steps, all of which are held.
+  // Operands are loaded as vectors: of A four rows of one step, kAhead loads before their use; of B
+  // the next four steps, double-buffered.
   static constexpr int kAhead = 2, kGroups = Tile::kBK / 4, kAParts = 16, kBParts = 8;
 
-  // Of the thread's results in the tile: four neighbours, then every 16th row and 32nd column.
+  // The thread tile: groups of four, every 16th row and 32nd column of the warp tile.
   static __device__ int first_row() {
     return threadIdx.x / 32 / (Tile::kBN / Tile::kWN) * Tile::kWM +
            4 * Tile::Lanes::down(threadIdx.x % 32);
@@ -200,23 +205,23 @@ class Multiplier {
         *reinterpret_cast<const float4*>(stage + step * Tile::kBN + 32 * (part % 2));
   }
 
-  __device__ void multiply_slice() {
-    const std::uint32_t done = place_.empty();
+  __device__ void multiply_k_tile() {
+    const std::uint32_t done = position_.empty();
     const float *next_a = a_from_, *next_b = b_from_;
     bool there = false;
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
-      // The next slice is asked after early. After the last one there is none to wait for: its
-      // stage holds something old.
+      // Polls the next stage early. After the last K tile there is none to wait for: the stage then
+      // still holds an old one.
       if (group == kGroups - 2) {
         --left_;
-        place_.advance();
-        there = has_ended(place_.full, next_phase());
+        position_.advance();
+        there = try_wait(position_.full, next_phase());
       }
       if (group == kGroups - 1) {
-        if (!there) wait(place_.full, next_phase());
-        next_a = first_a_ + place_.offset / sizeof(float);
-        next_b = first_b_ + place_.offset / sizeof(float);
+        if (!there) wait(position_.full, next_phase());
+        next_a = first_a_ + position_.offset / sizeof(float);
+        next_b = first_b_ + position_.offset / sizeof(float);
       }
 #pragma unroll
       for (int part = 0; part < kAParts; ++part) {
@@ -236,9 +241,9 @@ class Multiplier {
         for (int i = 0; i < 4; ++i)
 #pragma unroll
           for (int j = 0; j < Tile::kTN; ++j) {
-            const int turn = i % 2 == 0 ? j : Tile::kTN - 1 - j;
-            float& sum = sums_[4 * (part % 4) + i][turn];
-            sum = fmaf(a_[part % 4][i], b_[group % 2][Tile::kTN * (part / 4) + turn], sum);
+            const int serpentine = i % 2 == 0 ? j : Tile::kTN - 1 - j;
+            float& sum = acc_[4 * (part % 4) + i][serpentine];
+            sum = fmaf(a_[part % 4][i], b_[group % 2][Tile::kTN * (part / 4) + serpentine], sum);
           }
       }
     }
@@ -247,30 +252,30 @@ class Multiplier {
     a_from_ = next_a;
     b_from_ = next_b;
   }
-  __device__ int next_phase() const { return left_ > 0 ? place_.phase : place_.phase ^ 1; }
+  __device__ int next_phase() const { return left_ > 0 ? position_.phase : position_.phase ^ 1; }
 
-  RingPlace<Tile> place_;
+  RingPosition<Tile> position_;
   int left_;
   const float *first_a_, *first_b_, *a_from_, *b_from_;
   float a_[4][4], b_[2][32];
-  float sums_[Tile::kTM][Tile::kTN];
+  float acc_[Tile::kTM][Tile::kTN];
 };
 
-// Only the multipliers meet at this barrier.
+// A barrier of the consumers only.
 template <typename Tile>
-__device__ void sync_multipliers() {
-  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
+__device__ void sync_consumers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kConsumerThreads) : "memory");
 }
 
-// By one thread, before all meet at a barrier of the block.
+// Called by one thread, before a barrier of the block.
 template <typename Tile>
 __device__ void init_ring(std::uint32_t ring) {
-  const std::uint32_t full = RingPlace<Tile>(ring).full;
+  const std::uint32_t full = RingPosition<Tile>(ring).full;
   for (int stage = 0; stage < Tile::kStages; ++stage) {
     init_barrier(full + kBarrierBytes * stage, 1);
-    init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kMultipliers / 32);
+    init_barrier(full + kBarrierBytes * (Tile::kStages + stage), Tile::kConsumerThreads / 32);
   }
-  publish_barriers();
+  fence_barrier_init();
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
@@ -278,23 +283,24 @@ __device__ void init_ring(std::uint32_t ring) {
 template <typename Work>
 using SpecializedKernel = void (*)(Work);
 
-// Why a device cannot run it. What stands in for the body in other builds has no barrier.
+// Why a device cannot run it. Builds without sm_90a code have an empty body, recognised by its few
+// registers.
 template <typename Tile, typename Work>
 std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kernel, const Problem& p,
                                                    const Device& device) {
-  if (device.compute_capability != 90) return "needs compute capability 9.0";
+  if (device.compute_capability != 90) return "requires compute capability 9.0";
   if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
-    cudaGetLastError();  // no device to ask
+    cudaGetLastError();  // no device
     return std::nullopt;
   }
   if (attributes.binaryVersion != 90 || attributes.numRegs < 128)
-    return "this build has no sm_90a code: -DCMAKE_CUDA_ARCHITECTURES=90a";
+    return "requires sm_90a code (rebuild with -DCMAKE_CUDA_ARCHITECTURES=90a)";
   return std::nullopt;
 }
 
-// What packing both operands reads and writes, and the time that this takes on an H200 (NOTES.md).
+// Bytes that packing both operands moves, and its time on an H200 (NOTES.md).
 inline double packing_bytes(const Problem& p) {
   return packing_bytes(operand_a<float>(p, nullptr), false) +
          packing_bytes(operand_b<float>(p, nullptr), false);
@@ -305,8 +311,8 @@ inline double packing_seconds(const Problem& p) {
   return bytes > 0 ? kLaunchSeconds + bytes / kBytesPerSecond : 0;
 }
 
-// What is packed goes through all levels once more; sums of so many pieces of tiles are
-// stored and loaded again.
+// Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored and
+// loaded again.
 template <typename Tile>
 Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
@@ -318,8 +324,8 @@ Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   return traffic;
 }
 
-// A launch of so many blocks, in clusters of so many. It fills in what a SpecializedWork has, and
-// keeps `memory`. Throws std::runtime_error if the device has not the memory.
+// A launch of so many blocks, in clusters of so many. Fills in the SpecializedWork part of `work`
+// and keeps `memory` alive. Throws std::runtime_error if allocation fails.
 template <typename Tile, typename Work>
 Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, const Operands& o,
                           Work work, int blocks, int cluster = 1,
@@ -332,7 +338,7 @@ Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, cons
       .tiles = {.rows = whole.tile_rows, .columns = whole.tile_columns, .group = 8},
       .m = static_cast<int>(p.m),
       .n = static_cast<int>(p.n),
-      .slices = whole.slices,
+      .k_tiles = whole.k_tiles,
       .c = static_cast<float*>(o.c),
       .one = 1,
       .a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM),

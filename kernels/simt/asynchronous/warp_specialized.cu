@@ -1,7 +1,8 @@
-// Warps with two jobs: one warpgroup has the copy engine (TMA) fill a ring of stages, from operands
-// packed along m or n beforehand if need be; two do nothing but multiply. Addresses, limits
-// and copies are no longer among the instructions of those who multiply, and with 232 registers
-// each of these has 16 x 8 results and its factors loaded ahead.
+// Warp specialization with TMA: one producer warpgroup fills a ring of stages by TMA (from operands
+// packed MN-major beforehand where needed), two consumer warpgroups only issue FMAs. Address
+// arithmetic, bounds checks and copies are no longer in the main loop, and with 232 registers per
+// thread (setmaxnreg) each consumer has a 16 x 8 thread tile with operands loaded ahead. Cost: a
+// warpgroup that does not compute, and packing in most layouts.
 #include <cstddef>
 #include <cstdint>
 
@@ -21,30 +22,30 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
 
-  // A block has one tile. The loops over tiles must stay: without them ptxas ties sums to banks
-  // that suit the stores, and the inner loop takes more cycles by the model of tools/sass.
-  if (threadIdx.x >= Tile::kMultipliers) {
-    give_up_registers<Tile::kFeederRegisters>();
-    if (threadIdx.x > Tile::kMultipliers) return;
-    RingPlace<Tile> place(ring);
+  // A block computes one tile. The loops over tiles must stay: without them ptxas allocates
+  // accumulators for the stores, and the main loop takes more cycles by the model of tools/sass.
+  if (threadIdx.x >= Tile::kConsumerThreads) {
+    dealloc_registers<Tile::kProducerRegisters>();
+    if (threadIdx.x > Tile::kConsumerThreads) return;
+    RingPosition<Tile> position(ring);
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x)
-      for (int slice = 0; slice < work.slices; ++slice)
-        feed<Tile>(work, ring, place, work.tiles.place(index), slice);
+      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile)
+        load_k_tile<Tile>(work, ring, position, work.tiles.place(index), k_tile);
     return;
   }
 
-  take_registers<Tile::kMultiplierRegisters>();
-  Multiplier<Tile> sums(shared, work.slices);
+  alloc_registers<Tile::kConsumerRegisters>();
+  Consumer<Tile> consumer(shared, work.k_tiles);
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    sums.multiply(work.slices);
-    sums.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
+    consumer.multiply(work.k_tiles);
+    consumer.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
   }
 #endif
 }
 
 const Registration registration({
     .name = "WarpSpecialized",
-    .idea = "One warpgroup copies slices into a ring (TMA), two only multiply.",
+    .idea = "Warp specialization: one warpgroup loads K tiles by TMA, two only multiply.",
     .source = "CUTLASS, warp specialization; Bauer et al., CudaDMA (2011)",
     .rung = 31,
     .precisions = {Precision::f32},

@@ -1,7 +1,7 @@
-// One thread computes one element of C, straight from global memory. Lanes of a warp take
-// neighbouring columns, so that they read B and write C in whole cache lines and share one element
-// of A. Two loads for every multiplication: what binds are the load units and the L1 behind them,
-// not the DRAM, which the caches keep idle.
+// One thread computes one element of C, directly from global memory. The lanes of a warp compute
+// consecutive columns: their loads of B and stores of C are coalesced, and they share one element
+// of A (a broadcast). Every FMA needs two loads, so the load/store units and the L1 behind them are
+// the bottleneck, not DRAM.
 #include <cstdint>
 
 #include "kernels/common/element.cuh"
@@ -23,15 +23,15 @@ __global__ void naive(Problem p, Grid grid, const T* __restrict__ a, const T* __
   const Offset row = grid.first_row() + threadIdx.y;
   const Offset column = grid.first_column() + threadIdx.x;
   if (row >= m || column >= n) return;
-  Sum<T> sum = 0;
-#pragma unroll 32  // so many loads are under way at once
+  Accumulator<T> sum = 0;
+#pragma unroll 32  // as many loads in flight at once
   for (Offset l = 0; l < k; ++l) sum += widen(a[row * k + l]) * widen(b[l * n + column]);
   c[row * n + column] = narrow<T>(sum);
 }
 
 const Registration registration{{
     .name = "Naive",
-    .idea = "One thread per element of C; a warp reads whole cache lines of B.",
+    .idea = "One thread per element of C, with coalesced loads of B.",
     .source =
         "course report on CUDA matrix multiplication (Quadro RTX 5000), block 32 x 32; with blocks "
         "of 16 x 16 in the blog (Tesla T4), the post on int matrices (GTX 1060) and course 5kk73",

@@ -1,4 +1,4 @@
-// What a kernel moves that gives each element of C a thread and stages nothing.
+// Bytes that a kernel moves in which each thread computes one element of C without shared memory.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace gemm::simt {
 
-// From one lane of a warp to the next, in elements; 0 where all lanes share one.
+// Distance between the elements of consecutive lanes; 0 if all lanes share one.
 struct LaneStrides {
   std::int64_t a, b, c;
 };
 
-// `along` elements of C lie in the direction in which a warp takes 32, `across` in the other.
+// A warp covers 32 elements of C in the direction of extent `along`; `across` is the other extent.
 inline Traffic naive_traffic(const Problem& p, std::int64_t along, std::int64_t across,
                              LaneStrides strides) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double warps_along = static_cast<double>((along + kLanes - 1) / kLanes);
+  const double warps_along = 1.0 * ceil_div(along, kLanes);
   const double lanes = static_cast<double>(along) / warps_along;
-  const auto asked = [&](std::int64_t stride, int bytes) {
+  const auto sectors_of = [&](std::int64_t stride, int bytes) {
     return sectors(static_cast<double>(stride * bytes), lanes);
   };
   const double each_step =
-      asked(strides.a, traits.input_bytes) + asked(strides.b, traits.input_bytes);
+      sectors_of(strides.a, traits.input_bytes) + sectors_of(strides.b, traits.input_bytes);
   const double of_warp =
-      each_step * static_cast<double>(p.k) + asked(strides.c, traits.output_bytes);
+      each_step * static_cast<double>(p.k) + sectors_of(strides.c, traits.output_bytes);
   return {.dram = bytes_minimum(p),
           .l2 = 32 * of_warp * warps_along * static_cast<double>(across),
           .shared = 0};

@@ -1,9 +1,8 @@
-// A is transposed before the naive kernel reads it, in the belief that its reads would be coalesced
-// then. They need not be: a warp of the naive kernel works on one row of C, so that all its lanes
-// want the same element of A, and one sector serves them either way. What changes is the next step
-// along k: in A it lies beside this one, in a sector that the L1 still has; in the transpose it is
-// a row further. `transpose:timed` pays for the transposition in every launch; `transpose:apart`
-// finds it done, and shows that even then nothing is won.
+// The naive kernel on a transposed copy of A: a common misconception about coalescing. All lanes of
+// a warp need the same element of A, which is one sector (a broadcast) in either layout, so there
+// is nothing to gain. There is a loss: in A the next element along k is in the sector that the L1
+// already holds, in the transpose it is one row further. `transpose:timed` includes the transpose
+// in every launch, `transpose:apart` does not.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -20,22 +19,22 @@ namespace {
 constexpr int kBlock = 32;
 using Grid = TileGrid<kBlock, kBlock>;
 
-// a_turned is A^T, of k rows and m columns.
+// a_transposed is A^T, k x m.
 template <typename Offset>
-__global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__ a_turned,
+__global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__ a_transposed,
                                  const float* __restrict__ b, float* __restrict__ c) {
   const Offset m = p.m, n = p.n, k = p.k;
   const Offset row = grid.first_row() + threadIdx.y;
   const Offset column = grid.first_column() + threadIdx.x;
   if (row >= m || column >= n) return;
   float sum = 0;
-  for (Offset l = 0; l < k; ++l) sum += a_turned[l * m + row] * b[l * n + column];
+  for (Offset l = 0; l < k; ++l) sum += a_transposed[l * m + row] * b[l * n + column];
   c[row * n + column] = sum;
 }
 
-Launch multiply(const Problem& p, const float* a_turned, const Operands& o) {
+Launch multiply(const Problem& p, const float* a_transposed, const Operands& o) {
   const auto kernel = offsets_fit_int(p) ? naive_transposed<int> : naive_transposed<std::int64_t>;
-  return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, {a_turned, o.b, o.c});
+  return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, {a_transposed, o.b, o.c});
 }
 
 Traffic traffic(const Problem& p, const Device&) {
@@ -47,8 +46,7 @@ Kernel row(std::string transpose, bool apart, decltype(Kernel::traffic) traffic,
   return {
       .name = "NaiveTransposed",
       .parameters = {{"transpose", std::move(transpose)}},
-      .idea =
-          "The naive kernel on a transposed copy of A: coalescing what was a broadcast already.",
+      .idea = "The naive kernel on A^T: no gain, since its loads of A are broadcasts already.",
       .source =
           "course report on CUDA matrix multiplication (Quadro RTX 5000), transposing A first, "
           "block 32 x 32",
@@ -68,16 +66,16 @@ Traffic with_transpose(const Problem& p, const Device& device) {
 }
 
 Launch prepare_timed(const Problem& p, const Device&, const Operands& o) {
-  const auto a_turned = device_array<float>(p.m * p.k);
-  return [=, multiply = multiply(p, a_turned.get(), o)](Stream stream) {
-    enqueue_transpose(static_cast<const float*>(o.a), a_turned.get(), p.m, p.k, stream);
+  const auto a_transposed = device_array<float>(p.m * p.k);
+  return [=, multiply = multiply(p, a_transposed.get(), o)](Stream stream) {
+    enqueue_transpose(static_cast<const float*>(o.a), a_transposed.get(), p.m, p.k, stream);
     multiply(stream);
   };
 }
 
 Launch prepare_apart(const Problem& p, const Device&, const Operands& o) {
-  const auto a_turned = transposed<float>(o.a, p.m, p.k);
-  return keeping(a_turned, multiply(p, a_turned.get(), o));
+  const auto a_transposed = transposed<float>(o.a, p.m, p.k);
+  return keeping(a_transposed, multiply(p, a_transposed.get(), o));
 }
 
 const Registration timed(row("timed", false, with_transpose, prepare_timed));

@@ -1,7 +1,7 @@
-// The naive kernel with its thread indices swapped: lanes of a warp take neighbouring rows, so that
-// every read of A and every write of C touches 32 cache lines, while the reads of B, which were
-// coalesced, become one shared element. It shows what coalescing is worth: a warp asks for 33
-// sectors in each step instead of 5, and each occupies the L1 for its own cycles.
+// The naive kernel with swapped thread indices: the lanes of a warp compute consecutive rows, so
+// that every load of A and store of C touches 32 cache lines, and the loads of B become broadcasts.
+// It shows the price of uncoalesced access: 33 sectors per step of a warp instead of 5, each of
+// which takes its own L1 cycles.
 #include <cstdint>
 
 #include "kernels/common/tile_grid.cuh"
@@ -29,7 +29,7 @@ __global__ void naive_uncoalesced(Problem p, Grid grid, const float* __restrict_
 
 const Registration registration{{
     .name = "NaiveUncoalesced",
-    .idea = "The naive kernel with row and column swapped: a warp walks down A and C.",
+    .idea = "The naive kernel with row and column swapped: uncoalesced loads of A and stores of C.",
     .source = "course report on CUDA matrix multiplication (Quadro RTX 5000), swapped indices, "
               "block 32 x 32; "
               "Numba documentation, matmul",

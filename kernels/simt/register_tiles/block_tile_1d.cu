@@ -1,9 +1,9 @@
-// A thread computes NR results of one column of C instead of one. It takes an element of B from
-// shared memory once and multiplies it, in a register, with NR elements of A, which are the same
-// for the whole warp: 1 + NR / 4 reads for NR multiplications, where Tiled makes 5 / 4 for each.
-// A's tile is stored turned for that, so that the NR elements of a step lie together and come four
-// at a time. What binds is still what shared memory delivers: each element of A has to fill a
-// register of each of the 32 lanes. Only results in both directions would use it more than once.
+// Register blocking in one dimension: a thread computes NR elements of a column of C. It loads an
+// element of B once into a register and multiplies it by NR elements of A, the same for the whole
+// warp: 1 + NR / 4 shared-memory loads per NR FMAs, where Tiled needs 5 / 4 per FMA. A's tile is
+// stored transposed, so that the NR elements of a step are consecutive and load as vectors.
+// Shared-memory bandwidth is still the bottleneck: each element of A is loaded by every warp and
+// used once per thread. Only a two-dimensional thread tile reuses it.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -18,24 +18,24 @@
 namespace gemm::simt {
 namespace {
 
-// A block computes BM x BN of C in steps of BK, a thread NR of it.
+// A block computes BM x BN of C in K tiles of BK, a thread NR elements of it.
 template <int BM, int BN, int BK, int NR>
 struct Point {
   static constexpr int kThreads = BM / NR * BN;
-  // All threads together load so many rows of a tile at once.
+  // Rows of a tile that all threads load in one pass.
   static constexpr int kRowsOfA = kThreads / BK, kRowsOfB = kThreads / BN;
-  static_assert(BM % NR == 0 && BN % kLanes == 0, "a warp lies in one row of threads");
-  static_assert(kThreads <= 1024, "more threads than a block may have");
+  static_assert(BM % NR == 0 && BN % kLanes == 0, "a warp must be within one row of threads");
+  static_assert(kThreads <= 1024, "at most 1024 threads per block");
   static_assert(kThreads % BK == 0 && BM % kRowsOfA == 0 && BK % kRowsOfB == 0,
-                "every thread loads as many elements of a tile");
+                "all threads must load the same number of elements");
 
-  // A thread gets 64 registers, or twice those that its sums need; and of the loop over a step just
-  // two rounds are unrolled: with more, the compiler reads so far ahead that registers spill.
+  // Registers: 64 per thread, or twice what the accumulators need. Only two steps are unrolled:
+  // with more the compiler hoists so many loads that registers spill.
   static constexpr int kBlocks = 1024 / kThreads * 16 / (NR > 16 ? NR : 16);
   static constexpr int kUnroll = 2;
 
-  // Rows of A's turned tile begin at multiples of 16 bytes, and the elements that a warp stores
-  // together spread over the banks.
+  // Padding: rows of A's transposed tile begin at multiples of 16 bytes, and the stores of a warp
+  // spread over the banks.
   static constexpr int pitch(int element_bytes) { return BM + 16 / element_bytes; }
 };
 
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(Point<BM, BN, BK, NR>::kThreads, Point<BM, BN,
   c += (first_row + y * NR) * p.n + first_column + x;
   const int rows_of_a = rows - a_y, results = x < columns ? rows - y * NR : 0;
 
-  Sum<T> sums[NR] = {};
+  Accumulator<T> acc[NR] = {};
   for (std::int64_t left = p.k; left > 0; left -= BK) {
     const int depth = static_cast<int>(min(left, std::int64_t{BK}));
 #pragma unroll
@@ -72,25 +72,25 @@ __global__ void __launch_bounds__(Point<BM, BN, BK, NR>::kThreads, Point<BM, BN,
     __syncthreads();
 #pragma unroll P::kUnroll
     for (int l = 0; l < BK; ++l) {
-      const Sum<T> of_b = widen(b_tile[l][x]);
+      const Accumulator<T> b_value = widen(b_tile[l][x]);
 #pragma unroll
-      for (int i = 0; i < NR; ++i) sums[i] += widen(a_tile[l][y * NR + i]) * of_b;
+      for (int i = 0; i < NR; ++i) acc[i] += widen(a_tile[l][y * NR + i]) * b_value;
     }
     __syncthreads();
   }
 #pragma unroll
   for (int i = 0; i < NR; ++i)
-    if (i < results) c[i * p.n] = narrow<T>(sums[i]);
+    if (i < results) c[i * p.n] = narrow<T>(acc[i]);
 }
 
 template <int BM, int BN, int BK, int NR>
 Traffic traffic(const Problem& p, const Device&) {
   using P = Point<BM, BN, BK, NR>;
   const int bytes = traits_of(p.precision).input_bytes, of_a = read_at_once(p.precision);
-  const auto turned = [=](int lane) { return lane % BK * P::pitch(bytes) + lane / BK; };
+  const auto transposed = [=](int lane) { return lane % BK * P::pitch(bytes) + lane / BK; };
   const auto same = [](int) { return 0; };
   const int row = wavefronts(bytes, [](int lane) { return lane; });
-  const int stores = BM / P::kRowsOfA * wavefronts(bytes, turned) + BK / P::kRowsOfB * row;
+  const int stores = BM / P::kRowsOfA * wavefronts(bytes, transposed) + BK / P::kRowsOfB * row;
   const int reads = BK * (NR / of_a * wavefronts(bytes, same, of_a) + row);
   return tile_traffic(p, BM, BN, BK, P::kThreads / kLanes * (stores + reads));
 }
@@ -104,7 +104,8 @@ Kernel point() {
                      {"BK", std::to_string(BK)},
                      {"NR", std::to_string(NR)}},
       .idea =
-          "Each thread computes a piece of a column of C and keeps its element of B in a register.",
+          "Register blocking in 1D: each thread computes a column segment of C, with its element "
+          "of B in a register.",
       .source =
           "course report on CUDA matrix multiplication (Quadro RTX 5000), blocktiling, "
           "BM 128, BN 128, BK 8, NR 16",
@@ -125,7 +126,7 @@ Kernel point() {
 
 constexpr Precision kF32 = Precision::f32;
 
-// FP64 has its point where a thread has fewer sums: 16 of them need half of its registers.
+// FP64 has the point with fewer accumulators: 16 would take half of its registers.
 const TunableRegistration points{{
     point<128, 128, 8, 16, kF32, Precision::bf16, Precision::f16, Precision::s32>(),
     point<64, 64, 8, 8, kF32, Precision::f64>(),

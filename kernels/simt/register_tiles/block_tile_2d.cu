@@ -1,7 +1,8 @@
-// Each thread computes a rectangle of results, kTM x kTN of them: for each step along k it takes
-// kTM + kTN factors from shared memory for kTM * kTN products, where the one-dimensional tile took
-// nearly as many factors as it made products. A thread's columns lie as far apart as there are
-// threads side by side, so that neighbouring lanes read neighbouring banks.
+// Register blocking in two dimensions: each thread computes a thread tile of kTM x kTN. A step
+// along k loads kTM + kTN operands from shared memory for kTM * kTN FMAs, where the one-dimensional
+// tile needed nearly one load per FMA. The columns of a thread are as far apart as there are
+// threads in a row, so that consecutive lanes read consecutive banks. Cost: registers, and with
+// them occupancy.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -29,31 +30,32 @@ __global__ void __launch_bounds__(kThreads<kBM, kBN, kTM, kTN>)
   constexpr int kBlock = kThreads<kBM, kBN, kTM, kTN>;
   constexpr int kDown = kBM / kTM, kAcross = kBN / kTN;
   static_assert(kBM % kTM == 0 && kBN % kTN == 0 && kBlock <= 1024);
-  static_assert(kBM * kBK % kBlock == 0 && kBK * kBN % kBlock == 0, "threads share the loads");
-  // 16-bit elements are widened once, here, and not at every product.
-  __shared__ Sum<T> a_tile[kBM][kBK];
-  __shared__ Sum<T> b_tile[kBK][kBN];
+  static_assert(kBM * kBK % kBlock == 0 && kBK * kBN % kBlock == 0,
+                "all threads must load the same number of elements");
+  // 16-bit elements are widened once here instead of at every FMA.
+  __shared__ Accumulator<T> a_tile[kBM][kBK];
+  __shared__ Accumulator<T> b_tile[kBK][kBN];
   const std::int64_t row0 = grid.first_row(), column0 = grid.first_column();
   const int x = threadIdx.x % kAcross, y = threadIdx.x / kAcross;
 
-  Sum<T> sum[kTM][kTN] = {};
+  Accumulator<T> acc[kTM][kTN] = {};
   for (std::int64_t step = 0; step < p.k; step += kBK) {
 #pragma unroll
     for (int i = 0; i < kBM * kBK; i += kBlock) {
       const int row = (i + threadIdx.x) / kBK, k = (i + threadIdx.x) % kBK;
       const bool inside = row0 + row < p.m && step + k < p.k;
-      a_tile[row][k] = inside ? widen(a[(row0 + row) * p.k + step + k]) : Sum<T>{};
+      a_tile[row][k] = inside ? widen(a[(row0 + row) * p.k + step + k]) : Accumulator<T>{};
     }
 #pragma unroll
     for (int i = 0; i < kBK * kBN; i += kBlock) {
       const int k = (i + threadIdx.x) / kBN, column = (i + threadIdx.x) % kBN;
       const bool inside = step + k < p.k && column0 + column < p.n;
-      b_tile[k][column] = inside ? widen(b[(step + k) * p.n + column0 + column]) : Sum<T>{};
+      b_tile[k][column] = inside ? widen(b[(step + k) * p.n + column0 + column]) : Accumulator<T>{};
     }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < kBK; ++k) {
-      Sum<T> a_column[kTM], b_row[kTN];
+      Accumulator<T> a_column[kTM], b_row[kTN];
 #pragma unroll
       for (int i = 0; i < kTM; ++i) a_column[i] = a_tile[y + i * kDown][k];
 #pragma unroll
@@ -61,7 +63,7 @@ __global__ void __launch_bounds__(kThreads<kBM, kBN, kTM, kTN>)
 #pragma unroll
       for (int i = 0; i < kTM; ++i)
 #pragma unroll
-        for (int j = 0; j < kTN; ++j) sum[i][j] += a_column[i] * b_row[j];
+        for (int j = 0; j < kTN; ++j) acc[i][j] += a_column[i] * b_row[j];
     }
     __syncthreads();
   }
@@ -70,7 +72,7 @@ __global__ void __launch_bounds__(kThreads<kBM, kBN, kTM, kTN>)
 #pragma unroll
     for (int j = 0; j < kTN; ++j) {
       const std::int64_t row = row0 + y + i * kDown, column = column0 + x + j * kAcross;
-      if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum[i][j]);
+      if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(acc[i][j]);
     }
 }
 
@@ -79,7 +81,8 @@ Traffic traffic(const Problem& p, const Device&) {
   constexpr int kAcross = kBN / kTN;
   constexpr int kWarps = kThreads<kBM, kBN, kTM, kTN> / kLanes;
   const bool fp64 = p.precision == Precision::f64;
-  const int bytes = fp64 ? 8 : 4, at_once = fp64 ? 2 : 4;  // the compiler reads A along k
+  const int bytes = fp64 ? 8 : 4,
+            at_once = fp64 ? 2 : 4;  // the compiler vectorizes the loads of A along k
   const int row = wavefronts(bytes, [](int lane) { return lane; });
   const int stores = (kBM * kBK + kBK * kBN) / kLanes * row;
   const int of_a = wavefronts(
@@ -110,8 +113,7 @@ Kernel point(std::vector<Precision> precisions) {
                      {"TM", std::to_string(kTM)},
                      {"TN", std::to_string(kTN)}},
       .idea =
-          "A rectangle of results a thread: TM + TN factors from shared memory make TM * TN "
-          "products.",
+          "Register blocking in 2D: a thread tile of TM x TN does TM * TN FMAs per TM + TN loads.",
       .source =
           "the next step that the course report names; Boehm, How to Optimize a CUDA Matmul Kernel",
       .rung = 24,

@@ -1,8 +1,8 @@
-// INT8 on CUDA cores: `dp4a` adds four products of bytes to a 32-bit sum, four multiply-adds in one
-// instruction that is issued half as often. Its factors are words of four neighbours along k. An
-// operand that is contiguous along k has them; of another, four bytes of each of four rows are
-// turned in registers on the way into shared memory. From there on it is the tiled product of
-// numbers, whose k is a quarter as long.
+// INT8 on CUDA cores: `dp4a` computes a dot product of four bytes and adds it to a 32-bit
+// accumulator, four multiply-adds per instruction at half the issue rate. Its operands are words of
+// four consecutive elements along k. A K-major operand has them; otherwise 4 x 4 bytes are
+// transposed in registers on the way to shared memory. From there on it is a tiled GEMM of words
+// with a quarter of k.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 namespace gemm::simt {
 namespace {
 
-constexpr int kTile = 128, kWords = 8, kBK = 4 * kWords;  // of C, both ways; of a slice, along k
+constexpr int kTile = 128, kWords = 8, kBK = 4 * kWords;  // of C, both ways; of a K tile, along k
 constexpr int kThreads = 256, kOfThread = 8;  // results, both ways: two fours, half a warp's apart
-// Warps have 32 x 64. Four words of a line, or four lines, keep this far apart in shared memory, so
-// that both ways of storing meet all banks.
+// A warp tile is 32 x 64. The pitch puts four words of a line, or four lines, into different banks
+// for both ways of storing.
 constexpr int kWM = 32, kWN = 64, kPitch = kTile + 4;
 using Lanes = PairedLanes<8>;
 using Grid = TileGrid<kTile, kTile>;
 using Line = const std::int8_t*;
 
-struct Slice {
+struct KTile {
   std::uint32_t a[kWords][kPitch], b[kWords][kPitch];
 };
 
-// Four neighbours of a row, of which so many are left; zeros stand for the others.
+// Four consecutive bytes of a row, of which `left` exist; the others are zero.
 template <bool kAligned>
 __device__ std::uint32_t word(Line from, int left) {
   if (left <= 0) return 0;
@@ -42,30 +42,30 @@ __device__ std::uint32_t word(Line from, int left) {
   return bytes;
 }
 
-// The bytes of four words as a matrix, turned.
-__device__ uint4 turned(const uint4& x) {
+// Transposes the 4 x 4 bytes of four words.
+__device__ uint4 transposed_bytes(const uint4& x) {
   const std::uint32_t low0 = __byte_perm(x.x, x.y, 0x5140), low1 = __byte_perm(x.z, x.w, 0x5140);
   const std::uint32_t high0 = __byte_perm(x.x, x.y, 0x7362), high1 = __byte_perm(x.z, x.w, 0x7362);
   return {__byte_perm(low0, low1, 0x5410), __byte_perm(low0, low1, 0x7632),
           __byte_perm(high0, high1, 0x5410), __byte_perm(high0, high1, 0x7632)};
 }
 
-// An operand's way into shared memory: kTile lines, rows of A or columns of B, of kBK along k. Of a
-// slice a thread carries four words: of one line, or one each of four neighbours.
-template <bool kAlongK, bool kAligned>
-class Carrier {
+// Loads an operand into shared memory: kTile lines (rows of A or columns of B) by kBK along k. A
+// thread loads four words of a K tile: of one line, or one word of each of four consecutive k.
+template <bool kKMajor, bool kAligned>
+class OperandLoader {
  public:
-  // Of a matrix of so many lines, from the first that the block computes with.
-  __device__ Carrier(Line matrix, std::int64_t lines, std::int64_t length, std::int64_t first)
-      : from_(kAlongK ? matrix + (first + line()) * length + first_word() * 4
+  // `first`: the first line of the block's tile.
+  __device__ OperandLoader(Line matrix, std::int64_t lines, std::int64_t length, std::int64_t first)
+      : from_(kKMajor ? matrix + (first + line()) * length + first_word() * 4
                       : matrix + first_word() * 4 * lines + first + line()),
-        pitch_(kAlongK ? length : lines),
+        pitch_(kKMajor ? length : lines),
         lines_(static_cast<int>(min(lines - first, std::int64_t{kTile})) - line()) {}
 
-  // The next slice, of which so much is left of k.
+  // The next K tile; `left` is what remains of k.
   __device__ void load(std::int64_t left) {
     const int depth = static_cast<int>(min(left, std::int64_t{kBK})) - first_word() * 4;
-    if constexpr (!kAlongK) {
+    if constexpr (!kKMajor) {
       words_.x = word<kAligned>(from_, depth > 0 ? lines_ : 0);
       words_.y = word<kAligned>(from_ + pitch_, depth > 1 ? lines_ : 0);
       words_.z = word<kAligned>(from_ + 2 * pitch_, depth > 2 ? lines_ : 0);
@@ -85,13 +85,13 @@ class Carrier {
     from_ += kBK;
   }
   __device__ void store(std::uint32_t (&to)[kWords][kPitch]) const {
-    if constexpr (kAlongK) {
+    if constexpr (kKMajor) {
       to[first_word()][line()] = words_.x;
       to[first_word() + 1][line()] = words_.y;
       to[first_word() + 2][line()] = words_.z;
       to[first_word() + 3][line()] = words_.w;
     } else {
-      *reinterpret_cast<uint4*>(&to[first_word()][line()]) = turned(words_);
+      *reinterpret_cast<uint4*>(&to[first_word()][line()]) = transposed_bytes(words_);
     }
   }
 
@@ -99,11 +99,11 @@ class Carrier {
   static constexpr int kLinesOfWarp = kTile / 4;
   static __device__ int line() {
     const int t = static_cast<int>(threadIdx.x);
-    return kAlongK ? t / (kWords / 4) : t % kLinesOfWarp * 4;
+    return kKMajor ? t / (kWords / 4) : t % kLinesOfWarp * 4;
   }
   static __device__ int first_word() {
     const int t = static_cast<int>(threadIdx.x);
-    return kAlongK ? t % (kWords / 4) * 4 : t / kLinesOfWarp;
+    return kKMajor ? t % (kWords / 4) * 4 : t / kLinesOfWarp;
   }
 
   Line from_;
@@ -117,42 +117,43 @@ __device__ void load_eight(int (&to)[kOfThread], const std::uint32_t* from, int 
   *reinterpret_cast<int4*>(to + 4) = *reinterpret_cast<const int4*>(from + apart);
 }
 
-template <bool kAAlongK, bool kBAlongK, bool kAligned>
+template <bool kAKMajor, bool kBKMajor, bool kAligned>
 __global__ void __launch_bounds__(kThreads, kAligned ? 2 : 1)
     dp4a(Problem p, Grid grid, const std::int8_t* __restrict__ a, const std::int8_t* __restrict__ b,
          std::int32_t* __restrict__ c) {
-  __shared__ __align__(16) Slice slices[2];
+  __shared__ __align__(16) KTile k_tiles[2];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / (kTile / kWN) * kWM + Lanes::down(lane) * 4;
   const int column = warp % (kTile / kWN) * kWN + Lanes::across(lane) * 4;
-  Carrier<kAAlongK, kAligned> carried_a(a, p.m, p.k, grid.first_row());
-  Carrier<kBAlongK, kAligned> carried_b(b, p.n, p.k, grid.first_column());
-  int sum[kOfThread][kOfThread] = {};
-  carried_a.load(p.k);
-  carried_b.load(p.k);
-  carried_a.store(slices[0].a);
-  carried_b.store(slices[0].b);
+  OperandLoader<kAKMajor, kAligned> a_loader(a, p.m, p.k, grid.first_row());
+  OperandLoader<kBKMajor, kAligned> b_loader(b, p.n, p.k, grid.first_column());
+  int acc[kOfThread][kOfThread] = {};
+  a_loader.load(p.k);
+  b_loader.load(p.k);
+  a_loader.store(k_tiles[0].a);
+  b_loader.store(k_tiles[0].b);
   int now = 0;
 #pragma unroll 1
   for (std::int64_t left = p.k - kBK; left > -kBK; left -= kBK) {
-    __syncthreads();  // the slice is there, and nobody reads the one before it any more
+    __syncthreads();  // the K tile is complete, and the other buffer is free
     if (left > 0) {
-      carried_a.load(left);
-      carried_b.load(left);
+      a_loader.load(left);
+      b_loader.load(left);
     }
-#pragma unroll 2  // or addresses of later words take registers that the sums need
+#pragma unroll 2  // more would keep addresses in registers that accumulators need
     for (int i = 0; i < kWords; ++i) {
-      int a_words[kOfThread], b_words[kOfThread];
-      load_eight(a_words, &slices[now].a[i][row], kWM / 2);
-      load_eight(b_words, &slices[now].b[i][column], kWN / 2);
+      int a_fragment[kOfThread], b_fragment[kOfThread];
+      load_eight(a_fragment, &k_tiles[now].a[i][row], kWM / 2);
+      load_eight(b_fragment, &k_tiles[now].b[i][column], kWN / 2);
 #pragma unroll
       for (int x = 0; x < kOfThread; ++x)
 #pragma unroll
-        for (int y = 0; y < kOfThread; ++y) sum[x][y] = __dp4a(a_words[x], b_words[y], sum[x][y]);
+        for (int y = 0; y < kOfThread; ++y)
+          acc[x][y] = __dp4a(a_fragment[x], b_fragment[y], acc[x][y]);
     }
     now ^= 1;
-    carried_a.store(slices[now].a);
-    carried_b.store(slices[now].b);
+    a_loader.store(k_tiles[now].a);
+    b_loader.store(k_tiles[now].b);
   }
 #pragma unroll
   for (int x = 0; x < kOfThread; ++x) {
@@ -163,17 +164,17 @@ __global__ void __launch_bounds__(kThreads, kAligned ? 2 : 1)
       const std::int64_t to_column = grid.first_column() + column + y / 4 * (kWN / 2);
       std::int32_t* const to = c + to_row * p.n + to_column;
       if (kAligned && to_column < p.n) {
-        *reinterpret_cast<int4*>(to) = {sum[x][y], sum[x][y + 1], sum[x][y + 2], sum[x][y + 3]};
+        *reinterpret_cast<int4*>(to) = {acc[x][y], acc[x][y + 1], acc[x][y + 2], acc[x][y + 3]};
         continue;
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        if (to_column + i < p.n) to[i] = sum[x][y + i];
+        if (to_column + i < p.n) to[i] = acc[x][y + i];
     }
   }
 }
 
-// Whether all rows begin at multiples of 16 bytes, however A and B lie.
+// Whether all rows of A, B and C begin at multiples of 16 bytes.
 bool is_aligned(const Problem& p) { return lda(p) % 16 == 0 && ldb(p) % 16 == 0 && p.n % 4 == 0; }
 
 using DotKernel = void (*)(Problem, Grid, const std::int8_t*, const std::int8_t*, std::int32_t*);
@@ -186,7 +187,7 @@ DotKernel kernel_for(Layout layout) {
 
 const Registration registration({
     .name = "Dp4a",
-    .idea = "Four products of bytes in one instruction, on words of four neighbours along k.",
+    .idea = "INT8 dot products of four elements per instruction (dp4a).",
     .source = "Harris, Mixed-Precision Programming with CUDA 8, 2016",
     .rung = 38,
     .precisions = {Precision::s8},
@@ -194,12 +195,12 @@ const Registration registration({
     .traffic =
         [](const Problem& p, const Device&) {
           constexpr auto kRead = [](auto place) { return wavefronts(4, place, 4); };
-          // Of a slice: it arrives, and each warp loads two fours of A and of B for each word.
-          constexpr double kOfSlice = 2.0 * kTile * kBK / 128 +
+          // Per K tile: its stores, and two vector loads of A and of B per word and warp.
+          constexpr double kOfKTile = 2.0 * kTile * kBK / 128 +
                                       2.0 * kThreads / 32 * kWords *
                                           (kRead([](int lane) { return Lanes::down(lane) * 4; }) +
                                            kRead([](int lane) { return Lanes::across(lane) * 4; }));
-          return tile_traffic(p, kTile, kTile, kBK, kOfSlice);
+          return tile_traffic(p, kTile, kTile, kBK, kOfKTile);
         },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
       const auto kernel = is_aligned(p) ? kernel_for<true>(p.layout) : kernel_for<false>(p.layout);

@@ -1,7 +1,7 @@
-// The unrolled outer product with two tiles of A: while one is multiplied, the next is on its way
-// from global memory into registers, from where it goes into the other. Who writes one tile while
-// the other is read needs one barrier a step instead of two. What was not prefetched, the elements
-// of B, still has to be waited for.
+// The unrolled outer product with double-buffered tiles of A: while one tile is multiplied, the
+// next is loaded from global memory into registers and then stored to the other buffer. One barrier
+// per K tile instead of two. Cost: twice the shared memory. The loads of B, which are not
+// prefetched, still stall the warps.
 #include <cstdint>
 
 #include "kernels/common/tile_launch.cuh"
@@ -24,23 +24,23 @@ __global__ void __launch_bounds__(kOuterThreads)
   store_a(tiles[0], from_a);
   __syncthreads();
 
-  float sums[kOuterRows] = {};
+  float acc[kOuterRows] = {};
   int current = 0;
   for (std::int64_t step = 0; step < p.k; step += kOuterDepth) {
-    const bool has_next = step + kOuterDepth < p.k;  // the last step fetches nothing
+    const bool has_next = step + kOuterDepth < p.k;  // the last step loads nothing
     if (has_next) load_a(from_a, p, a, first_row, step + kOuterDepth);
-    add_step<kOuterDepth>(sums, tiles[current], own_column, p, step);
+    add_step<kOuterDepth>(acc, tiles[current], own_column, p, step);
     current ^= 1;
     if (has_next) store_a(tiles[current], from_a);
-    __syncthreads();  // the next tile is complete, and nobody reads the one before any more
+    __syncthreads();  // the next tile is complete, and the current one is free
   }
-  store_column(p, c, first_row, column, sums);
+  store_column(p, c, first_row, column, acc);
 }
 
 const Registration registration{{
     .name = "OuterProductPrefetch",
-    .idea = "Two tiles of A in turns: the next is fetched during the multiplication, one barrier a "
-            "step.",
+    .idea =
+        "Double-buffered tiles of A: the next is loaded during the FMAs, one barrier per K tile.",
     .source = kOuterSource,
     .rung = 23,
     .precisions = {Precision::f32},

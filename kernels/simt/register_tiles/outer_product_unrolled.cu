@@ -1,7 +1,6 @@
-// The outer product with its 16 steps along a tile unrolled. The branch and the counting it saves
-// are the smaller part: with the steps side by side the compiler moves the loads of B's elements
-// ahead of the multiplications, so that a warp waits for many of them at once instead of for each
-// in turn.
+// The outer product with the 16 steps of a tile unrolled. Saved branches and counters are the
+// smaller gain: the compiler can now hoist the loads of B ahead of the FMAs, so that many are in
+// flight at once and a warp waits once instead of 16 times.
 #include <cstdint>
 
 #include "kernels/common/tile_launch.cuh"
@@ -19,21 +18,21 @@ __global__ void __launch_bounds__(kOuterThreads)
   const std::int64_t column = grid.first_column() + threadIdx.x;
   const float* const own_column = column_of_b(p, b, column);
 
-  float sums[kOuterRows] = {};
+  float acc[kOuterRows] = {};
   for (std::int64_t step = 0; step < p.k; step += kOuterDepth) {
     float from_a[kOuterLoads];
     load_a(from_a, p, a, first_row, step);
     store_a(tile, from_a);
     __syncthreads();
-    add_step<kOuterDepth>(sums, tile, own_column, p, step);
+    add_step<kOuterDepth>(acc, tile, own_column, p, step);
     __syncthreads();
   }
-  store_column(p, c, first_row, column, sums);
+  store_column(p, c, first_row, column, acc);
 }
 
 const Registration registration{{
     .name = "OuterProductUnrolled",
-    .idea = "The outer product with the loop along k unrolled: many loads of B under way at once.",
+    .idea = "The outer product with the loop along k unrolled: many loads of B in flight.",
     .source = kOuterSource,
     .rung = 22,
     .precisions = {Precision::f32},

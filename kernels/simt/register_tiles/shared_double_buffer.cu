@@ -1,7 +1,8 @@
-// Two slices in shared memory: the next one is on its way from global memory to registers while
-// this one is multiplied, and then goes into the other half. Nobody waits for global memory any
-// more, and since a slice is never overwritten while it is read, one barrier a step is enough. This
-// is as far as one gets before compute capability 8.0.
+// Double-buffered K tiles in shared memory: the next K tile is loaded from global memory into
+// registers during the FMAs of the current one, then stored to the other buffer. This hides
+// global-memory latency, and one barrier per K tile suffices since a buffer is never overwritten
+// while it is read. Cost: twice the shared memory, and registers for the loads in flight. The best
+// that is possible before compute capability 8.0.
 #include "kernels/common/wave_estimate.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/warp_tile.cuh"
@@ -15,41 +16,42 @@ template <bool kAligned>
 __global__ void __launch_bounds__(Tiling::kThreads, 3)
     shared_double_buffer(Problem p, Tiling::Grid grid, const float* __restrict__ a,
                          const float* __restrict__ b, float* __restrict__ c) {
-  __shared__ Tiling::Slice slices[2];
-  Tiling::Carried<kAligned> carried(p, grid.first_row(), grid.first_column(), a, b);
-  Tiling::Factors factors[2];
-  float sum[Tiling::kTM][Tiling::kTN] = {};
+  __shared__ Tiling::KTile k_tiles[2];
+  Tiling::Loader<kAligned> loader(p, grid.first_row(), grid.first_column(), a, b);
+  Tiling::Fragments fragments[2];
+  float acc[Tiling::kTM][Tiling::kTN] = {};
 
-  carried.load();
-  carried.store(slices[0]);
+  loader.load();
+  loader.store(k_tiles[0]);
   __syncthreads();
-  factors[0].load(&slices[0].a[0][Tiling::row()], &slices[0].b[0][Tiling::column()]);
+  fragments[0].load(&k_tiles[0].a[0][Tiling::row()], &k_tiles[0].b[0][Tiling::column()]);
   int current = 0;
 #pragma unroll 1
   for (bool more = true; more; current = 1 - current) {
-    more = carried.more();
-    if (more) carried.load();
+    more = loader.more();
+    if (more) loader.load();
 #pragma unroll
     for (int k = 0; k < Tiling::kBK; ++k) {
       if (k + 1 < Tiling::kBK) {
-        factors[(k + 1) % 2].load(&slices[current].a[k + 1][Tiling::row()],
-                                  &slices[current].b[k + 1][Tiling::column()]);
-      } else if (more) {  // the next slice, and its first factors
+        fragments[(k + 1) % 2].load(&k_tiles[current].a[k + 1][Tiling::row()],
+                                    &k_tiles[current].b[k + 1][Tiling::column()]);
+      } else if (more) {  // the next K tile and its first fragments
         const int next = 1 - current;
-        carried.store(slices[next]);
+        loader.store(k_tiles[next]);
         __syncthreads();
-        factors[0].load(&slices[next].a[0][Tiling::row()], &slices[next].b[0][Tiling::column()]);
+        fragments[0].load(&k_tiles[next].a[0][Tiling::row()],
+                          &k_tiles[next].b[0][Tiling::column()]);
       }
-      factors[k % 2].multiply(sum);
+      fragments[k % 2].multiply(acc);
     }
   }
-  Tiling::store<kAligned>(p, grid, sum, c);
+  Tiling::store<kAligned>(p, grid, acc, c);
 }
 
 const Registration registration{{
     .name = "SharedDoubleBuffer",
-    .idea =
-        "The next slice crosses global memory while this one is multiplied; one barrier a step.",
+    .idea = "K tiles double-buffered in shared memory: global loads overlap FMAs, one barrier per "
+            "K tile.",
     .source = "the lecture's prefetch, from both sides; CUTLASS, Efficient GEMM: pipelining",
     .rung = 28,
     .precisions = {Precision::f32},

@@ -1,7 +1,6 @@
-// What the FP32 kernels from Vectorized to SharedDoubleBuffer have in common: slices of A and B on
-// their way through registers into shared memory, 16 bytes at a time, and a rectangle of results in
-// the registers of each thread. The kernels differ in which thread has which results, and in what
-// waits for what.
+// Shared by the FP32 kernels from Vectorized to SharedDoubleBuffer: K tiles of A and B that go
+// through registers into shared memory, 16 bytes at a time, and a thread tile of accumulators. The
+// kernels differ in the mapping of threads to elements and in their synchronization.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +10,24 @@
 
 namespace gemm::simt {
 
-// A block computes kBM x kBN of C in slices of kBK with kThreads threads. A is transposed on its
-// way, so that a thread finds its rows side by side; the rows of that tile are 4 longer than
-// needed, which spreads the stores over the banks.
+// A K tile in shared memory. A is stored transposed, so that the rows of a thread are consecutive;
+// 4 words of padding spread these stores over the banks.
 template <int kBM, int kBN, int kBK>
-struct SharedSlice {
+struct SharedKTile {
   float a[kBK][kBM + 4];
   float b[kBK][kBN];
 };
 
-// The part of a slice that a thread carries. kAligned: rows begin at multiples of 16 bytes.
+// Loads the thread's part of each K tile into registers and stores it to shared memory. kAligned:
+// rows begin at multiples of 16 bytes.
 template <int kBM, int kBN, int kBK, int kThreads, bool kAligned>
-class CarriedSlice {
+class KTileLoader {
  public:
   static_assert(kBM * kBK % (4 * kThreads) == 0 && kThreads % (kBK / 4) == 0);
   static_assert(kBK * kBN % (4 * kThreads) == 0 && kThreads % (kBN / 4) == 0);
 
-  __device__ CarriedSlice(const Problem& p, std::int64_t first_row, std::int64_t first_column,
-                          const float* a, const float* b)
+  __device__ KTileLoader(const Problem& p, std::int64_t first_row, std::int64_t first_column,
+                         const float* a, const float* b)
       : n_(p.n),
         k_(p.k),
         k_left_(static_cast<int>(p.k)),
@@ -38,7 +37,7 @@ class CarriedSlice {
         b_(b + threadIdx.x / kBChunks * n_ + first_column + column()) {}
 
   __device__ bool more() const { return k_left_ > 0; }
-  // The next slice, from global memory; zeros beyond the edges.
+  // Loads the next K tile from global memory; zeros beyond the edges.
   __device__ void load() {
     const int a_left = k_left_ - static_cast<int>(threadIdx.x % kAChunks * 4);
     const int b_left = k_left_ - static_cast<int>(threadIdx.x / kBChunks);
@@ -53,7 +52,7 @@ class CarriedSlice {
     k_left_ -= kBK;
   }
 
-  __device__ void store(SharedSlice<kBM, kBN, kBK>& to) const {
+  __device__ void store(SharedKTile<kBM, kBN, kBK>& to) const {
     const int row = threadIdx.x / kAChunks, k = threadIdx.x % kAChunks * 4;
 #pragma unroll
     for (int i = 0; i < kA; ++i) {
@@ -75,12 +74,12 @@ class CarriedSlice {
 
   static __device__ int row() { return threadIdx.x / kAChunks; }
   static __device__ int column() { return threadIdx.x % kBChunks * 4; }
-  // What there is from a place on, as far as a tile can care.
+  // Elements left from `from` on, capped so that it fits an int.
   static __device__ int left(std::int64_t size, std::int64_t from) {
     return static_cast<int>(min(size - from, static_cast<std::int64_t>(kBM + kBN + kBK)));
   }
   static __device__ float4 zeros() { return make_float4(0, 0, 0, 0); }
-  // `left`: elements until the row ends.
+  // `left`: elements until the end of the row.
   static __device__ float4 four(const float* from, int left) {
     if constexpr (kAligned)
       return left > 0 ? *reinterpret_cast<const float4*>(from) : zeros();
@@ -95,13 +94,13 @@ class CarriedSlice {
   float4 a_part_[kA], b_part_[kB];
 };
 
-// The factors of one step along k that a thread's results need: four neighbouring rows and columns
-// in each of its groups, which lie kRowStride and kColumnStride apart.
+// The operands of one step along k for a thread tile: groups of four consecutive rows and columns,
+// kRowStride and kColumnStride apart.
 template <int kTM, int kTN, int kRowStride, int kColumnStride>
-struct Fragment {
+struct Fragments {
   float a[kTM], b[kTN];
 
-  // From rows of shared memory, at the thread's first row and column.
+  // Loads them from rows of shared memory, at the thread's first row and column.
   __device__ void load(const float* a_row, const float* b_row) {
 #pragma unroll
     for (int i = 0; i < kTM; i += 4)
@@ -113,33 +112,33 @@ struct Fragment {
           *reinterpret_cast<const float4*>(b_row + j / 4 * kColumnStride);
   }
 
-  __device__ void multiply(float (&sum)[kTM][kTN]) const {
+  __device__ void multiply(float (&acc)[kTM][kTN]) const {
 #pragma unroll
     for (int i = 0; i < kTM; ++i)
 #pragma unroll
-      for (int j = 0; j < kTN; ++j) sum[i][j] += a[i] * b[j];
+      for (int j = 0; j < kTN; ++j) acc[i][j] += a[i] * b[j];
   }
 };
 
-// Wavefronts of one slice: its stores, and the loads of each of the warps, whose lanes lie at
-// down(lane) and across(lane) in fours of rows and columns.
+// Shared-memory wavefronts of one K tile: its stores, and the loads of all warps, whose lanes are
+// at down(lane) and across(lane) in units of four rows and columns.
 template <int kBM, int kBN, int kBK, int kTM, int kTN, typename Down, typename Across>
-constexpr int slice_wavefronts(Down down, Across across) {
+constexpr int k_tile_wavefronts(Down down, Across across) {
   constexpr int kWarps = kBM / kTM * kBN / kTN / kLanes, kChunks = kBK / 4, kBytes = sizeof(float);
-  const auto turned = [](int lane) { return lane % kChunks * 4 * (kBM + 4) + lane / kChunks; };
+  const auto transposed = [](int lane) { return lane % kChunks * 4 * (kBM + 4) + lane / kChunks; };
   const auto in_fours = [](auto where) { return [=](int lane) { return 4 * where(lane); }; };
   const int stores =
-      kBM * kBK / kLanes * wavefronts(kBytes, turned) +
+      kBM * kBK / kLanes * wavefronts(kBytes, transposed) +
       kBK * kBN / 4 / kLanes * wavefronts(kBytes, in_fours([](int lane) { return lane; }), 4);
   return stores + kWarps * kBK *
                       (kTM / 4 * wavefronts(kBytes, in_fours(down), 4) +
                        kTN / 4 * wavefronts(kBytes, in_fours(across), 4));
 }
 
-// A thread's results, whose first is C[row, column].
+// Stores a thread tile whose first element is C[row, column].
 template <bool kAligned, int kRowStride, int kColumnStride, int kTM, int kTN>
 __device__ void store_results(const Problem& p, std::int64_t row, std::int64_t column,
-                              const float (&sum)[kTM][kTN], float* c) {
+                              const float (&acc)[kTM][kTN], float* c) {
 #pragma unroll
   for (int i = 0; i < kTM; ++i) {
     const std::int64_t at = row + i / 4 * kRowStride + i % 4;
@@ -151,11 +150,11 @@ __device__ void store_results(const Problem& p, std::int64_t row, std::int64_t c
       if constexpr (kAligned) {
         if (from < p.n)
           *reinterpret_cast<float4*>(to) =
-              make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+              make_float4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
       } else {
 #pragma unroll
         for (int part = 0; part < 4; ++part)
-          if (from + part < p.n) to[part] = sum[i][j + part];
+          if (from + part < p.n) to[part] = acc[i][j + part];
       }
     }
   }

@@ -1,7 +1,8 @@
-// Sixteen bytes an instruction. Loads and stores of four neighbouring elements move the same bytes
-// with a quarter of the instructions, and instructions are what the card runs short of: each one
-// that is no multiply-add takes the place of one. A is transposed on its way into shared memory, so
-// that a thread's rows lie side by side there and can be read in fours, as its columns are.
+// Vector loads and stores: 16 bytes per instruction. They move the same bytes with a quarter of the
+// instructions, and issue slots are what is scarce: each instruction that is not an FMA takes the
+// slot of one. A is transposed on the way to shared memory, so that the rows of a thread are
+// consecutive and load as vectors, as its columns do. Cost: rows must begin at multiples of 16
+// bytes, or a slower variant runs.
 #include <cstdint>
 #include <string>
 
@@ -25,26 +26,26 @@ __global__ void __launch_bounds__(Tiling<kBM, kBN, kBK, kTM, kTN>::kThreads, kAl
     vectorized(Problem p, TileGrid<kBM, kBN> grid, const float* __restrict__ a,
                const float* __restrict__ b, float* __restrict__ c) {
   using Shape = Tiling<kBM, kBN, kBK, kTM, kTN>;
-  __shared__ SharedSlice<kBM, kBN, kBK> slice;
+  __shared__ SharedKTile<kBM, kBN, kBK> k_tile;
   const int row = threadIdx.x / Shape::kAcross * 4, column = threadIdx.x % Shape::kAcross * 4;
-  CarriedSlice<kBM, kBN, kBK, Shape::kThreads, kAligned> carried(p, grid.first_row(),
-                                                                 grid.first_column(), a, b);
-  Fragment<kTM, kTN, Shape::kRowStride, Shape::kColumnStride> fragment;
-  float sum[kTM][kTN] = {};
+  KTileLoader<kBM, kBN, kBK, Shape::kThreads, kAligned> loader(p, grid.first_row(),
+                                                               grid.first_column(), a, b);
+  Fragments<kTM, kTN, Shape::kRowStride, Shape::kColumnStride> fragments;
+  float acc[kTM][kTN] = {};
 #pragma unroll 1
   for (std::int64_t step = 0; step < p.k; step += kBK) {
-    carried.load();
-    carried.store(slice);
+    loader.load();
+    loader.store(k_tile);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < kBK; ++k) {
-      fragment.load(&slice.a[k][row], &slice.b[k][column]);
-      fragment.multiply(sum);
+      fragments.load(&k_tile.a[k][row], &k_tile.b[k][column]);
+      fragments.multiply(acc);
     }
     __syncthreads();
   }
   store_results<kAligned, Shape::kRowStride, Shape::kColumnStride>(
-      p, grid.first_row() + row, grid.first_column() + column, sum, c);
+      p, grid.first_row() + row, grid.first_column() + column, acc, c);
 }
 
 template <int kBM, int kBN, int kBK, int kTM, int kTN>
@@ -57,15 +58,13 @@ Kernel point() {
                      {"BK", std::to_string(kBK)},
                      {"TM", std::to_string(kTM)},
                      {"TN", std::to_string(kTN)}},
-      .idea =
-          "Loads and stores of 16 bytes; A transposed in shared memory, so that its rows allow "
-          "them.",
+      .idea = "Vector loads and stores of 16 bytes, with A transposed in shared memory.",
       .source = "Boehm, How to Optimize a CUDA Matmul Kernel",
       .rung = 25,
       .precisions = {Precision::f32},
       .traffic =
           [](const Problem& p, const Device&) {
-            constexpr int kWavefronts = slice_wavefronts<kBM, kBN, kBK, kTM, kTN>(
+            constexpr int kWavefronts = k_tile_wavefronts<kBM, kBN, kBK, kTM, kTN>(
                 [](int lane) { return lane / Shape::kAcross; },
                 [](int lane) { return lane % Shape::kAcross; });
             return tile_traffic(p, kBM, kBN, kBK, kWavefronts);

@@ -1,9 +1,8 @@
-// A tile between the block's and the thread's: each warp computes a rectangle of its own. Its lanes
-// then share more of their factors: with 4 lanes along m and 8 along n, or the reverse, one load of
-// a warp touches at most 128 bytes of shared memory, where a row of 16 threads touched 256. That
-// alone brings nothing: a load of 16 bytes a lane takes 4 wavefronts. It takes 2 where lanes pair
-// up on one address, and so they are dealt out in pairs (PairedLanes). Warps become independent of
-// each other between two barriers, which is also how tensor cores will want it.
+// Warp tiles: between block tile and thread tile, each warp computes a compact rectangle, so that
+// its lanes share more operands. With 4 x 8 lanes one load of a warp touches at most 128 bytes of
+// shared memory, where a row of 16 threads touched 256. A load of 16 bytes per lane takes 4
+// wavefronts, or 2 if lanes pair up on one address, so lanes are arranged in pairs (PairedLanes).
+// Warps are independent between two barriers, as tensor cores will require.
 #include <cstdint>
 
 #include "kernels/registry.hpp"
@@ -16,24 +15,23 @@ template <typename Tiling, bool kAligned>
 __global__ void __launch_bounds__(Tiling::kThreads, kAligned ? 2 : 1)
     warp_tile(Problem p, typename Tiling::Grid grid, const float* __restrict__ a,
               const float* __restrict__ b, float* __restrict__ c) {
-  __shared__ typename Tiling::Slice slice;
-  typename Tiling::template Carried<kAligned> carried(p, grid.first_row(), grid.first_column(), a,
-                                                      b);
-  typename Tiling::Factors factors;
-  float sum[Tiling::kTM][Tiling::kTN] = {};
+  __shared__ typename Tiling::KTile k_tile;
+  typename Tiling::template Loader<kAligned> loader(p, grid.first_row(), grid.first_column(), a, b);
+  typename Tiling::Fragments fragments;
+  float acc[Tiling::kTM][Tiling::kTN] = {};
 #pragma unroll 1
   for (std::int64_t step = 0; step < p.k; step += Tiling::kBK) {
-    carried.load();
-    carried.store(slice);
+    loader.load();
+    loader.store(k_tile);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < Tiling::kBK; ++k) {
-      factors.load(&slice.a[k][Tiling::row()], &slice.b[k][Tiling::column()]);
-      factors.multiply(sum);
+      fragments.load(&k_tile.a[k][Tiling::row()], &k_tile.b[k][Tiling::column()]);
+      fragments.multiply(acc);
     }
     __syncthreads();
   }
-  Tiling::template store<kAligned>(p, grid, sum, c);
+  Tiling::template store<kAligned>(p, grid, acc, c);
 }
 
 template <typename Tiling>
@@ -42,7 +40,8 @@ Kernel point() {
       .name = "WarpTile",
       .parameters = Tiling::parameters(),
       .idea =
-          "A rectangle for each warp, so that one load of it touches 128 bytes of shared memory.",
+          "Warp tiles: the lanes of a warp share operands, one load touches 128 bytes of shared "
+          "memory.",
       .source = "Boehm, How to Optimize a CUDA Matmul Kernel; CUTLASS, Efficient GEMM",
       .rung = 26,
       .precisions = {Precision::f32},

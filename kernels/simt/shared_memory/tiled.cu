@@ -1,7 +1,7 @@
-// A block computes a square tile of C and stages square tiles of A and B in shared memory, so that
-// each element is read from global memory once per tile instead of once per product: kTile times
-// less traffic. What binds now is shared memory: every multiplication needs a value of A and one of
-// B from there, and the load units deliver fewer than the arithmetic units take.
+// Shared-memory tiling: a block computes a square tile of C and stages square tiles of A and B in
+// shared memory. An element is loaded from global memory once per tile instead of once per FMA:
+// kTile times less traffic. Cost: two barriers per K tile, and shared-memory bandwidth is the new
+// bottleneck, since every FMA still loads both operands from there.
 #include <cstdint>
 #include <string>
 
@@ -27,20 +27,20 @@ __global__ void tiled(Problem p, Grid<kTile> grid, const T* __restrict__ a, cons
   __shared__ T b_tile[kTile][kTile];
   const int x = threadIdx.x;
   const int y = threadIdx.y;
-  // Divisions of 32 bits would do. With these, nvcc 13.0 orders the reads of the inner loop so that
+  // A 32-bit division would do. With 64 bits nvcc 13.0 orders the loads of the inner loop such that
   // it is faster on an H200.
   const std::int64_t row = blockIdx.x / grid.tile_columns * kTile + y;
   const std::int64_t column = blockIdx.x % grid.tile_columns * kTile + x;
 
-  Sum<T> sum = 0;
+  Accumulator<T> sum = 0;
   for (std::int64_t step = 0; step < p.k; step += kTile) {
-    // Beyond the edges lie zeros, so that the inner loop needs no test.
+    // Zeros beyond the edges, so that the inner loop needs no bounds checks.
     a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
     b_tile[y][x] = element_or_zero(b, p.k, p.n, step + y, column);
     __syncthreads();
 #pragma unroll
     for (int l = 0; l < kTile; ++l) sum += widen(a_tile[y][l]) * widen(b_tile[l][x]);
-    __syncthreads();  // nobody may overwrite a tile that somebody still reads
+    __syncthreads();  // all threads are done with the tiles before they are overwritten
   }
   if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum);
 }
@@ -65,7 +65,7 @@ Kernel row() {
   return {
       .name = "Tiled",
       .parameters = {{"tile", std::to_string(kTile)}},
-      .idea = "Square tiles of A and B staged in shared memory and used by the whole block.",
+      .idea = "Square tiles of A and B in shared memory, reused by the whole block.",
       .source =
           "blog on CUDA matrix multiplication (Tesla T4), block 16 x 16; post on int matrices in "
           "shared memory (GTX 1060), 16 x 16; Numba documentation, fast_matmul, 16 x 16",

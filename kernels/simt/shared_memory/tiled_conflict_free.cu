@@ -1,9 +1,8 @@
-// TiledTransposedB with one change: the tile of B^T is turned while it is stored, so that a warp
-// reads a row of B again, whose neighbours lie in neighbouring banks. Stored with the usual pitch
-// of 16, or of 17, the turned lanes would meet in a bank; with 18 the 16 x 2 threads of a warp
-// store into 32 different ones. Every access is free of conflicts now. B need not be transposed for
-// that: Tiled reads shared memory in the same way from B as it is. What binds is the number of
-// reads, a value of A and one of B for every multiplication.
+// TiledTransposedB with the tile of B^T transposed as it is stored, so that a warp reads a row of B
+// again: consecutive words, consecutive banks. With a pitch of 16 or 17 words these stores would
+// conflict; with 18 the 16 x 2 threads of a warp store to 32 different banks. No access has bank
+// conflicts now. Tiled gets the same without transposing B. The bottleneck is the number of
+// shared-memory loads: two per FMA.
 #include <cstdint>
 
 #include "kernels/common/element.cuh"
@@ -19,10 +18,10 @@ namespace {
 constexpr int kTile = 16, kThreads = kTile * kTile, kPitch = 18;
 using Grid = TileGrid<kTile, kTile>;
 
-// b_turned is B^T, of n rows and k columns.
+// b_transposed is B^T, n x k.
 __global__ void __launch_bounds__(kThreads)
     tiled_conflict_free(Problem p, Grid grid, const float* __restrict__ a,
-                        const float* __restrict__ b_turned, float* __restrict__ c) {
+                        const float* __restrict__ b_transposed, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
   __shared__ float b_tile[kTile][kPitch];
   const int x = threadIdx.x;
@@ -33,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
   float sum = 0;
   for (std::int64_t step = 0; step < p.k; step += kTile) {
     a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
-    b_tile[x][y] = element_or_zero(b_turned, p.n, p.k, first_column + y, step + x);
+    b_tile[x][y] = element_or_zero(b_transposed, p.n, p.k, first_column + y, step + x);
     __syncthreads();
 #pragma unroll
     for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[l][x];
@@ -44,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads A's rows in fours
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads of A
   constexpr int kStoreA = wavefronts(kBytes, [](int lane) { return lane; });
   constexpr int kStoreB =
       wavefronts(kBytes, [](int lane) { return lane % kTile * kPitch + lane / kTile; });
@@ -55,17 +54,16 @@ Traffic traffic(const Problem& p, const Device&) {
 
 const Registration registration{{
     .name = "TiledConflictFree",
-    .idea =
-        "The tile of the transposed B turned as it is stored: coalesced loads, no bank conflicts.",
+    .idea = "B^T's tile transposed as it is stored: coalesced loads, no bank conflicts.",
     .source = "course 5kk73 (TU Eindhoven, 2013), avoiding bank conflicts, block 16 x 16",
     .rung = 19,
     .rearranges = true,
     .precisions = {Precision::f32},
     .traffic = traffic,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const auto b_turned = transposed<float>(o.b, p.k, p.n);
-      return keeping(b_turned, tile_launch<float, Grid>(tiled_conflict_free, dim3(kTile, kTile), p,
-                                                        {o.a, b_turned.get(), o.c}));
+      const auto b_transposed = transposed<float>(o.b, p.k, p.n);
+      return keeping(b_transposed, tile_launch<float, Grid>(tiled_conflict_free, dim3(kTile, kTile),
+                                                            p, {o.a, b_transposed.get(), o.c}));
     },
 }};
 

@@ -1,6 +1,6 @@
-// The tiled kernel without a single bounds test, for matrices whose sizes are all multiples of the
-// tile. It shows what the tests of Tiled cost: little, since a step of the tile tests once for each
-// element that it loads and then multiplies it many times.
+// The tiled kernel without bounds checks, for sizes that are multiples of the tile. It shows what
+// the checks of Tiled cost: little, since a thread checks once per loaded element, which then
+// serves kTile FMAs.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,12 +48,13 @@ __global__ void __launch_bounds__(kThreads<kTile>)
 template <int kTile>
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (p.m % kTile == 0 && p.n % kTile == 0 && p.k % kTile == 0) return std::nullopt;
-  return "m, n and k must be multiples of " + std::to_string(kTile) + ": no test at the edges";
+  return "requires m, n and k to be multiples of " + std::to_string(kTile) +
+         " (the kernel has no bounds checks)";
 }
 
 template <int kTile>
 Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads A's rows in fours
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads of A
   constexpr int kStore = wavefronts(kBytes, [](int lane) { return lane; });
   constexpr int kOfWarp = 2 * kStore + tiled_reads<kTile>(kBytes, kAtOnce);
   return tile_traffic(p, kTile, kTile, kTile, kThreads<kTile> / kLanes * kOfWarp);
@@ -69,7 +70,7 @@ Kernel row() {
   return {
       .name = "TiledExact",
       .parameters = {{"tile", std::to_string(kTile)}},
-      .idea = "Shared-memory tiles without bounds tests, for exact multiples of the tile only.",
+      .idea = "Shared-memory tiles without bounds checks, for multiples of the tile size.",
       .source = "course 5kk73 (TU Eindhoven, 2013), tiling, block 16 x 16",
       .rung = 17,
       .precisions = {Precision::f32},

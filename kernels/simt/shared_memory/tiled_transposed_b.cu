@@ -1,8 +1,7 @@
-// B is transposed beforehand (not timed), so that the tile of its transpose is loaded along rows,
-// coalesced, just as the tile of A is. The price moves into shared memory: a thread now needs a row
-// of that tile, and rows lie 16 words apart, so that the lanes of a warp meet in few banks: eight
-// of them ask for different words of one bank. The compiler softens this by reading four words of
-// the row at a time, which costs sixteen wavefronts, but only once for four products.
+// B is transposed beforehand (not timed), so that the tile of B^T is loaded along rows, coalesced,
+// like the tile of A. The cost moves to shared memory: each thread now reads a row of that tile,
+// rows are 16 words apart, and the lanes of a warp have 8-way bank conflicts. The compiler softens
+// this with vector loads of four words: sixteen wavefronts for four FMAs.
 #include <cstdint>
 
 #include "kernels/common/element.cuh"
@@ -18,10 +17,10 @@ namespace {
 constexpr int kTile = 16, kThreads = kTile * kTile;
 using Grid = TileGrid<kTile, kTile>;
 
-// b_turned is B^T, of n rows and k columns.
+// b_transposed is B^T, n x k.
 __global__ void __launch_bounds__(kThreads)
     tiled_transposed_b(Problem p, Grid grid, const float* __restrict__ a,
-                       const float* __restrict__ b_turned, float* __restrict__ c) {
+                       const float* __restrict__ b_transposed, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
   __shared__ float b_tile[kTile][kTile];
   const int x = threadIdx.x;
@@ -32,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
   float sum = 0;
   for (std::int64_t step = 0; step < p.k; step += kTile) {
     a_tile[y][x] = element_or_zero(a, p.m, p.k, row, step + x);
-    b_tile[y][x] = element_or_zero(b_turned, p.n, p.k, first_column + y, step + x);
+    b_tile[y][x] = element_or_zero(b_transposed, p.n, p.k, first_column + y, step + x);
     __syncthreads();
 #pragma unroll
     for (int l = 0; l < kTile; ++l) sum += a_tile[y][l] * b_tile[x][l];
@@ -43,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads rows in fours
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads
   constexpr int kStore = wavefronts(kBytes, [](int lane) { return lane; });
   constexpr int kReadA = wavefronts(
       kBytes, [](int lane) { return lane / kTile * kTile; }, kAtOnce);
@@ -55,17 +54,16 @@ Traffic traffic(const Problem& p, const Device&) {
 
 const Registration registration{{
     .name = "TiledTransposedB",
-    .idea = "B transposed beforehand, untimed: its loads coalesce, its reads from shared memory "
-            "conflict.",
+    .idea = "B transposed beforehand (untimed): coalesced loads, but 8-way bank conflicts.",
     .source = "course 5kk73 (TU Eindhoven, 2013), B transposed on the CPU, block 16 x 16",
     .rung = 14,
     .rearranges = true,
     .precisions = {Precision::f32},
     .traffic = traffic,
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const auto b_turned = transposed<float>(o.b, p.k, p.n);
-      return keeping(b_turned, tile_launch<float, Grid>(tiled_transposed_b, dim3(kTile, kTile), p,
-                                                        {o.a, b_turned.get(), o.c}));
+      const auto b_transposed = transposed<float>(o.b, p.k, p.n);
+      return keeping(b_transposed, tile_launch<float, Grid>(tiled_transposed_b, dim3(kTile, kTile),
+                                                            p, {o.a, b_transposed.get(), o.c}));
     },
 }};
 

@@ -1,8 +1,7 @@
-// The tiled kernel with one wrong habit: the lanes that load B's tile walk down columns of B. A
-// warp, which is 16 x 2 threads, touches 16 rows of B and uses 8 bytes of each sector: it asks for
-// 16 sectors where 4 would do. An element is loaded once for 16 products now, but such loads, and
-// the barrier behind them, take back what that saves. What was loaded so is also stored with a
-// stride of 16, eight lanes into one bank.
+// The tiled kernel with uncoalesced loads of B: the lanes of a warp (16 x 2 threads) load B down
+// its columns, 16 sectors where 4 would do, and use 8 bytes of each. Each element is now loaded
+// once for 16 FMAs, but these loads and the barrier after them take back what that saves. The
+// stores to shared memory, with a stride of 16 words, are 8-way bank conflicts too.
 #include <cstdint>
 
 #include "kernels/common/element.cuh"
@@ -41,21 +40,20 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler reads A's rows in fours
+  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads of A
   constexpr int kStoreA = wavefronts(kBytes, [](int lane) { return lane; });
   constexpr int kStoreB =
       wavefronts(kBytes, [](int lane) { return lane % kTile * kTile + lane / kTile; });
   constexpr int kOfWarp = kStoreA + kStoreB + tiled_reads<kTile>(kBytes, kAtOnce);
   Traffic traffic = tile_traffic(p, kTile, kTile, kTile, kThreads / kLanes * kOfWarp);
   constexpr double kSectorsOfB = 16, kCoalesced = 4;
-  const auto tile_rows = static_cast<double>((p.m + kTile - 1) / kTile);
-  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * kBytes * tile_rows * p.k * p.n;
+  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * kBytes * ceil_div(p.m, kTile) * p.k * p.n;
   return traffic;
 }
 
 const Registration registration{{
     .name = "TiledUncoalescedB",
-    .idea = "Shared-memory tiles, but a warp walks down columns of B to load them.",
+    .idea = "Shared-memory tiles with uncoalesced loads of B.",
     .source = "course 5kk73 (TU Eindhoven, 2013), tiling before coalescing, block 16 x 16",
     .rung = 13,
     .precisions = {Precision::f32},

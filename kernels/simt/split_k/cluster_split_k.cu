@@ -1,7 +1,8 @@
-// Few tiles, long k: a cluster of blocks, which the device starts together on neighbouring SMs,
-// shares the slices of one tile. Each leaves its sums in its own shared memory, and after a barrier
-// of the cluster each adds up its share of the tile from the shared memory of all, in the same
-// order always. No workspace, no flags, and the adding is shared, too.
+// Split-K within a cluster, for few tiles and long k: the blocks of a thread-block cluster, which
+// run at the same time on neighbouring SMs, share the K tiles of one tile. Each leaves its
+// accumulators in its shared memory; after a cluster barrier each reduces its share of the tile
+// from the distributed shared memory of all, always in the same order. No workspace, no flags, and
+// the reduction is parallel. Cost: clusters need SMs of one GPC, so fewer fit at once.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +17,10 @@ namespace gemm::simt {
 namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
-constexpr int kSums = Tile::kTM * Tile::kTN;  // of a thread
-static_assert(kSums * Tile::kMultipliers * sizeof(float) <= Tile::kStages * Tile::kStageBytes,
-              "the sums fit the ring");
+constexpr int kAccumulators = Tile::kTM * Tile::kTN;  // per thread
+static_assert(kAccumulators * Tile::kConsumerThreads * sizeof(float) <=
+                  Tile::kStages * Tile::kStageBytes,
+              "accumulators must fit the ring");
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ float load_from(std::uint32_t address, int block) {
@@ -34,7 +36,7 @@ __device__ float load_from(std::uint32_t address, int block) {
 #endif
 
 struct ClusterWork : SpecializedWork {
-  int blocks;  // of a cluster
+  int blocks;  // per cluster
 };
 
 __global__ void __launch_bounds__(Tile::kThreads, 1)
@@ -44,45 +46,46 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   const std::uint32_t ring = shared_address(shared);
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
-  // A cluster has a tile, and its blocks equal shares of the slices.
+  // A cluster computes a tile; its blocks have equal shares of the K tiles.
   const int blocks = work.blocks, block = static_cast<int>(blockIdx.x) % blocks;
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x) / blocks);
-  const int begin = static_cast<int>(std::int64_t{work.slices} * block / blocks),
-            end = static_cast<int>(std::int64_t{work.slices} * (block + 1) / blocks);
+  const int begin = static_cast<int>(std::int64_t{work.k_tiles} * block / blocks),
+            end = static_cast<int>(std::int64_t{work.k_tiles} * (block + 1) / blocks);
 
-  if (threadIdx.x >= Tile::kMultipliers) {
-    give_up_registers<Tile::kFeederRegisters>();
-    if (threadIdx.x > Tile::kMultipliers) return;
-    RingPlace<Tile> place(ring);
-    for (int slice = begin; slice < end; ++slice) feed<Tile>(work, ring, place, tile, slice);
+  if (threadIdx.x >= Tile::kConsumerThreads) {
+    dealloc_registers<Tile::kProducerRegisters>();
+    if (threadIdx.x > Tile::kConsumerThreads) return;
+    RingPosition<Tile> position(ring);
+    for (int k_tile = begin; k_tile < end; ++k_tile)
+      load_k_tile<Tile>(work, ring, position, tile, k_tile);
     return;
   }
 
-  take_registers<Tile::kMultiplierRegisters>();
-  Multiplier<Tile> sums(shared, end - begin);
-  sums.multiply(end - begin);
+  alloc_registers<Tile::kConsumerRegisters>();
+  Consumer<Tile> consumer(shared, end - begin);
+  consumer.multiply(end - begin);
   auto* mine = reinterpret_cast<float*>(shared) + threadIdx.x;
-  sync_multipliers<Tile>();  // nobody reads the ring any more
-  sums.each_sum([&](float sum, int i) { mine[i * Tile::kMultipliers] = sum; });
+  sync_consumers<Tile>();  // all consumers are done with the ring
+  consumer.for_each_accumulator([&](float acc, int i) { mine[i * Tile::kConsumerThreads] = acc; });
   sync_cluster();
-  const int share = kSums / blocks, first = block * share;
+  const int share = kAccumulators / blocks, first = block * share;
   for (int i = first; i < first + share; i += 4) {
     float four[4] = {};
     for (int other = 0; other < blocks; ++other)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        four[j] += load_from(shared_address(mine + (i + j) * Tile::kMultipliers), other);
-    Multiplier<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
+        four[j] += load_from(shared_address(mine + (i + j) * Tile::kConsumerThreads), other);
+    Consumer<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
   }
-  sync_cluster();  // nobody's shared memory goes before all have read it
+  sync_cluster();  // no block exits before all have read its shared memory
 #endif
 }
 
-// Of an H200, by NOTES.md: StreamK's slice, and all that comes after the last one.
-constexpr double kSliceSeconds = 2.53e-6, kAddSeconds = 3e-6;
+// Measured on an H200 (NOTES.md): a K tile of StreamK, and everything after the last one.
+constexpr double kKTileSeconds = 2.53e-6, kAddSeconds = 3e-6;
 
-// How many clusters run at once, if the device can be asked: they lie within groups of SMs that are
-// not all multiples of their size.
+// How many clusters run at once, if there is a device to ask: a cluster must fit within a GPC,
+// whose SM count need not be a multiple of its size.
 std::optional<int> clusters_at_once(int cluster_size) {
   const ClusterLaunch launch({cluster_size, Tile::kThreads, Tile::kSharedBytes, cluster_size},
                              nullptr);
@@ -91,21 +94,21 @@ std::optional<int> clusters_at_once(int cluster_size) {
                            Tile::kSharedBytes) == cudaSuccess &&
       cudaOccupancyMaxActiveClusters(&count, cluster_split_k, launch.config()) == cudaSuccess)
     return count;
-  cudaGetLastError();  // no device to ask
+  cudaGetLastError();  // no device
   return std::nullopt;
 }
 
-// The size of cluster that should be the fastest; 1 if none fits. Precondition: counts_fit.
+// The cluster size with the shortest predicted time; 1 if none fits. Precondition: counts_fit.
 int cluster_size_for(const Problem& p, const Device& device) {
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
   int best = 1;
   double least = std::numeric_limits<double>::infinity();
   for (const int size : {2, 4, 8}) {  // larger ones are not portable
     const int at_once = clusters_at_once(size).value_or(device.sm_count / size);
-    if (size > whole.slices || at_once == 0) continue;
+    if (size > whole.k_tiles || at_once == 0) continue;
     const double waves = std::ceil(1.0 * whole.tiles() / at_once);
-    const double slices = std::ceil(1.0 * whole.slices / size);
-    const double seconds = waves * (slices * kSliceSeconds + kAddSeconds);
+    const double k_tiles = std::ceil(1.0 * whole.k_tiles / size);
+    const double seconds = waves * (k_tiles * kKTileSeconds + kAddSeconds);
     if (!(seconds < least)) continue;
     least = seconds;
     best = size;
@@ -113,7 +116,7 @@ int cluster_size_for(const Problem& p, const Device& device) {
   return best;
 }
 
-// Each block of a cluster stores a tile of sums, and between them they load all.
+// Each block of a cluster stores a tile of accumulators, and together they load all.
 Traffic traffic(const Problem& p, const Device& device) {
   Traffic traffic = specialized_traffic<Tile>(p);
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
@@ -124,16 +127,17 @@ Traffic traffic(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "ClusterSplitK",
-    .idea =
-        "A cluster shares a tile's slices and adds the sums through each other's shared memory.",
+    .idea = "Split-K within a cluster: accumulators are reduced through distributed shared memory.",
     .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
     .rung = 33,
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (auto why = specialized_unsupported<Tile>(cluster_split_k, p, device)) return why;
-      if (p.k <= Tile::kBK) return "k has a single slice of " + std::to_string(Tile::kBK);
-      if (cluster_size_for(p, device) == 1) return "no cluster fits the device";
+      if (p.k <= Tile::kBK)
+        return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
+      if (cluster_size_for(p, device) == 1)
+        return "requires a device on which a cluster of 2 blocks fits";
       return std::nullopt;
     },
     .traffic = traffic,

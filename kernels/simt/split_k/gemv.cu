@@ -1,10 +1,10 @@
-// A matrix times a few vectors, where k lies along the rows of the matrix: so do the lanes of a
-// warp. Each reads 16 bytes of some rows of the matrix, multiplies them with what the vectors hold
-// there, and keeps sums of its own until all of k has passed; only then are the sums of the lanes
-// added. A tile of C would have lanes along the vectors, of which there are too few.
+// A matrix times a few vectors, with k contiguous in the matrix: the lanes of a warp are along k.
+// Each lane loads 16 bytes of a few rows, multiplies them by the vectors, and accumulates over all
+// of k; at the end the accumulators are reduced over the lanes. A usual tile would have lanes along
+// the vectors, of which there are too few.
 //
-// The matrix is A, or B where it lies transposed and A is the one with few rows. The steps along k
-// of all rows are cut into equal pieces for all SMs, as in SplitK.
+// The matrix is A, or B if it is stored transposed and A has few rows. The steps along k of all
+// rows are cut into equal shares for all SMs, as in SplitK. The bottleneck is DRAM bandwidth.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -14,14 +14,14 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/k_tile_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
-#include "kernels/simt/split_k/split_sums.cuh"
+#include "kernels/simt/split_k/split_reduction.cuh"
 
 namespace gemm::simt {
 namespace {
 
-// Warp w has rows w, w + kWarps, ... of its block's.
+// Warp w has rows w, w + kWarps, ... of its block.
 template <int kVectors_, int kRows_, int kStages_, int kBlocks_>
 struct GemvTile {
   static constexpr int kVectors = kVectors_, kRows = kRows_, kStages = kStages_;
@@ -30,39 +30,40 @@ struct GemvTile {
   static constexpr int kBM = kWarps * kRows, kBK = 4 * 32;
   static constexpr int kYPitch = kBK + 4;
   static constexpr int kStage = kBM * kBK + kVectors * kYPitch;
-  static constexpr int kSums = kRows * kVectors;  // of one thread
-  static_assert((kSums & (kSums - 1)) == 0, "they are halved until each lane has its own");
+  static constexpr int kAccumulators = kRows * kVectors;  // per thread
+  static_assert((kAccumulators & (kAccumulators - 1)) == 0,
+                "a power of two, so that the reduction can halve it");
 
   static int shared_bytes(const Device& device) { return 4 * stages_on(device, kStages) * kStage; }
   static bool runs_on(const Device& device) {
     return shared_bytes(device) <= shared_memory_limit(device);
   }
-  // Of a step: it arrives, and each warp loads 16 bytes a lane of its rows and of all vectors.
+  // Shared-memory wavefronts per step: the copies, and the vector loads of each warp.
   static constexpr double kWavefronts =
       (kBM + kVectors) * kBK / 32.0 + kWarps * (kRows + kVectors) *
                                           wavefronts(
                                               4, [](int lane) { return 4 * lane; }, 4);
 };
 
-// Adds sums over the lanes, in which each lane gives half of them away as long as it has several.
-// Returns the first of those that it ends up with.
-template <int kCount, int kApart = 16>
-__device__ int add_over_lanes(float* sums) {
-  if constexpr (kApart == 0) {
+// Reduces accumulators over the lanes of a warp; each lane ends up with an equal share of them.
+// Returns the index of its first.
+template <int kCount, int kDistance = 16>
+__device__ int reduce_over_lanes(float* acc) {
+  if constexpr (kDistance == 0) {
     return 0;
   } else if constexpr (kCount == 1) {
-    sums[0] += __shfl_xor_sync(~0U, sums[0], kApart);
-    return add_over_lanes<1, kApart / 2>(sums);
+    acc[0] += __shfl_xor_sync(~0U, acc[0], kDistance);
+    return reduce_over_lanes<1, kDistance / 2>(acc);
   } else {
     constexpr int kHalf = kCount / 2;
-    const bool upper = threadIdx.x & kApart;
+    const bool upper = threadIdx.x & kDistance;
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) {
-      const float given = upper ? sums[i] : sums[i + kHalf];
-      const float kept = upper ? sums[i + kHalf] : sums[i];
-      sums[i] = kept + __shfl_xor_sync(~0U, given, kApart);
+      const float given = upper ? acc[i] : acc[i + kHalf];
+      const float kept = upper ? acc[i + kHalf] : acc[i];
+      acc[i] = kept + __shfl_xor_sync(~0U, given, kDistance);
     }
-    return (upper ? kHalf : 0) + add_over_lanes<kHalf, kApart / 2>(sums);
+    return (upper ? kHalf : 0) + reduce_over_lanes<kHalf, kDistance / 2>(acc);
   }
 }
 
@@ -85,8 +86,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     int to_copy = piece.steps;
     const int last_depth = static_cast<int>(
         min(p.k - first - (piece.steps - 1) * std::int64_t{kBK}, std::int64_t{kBK}));
-    SliceCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
-    SliceCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
+    KTileCopy<kBM, kBK, kBK, Tile::kThreads, kXWidth> x(p.x.from(row0, first));
+    KTileCopy<kVectors, kBK, kYPitch, Tile::kThreads, kYWidth> y(
         p.y.from(first, column0).transposed());
     const auto copy = [&](int stage) {
       float* to = shared + stage * Tile::kStage;
@@ -101,12 +102,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       if (to_copy > 0) copy(stage);
       commit_copies();
     }
-    float sums[Tile::kSums] = {};
+    float acc[Tile::kAccumulators] = {};
     int reads = 0;
 #pragma unroll 1
     for (int step = 0; step < piece.steps; ++step) {
       Ring::wait();
-      __syncthreads();  // the step has arrived, and nobody reads the one before it any more
+      __syncthreads();  // the step has arrived, and the previous stage is free
       if (to_copy > 0) copy(Ring::previous(reads));
       commit_copies();
       const float* xs = shared + reads * Tile::kStage + warp * kBK + 4 * lane;
@@ -123,27 +124,27 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
         for (int k = 0; k < 4; ++k)
 #pragma unroll
-          for (int i = 0; i < kRows; ++i) sums[i * kVectors + j] += x_rows[i][k] * vector[k];
+          for (int i = 0; i < kRows; ++i) acc[i * kVectors + j] += x_rows[i][k] * vector[k];
       }
       reads = Ring::next(reads);
     }
-    const int mine = add_over_lanes<Tile::kSums>(sums);
-    constexpr int kEnd = Tile::kSums > 32 ? Tile::kSums / 32 : 1;
-    constexpr int kSameLanes = Tile::kSums < 32 ? 32 / Tile::kSums : 1;
+    const int mine = reduce_over_lanes<Tile::kAccumulators>(acc);
+    constexpr int kEnd = Tile::kAccumulators > 32 ? Tile::kAccumulators / 32 : 1;
+    constexpr int kSameLanes = Tile::kAccumulators < 32 ? 32 / Tile::kAccumulators : 1;
     __syncthreads();  // the ring is free
     if (lane % kSameLanes == 0)
 #pragma unroll
       for (int i = mine; i < mine + kEnd; ++i)
-        shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = sums[i - mine];
+        shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = acc[i - mine];
     __syncthreads();
-    add_slices<kBM, kVectors>(p, shares, which(), shared, 1);
+    reduce_slices<kBM, kVectors>(p, shares, which(), shared, 1);
   });
 }
 
 struct Point {
   SplitTile tile;
   bool (*runs_on)(const Device&);
-  double wavefronts;  // of a step
+  double wavefronts;  // per step
   Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
 };
 
@@ -161,9 +162,8 @@ Point point(double flop_per_second) {
           }};
 }
 
-// Rates of an H200: of 16 and 8 vectors at k = 500,000 (NOTES.md); of fewer, which memory binds,
-// as many FLOP for each byte from shared memory.
-//                  vectors rows stages blocks
+// Measured on an H200 (NOTES.md): with 16 and 8 vectors at k = 500,000; with fewer, which are
+// memory-bound, the same FLOP per byte of shared memory.
 const std::array kPoints{
     point<GemvTile<1, 4, 4, 3>>(6e12),
     point<GemvTile<4, 4, 4, 3>>(14e12),
@@ -173,8 +173,8 @@ const std::array kPoints{
 
 constexpr std::int64_t kMostVectors = 16;
 
-// Whether the matrix is B, or that there is none; k lies along its rows.
-std::optional<bool> turned(const Problem& p) {
+// Whether operands are swapped (the matrix is B), or nothing if no operand fits.
+std::optional<bool> swapped(const Problem& p) {
   if (!transposes_a(p.layout) && p.n <= kMostVectors && p.n <= p.m) return false;
   if (transposes_b(p.layout) && p.m <= kMostVectors) return true;
   if (!transposes_a(p.layout) && p.n <= kMostVectors) return false;
@@ -187,7 +187,7 @@ struct Choice {
 };
 
 Choice choose(const Problem& p, const Device& device) {
-  const SplitProblem q = split_problem(p, {}, *turned(p));
+  const SplitProblem q = split_problem(p, {}, *swapped(p));
   Choice best;
   for (const Point& point : kPoints) {
     if (!point.runs_on(device)) continue;
@@ -198,27 +198,27 @@ Choice choose(const Problem& p, const Device& device) {
 }
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
-  if (turned(p)) return std::nullopt;
-  return "needs a matrix along whose rows k lies, A of layout nn or nt times at most " +
-         std::to_string(kMostVectors) + " columns, or B of nt or tt with as few rows of A";
+  if (swapped(p)) return std::nullopt;
+  const std::string most = std::to_string(kMostVectors);
+  return "requires n <= " + most + " with layout nn or nt, or m <= " + most + " with nt or tt";
 }
 
 Traffic traffic(const Problem& p, const Device& device) {
   const Choice choice = choose(p, device);
-  const SplitProblem q = split_problem(p, {}, *turned(p));
+  const SplitProblem q = split_problem(p, {}, *swapped(p));
   const SplitTile& tile = choice.point->tile;
   const double tile_rows = std::ceil(1.0 * q.m / tile.rows);
-  const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + sums,
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + partials,
           .l2 = 4.0 * (1.0 * q.m * q.k * choice.plan.tile_columns + 1.0 * q.k * q.n * tile_rows +
                        1.0 * q.m * q.n) +
-                sums,
+                partials,
           .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * choice.plan.tile_steps};
 }
 
 const Registration registration({
     .name = "Gemv",
-    .idea = "Few vectors: lanes along k, 16 bytes of a row each, their sums added at the end.",
+    .idea = "Matrix times few vectors: lanes along k, reduced over the warp at the end.",
     .source = "Bell and Garland 2009, a warp for a row; BLAS 2, gemv of a row-major matrix",
     .rung = 36,
     .precisions = {Precision::f32},
@@ -229,7 +229,7 @@ const Registration registration({
                    const Device& device) { return choose(p, device).plan.seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, *turned(p)), choice.plan, device);
+      return choice.point->launch(split_problem(p, o, *swapped(p)), choice.plan, device);
     },
 });
 

@@ -1,11 +1,11 @@
-// A product with few rows has few tiles, far fewer than there are SMs, and a large matrix to read
-// once. So k is split: over blocks, each of which takes an equal piece of the steps of all tiles,
-// and within a block over slices, groups of warps that walk along k by themselves, each out of a
-// ring of its own, and never wait for one another before their sums are added up.
+// Split-K for a C with few rows: there are far fewer tiles than SMs, and a large matrix to read
+// once. k is split over blocks, each of which gets an equal share of the steps of all tiles (as in
+// stream-K), and within a block over slices (sliced-K): groups of warps with separate pipelines,
+// which need no barrier with each other before their accumulators are reduced. Cost: partial sums
+// in global memory and a second launch that reduces them.
 //
-// Tiles are as high as the product: the matrix that is long streams past through shared memory,
-// 16 bytes a copy where its rows allow it, whichever of the two it is, and however it lies: few
-// columns are the few rows of C^T = B^T A^T.
+// Tiles are as high as C. The long matrix streams through shared memory, 16 bytes per copy where
+// its rows allow it, in any layout; few columns are the few rows of C^T = B^T A^T.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,30 +16,31 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/k_tile_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
-#include "kernels/simt/split_k/split_sums.cuh"
+#include "kernels/simt/split_k/split_reduction.cuh"
 
 namespace gemm::simt {
 namespace {
 
-// A slice of a block computes kBM x kBN along kBK of k at a time, a warp kWM x kWN of it, with
-// kAcross lanes along n. Where kDeep > 1 all others lie along k; else along m.
+// A slice computes kBM x kBN in steps of kBK along k; warp tile kWM x kWN, with kAcross lanes along
+// n. If kDeep > 1 the other lanes are along k, else along m.
 template <int kBM_, int kBN_, int kBK_, int kWM, int kWN, int kAcross_, int kDeep_, int kSlices_,
           int kStages_, int kBlocks_>
 struct SplitKTile {
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = kBK_, kBlocks = kBlocks_;
   static constexpr int kAcross = kAcross_, kDeep = kDeep_, kDown = 32 / kAcross / kDeep;
   static constexpr int kSlices = kSlices_, kStages = kStages_;
-  static constexpr int kRows = kWM / kDown, kColumns = kWN / kAcross;  // of one thread
+  static constexpr int kRows = kWM / kDown, kColumns = kWN / kAcross;  // thread tile
   static constexpr int kWarps = kBM / kWM * (kBN / kWN);
-  static constexpr int kThreads = 32 * kWarps;  // of a slice
+  static constexpr int kThreads = 32 * kWarps;  // per slice
   static constexpr int kXPitch = kBK + 4, kYPitch = kBN + 4;
   static constexpr int kStage = kBM * kXPitch + kBK * kYPitch;
-  static constexpr int kBarriers = 16;  // of a block; one is for all of it
+  static constexpr int kBarriers = 16;  // of a block; one is for the whole block
 
-  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warps divide the tile");
-  static_assert(kWM % kDown == 0 && kWN % (4 * kAcross) == 0, "lanes divide the warp's tile");
+  static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warp tiles must divide the tile");
+  static_assert(kWM % kDown == 0 && kWN % (4 * kAcross) == 0,
+                "thread tiles must divide the warp tile");
   static_assert(kBK % (4 * kDeep) == 0 && (kDeep == 1 || kDown == 1));
   static_assert(kWarps == 1 || kSlices < kBarriers);
 
@@ -66,7 +67,7 @@ struct SplitKTile {
   static int slices_on(const Device& device) {
     return std::min(kSlices, shared_memory_limit(device) / slice_bytes(stages_on(device, kStages)));
   }
-  // Of one slice and step: both arrive, and each warp loads 16 bytes a lane.
+  // Shared-memory wavefronts per slice and step: the copies, and the vector loads.
   static constexpr double kWavefronts =
       (kBM * kBK + kBK * kBN) / 32.0 +
       kWarps * kBK / 4 / kDeep *
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     const std::int64_t column0 = piece.tile % shares.tile_columns * kBN;
     const int rows = static_cast<int>(min(std::int64_t{kBM}, p.m - row0));
     const int columns = static_cast<int>(min(std::int64_t{kBN}, p.n - column0));
-    // In each step a slice takes kBK of k, the next slice the next.
+    // Slices take K tiles of kBK round-robin.
     const int stride = slices * kBK;
     const std::int64_t first = piece.first_step * stride + slice * kBK;
     const std::int64_t left = p.k - first;
@@ -113,8 +114,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     int to_copy = steps;
     const int last_depth =
         static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
-    SliceCopy<kBM, kBK, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first));
-    SliceCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
+    KTileCopy<kBM, kBK, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first));
+    KTileCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
     const auto copy = [&](int stage) {
       float* to = ring + stage * Tile::kStage;
       const int depth = --to_copy > 0 ? kBK : last_depth;
@@ -128,12 +129,12 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       if (to_copy > 0) copy(stage);
       commit_copies();
     }
-    float sum[kRows][kColumns] = {};
+    float acc[kRows][kColumns] = {};
     int reads = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       Ring::wait();
-      synchronize();  // the step has arrived, and nobody reads the one before it any more
+      synchronize();  // the step has arrived, and the previous stage is free
       if (to_copy > 0) copy(Ring::previous(reads));
       commit_copies();
       const float* xs = ring + reads * Tile::kStage + row * kXPitch + 4 * Tile::deep(lane);
@@ -157,14 +158,14 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
           for (int j = 0; j < kColumns; ++j)
 #pragma unroll
             for (int i = 0; i < kRows; ++i) {
-              const int turn = j % 2 == 0 ? i : kRows - 1 - i;
-              sum[turn][j] += x_rows[turn][k] * y_row[j];
+              const int serpentine = j % 2 == 0 ? i : kRows - 1 - i;
+              acc[serpentine][j] += x_rows[serpentine][k] * y_row[j];
             }
         }
       }
       reads = Ring::next(reads);
     }
-    __syncthreads();  // all rings are free
+    __syncthreads();  // all slices are done with their rings
     float* found = shared + (slice * Tile::kDeep + Tile::deep(lane)) * kBM * kBN;
 #pragma unroll
     for (int i = 0; i < kRows; ++i)
@@ -172,17 +173,17 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       for (int j = 0; j < kColumns; j += 4)
         *reinterpret_cast<float4*>(found + (row + i * Tile::kDown) * kBN + column +
                                    Tile::kAcross * j) =
-            make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+            make_float4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
     __syncthreads();
-    add_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
+    reduce_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
   });
 }
 
-// What the choice between tiles needs to know of one.
+// A point that the model chooses from.
 struct Point {
-  SplitTile tile;  // its step is that of one slice
+  SplitTile tile;  // with the step of one slice
   int (*slices_on)(const Device&);
-  double wavefronts;  // of one slice and step
+  double wavefronts;  // per slice and step
   Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
 };
 
@@ -201,9 +202,8 @@ Point point(double flop_per_second) {
           }};
 }
 
-// Rates of an H200: what 10,240 more of k cost at n = 4096 (NOTES.md), or where memory binds, what
-// the wavefronts of shared memory allow, less a third.
-//                    BM  BN  BK  WM   WN across deep slices stages blocks
+// FLOP/s measured on an H200: the slope over 10,240 more of k at n = 4096 (NOTES.md); where
+// memory-bound, two thirds of what the shared-memory wavefronts allow.
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(10e12),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(20e12),
@@ -212,24 +212,23 @@ const std::array kPoints{
     point<SplitKTile<32, 128, 16, 32, 64, 4, 1, 6, 3, 1>>(41e12),
     point<SplitKTile<40, 128, 16, 40, 64, 4, 1, 6, 3, 1>>(42e12),
     point<SplitKTile<64, 128, 16, 32, 64, 4, 1, 3, 4, 1>>(43.6e12),
-    // The long matrix as X, along whose rows k lies.
+    // The long matrix as X, with contiguous k.
     point<SplitKTile<128, 32, 32, 32, 32, 8, 1, 3, 3, 1>>(36e12),
 };
 
-// What is left of the rate where the long matrix is copied 4 bytes at a time, along its rows or
-// across them.
+// Fraction of the rate with copies of 4 bytes of the long matrix, along its rows or across them.
 constexpr double kAlong = 0.8, kAcross = 0.6;
 
 struct Choice {
   const Point* point = nullptr;
-  bool turned = false;
+  bool swapped = false;
   SplitPlan plan;
 };
 
 Choice choose(const Problem& p, const Device& device) {
   Choice best;
-  for (const bool turned : {false, true}) {
-    const SplitProblem q = split_problem(p, {}, turned);
+  for (const bool swapped : {false, true}) {
+    const SplitProblem q = split_problem(p, {}, swapped);
     const Strided& streamed = q.m > q.n ? q.x : q.y;
     const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
     for (const Point& point : kPoints) {
@@ -239,7 +238,7 @@ Choice choose(const Problem& p, const Device& device) {
       tile.step *= slices;
       tile.flop_per_second *= copies;
       const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device.sm_count);
-      if (plan.seconds < best.plan.seconds) best = {&point, turned, plan};
+      if (plan.seconds < best.plan.seconds) best = {&point, swapped, plan};
     }
   }
   return best;
@@ -249,26 +248,28 @@ constexpr std::int64_t kLargest = 512;
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (std::min(p.m, p.n) <= kLargest) return std::nullopt;
-  return "m or n must be at most " + std::to_string(kLargest) +
-         ": a larger C has tiles enough without a split of k";
+  const std::string largest = std::to_string(kLargest);
+  return "requires m <= " + largest + " or n <= " + largest +
+         " (a larger C fills the GPU without split-K)";
 }
 
 Traffic traffic(const Problem& p, const Device& device) {
   const Choice choice = choose(p, device);
   const SplitTile& tile = choice.point->tile;
-  const std::int64_t m = choice.turned ? p.n : p.m, n = choice.turned ? p.m : p.n;
+  const std::int64_t m = choice.swapped ? p.n : p.m, n = choice.swapped ? p.m : p.n;
   const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double sums = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + sums,
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  return {.dram = bytes_minimum(p) + partials,
           .l2 = 4.0 * (1.0 * m * p.k * choice.plan.tile_columns + 1.0 * p.k * n * tile_rows +
                        1.0 * m * n) +
-                sums,
+                partials,
           .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * steps};
 }
 
 const Registration registration({
     .name = "SplitK",
-    .idea = "Few rows or columns: the steps along k of all tiles, in equal pieces for all SMs.",
+    .idea =
+        "Split-K for few rows or columns: equal shares of k for all SMs, sliced-K within a block.",
     .source = "Stream-K (Osama et al. 2023); slices of a block as in CUTLASS, sliced-K",
     .rung = 35,
     .precisions = {Precision::f32},
@@ -279,7 +280,7 @@ const Registration registration({
                    const Device& device) { return choose(p, device).plan.seconds; },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, choice.turned), choice.plan, device);
+      return choice.point->launch(split_problem(p, o, choice.swapped), choice.plan, device);
     },
 });
 

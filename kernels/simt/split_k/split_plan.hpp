@@ -1,5 +1,5 @@
-// Which tile computes a product with few rows or few columns, and over how many blocks its sums
-// along k are spread: what a small model of the time takes to be the fastest.
+// Chooses a tile for a C with few rows or columns, and over how many blocks k is split: by a small
+// model of the time.
 #pragma once
 
 #include <algorithm>
@@ -7,16 +7,18 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/gemm.hpp"
+
 namespace gemm::simt {
 
-// A block computes rows x columns of C along `step` of k at a time. So many of them run on an SM at
-// once. The 132 SMs of an H200 do so many FLOP a second then, copies of 16 bytes given.
+// A block computes rows x columns of C in steps of `step` along k; `blocks` of them fit an SM.
+// flop_per_second is the rate of all 132 SMs of an H200, with copies of 16 bytes.
 struct SplitTile {
   int rows, columns, step, blocks;
   double flop_per_second;
 };
 
-// The steps of all tiles lie in one line, tile by tile, and each block takes an equal piece of it.
+// The steps of all tiles form one sequence, tile by tile; each block gets an equal share of it.
 struct SplitPlan {
   std::int64_t tile_columns = 0, tiles = 0, tile_steps = 0, blocks = 0;
   double seconds = std::numeric_limits<double>::infinity();  // by the model
@@ -28,55 +30,53 @@ struct SplitPlan {
   constexpr std::int64_t block_of(std::int64_t step) const {
     return ((step + 1) * blocks - 1) / (tiles * tile_steps);
   }
-  // Of all tiles that several blocks work on; a few less where cuts are rounded to a tile's end.
+  // Number of pieces of shared tiles; slightly too high where a cut coincides with the end of a
+  // tile.
   std::int64_t pieces() const {
     return tiles % blocks == 0 ? 0 : std::min(2 * blocks, blocks + tiles - std::gcd(blocks, tiles));
   }
 };
 
-// All of an H200, by the scans in NOTES.md: what 128 rows more of B cost at m = 1, what is left of
-// a launch at k = 0, of a second tile in one block, and of the launch that adds the pieces.
+// Measured on an H200 (scans in NOTES.md): 128 more rows of B at m = 1; a launch at k = 0; a second
+// tile per block; the launch that reduces partial sums.
 inline constexpr double kDramBytesPerSecond = 4.2e12, kL2BytesPerSecond = 7e12;
 inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
-inline constexpr double kSmsThatSaturateDram = 0.8;  // of all
+inline constexpr double kSmsThatSaturateDram = 0.8;  // as a fraction
 
 constexpr int kSmsOfRates = 132;
 
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
                             int sm_count) {
-  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
-    return (whole + piece - 1) / piece;
-  };
   SplitPlan plan;
-  plan.tile_columns = pieces(n, tile.columns);
-  const std::int64_t tile_rows = pieces(m, tile.rows);
+  plan.tile_columns = ceil_div(n, tile.columns);
+  const std::int64_t tile_rows = ceil_div(m, tile.rows);
   plan.tiles = tile_rows * plan.tile_columns;
-  plan.tile_steps = pieces(k, tile.step);
+  plan.tile_steps = ceil_div(k, tile.step);
   const std::int64_t steps = plan.tiles * plan.tile_steps;
   const std::int64_t slots = std::int64_t{sm_count} * tile.blocks;
 
   const auto seconds = [&](std::int64_t blocks) {
     plan.blocks = blocks;
     const double cut = static_cast<double>(plan.pieces());
-    const double each = static_cast<double>(pieces(steps, blocks));
-    const double together = static_cast<double>(pieces(blocks, sm_count));  // on an SM
-    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * together *
-                            kSmsOfRates / tile.flop_per_second;
-    // In floating point: sizes near 2^31 have products that an integer does not hold.
+    const double each = static_cast<double>(ceil_div(steps, blocks));
+    const double per_sm = static_cast<double>(ceil_div(blocks, sm_count));  // blocks per SM
+    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * per_sm * kSmsOfRates /
+                            tile.flop_per_second;
+    // In floating point: for sizes near 2^31 the products overflow integers.
     const double a = 4.0 * m * k, b = 4.0 * k * n, c = 4.0 * m * n;
     const double dram = (a + b + c) / kDramBytesPerSecond;
     const double l2 = (a * plan.tile_columns + b * tile_rows) / kL2BytesPerSecond;
     const double sms = static_cast<double>(std::min<std::int64_t>(blocks, sm_count)) / sm_count;
     const double read = std::max(dram, l2) / std::min(1.0, sms / kSmsThatSaturateDram);
-    // A piece that does not end with its tile goes on with the next one.
+    // A block whose share does not end with a tile starts another tile.
     const bool whole = plan.tiles % blocks == 0 || blocks % plan.tiles == 0;
     const double tiles =
-        std::max(1.0, each / plan.tile_steps) * pieces(blocks, slots) + (whole ? 0 : 1);
+        std::max(1.0, each / plan.tile_steps) * ceil_div(blocks, slots) + (whole ? 0 : 1);
     const double sums =
         cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / kL2BytesPerSecond;
     return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds + sums;
   };
-  // As many as run at once, or so many for each tile, or one.
+  // Candidates: as many blocks as run at once, a multiple of the tiles, or one per tile.
   SplitPlan best;
   const std::int64_t all = std::min(slots, steps);
   for (const std::int64_t blocks : {all, all / plan.tiles * plan.tiles, plan.tiles})

@@ -1,4 +1,4 @@
-// How the steps of all tiles are shared out among blocks, and what SplitK and Gemv are not for.
+// How SplitK and Gemv share the steps of all tiles among blocks, and what they refuse.
 #include "kernels/simt/split_k/split_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -18,15 +18,15 @@ constexpr int kSms = 132;
 constexpr SplitTile kTile{
     .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 44e12};
 
-// n * k leaves 63 bits.
+// n * k exceeds 63 bits.
 TEST(SplitPlan, PredictsATimeForTheLargestSizes) {
   const std::int64_t large = (std::int64_t{1} << 31) - 1;
   const SplitPlan plan = split_plan(16, large, large, kTile, kSms);
   EXPECT_GE(plan.seconds, 4.0 * large * large / kDramBytesPerSecond);
 }
 
-// 64 rows and 4096 columns: 32 tiles, which 4 blocks each make 128 of.
-TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheCard) {
+// 64 rows and 4096 columns are 32 tiles; with 4 blocks each, 128 blocks.
+TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheGpu) {
   const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kSms);
   EXPECT_EQ(plan.tiles, 32);
   EXPECT_EQ(plan.tile_steps, (4096 + 47) / 48);
@@ -35,20 +35,20 @@ TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheCard) {
 }
 
 // 48 tiles: two blocks each would leave 36 SMs idle, three do not fit at once.
-TEST(SplitPlan, CutsTheStepsOfAllTilesInEqualPiecesElsewhere) {
+TEST(SplitPlan, CutsTheStepsOfAllTilesIntoEqualSharesElsewhere) {
   const SplitPlan plan = split_plan(64, 6144, 14336, kTile, kSms);
   EXPECT_EQ(plan.tiles, 48);
   EXPECT_EQ(plan.blocks, 132);
   EXPECT_EQ(plan.pieces(), 132 + 48 - 12);  // 11 blocks for 4 tiles, 12 times
 }
 
-TEST(SplitPlan, LeavesTilesWholeWhereTheyFillTheCard) {
+TEST(SplitPlan, LeavesTilesWholeWhereTheyFillTheGpu) {
   const SplitPlan plan = split_plan(64, 132 * 128, 64, kTile, kSms);
   EXPECT_EQ(plan.blocks, 132);
   EXPECT_EQ(plan.pieces(), 0);
 }
 
-// A block without a step would leave a piece that nobody wrote.
+// A block without a step would leave a partial sum unwritten.
 TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
   for (const std::int64_t k : {1, 47, 48, 49, 97, 1000})
     for (const std::int64_t n : {1, 128, 129, 1000, 100000})
@@ -60,7 +60,7 @@ TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
       }
 }
 
-// Each step belongs to one block, the one between whose ends it lies.
+// Each step belongs to the block whose share contains it.
 TEST(SplitPlan, FindsTheBlockOfAStep) {
   for (const std::int64_t tiles : {1, 3, 32, 48, 67, 131, 133, 1000})
     for (const std::int64_t steps : {1, 2, 7, 54, 300})
@@ -75,7 +75,7 @@ TEST(SplitPlan, FindsTheBlockOfAStep) {
       }
 }
 
-// By counting, what `pieces` computes.
+// `pieces` against counting.
 TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
   for (const auto& [tiles, steps, blocks] :
        {std::array{32, 86, 128}, {48, 86, 132}, {67, 27, 132}, {3, 100, 132}, {132, 4, 132}}) {
@@ -91,8 +91,8 @@ TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
   }
 }
 
-// The limits of both kernels, where the build has CUDA.
-TEST(Skinny, KernelsSayWhatTheyAreNotFor) {
+// The limits of both kernels, in builds with CUDA.
+TEST(Skinny, KernelsRefuseProblemsBeyondTheirLimits) {
   const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = kSms};
   const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
     for (const RegisteredKernel& kernel : registry())

@@ -1,7 +1,8 @@
-// As many blocks as there are SMs, and no more: each computes whole tiles as long as these fill
-// waves, and an equal share of the slices that are left over. No SM is idle in a last wave, the
-// feeders fill the ring for the next tile while the last one is stored, and a problem with fewer
-// tiles than SMs is spread over all of them.
+// Stream-K: a persistent kernel with one block per SM. Each block computes whole tiles as long as
+// these fill waves, then an equal share of the remaining K tiles, so that no SM is idle in a
+// partial last wave. The producer loads the next tile during the epilogue of the last one, and a
+// problem with fewer tiles than SMs still uses all of them. Cost: tiles that are cut exchange
+// partial sums through global memory.
 #include <cstddef>
 #include <cstdint>
 
@@ -16,24 +17,24 @@ using Tile = SpecializedTile<128, 256, 8>;
 
 struct StreamKWork : SpecializedWork {
   TileSchedule schedule;
-  PartialSums partials;  // a tile and a flag for each rank of the schedule
+  PartialSums partials;  // one tile and flag per rank
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A thread's sums of a piece, and where they go if another block stores the tile.
-struct StreamKSums : Multiplier<Tile> {
-  static constexpr int kThreads = Tile::kMultipliers;
+// A consumer with the interface of partial_sums.cuh.
+struct StreamKConsumer : Consumer<Tile> {
+  static constexpr int kThreads = Tile::kConsumerThreads;
   const PartialSums& partials;
 
-  __device__ StreamKSums(std::byte* shared, int left, const PartialSums& partials)
-      : Multiplier<Tile>(shared, left), partials(partials) {}
-  __device__ float* sums_of(int rank) const {
+  __device__ StreamKConsumer(std::byte* shared, int left, const PartialSums& partials)
+      : Consumer<Tile>(shared, left), partials(partials) {}
+  __device__ float* partials_of(int rank) const {
     return partials.sums + std::int64_t{rank} * Tile::kBM * Tile::kBN + threadIdx.x;
   }
   __device__ int* flag_of(int rank) const { return partials.arrived + rank; }
-  __device__ bool leads() const { return threadIdx.x == 0; }
-  __device__ void sync() const { sync_multipliers<Tile>(); }
+  __device__ bool is_leader() const { return threadIdx.x == 0; }
+  __device__ void sync() const { sync_consumers<Tile>(); }
 };
 
 #endif
@@ -47,36 +48,36 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   __syncthreads();
   TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));  // the pieces of this block
 
-  if (threadIdx.x >= Tile::kMultipliers) {
-    give_up_registers<Tile::kFeederRegisters>();
-    if (threadIdx.x > Tile::kMultipliers) return;
-    RingPlace<Tile> place(ring);
+  if (threadIdx.x >= Tile::kConsumerThreads) {
+    dealloc_registers<Tile::kProducerRegisters>();
+    if (threadIdx.x > Tile::kConsumerThreads) return;
+    RingPosition<Tile> position(ring);
     for (TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
-      for (int slice = piece.first; slice < piece.end; ++slice)
-        feed<Tile>(work, ring, place, tile, slice);
+      for (int k_tile = piece.first; k_tile < piece.end; ++k_tile)
+        load_k_tile<Tile>(work, ring, position, tile, k_tile);
     }
     return;
   }
 
-  take_registers<Tile::kMultiplierRegisters>();
-  StreamKSums sums(shared, walk.left(work.schedule), work.partials);
+  alloc_registers<Tile::kConsumerRegisters>();
+  StreamKConsumer consumer(shared, walk.left(work.schedule), work.partials);
   for (TilePiece piece; walk.next(work.schedule, piece);) {
-    sums.multiply(piece.end - piece.first);
+    consumer.multiply(piece.end - piece.first);
     const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
     if (piece.first > 0) {  // another block stores the tile
-      leave_partial(sums, rank);
+      store_partial(consumer, rank);
       continue;
     }
-    if (piece.end < work.slices) add_partials(sums, work.schedule, rank, piece.tile);
-    sums.store(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
+    if (piece.end < work.k_tiles) add_partials(consumer, work.schedule, rank, piece.tile);
+    consumer.store(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
   }
 #endif
 }
 
-// Of an H200, by NOTES.md.
-constexpr TileCost kCost{.slice = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
-constexpr double kLaunchSeconds = 4e-6;  // from the first block to the last, with nothing to do
+// Measured on an H200 (NOTES.md).
+constexpr TileCost kCost{.k_tile = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
+constexpr double kLaunchSeconds = 4e-6;  // an empty launch
 
 TileSchedule schedule_of(const Problem& p, const Device& device) {
   return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost);
@@ -84,7 +85,8 @@ TileSchedule schedule_of(const Problem& p, const Device& device) {
 
 const Registration registration({
     .name = "StreamK",
-    .idea = "What does not fill a wave of tiles is cut along k into equal shares, one an SM.",
+    .idea =
+        "Stream-K: tiles that do not fill a wave are cut along k into equal shares, one per SM.",
     .source = "Osama et al., Stream-K (2023); CUTLASS",
     .rung = 32,
     .precisions = {Precision::f32},

@@ -1,20 +1,21 @@
-// FP32 products on tensor cores that multiply TF32: each factor is the sum of two TF32 numbers, and
-// of the four products of these three are added, small * large + large * small + large * large. The
-// fourth is 2^-21 of the whole at most. That is a third of the rate of TF32 and twice that of FP32.
+// FP32 GEMM emulated on TF32 tensor cores: each operand is split into the sum of two TF32 numbers,
+// large and small, and three of their four products are accumulated: small * large + large * small
+// + large * large. The fourth is at most 2^-21 of the whole. Peak is a third of TF32's rate; the
+// kernel reaches twice the rate of FP32 on CUDA cores.
 //
-// Tensor cores cut off what they add, which drags long sums towards zero. So they add up 32 steps
-// of k only, the small products first, and the threads add these sums in FP32, rounded to nearest:
-// from some 32 steps on that is nearer to the exact result than what adds step by step.
+// Tensor cores truncate when they accumulate, which biases long sums towards zero. So they
+// accumulate only 32 steps of k, small products first, and the threads add these accumulators in
+// FP32, rounded to nearest. From about 32 steps on that is more accurate than an FP32 loop.
 //
-// wgmma takes one factor from shared memory, where it must be contiguous along k, and the other
-// from registers. B is split and turned by a kernel of its own, in every launch, as a slice of it
-// serves many blocks; A comes as it is, and each warp splits what it has loaded. Of three
-// warpgroups one only copies: it fills a ring of stages while the other two, half of the tile of C
-// each, take turns at the tensor cores, one multiplying while the other adds up and splits.
+// wgmma reads one operand from shared memory, where it must be K-major, and the other from
+// registers. B is split and transposed by a kernel of its own in every launch, since a K tile of it
+// serves many blocks; A is loaded as it is, and each warp splits it in registers. One warpgroup is
+// the producer; two consumers with half of the tile each alternate: one issues MMAs while the other
+// accumulates and splits.
 //
-// m, n, k and layouts are free; A is copied first if its rows are not contiguous along k or do not
-// begin at multiples of 16 bytes. Where a factor is infinite, C is NaN or infinite, and sums that
-// end within 2^-21 of the largest number may become so.
+// Any m, n, k and layout; A is copied first if it is not K-major or its rows are not aligned to 16
+// bytes. If an operand is infinite, C is NaN or infinite; so may be results within 2^-21 of the
+// largest FP32 number.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -39,76 +40,76 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kBM = 128, kBN = 128;  // of C, a block
-constexpr int kMultipliers = 2;      // warpgroups
-constexpr int kThreads = 128 * (kMultipliers + 1);
-constexpr int kWM = kBM / kMultipliers;
-static_assert(kWM == 64, "what wgmma computes");
+constexpr int kBM = 128, kBN = 128;  // of C, per block
+constexpr int kConsumers = 2;        // warpgroups
+constexpr int kThreads = 128 * (kConsumers + 1);
+constexpr int kWM = kBM / kConsumers;
+static_assert(kWM == 64, "the rows of a wgmma");
 
-// A stage is 32 steps of k, two slices of B. After each the sums are rounded.
-constexpr int kBK = 32, kSlices = kBK / kSliceK, kStages = 4;
-constexpr int kABytes = kBM * kBK * 4, kSliceBytes = kBN * kLineBytes;
-constexpr int kStageBytes = kABytes + kSlices * kSliceBytes;
+// A stage is 32 steps of k, two split tiles of B. Accumulators are added to FP32 after each stage.
+constexpr int kBK = 32, kKTiles = kBK / kSplitTileK, kStages = 4;
+constexpr int kABytes = kBM * kBK * 4, kSplitTileBytes = kBN * kLineBytes;
+constexpr int kStageBytes = kABytes + kKTiles * kSplitTileBytes;
 constexpr int kSharedBytes = kStages * kStageBytes + kSwizzleAlignment;
-static_assert(kABytes % kSwizzleAlignment == 0 && kSliceBytes % kSwizzleAlignment == 0);
+static_assert(kABytes % kSwizzleAlignment == 0 && kSplitTileBytes % kSwizzleAlignment == 0);
 
-// Tiles that are computed at once share rows of A and columns of B: groups of 16 rows of tiles.
+// Rasterization in groups of 16 rows of tiles.
 TileOrder tile_order(const Problem& p) {
-  return {static_cast<int>((p.m + kBM - 1) / kBM), static_cast<int>((p.n + kBN - 1) / kBN), 16};
+  return {static_cast<int>(ceil_div(p.m, kBM)), static_cast<int>(ceil_div(p.n, kBN)), 16};
 }
 
-struct Factors {
+struct SplitOperands {
   TileOrder tiles;
   CUtensorMap a_map;
-  const std::byte* b;  // split into slices
-  int stages;          // that k takes
+  const std::byte* b;  // split tiles
+  int stages;          // per tile of C
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-constexpr int kSums = kWM * kBN / 128;  // of a thread
-// 40 x 128 + 232 x 256 of 65,536.
-constexpr int kCopierRegisters = 40, kMultiplierRegisters = 232;
+constexpr int kAccumulators = kWM * kBN / 128;  // per thread
+// 40 x 128 + 232 x 256 registers of 65,536.
+constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
 using StageRing = Ring<kStageBytes>;
 
-__device__ void copy_stages(StageRing ring, const Factors& factors) {
-  constexpr int kBytes = kSlices * kSliceBytes;
-  for (int tile = static_cast<int>(blockIdx.x); tile < factors.tiles.count(); tile += gridDim.x) {
-    const auto [row, column] = factors.tiles.place(tile);
-    const std::byte* b = factors.b + std::int64_t{column} * factors.stages * kBytes;
-    for (int i = 0; i < factors.stages; ++i, b += kBytes, ring.next()) {
+__device__ void copy_stages(StageRing ring, const SplitOperands& operands) {
+  constexpr int kBytes = kKTiles * kSplitTileBytes;
+  for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles.count(); tile += gridDim.x) {
+    const auto [row, column] = operands.tiles.place(tile);
+    const std::byte* b = operands.b + std::int64_t{column} * operands.stages * kBytes;
+    for (int i = 0; i < operands.stages; ++i, b += kBytes, ring.next()) {
       ring.begin_stage();
-      copy_box(ring.data(), factors.a_map, i * kBK, row * kBM, ring.full());
-      copy_bytes(ring.data() + kABytes, b, kBytes, ring.full());
+      tma_load(ring.data(), operands.a_map, i * kBK, row * kBM, ring.full());
+      bulk_load(ring.data() + kABytes, b, kBytes, ring.full());
     }
   }
 }
 
-// Half of a tile of C. In the fragments of wgmma a thread has two rows, eight apart, of its warp's
-// 16, and of eight steps of k two: of four neighbours in a row of A the first two belong to the
-// first eight steps of a slice and the others to the next.
-class Multiplier {
+// A consumer: half of a tile of C. In a wgmma fragment a thread has two rows, eight apart, of its
+// warp's 16, and two of eight steps of k: of four consecutive elements of a row of A the first two
+// belong to the first eight steps of a split tile, the others to the next eight.
+class Consumer {
  public:
-  __device__ explicit Multiplier(const StageRing& ring)
+  __device__ explicit Consumer(const StageRing& ring)
       : ring_(ring), row_(static_cast<int>(threadIdx.x) / 32 * 16 + lane() / 4) {}
 
   __device__ void multiply(int stages) {
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) totals_[0][i] = 0;
+    for (int i = 0; i < kAccumulators; ++i) totals_[0][i] = 0;
     const bool never = ring_.first == 0;
     load();
     for (int i = 0; i < stages; ++i) {
       split();
-      enqueue_products();
+      issue_mmas();
       const std::uint32_t used = ring_.empty();
       ring_.next();
       if (i + 1 < stages) load();
-      wait_for_products(sums_);
-      if (never) keep(factors_);
+      wgmma_wait_all(acc_);
+      if (never) keep(fragments_);
       release(used);
 #pragma unroll
-      for (int j = 0; j < kSums; ++j) totals_[0][j] += sums_[j];
+      for (int j = 0; j < kAccumulators; ++j) totals_[0][j] += acc_[j];
     }
   }
 
@@ -119,100 +120,102 @@ class Multiplier {
   }
 
  private:
-  static constexpr int kSteps = kBK / 8;  // of wgmma
+  static constexpr int kSteps = kBK / 8;  // of wgmma along k
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   __device__ void load() {
     ring_.wait_for_stage();
     const std::uint32_t row = ring_.data() + row_ * kBK * 4 + lane() % 4 * 16;
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice)
+    for (int k_tile = 0; k_tile < kKTiles; ++k_tile)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float(&x)[4] = loaded_[slice][half];
+        float(&x)[4] = loaded_[k_tile][half];
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
-                     : "r"(row + (half * 8 * kBK + slice * kSliceK) * 4)
+                     : "r"(row + (half * 8 * kBK + k_tile * kSplitTileK) * 4)
                      : "memory");
       }
   }
 
-  // The tensor cores cut off what TF32 has not: x as it is serves for its large part. What they do
-  // not see then has 13 bits and is rounded to 11: it is off by at most 2^-22 of x.
+  // The large part is x itself, since tensor cores truncate it to TF32. The remainder has 13 bits
+  // and is rounded to 11: an error of at most 2^-22 of x.
   __device__ void split() {
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice)
+    for (int k_tile = 0; k_tile < kKTiles; ++k_tile)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float x = loaded_[slice][half][i];
+          const float x = loaded_[k_tile][half][i];
           const std::uint32_t bits = __float_as_uint(x);
           const float rest = x - __uint_as_float(bits & kOfTf32);
-          const int step = 2 * slice + i / 2, element = i % 2 * 2 + half;
-          factors_[step][element] = bits;
-          factors_[kSteps + step][element] = __float_as_uint(rest) + kHalf;
+          const int step = 2 * k_tile + i / 2, element = i % 2 * 2 + half;
+          fragments_[step][element] = bits;
+          fragments_[kSteps + step][element] = __float_as_uint(rest) + kHalf;
         }
   }
 
-  __device__ void enqueue_products() {
-    const std::uint64_t b = swizzled_rows(ring_.data() + kABytes);
+  __device__ void issue_mmas() {
+    const std::uint64_t b = k_major_descriptor(ring_.data() + kABytes);
     constexpr int kToSmall = kLineBytes / 2 / 16;
     const auto of_step = [](int step) {
-      return (step / 2 * kSliceBytes + step % 2 * (kLineBytes / 4)) / 16;
+      return (step / 2 * kSplitTileBytes + step % 2 * (kLineBytes / 4)) / 16;
     };
-    fence_products();
+    wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_registers(sums_, factors_[kSteps + step], b + of_step(step), step > 0);
+      multiply_from_registers(acc_, fragments_[kSteps + step], b + of_step(step), step > 0);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_registers(sums_, factors_[step], b + of_step(step) + kToSmall, 1);
+      multiply_from_registers(acc_, fragments_[step], b + of_step(step) + kToSmall, 1);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_registers(sums_, factors_[step], b + of_step(step), 1);
-    commit_products();
+      multiply_from_registers(acc_, fragments_[step], b + of_step(step), 1);
+    wgmma_commit();
   }
 
-  // Never called. ptxas (13.0) takes a register for free once a product that reads it is under way,
-  // and would load the next elements into it: seen in SASS, and in wrong results. What is used
-  // after the wait it must keep.
-  __device__ void keep(const std::uint32_t (&factors)[2 * kSteps][4]) const {
+  // Never executed. ptxas (13.0) considers a register free once a wgmma that reads it was issued,
+  // and would load the next elements into it: seen in SASS and in wrong results. A use after the
+  // wait keeps it allocated.
+  __device__ void keep(const std::uint32_t (&operands)[2 * kSteps][4]) const {
 #pragma unroll
     for (int i = 0; i < 2 * kSteps; ++i)
       asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(ring_.first),
-                   "r"(factors[i][0]), "r"(factors[i][1]), "r"(factors[i][2]), "r"(factors[i][3])
+                   "r"(operands[i][0]), "r"(operands[i][1]), "r"(operands[i][2]),
+                   "r"(operands[i][3])
                    : "memory");
   }
 
   StageRing ring_;
   int row_;
-  float loaded_[kSlices][2][4];
-  std::uint32_t factors_[2 * kSteps][4];  // large parts, then small ones
-  float sums_[kSums], totals_[1][kSums];
+  float loaded_[kKTiles][2][4];
+  std::uint32_t fragments_[2 * kSteps][4];  // large parts, then small parts
+  float acc_[kAccumulators], totals_[1][kAccumulators];
 };
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
 __global__ void __launch_bounds__(kThreads, 1)
     multiply_split([[maybe_unused]] Problem p,
-                   [[maybe_unused]] const __grid_constant__ Factors factors,
+                   [[maybe_unused]] const __grid_constant__ SplitOperands operands,
                    [[maybe_unused]] float* c) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
   const StageRing ring(shared, barriers);
-  if (threadIdx.x == 0) ring.init_barriers(4 * kMultipliers);  // their warps
+  if (threadIdx.x == 0) ring.init_barriers(4 * kConsumers);  // their warps
   __syncthreads();
-  if (threadIdx.x / 128 == kMultipliers) {
-    give_up_registers<kCopierRegisters>();
-    if (threadIdx.x % 128 == 0) copy_stages(ring, factors);
+  if (threadIdx.x / 128 == kConsumers) {
+    dealloc_registers<kProducerRegisters>();
+    if (threadIdx.x % 128 == 0) copy_stages(ring, operands);
   } else {
-    take_registers<kMultiplierRegisters>();
-    Multiplier multiplier(ring);
-    for (int tile = static_cast<int>(blockIdx.x); tile < factors.tiles.count(); tile += gridDim.x) {
-      multiplier.multiply(factors.stages);
-      multiplier.store(factors.tiles.place(tile), c, p.m, p.n);
+    alloc_registers<kConsumerRegisters>();
+    Consumer consumer(ring);
+    for (int tile = static_cast<int>(blockIdx.x); tile < operands.tiles.count();
+         tile += gridDim.x) {
+      consumer.multiply(operands.stages);
+      consumer.store(operands.tiles.place(tile), c, p.m, p.n);
     }
   }
 #endif
@@ -223,18 +226,16 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   return sm_90a_unsupported(multiply_split, device);
 }
 
-std::int64_t padded(std::int64_t length, std::int64_t to) { return (length + to - 1) / to * to; }
-
 Traffic traffic(const Problem& p, const Device&) {
   const TileOrder tiles = tile_order(p);
-  const double stages = static_cast<double>((p.k + kBK - 1) / kBK);
+  const double stages = 1.0 * ceil_div(p.k, kBK);
   const double a = 4.0 * p.m * p.k, b = 4.0 * p.k * p.n, c = 4.0 * p.m * p.n;
   const double copied = packing_bytes(operand_a<float>(p, nullptr), true);
-  const double split = 1.0 * tiles.columns * stages * kSlices * kSliceBytes;
-  // Of a stage in shared memory: it arrives, each warp loads its rows of A with every second row in
-  // the banks of the first, and each warpgroup multiplies three times by half of B's parts.
+  const double split = 1.0 * tiles.columns * stages * kKTiles * kSplitTileBytes;
+  // Shared-memory bytes per stage: the copies; loads of A, with every second row in the banks of
+  // the first; three MMAs per warpgroup that read half of B's parts.
   constexpr double kOfStage =
-      kStageBytes + 2.0 * kABytes + kMultipliers * 1.5 * kSlices * kSliceBytes;
+      kStageBytes + 2.0 * kABytes + kConsumers * 1.5 * kKTiles * kSplitTileBytes;
   return {
       .dram = bytes_minimum(p) + copied + 2 * split,
       .l2 = copied + b + split + a * tiles.columns + split * tiles.rows + c,
@@ -244,39 +245,40 @@ Traffic traffic(const Problem& p, const Device&) {
 
 using Workspace = std::shared_ptr<float>;
 
-Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t slices) {
-  const PieceGrid grid(padded(p.n, kBN), slices * kSliceK);
+Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t k_tiles) {
+  const CopyGrid grid(ceil_div(p.n, kBN) * kBN, k_tiles * kSplitTileK);
   const auto kernel =
-      transposes_b(p.layout) ? split_into_slices<true, kBN> : split_into_slices<false, kBN>;
+      transposes_b(p.layout) ? split_into_tiles<true, kBN> : split_into_tiles<false, kBN>;
   return [=](Stream stream) {
-    kernel<<<grid.blocks(), kPieceThreads, 0, stream>>>(
-        grid, b, p.n, p.k, reinterpret_cast<float4*>(to.get()), slices);
+    kernel<<<grid.blocks(), kCopyThreads, 0, stream>>>(
+        grid, b, p.n, p.k, reinterpret_cast<float4*>(to.get()), k_tiles);
   };
 }
 
 Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   simt::allow_shared_bytes(multiply_split, kSharedBytes);
-  const std::int64_t stages = (p.k + kBK - 1) / kBK, slices = stages * kSlices;
-  const Workspace split = simt::device_array<float>(padded(p.n, kBN) * slices * kLineFloats);
-  const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, slices);
+  const std::int64_t stages = ceil_div(p.k, kBK), k_tiles = stages * kKTiles;
+  const Workspace split =
+      simt::device_array<float>(ceil_div(p.n, kBN) * kBN * k_tiles * kLineFloats);
+  const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, k_tiles);
 
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), true);
   const TileOrder tiles = tile_order(p);
   const auto blocks = static_cast<unsigned>(std::min(device.sm_count, tiles.count()));
-  const Factors factors{tiles, tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK),
-                        reinterpret_cast<const std::byte*>(split.get()), static_cast<int>(stages)};
+  const SplitOperands operands{tiles, tensor_map(a.matrix, p.m, p.k, a.pitch, kBM, kBK),
+                               reinterpret_cast<const std::byte*>(split.get()),
+                               static_cast<int>(stages)};
   return [=, packing = pack(a)](Stream stream) {
     if (packing) packing(stream);
     splitting(stream);
-    multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, factors,
+    multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, operands,
                                                                static_cast<float*>(o.c));
   };
 }
 
 const Registration registration({
     .name = "3xTF32",
-    .idea =
-        "FP32 on tensor cores: three products of TF32 halves, whose short sums are added in FP32.",
+    .idea = "FP32 on tensor cores: three TF32 products per FP32 product, accumulated in FP32.",
     .source = "Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022",
     .rung = 90,
     .precisions = {Precision::tf32x3},

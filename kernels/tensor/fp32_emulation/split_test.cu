@@ -1,4 +1,4 @@
-// FP32 numbers as sums of two TF32 numbers, against what split.cuh says of them.
+// Split FP32 numbers against the bounds that split.cuh states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 bool is_tf32(float x) { return (std::bit_cast<std::uint32_t>(x) & ~kOfTf32) == 0; }
 
-// Of the sum of both parts, over x.
+// Relative error of the sum of both parts.
 double relative_error(float x) {
   const auto [large, small] = split(x);
   return std::abs(static_cast<double>(large) + small - x) / std::abs(static_cast<double>(x));
@@ -35,7 +35,7 @@ TEST(Split, PartsAreTf32AndAddUpToTheNumber) {
       worst = std::max(worst, relative_error(x));
     }
   EXPECT_LE(worst, 0x1p-23);
-  EXPECT_GT(worst, 0);  // or the test would ask nothing: two parts have 22 bits and a sign
+  EXPECT_GT(worst, 0);  // else the test would be vacuous: two parts have 22 bits and a sign
 }
 
 TEST(Split, IsExactForIntegersOf23Bits) {
@@ -59,7 +59,7 @@ TEST(Split, WhatIsNotFiniteIsAllInTheLargePart) {
   EXPECT_EQ(split(infinity).large, infinity);
   EXPECT_EQ(split(-infinity).large, -infinity);
   EXPECT_EQ(split(infinity).small, 0);
-  // A NaN whose bits TF32 does not have would be an infinity there.
+  // A NaN whose bits TF32 drops would become infinity.
   for (const std::uint32_t bits : {0x7fc00000U, 0x7f800001U, 0xff800fffU, 0x7fffffffU}) {
     const auto large = std::bit_cast<std::uint32_t>(split(std::bit_cast<float>(bits)).large);
     EXPECT_TRUE(std::isnan(std::bit_cast<float>(large & kOfTf32))) << std::hex << bits;

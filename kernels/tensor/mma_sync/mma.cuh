@@ -1,8 +1,8 @@
-// The instructions of a warp on tensor cores, one function each: `ldmatrix` fetches fragments of
-// operands from shared memory, `mma.sync` multiplies them. All precisions look alike in bytes: an
-// instruction takes 32 bytes along k of 16 rows of A and of 8 columns of B. Compute capability 7.5
-// has shorter ones, of which two (FP16) or four (INT8) do the same. Where a device has no such
-// instruction nothing is done: a kernel's `unsupported` must say so.
+// Warp-level tensor-core instructions: `ldmatrix` loads fragments from shared memory, `mma.sync`
+// multiplies them. In bytes all precisions are alike: an MMA takes 32 bytes along k of 16 rows of A
+// and 8 columns of B. Compute capability 7.5 has smaller MMAs, of which two (FP16) or four (INT8)
+// do the same. Where a device lacks the instruction these functions do nothing: a kernel's
+// `unsupported` must refuse it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,13 +16,14 @@
 
 namespace gemm::tensor {
 
-// What is multiplied, in what it is added up and stored, and the oldest compute capability that has
-// it. Promoted: tensor cores add up so coarsely that sums are taken over into FP32 now and then.
-template <Precision kPrecision_, typename Element_, typename Sum_, typename Output_, int kSince_,
-          bool kPromoted_ = false>
+// Element, accumulator and output types, and the oldest compute capability that supports them.
+// Promoted: accumulators of the tensor cores are so coarse that they are added to FP32 accumulators
+// at intervals.
+template <Precision kPrecision_, typename Element_, typename Accumulator_, typename Output_,
+          int kSince_, bool kPromoted_ = false>
 struct Arithmetic {
   using Element = Element_;
-  using Sum = Sum_;
+  using Accumulator = Accumulator_;
   using Output = Output_;
   static constexpr Precision kPrecision = kPrecision_;
   static constexpr int kSince = kSince_;
@@ -37,21 +38,20 @@ using E4m3Fast = Arithmetic<Precision::e4m3fast, __nv_fp8_e4m3, float, __nv_bflo
 using E5m2 = Arithmetic<Precision::e5m2, __nv_fp8_e5m2, float, __nv_bfloat16, 89, true>;
 using E5m2Fast = Arithmetic<Precision::e5m2fast, __nv_fp8_e5m2, float, __nv_bfloat16, 89>;
 
-// 32 bytes of k of 16 rows of A, or 16 columns of B, in four parts of 8 lines and 16 bytes. What is
-// multiplied together must lie in neighbouring registers. So of A lines 0 to 7 and 8 to 15 of the
-// first 16 bytes come before those of the others, but of B all 32 bytes of lines 0 to 7 before
-// those of 8 to 15.
+// A fragment: 32 bytes along k of 16 rows of A or columns of B (lines), in four parts of 8 lines by
+// 16 bytes. Their order is that of the registers of an MMA: for A lines 0-7 and 8-15 of the first
+// 16 bytes, then of the others; for B both halves of lines 0-7, then of lines 8-15.
 constexpr int kStepBytes = 32, kFragmentLines = 16;
 struct Fragment {
   std::uint32_t parts[4];
 };
 
-// From where 8 lanes each point to rows of 16 bytes for one part. Rows lie along k, or, turned,
-// along the lines, which only elements of 16 bits can.
-template <bool kTurned>
+// Loads a fragment; 8 lanes each point to the rows of one part. Rows are along k, or, transposed,
+// along the lines, which ldmatrix supports only for 16-bit elements.
+template <bool kTransposed>
 __device__ void load_fragment(Fragment& to, std::uint32_t address) {
   std::uint32_t(&x)[4] = to.parts;
-  if constexpr (kTurned)
+  if constexpr (kTransposed)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                  : "r"(address)
@@ -63,7 +63,8 @@ __device__ void load_fragment(Fragment& to, std::uint32_t address) {
                  : "memory");
 }
 
-// Tensor cores would cut FP32 off. Rounded to nearest, the error is half as large and has no bias.
+// Rounds FP32 to TF32. Tensor cores would truncate; rounding to nearest halves the error and has no
+// bias.
 template <typename Of>
 __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -74,11 +75,10 @@ __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #endif
 }
 
-// sums += A * B, of 16 rows and the first 8 columns of B (half = 0), or the others. A thread
-// has of row lane / 4 two neighbouring columns from lane % 4 * 2 on, then of the row 8 further
-// down.
+// acc += A * B for 16 rows and the first 8 columns of B (half = 0) or the others. A thread has two
+// consecutive columns, from lane % 4 * 2 on, of rows lane / 4 and lane / 4 + 8.
 template <typename Of>
-__device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
+__device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4],
                               [[maybe_unused]] const Fragment& a,
                               [[maybe_unused]] const Fragment& b, [[maybe_unused]] int half) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -87,38 +87,38 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (Of::kPrecision == Precision::f16)
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (Of::kPrecision == Precision::tf32)
     asm volatile(
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (Of::kPrecision == Precision::s8)
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
   else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
   else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e5m2>)
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
         : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
 #endif
 #elif __CUDA_ARCH__ >= 750
@@ -128,7 +128,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
       asm volatile(
           "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
           "{%0, %1, %2, %3};"
-          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+          : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
           : "r"(a.parts[k]), "r"(a.parts[k + 1]), "r"(b.parts[2 * half + k / 2]));
   if constexpr (Of::kPrecision == Precision::s8)
 #pragma unroll
@@ -137,7 +137,7 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Sum (&sums)[4],
       for (int row = 0; row < 2; ++row)
         asm volatile(
             "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
+            : "+r"(acc[2 * row]), "+r"(acc[2 * row + 1])
             : "r"(a.parts[k + row]), "r"(b.parts[2 * half + k / 2]));
 #endif
 }

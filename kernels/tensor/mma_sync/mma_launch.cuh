@@ -1,9 +1,8 @@
-// How the rungs of MmaSync are launched. A rung is a loop, which runs over the slices of a tile,
-// and a shape of that tile for each arithmetic.
+// Launches of the MmaSync rungs. A rung is a main loop over K tiles and a tile shape for each
+// precision.
 //
-// m, n, k and layouts are free. The tile needs rows that begin at multiples of 16 bytes, and can
-// turn elements of 16 bits only. Other operands are first copied into rows along k, in every
-// launch.
+// Any m, n, k and layout. Operands need rows aligned to 16 bytes, and must be K-major unless they
+// have 16-bit elements; others are first copied K-major, in every launch.
 #pragma once
 
 #include <algorithm>
@@ -18,36 +17,36 @@
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/tensor/k_major_copy.cuh"
 #include "kernels/tensor/mma_sync/mma_tile.cuh"
-#include "kernels/tensor/piece.cuh"
 
 namespace gemm::tensor {
 
-// Rung::multiply(tile, slices, shared) computes a tile of so many slices.
+// Rung::multiply(tile, k_tiles, shared) is the main loop.
 template <typename Rung, typename Tile, typename Grid>
 __global__ void __launch_bounds__(Tile::Shape::kThreads, Tile::Shape::kBlocks)
     mma_sync(Problem p, Grid grid, Rows a, Rows b, typename Tile::Output* __restrict__ c) {
   extern __shared__ __align__(kBankBytes) std::byte shared[];
   const auto place = grid.place();
   Tile tile(p, place.first_row, place.first_column, a, b, shared);
-  Rung::multiply(tile, Tile::slices(p), shared);
+  Rung::multiply(tile, Tile::k_tiles(p), shared);
   tile.store(c);
 }
 
-// How an operand lies, and whether the tile takes it so.
+// An operand as stored, and whether it must be copied.
 struct Stored {
   std::int64_t lines, length;  // rows of A or columns of B; k
-  bool along_k;
+  bool k_major;
   int element_bytes;
 
-  bool in_16_bytes() const { return (along_k ? length : lines) * element_bytes % kChunkBytes == 0; }
-  bool is_copied() const { return !in_16_bytes() || (!along_k && element_bytes != 2); }
-  // Elements of a row of the copy.
+  bool in_16_bytes() const { return (k_major ? length : lines) * element_bytes % kChunkBytes == 0; }
+  bool is_copied() const { return !in_16_bytes() || (!k_major && element_bytes != 2); }
+  // Elements per row of the copy.
   std::int64_t copy_pitch() const {
     const int chunk = kChunkBytes / element_bytes;
-    return (length + chunk - 1) / chunk * chunk;
+    return ceil_div(length, chunk) * chunk;
   }
-  double copy_bytes() const { return is_copied() ? 1.0 * element_bytes * lines * copy_pitch() : 0; }
+  double bulk_load() const { return is_copied() ? 1.0 * element_bytes * lines * copy_pitch() : 0; }
 };
 inline Stored stored_a(const Problem& p) {
   return {p.m, p.k, !transposes_a(p.layout), traits_of(p.precision).input_bytes};
@@ -56,10 +55,10 @@ inline Stored stored_b(const Problem& p) {
   return {p.n, p.k, transposes_b(p.layout), traits_of(p.precision).input_bytes};
 }
 
-// An operand as the tile takes it, and what has to be enqueued before.
+// An operand as the kernel reads it, and the copy that must run before.
 struct PackedRows {
   Rows rows;
-  bool along_k;
+  bool k_major;
   Launch copying;
 };
 template <typename Element>
@@ -67,17 +66,17 @@ PackedRows packed(const Stored& stored, const void* operand) {
   const auto* from = static_cast<const Element*>(operand);
   if (!stored.is_copied())
     return {{reinterpret_cast<const std::byte*>(from),
-             (stored.along_k ? stored.length : stored.lines) * stored.element_bytes},
-            stored.along_k,
+             (stored.k_major ? stored.length : stored.lines) * stored.element_bytes},
+            stored.k_major,
             [](Stream) {}};
   const std::int64_t pitch = stored.copy_pitch();
   const auto copy = simt::device_array<Element>(stored.lines * pitch);
-  const auto kernel = stored.along_k ? copy_along_k<Element, true> : copy_along_k<Element, false>;
+  const auto kernel = stored.k_major ? copy_k_major<Element, true> : copy_k_major<Element, false>;
   return {{reinterpret_cast<const std::byte*>(copy.get()), pitch * stored.element_bytes},
           true,
-          [=, grid = PieceGrid(stored.lines, stored.length)](Stream stream) {
-            kernel<<<grid.blocks(), kPieceThreads, 0, stream>>>(grid, from, stored.lines,
-                                                                stored.length, copy.get(), pitch);
+          [=, grid = CopyGrid(stored.lines, stored.length)](Stream stream) {
+            kernel<<<grid.blocks(), kCopyThreads, 0, stream>>>(grid, from, stored.lines,
+                                                               stored.length, copy.get(), pitch);
           }};
 }
 
@@ -91,11 +90,11 @@ Launch mma_launch(const Problem& p, const Operands& o) {
   const PackedRows a = packed<Element>(stored_a(p), o.a), b = packed<Element>(stored_b(p), o.b);
   const Kernel kernel = [&]() -> Kernel {
     if constexpr (sizeof(Element) == 2) {
-      if (a.along_k && !b.along_k)
+      if (a.k_major && !b.k_major)
         return mma_sync<Rung, MmaTile<Arithmetic, Shape, true, false>, Grid>;
-      if (!a.along_k && b.along_k)
+      if (!a.k_major && b.k_major)
         return mma_sync<Rung, MmaTile<Arithmetic, Shape, false, true>, Grid>;
-      if (!a.along_k && !b.along_k)
+      if (!a.k_major && !b.k_major)
         return mma_sync<Rung, MmaTile<Arithmetic, Shape, false, false>, Grid>;
     }
     return mma_sync<Rung, MmaTile<Arithmetic, Shape, true, true>, Grid>;
@@ -116,9 +115,9 @@ Traffic mma_traffic(const Problem& p) {
       p, Shape::kBM, Shape::kBN,
       Shape::kDepth / static_cast<int>(sizeof(typename Arithmetic::Element)), Shape::kWavefronts);
   for (const Stored& stored : {stored_a(p), stored_b(p)}) {
-    traffic.dram += 2 * stored.copy_bytes();
-    traffic.l2 += 2 * stored.copy_bytes();
-    traffic.shared += 2 * stored.copy_bytes();
+    traffic.dram += 2 * stored.bulk_load();
+    traffic.l2 += 2 * stored.bulk_load();
+    traffic.shared += 2 * stored.bulk_load();
   }
   return traffic;
 }
@@ -128,12 +127,12 @@ std::optional<std::string> mma_unsupported(const Device& device) {
   using Shape = typename Rung::template Shape<Arithmetic>;
   constexpr int kSince = std::max(Rung::kSince, Arithmetic::kSince);
   if (device.compute_capability < kSince)
-    return "needs compute capability " + std::to_string(kSince / 10) + "." +
+    return "requires compute capability " + std::to_string(kSince / 10) + "." +
            std::to_string(kSince % 10);
   return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
 }
 
-// Calls f<Arithmetic>() with that of the precision, which is one of them.
+// Calls f<Arithmetic>() for the one with that precision.
 template <typename First, typename... Others, typename F>
 auto with_arithmetic(Precision precision, F&& f) {
   if constexpr (sizeof...(Others) > 0)
@@ -141,7 +140,7 @@ auto with_arithmetic(Precision precision, F&& f) {
   return f.template operator()<First>();
 }
 
-// The kernel of a rung, given what a reader wants to know of it.
+// Completes the description of a rung.
 template <typename Rung, typename... Arithmetics>
 Kernel mma_kernel(Kernel kernel) {
   kernel.precisions = {Arithmetics::kPrecision...};

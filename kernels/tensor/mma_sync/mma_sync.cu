@@ -1,8 +1,8 @@
-// `mma.sync`, the instruction under WMMA, with operands laid out by hand: `ldmatrix` fetches four
-// parts of fragments at once, from shared memory whose chunks of 16 bytes change places so that
-// neither it nor the copies ever meet a bank twice. WMMA must pad its rows instead, and knows not
-// which thread has which result. Slices come through registers: what is loaded while a slice is
-// multiplied is put down when all have done with that.
+// The PTX instruction beneath wmma: `mma.sync`, with fragments loaded by `ldmatrix` from swizzled
+// shared memory, so that neither it nor the copies have bank conflicts, and without padding. The
+// mapping of elements to threads is known, so the epilogue needs no shared memory. K tiles go
+// through registers: the next one is loaded during the MMAs of the current one and stored once all
+// warps are done.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -17,16 +17,16 @@ struct MmaSync {
   static constexpr int kSince = 75, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, int slices, std::byte* shared) {
-    typename Tile::Carried carried;
+  static __device__ void multiply(Tile& tile, int k_tiles, std::byte* shared) {
+    typename Tile::KTileRegisters registers;
     typename Tile::Fragments fragments;
-    tile.carry(carried);
+    tile.load_k_tile(registers);
 #pragma unroll 1
-    for (int slice = 0; slice < slices; ++slice) {
-      __syncthreads();  // nobody reads the slice before it any more
-      tile.put_down(carried, shared);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      __syncthreads();  // all warps are done with the last K tile
+      tile.store_k_tile(registers, shared);
       __syncthreads();
-      if (slice + 1 < slices) tile.carry(carried);
+      if (k_tile + 1 < k_tiles) tile.load_k_tile(registers);
 #pragma unroll
       for (int step = 0; step < Tile::Shape::kSteps; ++step) {
         tile.load_fragments(fragments, tile.stage(0), step);
@@ -38,7 +38,7 @@ struct MmaSync {
 
 const Registration registration(mma_kernel<MmaSync, Bf16, F16, Tf32, S8>({
     .name = "MmaSync",
-    .idea = "mma.sync on fragments that ldmatrix fetches from swizzled shared memory.",
+    .idea = "mma.sync with fragments loaded by ldmatrix from swizzled shared memory.",
     .source = "PTX ISA, mma.sync and ldmatrix; CUTLASS, Efficient GEMM",
     .rung = 45,
 }));

@@ -1,5 +1,6 @@
-// Copies run by themselves: `cp.async` moves slices past the registers into a ring of stages, three
-// slices ahead of the one that is multiplied, and one barrier a slice is left of two.
+// A multistage pipeline: `cp.async` copies K tiles into a ring of stages without registers, three K
+// tiles ahead of the MMAs. Latency of global memory is spread over three K tiles, and one barrier
+// per K tile remains of two. Cost: shared memory.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -14,7 +15,7 @@ struct MmaSyncMultistage {
   static constexpr int kSince = 80, kGroup = 1;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
+  static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
     constexpr int kStages = Tile::Shape::kStages;
     typename Tile::Fragments fragments;
 #pragma unroll
@@ -24,9 +25,9 @@ struct MmaSyncMultistage {
     }
     int reads = 0, writes = kStages - 1;
 #pragma unroll 1
-    for (int slice = 0; slice < slices; ++slice) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       wait_for_copies<kStages - 2>();
-      __syncthreads();  // the slice has arrived, and nobody reads the one before it any more
+      __syncthreads();  // the K tile has arrived, and the previous stage is free
       tile.copy_to(tile.stage(writes));
       commit_copies();
 #pragma unroll
@@ -42,7 +43,7 @@ struct MmaSyncMultistage {
 
 const Registration registration(mma_kernel<MmaSyncMultistage, Bf16, F16>({
     .name = "MmaSyncMultistage",
-    .idea = "cp.async keeps three slices under way in a ring of stages, past the registers.",
+    .idea = "A multistage cp.async pipeline, three K tiles ahead of the MMAs.",
     .source = "CUTLASS, Efficient GEMM: multistage pipelines of compute capability 8.0",
     .rung = 46,
 }));

@@ -1,7 +1,8 @@
-// Tiles in compact groups, and twice as large: a block of 8 warps, all that the registers of an SM
-// hold, computes 128 x 256. Of each byte that it takes from the L2 it makes a third more products
-// than one of 128 x 128, and of what one block takes others of its group find more in the L2. Both
-// save energy, which binds here: the clock is what the power cap leaves.
+// Rasterization and a larger tile: a block of 8 warps computes 128 x 256, all that the registers of
+// an SM hold, with a third more FLOP per byte of L2 traffic than 128 x 128. Tiles are computed in
+// compact groups, whose blocks share data in the L2. Both save energy, which is the limiter here:
+// the clock is what the power cap permits. Cost: one block per SM, so nothing overlaps its
+// epilogue.
 #include <cstddef>
 #include <string>
 
@@ -18,43 +19,12 @@ struct Rung {
   static constexpr int kSince = 80, kGroup = kGroup_;
 
   template <typename Tile>
-  static __device__ void multiply(Tile& tile, int slices, std::byte*) {
-    constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps;
-    static_assert(kSteps % 2 == 0, "a slice ends with the second set");
-    typename Tile::Fragments fragments[2];
-#pragma unroll
-    for (int stage = 0; stage < kStages - 1; ++stage) {
-      tile.copy_to(tile.stage(stage));
-      commit_copies();
-    }
-    int reads = 0, writes = kStages - 1;
-    wait_for_copies<kStages - 2>();
-    __syncthreads();
-    tile.load_fragments(fragments[0], tile.stage(reads), 0);
-#pragma unroll 1
-    for (int slice = 0; slice < slices; ++slice) {
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        if (step + 1 == kSteps) {
-          // The next slice has arrived, and all have loaded what they want of this one.
-          wait_for_copies<kStages - 3>();
-          __syncthreads();
-          reads = reads + 1 == kStages ? 0 : reads + 1;
-        }
-        tile.load_fragments(fragments[(step + 1) % 2], tile.stage(reads), (step + 1) % kSteps);
-        tile.multiply(fragments[step % 2], [&](int row) {
-          tile.template copy_part_to<kSteps * Tile::kRows>(tile.stage(writes),
-                                                           step * Tile::kRows + row);
-        });
-      }
-      commit_copies();
-      writes = writes + 1 == kStages ? 0 : writes + 1;
-      tile.end_slice();
-    }
+  static __device__ void multiply(Tile& tile, int k_tiles, std::byte*) {
+    multiply_double_buffered(tile, k_tiles);
   }
 };
 
-// Each point has precisions of its own.
+// The precisions of a point.
 template <typename... Of>
 struct Precisions {};
 
@@ -71,14 +41,14 @@ Kernel point(Precisions<Of...>) {
                      {"WN", std::to_string(kWN)},
                      {"stages", std::to_string(kStages)},
                      {"group", std::to_string(kGroup)}},
-      .idea = "Tiles of 128 x 256 in compact groups, both to take less from the L2 and from DRAM.",
+      .idea = "Rasterization and tiles of 128 x 256: less L2 and DRAM traffic.",
       .source = "CUTLASS, threadblock rasterization; MatmulTutorial, 128 x 256 on an A100",
       .rung = 48,
   });
 }
 
-// FP8 has two sums of each result, or where it is not promoted must be converted on a card that
-// lacks its instruction, such as Hopper: registers for a warp's tile of half the size.
+// FP8 needs registers for promoted accumulators, or, without promotion, for the conversion to FP16
+// on GPUs without FP8 mma.sync, such as Hopper: hence the warp tile of half the size.
 const TunableRegistration registration({
     point<128, 256, 64, 64, 64, 4, 1, 8>(Precisions<Bf16, F16, Tf32, S8>{}),
     point<128, 128, 64, 64, 64, 4, 2, 8>(Precisions<Bf16, F16>{}),

@@ -1,5 +1,5 @@
-// Slices in shared memory, as MmaSync swizzles them. That fragments come out right is tested with
-// the kernels, on the GPU (bench/verification/exactness_test.cpp).
+// The swizzle of K tiles in shared memory. The values of fragments are tested with the kernels, on
+// a GPU (bench/verification/exactness_test.cpp).
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPitches[] = {64, 128, 256, 512};
 
-// What 16 bytes of the banks' 128 a chunk is in.
+// The 16-byte slot of the 128 bytes of all banks that holds a chunk.
 int place(int pitch, int row, int chunk) {
   return (row * pitch / kChunkBytes + swizzled(pitch, row, chunk)) % (kBankBytes / kChunkBytes);
 }
@@ -29,7 +29,7 @@ TEST(Swizzle, KeepsEachChunkInItsRow) {
     }
 }
 
-// What ldmatrix fetches at once.
+// ldmatrix reads a chunk of eight rows at once.
 TEST(Swizzle, SpreadsAChunkOfEightRowsOverAllBanks) {
   for (const int pitch : kPitches)
     for (int first_row = 0; first_row < 16; first_row += 8)
@@ -41,7 +41,7 @@ TEST(Swizzle, SpreadsAChunkOfEightRowsOverAllBanks) {
       }
 }
 
-// What 8 threads of a copy store at once: a line of 128 bytes, of one row or of two.
+// 8 threads of a copy store a line of 128 bytes at once, of one row or of two.
 TEST(Swizzle, SpreadsALineOverAllBanks) {
   for (const int pitch : kPitches)
     for (int line = 0; line < 16 * pitch / kBankBytes; ++line) {

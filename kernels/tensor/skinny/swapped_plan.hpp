@@ -1,54 +1,52 @@
-// How a product with a short side is cut into blocks: by a small model of its time, which is that
-// of the long side's way from DRAM, or of both sides' way from the L2.
+// How a GEMM with a short side is divided among blocks: by a small model of its time, the larger of
+// DRAM time for the long side and L2 time for both sides.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
+#include "kernels/gemm.hpp"
+
 namespace gemm::tensor {
 
-// Elements of the sides, and bytes of an element.
+// Sizes in elements, and bytes per element.
 struct SwappedShape {
   std::int64_t rows, tokens, k;
   int element_bytes;
-  bool promoted = false;  // sums go to FP32 every 128 products
+  bool promoted = false;  // accumulators are promoted every 128 products
 };
 
-// A block computes `tile_rows` of the long side and all of the short one, along a share of k; so
-// many blocks share a tile, and so many shall fit an SM.
+// A block computes `tile_rows` of the long side by all of the short side, over a share of k.
+// `splits` blocks share a tile; `per_sm` blocks shall fit an SM.
 struct SwappedPlan {
-  int tile_rows, splits, together;
-  std::int64_t tiles, slices;
+  int tile_rows, splits, per_sm;
+  std::int64_t tiles, k_tiles;
   double weight_bytes;
   double seconds = std::numeric_limits<double>::infinity();  // by the model
 
   std::int64_t blocks() const { return tiles * splits; }
 };
 
-// A slice is a line of 128 bytes of k of 128 rows, or two of 64.
+// A K tile is a line of 128 bytes along k of 128 rows, or two such lines of 64 rows.
 inline constexpr int kStageLineBytes = 128, kStageRows = 128;
 inline constexpr int kMostSplits = 8;  // larger clusters are not portable
 
-constexpr std::int64_t pieces(std::int64_t whole, std::int64_t piece) {
-  return (whole + piece - 1) / piece;
-}
-// wgmma has 8, 16, 32 or 64 here.
+// The N of wgmma: 8, 16, 32 or 64.
 constexpr std::int64_t padded_tokens(std::int64_t tokens) {
   return tokens <= 8 ? 8 : tokens <= 16 ? 16 : tokens <= 32 ? 32 : 64;
 }
 
-// Of an H200, by NOTES.md: bytes a second of all and of one SM, and seconds.
+// Measured on an H200 (NOTES.md): bytes per second of the GPU and of one SM, and seconds.
 inline constexpr double kSwappedDram = 4.35e12, kSwappedL2 = 9.5e12, kSwappedSm = 0.105e12,
                         kSwappedSmPromoted = 0.085e12;
-inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // a block of a cluster
-    kSwappedSum = 50e-12;                                               // a byte
+inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // per block of a cluster
+    kSwappedSum = 50e-12;                                               // per byte
 
-// Blocks that shall fit an SM. With 8 tokens one more than there are, so that those of the next
-// launch can begin before these have ended; more tokens take room from the ring, whose stages are
-// worth more: two then, or one.
-inline int together_for(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
-  const std::int64_t each = pieces(plan.blocks(), sm_count);
+// Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
+// early; with more tokens the shared memory is better used for stages: two blocks, or one.
+inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
+  const std::int64_t each = ceil_div(plan.blocks(), sm_count);
   if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
   return each == 1 && tokens > 16 ? 1 : 2;
 }
@@ -58,14 +56,15 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
   const double sm_rate = shape.promoted ? kSwappedSmPromoted : kSwappedSm;
   for (const int tile_rows : {64, 128}) {
-    SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .together = 1};
-    plan.tiles = pieces(shape.rows, tile_rows);
-    plan.slices = pieces(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
+    SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .per_sm = 1};
+    plan.tiles = ceil_div(shape.rows, tile_rows);
+    plan.k_tiles =
+        ceil_div(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
     plan.weight_bytes = depth * static_cast<double>(shape.rows);
     const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
-    for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.slices); ++plan.splits) {
+    for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
       const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
-      const double of_sm = of_block * static_cast<double>(pieces(plan.blocks(), sm_count));
+      const double of_sm = of_block * static_cast<double>(ceil_div(plan.blocks(), sm_count));
       const double add =
           kSwappedAdd * plan.splits +
           kSwappedSum * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));
@@ -75,7 +74,7 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
       if (plan.seconds < best.seconds) best = plan;
     }
   }
-  best.together = together_for(best, shape.tokens, sm_count);
+  best.per_sm = blocks_per_sm(best, shape.tokens, sm_count);
   return best;
 }
 

@@ -1,4 +1,5 @@
-// How a product with a short side is cut: what no size may break, and what was measured to be best.
+// The division of a GEMM with a short side: invariants for all sizes, and the choices that were
+// measured to be best.
 #include "kernels/tensor/skinny/swapped_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kSms = 132;
 
-// Of 16-bit elements.
+// For 16-bit elements.
 SwappedPlan plan(std::int64_t rows, std::int64_t tokens, std::int64_t k) {
   return swapped_plan({.rows = rows, .tokens = tokens, .k = k, .element_bytes = 2}, kSms);
 }
@@ -22,27 +23,27 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
         const SwappedPlan found = plan(rows, tokens, k);
         EXPECT_GE(found.tiles * found.tile_rows, rows);
         EXPECT_LT((found.tiles - 1) * found.tile_rows, rows);
-        const std::int64_t slice = kStageLineBytes * kStageRows / found.tile_rows;
-        EXPECT_GE(found.slices * slice, 2 * k);
-        EXPECT_LT((found.slices - 1) * slice, 2 * k);
+        const std::int64_t k_tile = kStageLineBytes * kStageRows / found.tile_rows;
+        EXPECT_GE(found.k_tiles * k_tile, 2 * k);
+        EXPECT_LT((found.k_tiles - 1) * k_tile, 2 * k);
         EXPECT_GT(found.seconds, 0);
       }
 }
 
-TEST(SwappedPlan, GivesEveryBlockASlice) {
+TEST(SwappedPlan, GivesEveryBlockAKTile) {
   for (const std::int64_t rows : {1, 64, 4096})
     for (const std::int64_t k : {1, 128, 129, 257, 4104})
-      EXPECT_LE(plan(rows, 8, k).splits, plan(rows, 8, k).slices) << rows << " x " << k;
+      EXPECT_LE(plan(rows, 8, k).splits, plan(rows, 8, k).k_tiles) << rows << " x " << k;
 }
 
-// 64 SMs take all that DRAM has, 33 do not.
-TEST(SwappedPlan, CutsTilesWhereTheyAreTooFew) {
+// 64 SMs saturate DRAM, 33 do not.
+TEST(SwappedPlan, SplitsTilesWhereTheyAreTooFew) {
   EXPECT_GT(plan(2112, 8, 7168).splits, 1);
   EXPECT_GT(plan(256, 64, 16384).splits, 1);
 }
 
-// As measured: 12.5 us in two pieces and 13.1 in one; promoted FP8 19.5 and 24.1.
-TEST(SwappedPlan, CutsWhereManyTokensBindTheSm) {
+// Measured: 12.5 us with two blocks per tile and 13.1 with one; promoted FP8 19.5 and 24.1.
+TEST(SwappedPlan, SplitsWhereManyTokensLimitTheSm) {
   EXPECT_EQ(plan(4096, 64, 4096).splits, 2);
   EXPECT_EQ(plan(4096, 64, 14336).splits, 2);
   const SwappedShape fp8{
@@ -51,14 +52,14 @@ TEST(SwappedPlan, CutsWhereManyTokensBindTheSm) {
   EXPECT_EQ(plan(4096, 32, 14336).splits, 1);
 }
 
-TEST(SwappedPlan, KeepsTheRingLongWhereTokensTakeRoom) {
-  EXPECT_EQ(plan(4096, 8, 4096).together, 2);
-  EXPECT_EQ(plan(4096, 32, 14336).together, 1);
-  EXPECT_EQ(plan(28672, 16, 4096).together, 2);
-  EXPECT_EQ(plan(28672, 64, 4096).together, 2);
+TEST(SwappedPlan, KeepsManyStagesWhereTokensTakeRoom) {
+  EXPECT_EQ(plan(4096, 8, 4096).per_sm, 2);
+  EXPECT_EQ(plan(4096, 32, 14336).per_sm, 1);
+  EXPECT_EQ(plan(28672, 16, 4096).per_sm, 2);
+  EXPECT_EQ(plan(28672, 64, 4096).per_sm, 2);
 }
 
-TEST(SwappedPlan, CutsNothingThatNeedNotBe) {
+TEST(SwappedPlan, SplitsNothingElse) {
   EXPECT_EQ(plan(4096, 8, 4096).splits, 1);
   EXPECT_EQ(plan(28672, 8, 4096).splits, 1);
   EXPECT_EQ(plan(57344, 64, 8192).splits, 1);
@@ -74,7 +75,7 @@ TEST(SwappedPlan, TakesLongerForMore) {
   }
 }
 
-TEST(SwappedPlan, RoundsTokensUpToWhatWgmmaHas) {
+TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
   EXPECT_EQ(padded_tokens(1), 8);
   EXPECT_EQ(padded_tokens(9), 16);
   EXPECT_EQ(padded_tokens(32), 32);

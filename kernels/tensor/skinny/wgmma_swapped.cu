@@ -1,27 +1,26 @@
-// Products with a short side: at most 64 rows of A, the tokens of a language model that decodes,
-// times a matrix of weights. Nothing but the weights' way from DRAM to the SMs takes time, so the
-// kernel is made to keep that way full.
+// GEMM with a short side: at most 64 rows of A, such as the tokens of a decoding language model,
+// times a weight matrix. The time is that of streaming the weights from DRAM, so the kernel is
+// designed for DRAM bandwidth.
 //
-// wgmma has 64 rows on one side and 8 to 256 on the other. Here the factors are swapped, C^T = B^T
-// A^T: the weights' long side has the 64 rows, and the tokens are rounded up to 8, not to 64. The
-// same kernel takes products with few columns: then A has the long side, and nothing is swapped.
+// wgmma has M = 64 and N = 8 to 256. The operands are swapped, C^T = B^T A^T: the long side of the
+// weights is M, and the tokens are padded to N = 8, not to 64. For few columns A has the long side,
+// and nothing is swapped.
 //
-// - One thread of a block has the copy engine fill a ring of stages, the other warps multiply. All
-//   blocks have equally many slices along k and go along k together: neighbours read what lies side
-//   by side in DRAM.
-// - Where there are too few tiles to keep all SMs busy, the blocks of a cluster share a tile's
-//   slices, and add up their sums through each other's shared memory, in the same order always. No
-//   workspace, no flags, no second launch.
-// - The next launch may begin before this one has ended, where the ring leaves room for it on the
-//   SM (programmatic dependent launch): it sets up its barriers, and waits until all that this one
-//   stores is there.
-// - Weights that the L2 cannot hold are the first to leave it.
+// - One producer thread fills a ring of stages by TMA, the other warps multiply. All blocks have
+//   equal numbers of K tiles and advance along k together: neighbours read adjacent data of a DRAM
+//   page.
+// - With fewer tiles than SMs the blocks of a cluster split k and reduce their accumulators through
+//   distributed shared memory, always in the same order. No workspace, no flags, no second launch.
+// - Programmatic dependent launch: blocks of the next launch start where the stages leave room on
+//   an SM, initialise barriers, and wait until this launch has stored its results.
+// - Weights larger than the L2 are loaded with evict_first.
 //
-// Weights of 16 bits may lie along k or along their long side. All others, and the tokens, lie
-// along k, or are packed so first, in every launch; so are those whose rows do not begin at
-// multiples of 16 bytes. What lies beyond the edges arrives as zeros.
+// 16-bit weights may be K-major or MN-major. Other weights, and the tokens, must be K-major or are
+// packed so in every launch, as are rows not aligned to 16 bytes. Elements beyond the edges are
+// zero.
 //
-// FP8 sums of the tensor cores have 14 bits: without "fast" they go into FP32 every 128 steps of k.
+// Tensor cores accumulate FP8 with 14 bits: without "fast" accumulators are promoted to FP32 every
+// 128 steps of k.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -48,159 +47,161 @@ constexpr int kBarrierSpace = 2 * kMaxStages * kBarrierBytes;
 template <typename Element>
 using OutputOf = std::conditional_t<
     std::is_same_v<Element, __half>, __half,
-    std::conditional_t<sizeof(Element) == 4 || std::is_same_v<Element, std::int8_t>, SumOf<Element>,
-                       __nv_bfloat16>>;
+    std::conditional_t<sizeof(Element) == 4 || std::is_same_v<Element, std::int8_t>,
+                       AccumulatorOf<Element>, __nv_bfloat16>>;
 
-// A block has kRows of the long side and all tokens; a slice is kLines lines of 128 bytes deep.
-// kAcross: the weights lie along their long side. kPromote: the tensor cores add up a line only.
-template <typename Element_, bool kAcross_, bool kPromote_, int kRows_, int kTokens_, int kLines_>
+// A block computes kRows of the long side by all tokens; a K tile is kLines lines of 128 bytes
+// deep. kMnMajor: the weights are MN-major. kPromote: accumulators are promoted after each line.
+template <typename Element_, bool kMnMajor_, bool kPromote_, int kRows_, int kTokens_, int kLines_>
 struct SwappedTile {
   using Element = Element_;
-  using Sum = SumOf<Element>;
+  using Accumulator = AccumulatorOf<Element>;
   using Output = OutputOf<Element>;
-  static constexpr bool kAcross = kAcross_, kPromote = kPromote_;
+  static constexpr bool kMnMajor = kMnMajor_, kPromote = kPromote_;
   static constexpr int kRows = kRows_, kTokens = kTokens_, kLines = kLines_;
-  static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // of a line
-  static constexpr int kMultipliers = 2 * kRows, kThreads = kMultipliers + 32;
-  static constexpr int kSums = kTokens / 2;  // of a thread
+  static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // per line
+  static constexpr int kConsumerThreads = 2 * kRows, kThreads = kConsumerThreads + 32;
+  static constexpr int kAccumulators = kTokens / 2;  // per thread
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
   static constexpr int kTokenBytes = kTokens * kStageLineBytes * kLines;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
-  // Sums that are left for the cluster, a row of them for each token: the padding puts the eight
-  // rows and four tokens that a warp stores at a time into different banks.
-  static constexpr int kSumPitch = kRows + 4;
-  static constexpr int kSumBytes = kTokens * kSumPitch * 4;
+  // Accumulators in shared memory for the reduction, one row per token; the padding avoids bank
+  // conflicts of the eight rows and four tokens that a warp stores at a time.
+  static constexpr int kAccumulatorPitch = kRows + 4;
+  static constexpr int kAccumulatorBytes = kTokens * kAccumulatorPitch * 4;
   static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
 };
 
 namespace {
 
 struct SwappedWork {
-  int rows, tokens;                   // of C: along the long side and along the other
-  std::int64_t row_step, token_step;  // from one to the next in C
+  int rows, tokens;                   // of C: long side and short side
+  std::int64_t row_step, token_step;  // strides in C
   void* c;
-  int slices, splits, stages;  // of a tile, of a cluster, of the ring
-  bool read_once;              // the weights, before the L2 would have to give them up
+  int k_tiles, splits, stages;  // per tile, per cluster, of the ring
+  bool read_once;               // the weights, with evict_first
   CUtensorMap weights_map, tokens_map;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// What a block computes: slices of a tile, from `begin` to before `end`.
+// The share of a block: K tiles [begin, end) of a tile.
 struct Share {
   int tile, rank, begin, end;
 
   __device__ explicit Share(const SwappedWork& work)
       : tile(static_cast<int>(blockIdx.x) / work.splits),
         rank(static_cast<int>(blockIdx.x) % work.splits),
-        begin(static_cast<int>(std::int64_t{work.slices} * rank / work.splits)),
-        end(static_cast<int>(std::int64_t{work.slices} * (rank + 1) / work.splits)) {}
+        begin(static_cast<int>(std::int64_t{work.k_tiles} * rank / work.splits)),
+        end(static_cast<int>(std::int64_t{work.k_tiles} * (rank + 1) / work.splits)) {}
 };
 
 template <typename Tile>
-__device__ void feed(const SwappedWork& work, const Share& share, Ring<Tile::kStageBytes> ring) {
+__device__ void load_k_tiles(const SwappedWork& work, const Share& share,
+                             Ring<Tile::kStageBytes> ring) {
   const std::uint64_t policy = cache_policy(work.read_once);
   const int row = share.tile * Tile::kRows;
-  for (int slice = share.begin; slice < share.end; ++slice, ring.next()) {
-    const int k = slice * Tile::kLines * Tile::kDepth;
+  for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
+    const int k = k_tile * Tile::kLines * Tile::kDepth;
     ring.begin_stage();
-    if constexpr (Tile::kAcross) {
+    if constexpr (Tile::kMnMajor) {
 #pragma unroll
       for (int group = 0; group < Tile::kRows / 64; ++group)
-        copy_box(ring.data() + group * 64 * kStageLineBytes * Tile::kLines, work.weights_map,
+        tma_load(ring.data() + group * 64 * kStageLineBytes * Tile::kLines, work.weights_map,
                  row + group * 64, k, ring.full(), policy);
     } else {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
-        copy_box(ring.data() + line * Tile::kRows * kStageLineBytes, work.weights_map,
+        tma_load(ring.data() + line * Tile::kRows * kStageLineBytes, work.weights_map,
                  k + line * Tile::kDepth, row, ring.full());
     }
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line)
-      copy_box(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes,
+      tma_load(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes,
                work.tokens_map, k + line * Tile::kDepth, 0, ring.full());
   }
 }
 
-// Enqueues a warpgroup's products of a line of a stage.
+// Issues the MMAs of a warpgroup for one line of a stage.
 template <typename Tile>
-__device__ void enqueue_line(const Ring<Tile::kStageBytes>& ring, int line,
-                             typename Tile::Sum (&sums)[Tile::kSums]) {
+__device__ void issue_line(const Ring<Tile::kStageBytes>& ring, int line,
+                           typename Tile::Accumulator (&acc)[Tile::kAccumulators]) {
   using Element = typename Tile::Element;
-  constexpr int kStepDepth = kProductDepth<Element>;
+  constexpr int kStepDepth = kMmaK<Element>;
   const int group = static_cast<int>(threadIdx.x) / 128;
   const std::uint64_t tokens =
-      swizzled_rows(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes);
+      k_major_descriptor(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes);
 #pragma unroll
   for (int step = 0; step < Tile::kDepth / kStepDepth; ++step) {
     constexpr int kStepUnits = kStepDepth * static_cast<int>(sizeof(Element)) / 16;
     const int keep = !Tile::kPromote || step > 0;
-    if constexpr (Tile::kAcross) {
+    if constexpr (Tile::kMnMajor) {
       const int k = group * 64 * Tile::kLines + line * Tile::kDepth + step * kStepDepth;
-      multiply<Element, true, false>(sums, swizzled_across(ring.data() + k * kStageLineBytes, 0),
+      multiply<Element, true, false>(acc, mn_major_descriptor(ring.data() + k * kStageLineBytes, 0),
                                      tokens + step * kStepUnits, keep);
     } else {
       const int row = line * Tile::kRows + group * 64;
       multiply<Element, false, false>(
-          sums, swizzled_rows(ring.data() + row * kStageLineBytes) + step * kStepUnits,
+          acc, k_major_descriptor(ring.data() + row * kStageLineBytes) + step * kStepUnits,
           tokens + step * kStepUnits, keep);
     }
   }
 }
 
-// totals = the product of so many slices.
+// totals = the product over so many K tiles.
 template <typename Tile>
-__device__ void multiply_slices(Ring<Tile::kStageBytes>& ring, int slices,
-                                typename Tile::Sum (&totals)[Tile::kSums]) {
-  typename Tile::Sum sums[Tile::kSums];
+__device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles,
+                                 typename Tile::Accumulator (&totals)[Tile::kAccumulators]) {
+  typename Tile::Accumulator acc[Tile::kAccumulators];
 #pragma unroll
-  for (int i = 0; i < Tile::kSums; ++i) sums[i] = totals[i] = 0;
-  for (int slice = 0; slice < slices; ++slice, ring.next()) {
+  for (int i = 0; i < Tile::kAccumulators; ++i) acc[i] = totals[i] = 0;
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line) {
-      if (line == 0 || Tile::kPromote) fence_products();
-      enqueue_line<Tile>(ring, line, sums);
+      if (line == 0 || Tile::kPromote) wgmma_fence();
+      issue_line<Tile>(ring, line, acc);
       if (line + 1 < Tile::kLines && !Tile::kPromote) continue;
-      commit_products();
-      wait_for_products(sums);
+      wgmma_commit();
+      wgmma_wait_all(acc);
       if constexpr (Tile::kPromote)
 #pragma unroll
-        for (int i = 0; i < Tile::kSums; ++i) totals[i] += sums[i];
+        for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] += acc[i];
     }
     release(ring.empty());
   }
   if constexpr (!Tile::kPromote)
 #pragma unroll
-    for (int i = 0; i < Tile::kSums; ++i) totals[i] = sums[i];
+    for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] = acc[i];
 }
 
-// Only the multipliers meet at this barrier.
+// A barrier of the consumers only.
 template <typename Tile>
-__device__ void sync_multipliers() {
-  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kMultipliers) : "memory");
+__device__ void sync_consumers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(Tile::kConsumerThreads) : "memory");
 }
-// In the fragments of wgmma a thread has two rows, eight apart, of its warp's 16, and two of every
-// eight tokens.
+// In wgmma fragments a thread has two rows, eight apart, of its warp's 16, and two of every eight
+// tokens.
 template <typename Tile>
-__device__ void leave_sums(const typename Tile::Sum (&sums)[Tile::kSums], std::uint32_t to) {
+__device__ void store_to_shared(const typename Tile::Accumulator (&acc)[Tile::kAccumulators],
+                                std::uint32_t to) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4, token = lane % 4 * 2;
-  to += (token * Tile::kSumPitch + row) * 4;
+  to += (token * Tile::kAccumulatorPitch + row) * 4;
 #pragma unroll
-  for (int i = 0; i < Tile::kSums; ++i) {
+  for (int i = 0; i < Tile::kAccumulators; ++i) {
     const int down = i / 2 % 2 * 8, right = i / 4 * 8 + i % 2;
     std::uint32_t bits;
-    memcpy(&bits, &sums[i], sizeof bits);
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + (right * Tile::kSumPitch + down) * 4),
+    memcpy(&bits, &acc[i], sizeof bits);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + (right * Tile::kAccumulatorPitch + down) * 4),
                  "r"(bits)
                  : "memory");
   }
 }
 
-// Four sums that a block of the cluster has left.
-template <typename Sum>
-__device__ void load_four(Sum (&four)[4], std::uint32_t address, int block) {
+// Loads four accumulators from a block of the cluster.
+template <typename Accumulator>
+__device__ void load_four(Accumulator (&four)[4], std::uint32_t address, int block) {
   std::uint32_t bits[4];
   asm volatile(
       "{\n.reg .u32 there;\n"
@@ -212,24 +213,24 @@ __device__ void load_four(Sum (&four)[4], std::uint32_t address, int block) {
   memcpy(four, bits, sizeof bits);
 }
 
-// Adds up and stores the block's share of the tile, four neighbours of a token at a time.
+// Reduces and stores the block's share of the tile, four consecutive rows of a token at a time.
 template <typename Tile>
-__device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t sums) {
-  using Sum = typename Tile::Sum;
+__device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t acc) {
+  using Accumulator = typename Tile::Accumulator;
   using Output = typename Tile::Output;
   struct alignas(4 * sizeof(Output)) Four {
     Output values[4];
   };
   constexpr int kFours = Tile::kRows / 4;
   const bool wide = work.row_step == 1 && work.token_step % 4 == 0;
-  for (int i = share.rank * Tile::kMultipliers + static_cast<int>(threadIdx.x);
-       i < work.tokens * kFours; i += work.splits * Tile::kMultipliers) {
+  for (int i = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
+       i < work.tokens * kFours; i += work.splits * Tile::kConsumerThreads) {
     const int token = i / kFours, row = i % kFours * 4;
-    Sum four[4] = {};
+    Accumulator four[4] = {};
 #pragma unroll 4
     for (int block = 0; block < work.splits; ++block) {
-      Sum other[4];
-      load_four(other, sums + (token * Tile::kSumPitch + row) * 4, block);
+      Accumulator other[4];
+      load_four(other, acc + (token * Tile::kAccumulatorPitch + row) * 4, block);
 #pragma unroll
       for (int j = 0; j < 4; ++j) four[j] += other[j];
     }
@@ -257,39 +258,39 @@ __global__ void __launch_bounds__(Tile::kThreads)
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kMaxStages> barriers;
   Ring<Tile::kStageBytes> ring(shared, barriers, work.stages);
-  if (threadIdx.x == 0) ring.init_barriers(Tile::kMultipliers / 32);
+  if (threadIdx.x == 0) ring.init_barriers(Tile::kConsumerThreads / 32);
   __syncthreads();
   wait_for_previous_launch();
   let_next_launch_begin();
   const Share share(work);
-  if (threadIdx.x >= Tile::kMultipliers) {
-    if (threadIdx.x == Tile::kMultipliers) feed<Tile>(work, share, ring);
+  if (threadIdx.x >= Tile::kConsumerThreads) {
+    if (threadIdx.x == Tile::kConsumerThreads) load_k_tiles<Tile>(work, share, ring);
     return;
   }
-  typename Tile::Sum sums[Tile::kSums];
-  multiply_slices<Tile>(ring, share.end - share.begin, sums);
-  sync_multipliers<Tile>();  // nobody reads the ring any more
-  leave_sums<Tile>(sums, ring.first);
+  typename Tile::Accumulator acc[Tile::kAccumulators];
+  multiply_k_tiles<Tile>(ring, share.end - share.begin, acc);
+  sync_consumers<Tile>();  // all consumers are done with the ring
+  store_to_shared<Tile>(acc, ring.first);
   if (work.splits > 1)
     sync_cluster();
   else
-    sync_multipliers<Tile>();
+    sync_consumers<Tile>();
   store_share<Tile>(work, share, ring.first);
-  if (work.splits > 1) sync_cluster();  // nobody's shared memory goes before all have read it
+  if (work.splits > 1) sync_cluster();  // no block exits before all have read its shared memory
 #endif
 }
 
 using SwappedKernel = void (*)(SwappedWork);
 
-// What the host has to know of a tile.
-struct SwappedForm {
+// An instance of the kernel, as the host needs it.
+struct SwappedInstance {
   SwappedKernel kernel;
-  int rows, tokens, lines, depth, threads, stage_bytes, sum_bytes;
+  int rows, tokens, lines, depth, threads, stage_bytes, accumulator_bytes;
 };
 
-template <typename Element, bool kPromote, bool kAcross, int kRows, int kTokens>
-SwappedForm form_of() {
-  using Tile = SwappedTile<Element, kAcross, kPromote, kRows, kTokens, kStageRows / kRows>;
+template <typename Element, bool kPromote, bool kMnMajor, int kRows, int kTokens>
+SwappedInstance instance_of() {
+  using Tile = SwappedTile<Element, kMnMajor, kPromote, kRows, kTokens, kStageRows / kRows>;
   return {.kernel = stream_weights<Tile>,
           .rows = kRows,
           .tokens = kTokens,
@@ -297,31 +298,31 @@ SwappedForm form_of() {
           .depth = Tile::kDepth,
           .threads = Tile::kThreads,
           .stage_bytes = Tile::kStageBytes,
-          .sum_bytes = Tile::kSumBytes};
+          .accumulator_bytes = Tile::kAccumulatorBytes};
 }
-// The narrowest tile that holds so many tokens.
-template <typename Element, bool kPromote, bool kAcross, int kRows>
-SwappedForm form_for(std::int64_t tokens) {
-  if (tokens <= 8) return form_of<Element, kPromote, kAcross, kRows, 8>();
-  if (tokens <= 16) return form_of<Element, kPromote, kAcross, kRows, 16>();
-  if (tokens <= 32) return form_of<Element, kPromote, kAcross, kRows, 32>();
-  return form_of<Element, kPromote, kAcross, kRows, 64>();
+// The instance with the smallest N for so many tokens.
+template <typename Element, bool kPromote, bool kMnMajor, int kRows>
+SwappedInstance instance_for(std::int64_t tokens) {
+  if (tokens <= 8) return instance_of<Element, kPromote, kMnMajor, kRows, 8>();
+  if (tokens <= 16) return instance_of<Element, kPromote, kMnMajor, kRows, 16>();
+  if (tokens <= 32) return instance_of<Element, kPromote, kMnMajor, kRows, 32>();
+  return instance_of<Element, kPromote, kMnMajor, kRows, 64>();
 }
-template <typename Element, bool kPromote, bool kAcross>
-SwappedForm form_for(std::int64_t tokens, int rows) {
-  return rows == 64 ? form_for<Element, kPromote, kAcross, 64>(tokens)
-                    : form_for<Element, kPromote, kAcross, 128>(tokens);
+template <typename Element, bool kPromote, bool kMnMajor>
+SwappedInstance instance_for(std::int64_t tokens, int rows) {
+  return rows == 64 ? instance_for<Element, kPromote, kMnMajor, 64>(tokens)
+                    : instance_for<Element, kPromote, kMnMajor, 128>(tokens);
 }
 template <typename Element, bool kPromote>
-SwappedForm form_for(std::int64_t tokens, int rows, bool across) {
+SwappedInstance instance_for(std::int64_t tokens, int rows, bool mn_major) {
   if constexpr (sizeof(Element) == 2)
-    if (across) return form_for<Element, kPromote, true>(tokens, rows);
-  return form_for<Element, kPromote, false>(tokens, rows);
+    if (mn_major) return instance_for<Element, kPromote, true>(tokens, rows);
+  return instance_for<Element, kPromote, false>(tokens, rows);
 }
 
-// Calls f with the factors' type and whether their sums are promoted.
+// Calls f with a value of the operands' type and whether accumulators are promoted.
 template <typename F>
-auto with_factors(Precision precision, F&& f) {
+auto with_element_type(Precision precision, F&& f) {
   using std::bool_constant;
   switch (precision) {
     case Precision::bf16:
@@ -341,13 +342,13 @@ auto with_factors(Precision precision, F&& f) {
     case Precision::s8:
       return f(std::int8_t{}, bool_constant<false>{});
     default:
-      throw std::invalid_argument("no tile multiplies " + std::string(traits_of(precision).name));
+      throw std::invalid_argument("no instance for " + std::string(traits_of(precision).name));
   }
 }
 
 constexpr std::int64_t kMostTokens = 64;
 
-// Which operand has the long side: B where A has few rows, A where B has few columns.
+// Which operand has the long side: B if A has few rows, A if B has few columns.
 struct Roles {
   bool swapped;
   std::int64_t rows, tokens;
@@ -376,11 +377,11 @@ SwappedPlan plan_for(const Problem& p, const Device& device) {
                       device.sm_count);
 }
 
-// As many as fit when so many blocks share an SM, or the two without which there is no ring.
-int stages_for(const SwappedForm& form, const SwappedPlan& plan) {
-  constexpr int kOfSm = 228 << 10, kOfBlock = 1 << 10;  // what the system takes of each block
-  const int bytes = kOfSm / plan.together - kOfBlock - kSwizzleAlignment - kBarrierSpace;
-  return std::clamp(bytes / form.stage_bytes, 2, kMaxStages);
+// As many stages as fit with that many blocks per SM, at least two.
+int stages_for(const SwappedInstance& instance, const SwappedPlan& plan) {
+  constexpr int kOfSm = 228 << 10, kOfBlock = 1 << 10;  // reserved by the system per block
+  const int bytes = kOfSm / plan.per_sm - kOfBlock - kSwizzleAlignment - kBarrierSpace;
+  return std::clamp(bytes / instance.stage_bytes, 2, kMaxStages);
 }
 
 template <typename Element, bool kPromote>
@@ -388,33 +389,35 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
   const Roles roles(p);
   const SwappedPlan plan = plan_for(p, device);
   const Operand<Element> stored = weights_of<Element>(p, o);
-  const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.along_k);
+  const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.k_major);
   const PackedOperand<Element> tokens = packed(tokens_of<Element>(p, o), true);
-  const SwappedForm form =
-      form_for<Element, kPromote>(roles.tokens, plan.tile_rows, !weights.along_k);
-  const int stages = stages_for(form, plan);
+  const SwappedInstance instance =
+      instance_for<Element, kPromote>(roles.tokens, plan.tile_rows, !weights.k_major);
+  const int stages = stages_for(instance, plan);
   const SwappedWork work{
       .rows = static_cast<int>(roles.rows),
       .tokens = static_cast<int>(roles.tokens),
       .row_step = roles.swapped ? 1 : p.n,
       .token_step = roles.swapped ? p.n : 1,
       .c = o.c,
-      .slices = static_cast<int>(plan.slices),
+      .k_tiles = static_cast<int>(plan.k_tiles),
       .splits = plan.splits,
       .stages = stages,
       .read_once = plan.weight_bytes > device.last_level_cache_bytes,
-      .weights_map = weights.along_k
-                         ? swizzled_map(weights, roles.rows, p.k, form.rows, form.depth)
-                         : swizzled_map(weights, roles.rows, p.k, 64, form.lines * form.depth),
-      .tokens_map = swizzled_map(tokens, roles.tokens, p.k, form.tokens, form.depth)};
+      .weights_map =
+          weights.k_major
+              ? swizzled_map(weights, roles.rows, p.k, instance.rows, instance.depth)
+              : swizzled_map(weights, roles.rows, p.k, 64, instance.lines * instance.depth),
+      .tokens_map = swizzled_map(tokens, roles.tokens, p.k, instance.tokens, instance.depth)};
   const LaunchShape shape{
       .blocks = static_cast<int>(plan.tiles * plan.splits),
-      .threads = form.threads,
-      .shared_bytes = std::max(stages * form.stage_bytes, form.sum_bytes) + kSwizzleAlignment,
+      .threads = instance.threads,
+      .shared_bytes =
+          std::max(stages * instance.stage_bytes, instance.accumulator_bytes) + kSwizzleAlignment,
       .cluster = plan.splits,
       .overlaps = true};
-  simt::allow_shared_bytes(form.kernel, shape.shared_bytes);
-  return [=, kernel = form.kernel, packing = pack(weights, tokens)](Stream stream) {
+  simt::allow_shared_bytes(instance.kernel, shape.shared_bytes);
+  return [=, kernel = instance.kernel, packing = pack(weights, tokens)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);
   };
@@ -422,23 +425,23 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
 
 std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   if (std::min(p.m, p.n) > kMostTokens)
-    return "neither m nor n is " + std::to_string(kMostTokens) + " or less";
-  constexpr std::int64_t kMost =
-      (std::int64_t{1} << 31) - 1024;  // the last box ends within 32 bits
-  if (std::max({p.m, p.n, p.k}) > kMost) return "m, n and k must fit 31 bits";
-  return sm_90a_unsupported(form_for<__half, false>(1, 64, false).kernel, device);
+    return "requires m <= " + std::to_string(kMostTokens) +
+           " or n <= " + std::to_string(kMostTokens);
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1024;  // box coordinates are 32-bit
+  if (std::max({p.m, p.n, p.k}) > kMost) return "requires m, n and k below 2^31 - 1024";
+  return sm_90a_unsupported(instance_for<__half, false>(1, 64, false).kernel, device);
 }
 
 double packing_bytes(const Problem& p) {
-  return with_factors(p.precision, [&]<typename Element>(Element, auto) {
+  return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
     const Operand<Element> weights = weights_of<Element>(p, {});
-    return packing_bytes(weights, sizeof(Element) != 2 || weights.along_k) +
+    return packing_bytes(weights, sizeof(Element) != 2 || weights.k_major) +
            packing_bytes(tokens_of<Element>(p, {}), true);
   });
 }
 
-// Each block reads the tokens. In shared memory a slice arrives, and each warpgroup reads its
-// weights and all tokens; sums are left and read once.
+// Every block reads all tokens. Shared memory per K tile: the copies, and each warpgroup's reads of
+// its weights and all tokens; accumulators are stored and loaded once.
 Traffic traffic(const Problem& p, const Device& device) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const Roles roles(p);
@@ -449,18 +452,18 @@ Traffic traffic(const Problem& p, const Device& device) {
                tokens = depth * static_cast<double>(roles.tokens),
                c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double width = static_cast<double>(padded_tokens(roles.tokens));
-  const double slice = kStageLineBytes * kStageRows / plan.tile_rows *
-                       (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
-  const double sums = 2.0 * 4 * plan.tile_rows * width * plan.splits;
+  const double k_tile = kStageLineBytes * kStageRows / plan.tile_rows *
+                        (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
+  const double acc = 2.0 * 4 * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + packed,
           .l2 = packed + weights + tokens * tiles + c,
-          .shared = packed + tiles * (static_cast<double>(plan.slices) * slice + sums)};
+          .shared = packed + tiles * (static_cast<double>(plan.k_tiles) * k_tile + acc)};
 }
 
 const Registration registration({
     .name = "WgmmaSwapped",
-    .idea = "The long side of the weights lies on wgmma's 64 rows, few tokens on its 8 columns; "
-            "clusters cut k.",
+    .idea = "Swapped operands for few rows: wgmma's M is the long side, N the tokens; clusters "
+            "split k.",
     .source = "DeepGEMM and vLLM, swapped operands for few tokens; CUTLASS, split-K",
     .rung = 60,
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
@@ -476,8 +479,8 @@ const Registration registration({
                  (packed > 0 ? kPackingLaunch + packed / kPackingRate : 0);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      return with_factors(p.precision, [&](auto factor, auto promoted) {
-        return launch_of<decltype(factor), decltype(promoted)::value>(p, device, o);
+      return with_element_type(p.precision, [&](auto element, auto promoted) {
+        return launch_of<decltype(element), decltype(promoted)::value>(p, device, o);
       });
     },
 });

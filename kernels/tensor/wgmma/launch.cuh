@@ -1,10 +1,10 @@
-// How the wgmma rungs are launched: instances by precision and layout, operands packed as wgmma
-// takes them, tensor maps, and what a launch moves.
+// Launches of the wgmma rungs: instances by precision and layout, packed operands, tensor maps, and
+// the traffic model.
 //
-// Operands of 16 bits are read in either direction, and only copied if their rows do not begin at
-// multiples of 16 bytes. Of TF32 one may lie across k: A, or B, for which the transpose of C is
-// computed. Others that do not lie along k are transposed in every launch: B of TF32 in layout tn,
-// and in one byte all but those of nt.
+// 16-bit operands are read K-major or MN-major, and only copied if their rows are not aligned to 16
+// bytes. In TF32 one operand may be MN-major: A, or B, for which the transpose of C is computed.
+// Others are packed K-major in every launch: B of TF32 in layout tn, and 8-bit operands in all
+// layouts but nt.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -32,28 +32,28 @@
 
 namespace gemm::tensor {
 
-// What a kernel gets. A rung fills in its tiles, wgmma_launch the rest.
+// The kernel parameter. A rung sets `tiles`, wgmma_launch the rest.
 struct WgmmaWork {
-  TileOrder tiles;  // of a cluster, or a block
+  TileOrder tiles;  // per cluster, or per block
   std::int64_t m, n;
-  int slices;   // of 128 bytes, along k
-  bool by_tma;  // C's rows begin at multiples of 16 bytes: TMA may store them
+  int k_tiles;  // of 128 bytes along k
+  bool by_tma;  // C's rows are aligned to 16 bytes, as TMA stores require
   void* c;
   CUtensorMap a_map, b_map, c_map;
 };
 template <typename Work>
 using WgmmaKernel = void (*)(Work);
 
-// 65,536 registers are 168 for each of 384 threads, which a producer and two consumers, a warpgroup
-// each, share unequally.
+// 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them among a producer
+// and two consumer warpgroups.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
-// Elements of k in a slice.
-inline int slice_depth(Precision precision) {
+// Elements of a K tile along k.
+inline int k_tile_depth(Precision precision) {
   return kLineBytes128 / traits_of(precision).input_bytes;
 }
 
-// use.operator()<WgmmaOperands>() for operands of 16 bits, as they lie.
+// use.operator()<WgmmaOperands>() for 16-bit operands as stored.
 template <typename T, typename Use>
 auto with_16_bit_operands(Layout layout, Use use) {
   return with_transposes(layout, [&]<bool kA, bool kB>() {
@@ -61,8 +61,8 @@ auto with_16_bit_operands(Layout layout, Use use) {
   });
 }
 
-// What the tiles of TF32 compute: in layout nn the transpose of C. Only nt has no operand that goes
-// through registers.
+// TF32: whether A goes through registers (all layouts but nt), and whether the transpose of C is
+// computed (nn).
 constexpr bool a_in_registers(const Problem& p) {
   return p.precision == Precision::tf32 && p.layout != Layout::nt;
 }
@@ -74,7 +74,7 @@ constexpr Problem tiled_problem(Problem p) {
   return p;
 }
 
-// The same for every precision of the tensor cores.
+// use.operator()<WgmmaOperands>() for every precision of the tensor cores.
 template <typename Use>
 auto with_operands(const Problem& p, Use use) {
   switch (p.precision) {
@@ -97,11 +97,11 @@ auto with_operands(const Problem& p, Use use) {
     case Precision::s8:
       return use.template operator()<WgmmaOperands<std::int8_t, std::int32_t, true, true>>();
     default:
-      throw std::logic_error("wgmma has no such precision");
+      throw std::logic_error("wgmma does not support this precision");
   }
 }
 
-// A and B as stored, or exchanged where the transpose of C is computed.
+// A and B as stored; exchanged if the transpose of C is computed.
 template <typename Of>
 std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands_of(
     const Problem& stored, const Operands& o) {
@@ -109,16 +109,16 @@ std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands
              b = operand_b<typename Of::Element>(stored, o.b);
   return Of::kTransposesC ? std::pair(b, a) : std::pair(a, b);
 }
-// What packing them reads and writes.
+// Bytes that packing them moves.
 inline double packing_bytes(const Problem& stored) {
   return with_operands(stored, [&]<typename Of>() {
     const auto [a, b] = operands_of<Of>(stored, {});
-    return packing_bytes(a, Of::kAAlongK) + packing_bytes(b, Of::kBAlongK);
+    return packing_bytes(a, Of::kAKMajor) + packing_bytes(b, Of::kBKMajor);
   });
 }
 
-// A launch of a kernel whose blocks, or clusters that share B, compute tiles of C. It fills in what
-// a WgmmaWork has, and keeps `memory`. Throws std::exception if there is too little memory.
+// A launch in which blocks, or clusters that share B, compute tiles of C. Fills in the WgmmaWork
+// part of `work` and keeps `memory` alive. Throws std::exception if allocation fails.
 template <typename Tile, typename Work>
 Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool stores_by_tma,
                     const Problem& stored, const Operands& o, Work work,
@@ -127,13 +127,13 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
   const Problem p = tiled_problem(stored);
   simt::allow_shared_bytes(kernel, shape.shared_bytes);
   const auto [first, second] = operands_of<typename Tile::Operands>(stored, o);
-  const auto a = packed(first, Tile::Operands::kAAlongK),
-             b = packed(second, Tile::Operands::kBAlongK);
+  const auto a = packed(first, Tile::Operands::kAKMajor),
+             b = packed(second, Tile::Operands::kBKMajor);
   work.a_map = Tile::A::map(a, p.m, p.k);
   work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
   work.m = p.m;
   work.n = p.n;
-  work.slices = static_cast<int>((p.k + Tile::kBK - 1) / Tile::kBK);
+  work.k_tiles = static_cast<int>(ceil_div(p.k, Tile::kBK));
   work.by_tma = stores_by_tma && sizeof(Output) == 2 && p.n % 8 == 0 &&
                 reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
   work.c = o.c;
@@ -154,50 +154,46 @@ std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Pro
   return sm_90a_unsupported(kernel, device);
 }
 
-// What the bytes of a launch follow from.
+// The parameters of the traffic model.
 struct WgmmaTraffic {
-  int rows, columns;   // of C, a block
-  int cluster;         // blocks that compute tiles below each other and read each slice of B once
-  bool stores_by_tma;  // what threads store of 16-bit elements are half sectors, or less
-  double pieces = 0;   // tiles' sums that are stored and loaded again
+  int rows, columns;   // of C, per block
+  int cluster;         // blocks with vertically adjacent tiles, which share loads of B
+  bool stores_by_tma;  // stores by threads write partial sectors of 16-bit elements
+  double pieces = 0;   // partial sums of tiles that are stored and loaded again
 };
 
-// Slices come once for each tile, what a cluster shares once for all its tiles; the tensor cores
-// read that of B for every 64 rows of A's.
+// K tiles are loaded once per tile of C, or once per cluster if shared; the tensor cores read those
+// of B for every 64 rows of A.
 inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
-  const auto count = [](std::int64_t whole, int piece) {
-    return static_cast<double>((whole + piece - 1) / piece);
-  };
   const Problem p = tiled_problem(stored);
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double rows = count(p.m, of.cluster * of.rows) * of.cluster;
-  const double columns = count(p.n, of.columns);
+  const double rows = 1.0 * ceil_div(p.m, of.cluster * of.rows) * of.cluster;
+  const double columns = 1.0 * ceil_div(p.n, of.columns);
   const double a = 1.0 * traits.input_bytes * p.m * p.k, b = 1.0 * traits.input_bytes * p.n * p.k;
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const double packed = packing_bytes(stored);
   const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
   const bool halves = traits.output_bytes == 2, by_tma = halves && of.stores_by_tma && p.n % 8 == 0;
   const double written = !halves || by_tma ? c : p.n % 2 == 0 ? 2 * c : 4 * c;
-  const double of_slice =
+  const double of_k_tile =
       1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);
   return {.dram = bytes_minimum(p) + packed + partials,
           .l2 = packed + a * columns + b * rows / of.cluster + written + partials,
-          .shared = packed + of_slice * rows * columns * count(p.k, slice_depth(p.precision)) +
+          .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
                     (by_tma ? 2 * c : 0)};
 }
 
-// Of a rung of 16-bit precisions.
+// The shape of a rung for 16-bit precisions.
 struct RungShape {
   int rows, columns, threads;
-  int stages;  // in dynamic shared memory, if any
+  int stages;  // in dynamic shared memory; 0: static
   int cluster = 1;
-  int group = 1;            // rows of tiles that neighbouring tiles walk down
-  bool persistent = false;  // as many blocks as SMs, or one for each tile
+  int group = 1;            // rows of tiles per rasterization group
+  bool persistent = false;  // one block per SM, else one per tile
   int staging_bytes = 0;    // of a block that stores by TMA
 };
 
-// The kernel of a rung, given what a reader wants to know of it. function(tile) is its instance for
-// a type of tile.
+// Completes the description of a rung. function(tile) is the kernel's instance for a tile type.
 template <RungShape kShape, typename Function>
 Kernel wgmma_rung(Function function, Kernel kernel) {
   kernel.precisions = {Precision::bf16, Precision::f16};
@@ -211,11 +207,8 @@ Kernel wgmma_rung(Function function, Kernel kernel) {
                          {kShape.rows, kShape.columns, kShape.cluster, kShape.staging_bytes > 0});
   };
   kernel.prepare = [function](const Problem& p, const Device& device, const Operands& o) {
-    const auto pieces = [](std::int64_t whole, int piece) {
-      return static_cast<int>((whole + piece - 1) / piece);
-    };
-    const TileOrder tiles{pieces(p.m, kShape.cluster * kShape.rows), pieces(p.n, kShape.columns),
-                          kShape.group};
+    const TileOrder tiles{static_cast<int>(ceil_div(p.m, kShape.cluster * kShape.rows)),
+                          static_cast<int>(ceil_div(p.n, kShape.columns)), kShape.group};
     const int at_once = std::max(1, device.sm_count / kShape.cluster);
     const int clusters = kShape.persistent ? std::min(tiles.count(), at_once) : tiles.count();
     const auto launch = [&]<typename Of>() {

@@ -1,5 +1,5 @@
-// TF32 whose A lies along m: wgmma takes a matrix across k from shared memory only in 16 bits, but
-// from registers in any order. So each thread loads what it multiplies, transposed.
+// TF32 with MN-major A: from shared memory wgmma reads MN-major operands only with 16-bit elements,
+// but operands in registers have no layout. So each thread loads its fragment of A transposed.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace gemm::tensor {
 
-// Of 64 rows of A and eight steps of k, what multiply_registers of wgmma.cuh wants of a thread, but
-// for the order of the rows: a warp's rows lane / 4 and 8 more are 2 (lane / 4) and the next, which
-// lie together (FragmentRows of store.cuh). Odd threads read their later step first, so that the
-// eight steps which half a warp reads are in different banks.
+// Loads the A fragments of multiply_from_registers (wgmma.cuh) for 64 rows and eight steps of k,
+// but with rows 2 (lane / 4) and the next one in place of lane / 4 and lane / 4 + 8, so that both
+// are adjacent (FragmentRows of store.cuh). Odd threads load their later step first, which puts the
+// eight steps that half a warp loads into different banks.
 template <typename Tile, int kParts>
 __device__ void load_transposed(std::uint32_t (&a)[kParts][4], std::uint32_t stage, int first,
                                 int step) {
@@ -40,8 +40,8 @@ __device__ void load_transposed(std::uint32_t (&a)[kParts][4], std::uint32_t sta
   }
 }
 
-// In a branch never taken: ptxas (13.0) takes registers for free once a product that reads them is
-// under way. What is used after the wait it must keep.
+// Never executed: ptxas (13.0) considers registers free once a wgmma that reads them was issued. A
+// use after the wait keeps them allocated.
 template <int kParts>
 __device__ void keep_registers(const std::uint32_t (&a)[kParts][4], std::uint32_t to) {
 #pragma unroll
@@ -51,43 +51,44 @@ __device__ void keep_registers(const std::uint32_t (&a)[kParts][4], std::uint32_
                  : "memory");
 }
 
-// sums = the product of so many slices, of A the 64 kParts rows from part `first` on. While two
-// steps are multiplied the next one's A is loaded. end_turn() once all products are enqueued.
-template <typename Tile, int kCluster, int kParts, typename EndTurn>
-__device__ void multiply_through_registers(Ring<Tile::kStageBytes>& ring, int slices, int first,
-                                           float (&sums)[kParts][Tile::kSums], EndTurn end_turn) {
+// acc = the product over so many K tiles, for 64 * kParts rows of A from part `first` on. A's next
+// fragments are loaded during the MMAs of two steps. Calls on_issued() once all MMAs are issued.
+template <typename Tile, int kCluster, int kParts, typename OnIssued>
+__device__ void multiply_through_registers(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
+                                           float (&acc)[kParts][Tile::kAccumulators],
+                                           OnIssued on_issued) {
   std::uint32_t a[kStageSteps][kParts][4];
   std::uint32_t used = 0;
   const bool never = ring.first == 0;
   ring.wait_for_stage();
   load_transposed<Tile>(a[0], ring.data(), first, 0);
 #pragma unroll 1
-  for (int slice = 0; slice < slices; ++slice) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     const std::uint64_t b = Tile::B::descriptor(ring.data() + Tile::A::kBytes);
 #pragma unroll
     for (int step = 0; step < kStageSteps; ++step) {
       const int before = (step + kStageSteps - 1) % kStageSteps, after = (step + 1) % kStageSteps;
-      fence_products();
+      wgmma_fence();
 #pragma unroll
       for (int part = 0; part < kParts; ++part)
-        multiply_registers(sums[part], a[step][part], b + step * Tile::B::kStep,
-                           slice > 0 || step > 0);
-      commit_products();
+        multiply_from_registers(acc[part], a[step][part], b + step * Tile::B::kStep,
+                                k_tile > 0 || step > 0);
+      wgmma_commit();
       const std::uint32_t last = used;
       if (after == 0) {
         used = ring.empty();
         ring.next();
-        if (slice + 1 < slices) ring.wait_for_stage();
+        if (k_tile + 1 < k_tiles) ring.wait_for_stage();
       }
-      if (after > 0 || slice + 1 < slices)
+      if (after > 0 || k_tile + 1 < k_tiles)
         load_transposed<Tile>(a[after], ring.data(), first, after);
-      wait_for_groups<1>();  // the step before is done
+      wgmma_wait<1>();  // for the previous step
       if (never) keep_registers(a[before], ring.first);
-      if (step == 0 && slice > 0) release<kCluster>(last);
+      if (step == 0 && k_tile > 0) release<kCluster>(last);
     }
   }
-  end_turn();
-  wait_for_products(sums);
+  on_issued();
+  wgmma_wait_all(acc);
   if (never) keep_registers(a[kStageSteps - 1], ring.first);
   release<kCluster>(used);
 }

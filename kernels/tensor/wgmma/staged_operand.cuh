@@ -1,10 +1,9 @@
-// Tiles of the wgmma rungs, and their operands in a stage of shared memory: 128 bytes of k deep, in
-// the 128-byte swizzle, as TMA copies them and wgmma reads them.
+// Tiles of the wgmma rungs and their operands in a stage of shared memory: K tiles of 128 bytes
+// along k in the 128-byte swizzle, as TMA loads them and wgmma reads them.
 //
-// Elements of 16 bits are copied as they lie: along k in one box, a line of 128 bytes for each row
-// of the tile; along m or n in boxes 128 bytes wide, a line for each k. Others must lie along k for
-// wgmma; a TF32 operand that does not goes through registers (register_operand.cuh). What lies
-// outside the matrix is zero.
+// 16-bit operands are loaded as stored: K-major in one box, a line of 128 bytes per row of the
+// tile; MN-major in boxes 128 bytes wide, a line per k. Others must be K-major; an MN-major TF32
+// operand goes through registers (register_operand.cuh). Elements outside the matrix are zero.
 #pragma once
 
 #include <cstdint>
@@ -18,50 +17,49 @@
 
 namespace gemm::tensor {
 
-constexpr int kLineBytes128 = 128;               // of k, or of m or n
-constexpr int kPartBytes = 64 * kLineBytes128;   // 64 rows: what one wgmma multiplies of A
-constexpr int kStageSteps = kLineBytes128 / 32;  // products of a stage, one after another along k
+constexpr int kLineBytes128 = 128;               // along k, or along m or n
+constexpr int kPartBytes = 64 * kLineBytes128;   // the 64 rows of A of one wgmma
+constexpr int kStageSteps = kLineBytes128 / 32;  // wgmmas of a stage along k
 
-// Of an operand that lies as its copies want it, in boxes of so many rows of A, or columns of B,
-// and so much of k.
+// A tensor map with boxes of box_x rows of A, or columns of B, by box_k along k.
 template <typename T>
 CUtensorMap swizzled_map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int box_x, int box_k) {
   constexpr CUtensorMapDataType kType = std::is_same_v<T, float>
-                                            ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32  // rounds
+                                            ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32  // rounds to TF32
                                             : kMapType<T>;
   constexpr auto kSwizzle = CU_TENSOR_MAP_SWIZZLE_128B;
-  if (operand.along_k)
+  if (operand.k_major)
     return tensor_map(operand.matrix, x_size, k_size, operand.pitch, box_x, box_k, kSwizzle, kType);
   return tensor_map(operand.matrix, k_size, x_size, operand.pitch, box_k, box_x, kSwizzle, kType);
 }
 
-// kX rows of A, or columns of B. It begins at a multiple of 1024 bytes.
-template <typename T, int kX, bool kAlongK>
+// The K tile of an operand: kX rows of A, or columns of B, aligned to 1024 bytes.
+template <typename T, int kX, bool kKMajor>
 struct StagedOperand {
-  static constexpr int kDepth = kLineBytes128 / static_cast<int>(sizeof(T));  // elements of k
+  static constexpr int kDepth = kLineBytes128 / static_cast<int>(sizeof(T));  // elements along k
   static constexpr int kBytes = kX * kLineBytes128, kBoxBytes = kDepth * kLineBytes128;
 
-  // The blocks of a cluster that share the operand copy a part each.
+  // Blocks of a cluster that share the operand load a part each.
   static CUtensorMap map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int blocks = 1) {
-    return kAlongK ? swizzled_map(operand, x_size, k_size, kX / blocks, kDepth)
+    return kKMajor ? swizzled_map(operand, x_size, k_size, kX / blocks, kDepth)
                    : swizzled_map(operand, x_size, k_size, kDepth, kDepth / blocks);
   }
 
-  // By one thread; `full` counts its bytes. Of kBlocks that share the operand, the one with this
-  // rank copies its part into all.
+  // Called by one thread; `full` counts the bytes. If kBlocks share the operand, the block with
+  // this rank loads its part into all of them.
   template <int kBlocks = 1>
   static __device__ void copy(std::uint32_t to, const CUtensorMap& map, int x, int k,
                               std::uint32_t full, int rank = 0) {
     const auto copy_part = [&](int at, int first, int second) {
       if constexpr (kBlocks > 1)
-        copy_box_to((1 << kBlocks) - 1, to + at, map, first, second, full);
+        tma_load_multicast((1 << kBlocks) - 1, to + at, map, first, second, full);
       else
-        copy_box(to + at, map, first, second, full);
+        tma_load(to + at, map, first, second, full);
     };
     const int part = kBlocks > 1 ? rank : 0;
-    if constexpr (kAlongK) {
+    if constexpr (kKMajor) {
       const int row = part * (kX / kBlocks);
       copy_part(row * kLineBytes128, k, x + row);
     } else {
@@ -72,50 +70,50 @@ struct StagedOperand {
     }
   }
 
-  // As wgmma takes it; kStep further for each step along k.
+  // The shared-memory descriptor for wgmma; add kStep for each step along k.
   static __device__ std::uint64_t descriptor(std::uint32_t at) {
-    return kAlongK ? swizzled_rows(at) : swizzled_across(at, kBoxBytes);
+    return kKMajor ? k_major_descriptor(at) : mn_major_descriptor(at, kBoxBytes);
   }
-  static constexpr int kStep = (kAlongK ? 32 : kProductDepth<T> * kLineBytes128) >> 4;
+  static constexpr int kStep = (kKMajor ? 32 : kMmaK<T> * kLineBytes128) >> 4;
 };
 
-// The operands of a product: types, and directions in shared memory. kTransposesC: it computes C^T,
-// whose m rows are C's columns, from A = B^T and B = A^T.
-template <typename Element_, typename Output_, bool kAAlongK_, bool kBAlongK_,
+// Operand types and major-ness in shared memory. kTransposesC: computes C^T from A = B^T and B =
+// A^T; m is then the columns of C.
+template <typename Element_, typename Output_, bool kAKMajor_, bool kBKMajor_,
           bool kTransposesC_ = false>
 struct WgmmaOperands {
   using Element = Element_;
   using Output = Output_;
-  using Sum = SumOf<Element>;
-  static constexpr bool kAAlongK = kAAlongK_, kBAlongK = kBAlongK_, kTransposesC = kTransposesC_;
+  using Accumulator = AccumulatorOf<Element>;
+  static constexpr bool kAKMajor = kAKMajor_, kBKMajor = kBKMajor_, kTransposesC = kTransposesC_;
 };
 
-// A tile of C, and a stage of its operands: A's part, then B's.
+// A tile of C, and a stage of its operands: A, then B.
 template <typename Operands_, int kBM_, int kBN_>
 struct WgmmaTile {
   using Operands = Operands_;
   using Element = typename Operands::Element;
   using Output = typename Operands::Output;
-  using Sum = typename Operands::Sum;
-  using A = StagedOperand<Element, kBM_, Operands::kAAlongK>;
-  using B = StagedOperand<Element, kBN_, Operands::kBAlongK>;
+  using Accumulator = typename Operands::Accumulator;
+  using A = StagedOperand<Element, kBM_, Operands::kAKMajor>;
+  using B = StagedOperand<Element, kBN_, Operands::kBKMajor>;
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = A::kDepth;
   static constexpr int kStageBytes = A::kBytes + B::kBytes;
-  static constexpr int kSums = kBN / 2;  // of a thread, in 64 rows
-  static_assert(kBM % 64 == 0 && kBN % 8 == 0 && (Operands::kBAlongK || kBN % 64 == 0));
+  static constexpr int kAccumulators = kBN / 2;  // per thread, for 64 rows
+  static_assert(kBM % 64 == 0 && kBN % 8 == 0 && (Operands::kBKMajor || kBN % 64 == 0));
 
-  // Enqueues sums[i] (+)= 64 rows of A in a stage, from row 64 (first + i) on, times B.
+  // Issues acc[i] (+)= A * B for 64 rows of A in a stage, from row 64 (first + i) on.
   template <int kParts>
-  static __device__ void enqueue_products(Sum (&sums)[kParts][kSums], std::uint32_t stage,
-                                          int first, bool keep) {
+  static __device__ void issue_mmas(Accumulator (&acc)[kParts][kAccumulators], std::uint32_t stage,
+                                    int first, bool keep) {
     const std::uint64_t a = A::descriptor(stage + first * kPartBytes),
                         b = B::descriptor(stage + A::kBytes);
 #pragma unroll
     for (int step = 0; step < kStageSteps; ++step)
 #pragma unroll
       for (int part = 0; part < kParts; ++part)
-        multiply<Element, !Operands::kAAlongK, !Operands::kBAlongK>(
-            sums[part], a + part * (kPartBytes >> 4) + step * A::kStep, b + step * B::kStep,
+        multiply<Element, !Operands::kAKMajor, !Operands::kBKMajor>(
+            acc[part], a + part * (kPartBytes >> 4) + step * A::kStep, b + step * B::kStep,
             keep || step > 0);
   }
 };

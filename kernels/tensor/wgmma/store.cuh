@@ -1,6 +1,6 @@
-// The ways of wgmma's sums into C. In its fragments a warp of the warpgroup has 16 of 64 rows, a
-// thread two of these and of each eight columns two neighbours: sums 4j and 4j + 1 are of the first
-// row, 4j + 2 and 4j + 3 of the second.
+// Epilogues: wgmma accumulators to C. In a fragment each warp of the warpgroup has 16 of 64 rows, a
+// thread two of these and two consecutive columns of every eight: accumulators 4j and 4j + 1 are in
+// the first row, 4j + 2 and 4j + 3 in the second.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,13 +14,13 @@
 
 namespace gemm::tensor {
 
-// What store_by_tma wants of shared memory, a consumer.
+// Shared memory that store_by_tma needs per consumer.
 constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-template <typename Output, typename Sum>
-__device__ auto pair_of(Sum x, Sum y) {
+template <typename Output, typename Accumulator>
+__device__ auto pair_of(Accumulator x, Accumulator y) {
   if constexpr (std::is_same_v<Output, __half>)
     return __floats2half2_rn(x, y);
   else if constexpr (std::is_same_v<Output, __nv_bfloat16>)
@@ -31,22 +31,23 @@ __device__ auto pair_of(Sum x, Sum y) {
     return make_int2(x, y);
 }
 
-// The first row of a thread in 64 rows, and how far its second is. Rows of a TF32 operand that came
-// through registers are neighbours (register_operand.cuh), others eight apart.
-template <bool kNeighbours>
+// The first row of a thread in 64 rows, and the distance to its second: adjacent for a TF32 operand
+// that came through registers (register_operand.cuh), else eight.
+template <bool kAdjacent>
 struct FragmentRows {
-  static constexpr int kApart = kNeighbours ? 1 : 8;
+  static constexpr int kApart = kAdjacent ? 1 : 8;
   static __device__ int first() {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-    return thread / 32 * 16 + lane / 4 * (kNeighbours ? 2 : 1);
+    return thread / 32 * 16 + lane / 4 * (kAdjacent ? 2 : 1);
   }
 };
 
-// By its threads, where C is m x n: 64 kParts rows from (first_row, first_column) on.
-template <typename Output, bool kNeighbours = false, typename Sum, int kParts, int kSums>
-__device__ void store_by_threads(const Sum (&sums)[kParts][kSums], void* c, std::int64_t m,
-                                 std::int64_t n, int first_row, int first_column) {
-  using Rows = FragmentRows<kNeighbours>;
+// Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n.
+template <typename Output, bool kAdjacent = false, typename Accumulator, int kParts,
+          int kAccumulators>
+__device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators], void* c,
+                                 std::int64_t m, std::int64_t n, int first_row, int first_column) {
+  using Rows = FragmentRows<kAdjacent>;
   const std::int64_t column = first_column + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
@@ -56,9 +57,8 @@ __device__ void store_by_threads(const Sum (&sums)[kParts][kSums], void* c, std:
       if (row >= m) return;
       Output* to = static_cast<Output*>(c) + row * n + column;
 #pragma unroll
-      for (int j = 0; j < kSums / 4; ++j) {
-        auto pair =
-            pair_of<Output>(sums[part][4 * j + 2 * below], sums[part][4 * j + 2 * below + 1]);
+      for (int j = 0; j < kAccumulators / 4; ++j) {
+        auto pair = pair_of<Output>(acc[part][4 * j + 2 * below], acc[part][4 * j + 2 * below + 1]);
         if (n % 2 == 0) {
           if (column + 8 * j < n) *reinterpret_cast<decltype(pair)*>(to + 8 * j) = pair;
         } else {
@@ -69,24 +69,24 @@ __device__ void store_by_threads(const Sum (&sums)[kParts][kSums], void* c, std:
     }
 }
 
-// The transpose of a tile whose rows are columns of C: eight threads write 64 bytes of a row of C.
-// m and n are those of C^T.
-template <typename Output, typename Sum, int kParts, int kSums>
-__device__ void store_transposed(const Sum (&sums)[kParts][kSums], void* c, std::int64_t m,
-                                 std::int64_t n, int first_row, int first_column) {
+// Stores a tile of C^T, transposed: eight threads write 64 bytes of a row of C. m and n are those
+// of C^T.
+template <typename Output, typename Accumulator, int kParts, int kAccumulators>
+__device__ void store_transposed(const Accumulator (&acc)[kParts][kAccumulators], void* c,
+                                 std::int64_t m, std::int64_t n, int first_row, int first_column) {
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
     const std::int64_t row = first_row + 64 * part + FragmentRows<true>::first();
     if (row >= m) continue;
 #pragma unroll
-    for (int j = 0; j < kSums / 4; ++j)
+    for (int j = 0; j < kAccumulators / 4; ++j)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const std::int64_t column =
             first_column + 8 * j + static_cast<int>(threadIdx.x) % 4 * 2 + i;
         if (column >= n) continue;
         Output* to = static_cast<Output*>(c) + column * m + row;
-        const Sum x = sums[part][4 * j + i], y = sums[part][4 * j + 2 + i];
+        const Accumulator x = acc[part][4 * j + i], y = acc[part][4 * j + 2 + i];
         if (m % 2 == 0) {
           *reinterpret_cast<float2*>(to) = make_float2(x, y);
         } else {
@@ -97,18 +97,19 @@ __device__ void store_transposed(const Sum (&sums)[kParts][kSums], void* c, std:
   }
 }
 
-// Only the threads of one consumer, a warpgroup, meet.
+// A barrier of one consumer warpgroup.
 __device__ inline void sync_consumer(int consumer) {
   asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
-// By TMA, out of shared memory, where rows of 128 bytes lie in the swizzle: whole lines, by an
-// instruction that no warp waits for. kStaged columns at a time, in boxes of 64 x 64; the memory at
-// `staging` is the consumer's own. Before the block ends, finish_stores().
-template <typename Output, int kStaged, typename Sum, int kParts, int kSums>
-__device__ void store_by_tma(const Sum (&sums)[kParts][kSums], const CUtensorMap& c_map,
-                             int first_row, int first_column, std::uint32_t staging, int consumer) {
-  static_assert(sizeof(Output) == 2 && kStaged % 64 == 0 && 2 * kSums % kStaged == 0);
+// Stores by TMA through shared memory in the 128-byte swizzle: whole lines, asynchronously. kStaged
+// columns at a time, in boxes of 64 x 64; `staging` belongs to the consumer. Call finish_stores()
+// before the block exits.
+template <typename Output, int kStaged, typename Accumulator, int kParts, int kAccumulators>
+__device__ void store_by_tma(const Accumulator (&acc)[kParts][kAccumulators],
+                             const CUtensorMap& c_map, int first_row, int first_column,
+                             std::uint32_t staging, int consumer) {
+  static_assert(sizeof(Output) == 2 && kStaged % 64 == 0 && 2 * kAccumulators % kStaged == 0);
   constexpr int kBoxBytes = 64 * 64 * 2;
   const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
   const int row = 16 * (thread / 32) + lane % 16;
@@ -116,8 +117,8 @@ __device__ void store_by_tma(const Sum (&sums)[kParts][kSums], const CUtensorMap
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
 #pragma unroll
-    for (int column = 0; column < 2 * kSums; column += kStaged) {
-      if (first) wait_until_stores_read();
+    for (int column = 0; column < 2 * kAccumulators; column += kStaged) {
+      if (first) tma_store_wait_read();
       sync_consumer(consumer);
 #pragma unroll
       for (int i = 0; i < kStaged; i += 16) {
@@ -125,7 +126,7 @@ __device__ void store_by_tma(const Sum (&sums)[kParts][kSums], const CUtensorMap
         std::uint32_t pairs[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const Sum* two = sums[part] + (column + i) / 2 + 2 * j;
+          const Accumulator* two = acc[part] + (column + i) / 2 + 2 * j;
           const auto pair = pair_of<Output>(two[0], two[1]);
           pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
         }
@@ -134,29 +135,30 @@ __device__ void store_by_tma(const Sum (&sums)[kParts][kSums], const CUtensorMap
                      "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                      : "memory");
       }
-      publish_shared();
+      fence_async_proxy();
       sync_consumer(consumer);
       if (!first) continue;
 #pragma unroll
       for (int i = 0; i < kStaged; i += 64)
-        store_box(c_map, first_column + column + i, first_row + part * 64,
+        tma_store(c_map, first_column + column + i, first_row + part * 64,
                   staging + i / 64 * kBoxBytes);
-      commit_stores();
+      tma_store_commit();
     }
 }
-// By TMA where C's rows allow it.
-template <typename Output, int kStaged, typename Work, typename Sum, int kParts, int kSums>
-__device__ void store_tile(const Sum (&sums)[kParts][kSums], const Work& work, int row, int column,
-                           std::uint32_t staging, int consumer) {
+// Stores by TMA if C's rows are aligned, else from registers.
+template <typename Output, int kStaged, typename Work, typename Accumulator, int kParts,
+          int kAccumulators>
+__device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], const Work& work,
+                           int row, int column, std::uint32_t staging, int consumer) {
   if (work.by_tma)
-    store_by_tma<Output, kStaged>(sums, work.c_map, row, column,
+    store_by_tma<Output, kStaged>(acc, work.c_map, row, column,
                                   staging + consumer * staging_bytes(kStaged), consumer);
   else
-    store_by_threads<Output>(sums, work.c, work.m, work.n, row, column);
+    store_by_threads<Output>(acc, work.c, work.m, work.n, row, column);
 }
 
 __device__ inline void finish_stores() {
-  if (threadIdx.x % 128 == 0) wait_until_stores_read();
+  if (threadIdx.x % 128 == 0) tma_store_wait_read();
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL

@@ -1,10 +1,10 @@
-// Which tile WgmmaStreamK takes for a problem, and how tiles are cut along k.
+// Chooses the tile of WgmmaStreamK for a problem, and its stream-K schedule.
 //
-// The choice is by a model: waves of tiles, each with so many slices and a store, against shares of
-// cut tiles and the exchange of their sums (tile_schedule.hpp), and never faster than the DRAM. Its
-// constants are of an H200 at its power limit (NOTES.md). FP8 whose sums are promoted has shapes of
-// its own, which must leave registers for the second sums; so has TF32 that goes through registers,
-// where consumers that share a tile are faster than those that take turns.
+// The model compares waves of whole tiles, each with its K tiles and a store, with shares of cut
+// tiles and the exchange of their partial sums (tile_schedule.hpp), bounded by DRAM bandwidth. Its
+// constants were measured on an H200 at its power limit (NOTES.md). Promoted FP8 has its own
+// shapes, which leave registers for the second accumulators; so has TF32 with A through registers,
+// where cooperative consumers are faster than ping-pong.
 #pragma once
 
 #include <algorithm>
@@ -17,25 +17,25 @@
 
 namespace gemm::tensor {
 
-// A tile of C, by a block.
+// The tile of a block.
 struct StreamKShape {
   int rows, columns;
-  int stages;  // at most: as many as fit beside what is staged
+  int stages;  // at most; fewer if shared memory does not suffice
   int consumers = 2;
-  int cluster = 2;         // blocks that share what they read of B, as in WgmmaMulticast
-  bool ping_pong = false;  // each consumer has tiles of its own, as in WgmmaPingPong
-  bool promoted = false;   // FP8 sums become FP32 every 128 of k
-  int staged = 128;        // columns of C that a consumer stores at once, if by TMA
+  int cluster = 2;         // blocks that share loads of B, as in WgmmaMulticast
+  bool ping_pong = false;  // ping-pong schedule, else cooperative
+  bool promoted = false;   // FP8 accumulators are promoted every 128 steps of k
+  int staged = 128;        // columns of C per TMA store of a consumer
 
   constexpr int cluster_rows() const { return cluster * rows; }
 };
 
-// `slice` is of 128 bytes of k.
+// A shape with its measured costs; `cost.k_tile` is for 128 bytes along k.
 struct Choice {
   StreamKShape shape;
   simt::TileCost cost;
-  int group;      // rows of tiles
-  int bytes = 1;  // of an element, at least: with smaller ones ping-pong was faster
+  int group;      // rows of tiles per rasterization group
+  int bytes = 1;  // minimum element size; with smaller ones ping-pong was faster
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},
@@ -72,17 +72,17 @@ constexpr Choice kThroughRegisters[] = {
      16},
 };
 
-enum class Way { fast, promoted, through_registers };
-inline Way way_of(const Problem& p) {
-  if (promotes(p.precision)) return Way::promoted;
-  return a_in_registers(p) ? Way::through_registers : Way::fast;
+enum class MainLoop { fast, promoted, through_registers };
+inline MainLoop main_loop_of(const Problem& p) {
+  if (promotes(p.precision)) return MainLoop::promoted;
+  return a_in_registers(p) ? MainLoop::through_registers : MainLoop::fast;
 }
-constexpr std::span<const Choice> choices(Way way) {
-  if (way == Way::promoted) return kPromoted;
-  if (way == Way::through_registers) return kThroughRegisters;
+constexpr std::span<const Choice> choices(MainLoop way) {
+  if (way == MainLoop::promoted) return kPromoted;
+  if (way == MainLoop::through_registers) return kThroughRegisters;
   return kFast;
 }
-constexpr double kLaunchSeconds = 2.3e-6;  // from one launch's end to the next's, with no work
+constexpr double kLaunchSeconds = 2.3e-6;  // an empty launch
 
 struct Plan {
   std::size_t choice;
@@ -90,10 +90,10 @@ struct Plan {
   double seconds;
 };
 
-constexpr double kDram = 4.2e12;  // bytes a second, read and written
+constexpr double kDram = 4.2e12;  // bytes per second, read and written
 
-// What it costs to stream: where the rows of A and columns of B of all streamed tiles are more than
-// half of the L2, each cluster reads its slices from the DRAM.
+// The cost of streaming. If the rows of A and columns of B of all streamed tiles exceed half of the
+// L2, each cluster reads its K tiles from DRAM.
 inline simt::TileCost streaming_cost(const Problem& p, const Device& device, const Choice& choice) {
   const StreamKShape& shape = choice.shape;
   const double lines = traits_of(p.precision).input_bytes * static_cast<double>(p.k);
@@ -102,20 +102,21 @@ inline simt::TileCost streaming_cost(const Problem& p, const Device& device, con
                columns = clusters / choice.group * shape.columns;
   simt::TileCost cost = choice.cost;
   if ((rows + columns) * lines > static_cast<double>(device.last_level_cache_bytes) / 2)
-    cost.streamed_slice = clusters * kLineBytes128 * (shape.cluster_rows() + shape.columns) / kDram;
+    cost.streamed_k_tile =
+        clusters * kLineBytes128 * (shape.cluster_rows() + shape.columns) / kDram;
   return cost;
 }
 
 inline Plan plan_of(const Problem& stored, const Device& device) {
   const Problem p = tiled_problem(stored);
-  const std::span<const Choice> all = choices(way_of(stored));
+  const std::span<const Choice> all = choices(main_loop_of(stored));
   Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StreamKShape& shape = all[i].shape;
     if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
     const simt::TileCost cost = streaming_cost(p, device, all[i]);
     const simt::TileSchedule schedule =
-        simt::tile_schedule(p, shape.cluster_rows(), shape.columns, slice_depth(p.precision),
+        simt::tile_schedule(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
                             std::max(1, device.sm_count / shape.cluster), cost, 0);
     const double seconds = simt::seconds(schedule, cost);
     if (seconds < best.seconds) best = {i, schedule, seconds};

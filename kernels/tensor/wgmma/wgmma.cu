@@ -1,9 +1,10 @@
-// The tensor cores of compute capability 9.0 as simply as they can be used: a warpgroup computes a
-// tile of 64 x 64. One thread has TMA copy the next slices of A and B; when they are there, four
-// products of 16 steps of k each are enqueued and waited for. Neither fragments nor registers are
-// loaded: wgmma reads both operands from shared memory, in either direction.
+// The tensor cores of compute capability 9.0 at their simplest: a warpgroup computes a tile of 64 x
+// 64. One thread loads the next K tiles of A and B by TMA; when they have arrived, four
+// asynchronous wgmmas of 16 steps of k each are issued and waited for. wgmma reads both operands
+// directly from shared memory, K-major or MN-major: no fragment loads, no registers for operands.
 //
-// Copies and products take turns; only other blocks on the SM keep the tensor cores busy meanwhile.
+// Cost: loads and MMAs do not overlap within a block; only other blocks on the SM keep the tensor
+// cores busy meanwhile.
 #include <cstddef>
 #include <cstdint>
 
@@ -25,27 +26,27 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t stage = shared_address(stage_bytes), full = shared_address(&full_barrier);
   if (threadIdx.x == 0) {
     init_barrier(full, 1);
-    publish_barriers();
+    fence_barrier_init();
   }
   __syncthreads();
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
   const int row = tile.row * Tile::kBM, column = tile.column * Tile::kBN;
-  float sums[1][Tile::kSums];
+  float acc[1][Tile::kAccumulators];
 #pragma unroll 4
-  for (int slice = 0; slice < work.slices; ++slice) {
+  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
     if (threadIdx.x == 0) {
       arrive_and_expect(full, Tile::kStageBytes);
-      Tile::A::copy(stage, work.a_map, row, slice * Tile::kBK, full);
-      Tile::B::copy(stage + Tile::A::kBytes, work.b_map, column, slice * Tile::kBK, full);
+      Tile::A::copy(stage, work.a_map, row, k_tile * Tile::kBK, full);
+      Tile::B::copy(stage + Tile::A::kBytes, work.b_map, column, k_tile * Tile::kBK, full);
     }
-    wait(full, slice % 2);
-    fence_products();
-    Tile::enqueue_products(sums, stage, 0, slice > 0);
-    commit_products();
-    wait_for_products(sums);
-    __syncthreads();  // the products of all four warps have read the slices
+    wait(full, k_tile % 2);
+    wgmma_fence();
+    Tile::issue_mmas(acc, stage, 0, k_tile > 0);
+    wgmma_commit();
+    wgmma_wait_all(acc);
+    __syncthreads();  // the wgmmas of all four warps have read the K tiles
   }
-  store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+  store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
 #endif
 }
 
@@ -55,8 +56,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma<decltype(tile)>; },
     {
         .name = "Wgmma",
-        .idea =
-            "A warpgroup multiplies straight out of shared memory, which the copy engine fills.",
+        .idea = "wgmma: a warpgroup multiplies directly from shared memory, which TMA fills.",
         .source = "NVIDIA, PTX ISA, asynchronous warpgroup-level matrix instructions",
         .rung = 50,
     }));

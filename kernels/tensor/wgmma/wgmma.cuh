@@ -1,5 +1,5 @@
-// Products of tensor cores that run while warps go on (compute capability 9.0). Each function is
-// one instruction; what must be fenced and waited for is said where they are used.
+// wgmma: asynchronous warpgroup MMAs of compute capability 9.0. One function per instruction, with
+// its fences and waits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,47 +11,47 @@
 
 namespace gemm::tensor {
 
-// Before the first product that reads registers which other instructions wrote.
-__device__ inline void fence_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void commit_products() {
+// Required before the first wgmma that uses registers written by other instructions.
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Of factors of this type: FP32 stands for TF32, whose bits are the upper 19 of it. Steps of k that
-// one product takes are 32 bytes; sums of INT8 are INT32, all others FP32.
+// For operands of this type (FP32 stands for TF32, its upper 19 bits): elements along k of one
+// wgmma, which are 32 bytes, and the accumulator type.
 template <typename Element>
-constexpr int kProductDepth = 32 / static_cast<int>(sizeof(Element));
+constexpr int kMmaK = 32 / static_cast<int>(sizeof(Element));
 template <typename Element>
-using SumOf = std::conditional_t<std::is_same_v<Element, std::int8_t>, std::int32_t, float>;
+using AccumulatorOf = std::conditional_t<std::is_same_v<Element, std::int8_t>, std::int32_t, float>;
 
-#define GEMM_PLACES_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define GEMM_PLACES_1 \
+#define GEMM_REGISTERS_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define GEMM_REGISTERS_1 \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define GEMM_PLACES_2 \
+#define GEMM_REGISTERS_2 \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define GEMM_PLACES_3 \
+#define GEMM_REGISTERS_3 \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define GEMM_PLACES_4 \
+#define GEMM_REGISTERS_4 \
   "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define GEMM_PLACES_5 \
+#define GEMM_REGISTERS_5 \
   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define GEMM_PLACES_6 \
+#define GEMM_REGISTERS_6 \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
-#define GEMM_PLACES_7 \
+#define GEMM_REGISTERS_7 \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define GEMM_SUMS_4(sum, i) \
-  "+" sum(sums[i]), "+" sum(sums[i + 1]), "+" sum(sums[i + 2]), "+" sum(sums[i + 3])
-#define GEMM_SUMS_16(sum, i) \
-  GEMM_SUMS_4(sum, i), GEMM_SUMS_4(sum, i + 4), GEMM_SUMS_4(sum, i + 8), GEMM_SUMS_4(sum, i + 12)
-#define GEMM_SUMS_OF_8(sum) GEMM_SUMS_4(sum, 0)
-#define GEMM_SUMS_OF_16(sum) GEMM_SUMS_4(sum, 0), GEMM_SUMS_4(sum, 4)
-#define GEMM_SUMS_OF_32(sum) GEMM_SUMS_16(sum, 0)
-#define GEMM_SUMS_OF_64(sum) GEMM_SUMS_OF_32(sum), GEMM_SUMS_16(sum, 16)
-#define GEMM_SUMS_OF_96(sum) GEMM_SUMS_OF_64(sum), GEMM_SUMS_16(sum, 32)
-#define GEMM_SUMS_OF_128(sum) GEMM_SUMS_OF_96(sum), GEMM_SUMS_16(sum, 48)
-#define GEMM_SUMS_OF_160(sum) GEMM_SUMS_OF_128(sum), GEMM_SUMS_16(sum, 64)
-#define GEMM_SUMS_OF_192(sum) GEMM_SUMS_OF_160(sum), GEMM_SUMS_16(sum, 80)
-#define GEMM_SUMS_OF_256(sum) GEMM_SUMS_OF_192(sum), GEMM_SUMS_16(sum, 96), GEMM_SUMS_16(sum, 112)
+#define GEMM_ACC_4(sum, i) \
+  "+" sum(acc[i]), "+" sum(acc[i + 1]), "+" sum(acc[i + 2]), "+" sum(acc[i + 3])
+#define GEMM_ACC_16(sum, i) \
+  GEMM_ACC_4(sum, i), GEMM_ACC_4(sum, i + 4), GEMM_ACC_4(sum, i + 8), GEMM_ACC_4(sum, i + 12)
+#define GEMM_ACC_OF_8(sum) GEMM_ACC_4(sum, 0)
+#define GEMM_ACC_OF_16(sum) GEMM_ACC_4(sum, 0), GEMM_ACC_4(sum, 4)
+#define GEMM_ACC_OF_32(sum) GEMM_ACC_16(sum, 0)
+#define GEMM_ACC_OF_64(sum) GEMM_ACC_OF_32(sum), GEMM_ACC_16(sum, 16)
+#define GEMM_ACC_OF_96(sum) GEMM_ACC_OF_64(sum), GEMM_ACC_16(sum, 32)
+#define GEMM_ACC_OF_128(sum) GEMM_ACC_OF_96(sum), GEMM_ACC_16(sum, 48)
+#define GEMM_ACC_OF_160(sum) GEMM_ACC_OF_128(sum), GEMM_ACC_16(sum, 64)
+#define GEMM_ACC_OF_192(sum) GEMM_ACC_OF_160(sum), GEMM_ACC_16(sum, 80)
+#define GEMM_ACC_OF_256(sum) GEMM_ACC_OF_192(sum), GEMM_ACC_16(sum, 96), GEMM_ACC_16(sum, 112)
 
 #define GEMM_WGMMA(n, types, places, sum, list, a_at, b_at, keep_at, flags, ...)            \
   asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, " keep_at                            \
@@ -60,14 +60,14 @@ using SumOf = std::conditional_t<std::is_same_v<Element, std::int8_t>, std::int3
                ", keep" flags ";\n}"                                                        \
                : list(sum)                                                                  \
                : "l"(a), "l"(b), "r"(keep)__VA_ARGS__)
-// The elements of one size; operands after the sums are numbered by the caller.
+// All element types for one N; operands after the accumulators are numbered by the caller.
 #define GEMM_WGMMA_OF_SIZE(n, places, list, a_at, b_at, keep_at, ta_at, tb_at)            \
   if constexpr (std::is_same_v<Element, __nv_bfloat16>)                                   \
     GEMM_WGMMA(n, "k16.f32.bf16.bf16", places, "f", list, a_at, b_at, keep_at,            \
-               ", 1, 1, " ta_at ", " tb_at, , "n"(kAAcross), "n"(kBAcross));              \
+               ", 1, 1, " ta_at ", " tb_at, , "n"(kAMnMajor), "n"(kBMnMajor));            \
   else if constexpr (std::is_same_v<Element, __half>)                                     \
     GEMM_WGMMA(n, "k16.f32.f16.f16", places, "f", list, a_at, b_at, keep_at,              \
-               ", 1, 1, " ta_at ", " tb_at, , "n"(kAAcross), "n"(kBAcross));              \
+               ", 1, 1, " ta_at ", " tb_at, , "n"(kAMnMajor), "n"(kBMnMajor));            \
   else if constexpr (std::is_same_v<Element, float>)                                      \
     GEMM_WGMMA(n, "k8.f32.tf32.tf32", places, "f", list, a_at, b_at, keep_at, ", 1, 1");  \
   else if constexpr (std::is_same_v<Element, __nv_fp8_e4m3>)                              \
@@ -77,47 +77,49 @@ using SumOf = std::conditional_t<std::is_same_v<Element, std::int8_t>, std::int3
   else                                                                                    \
     GEMM_WGMMA(n, "k32.s32.s8.s8", places, "r", list, a_at, b_at, keep_at, "")
 
-// sums = keep ? sums + a * b : a * b, for a of 64 x depth and b of depth x 2 kSums elements, both
-// in shared memory (descriptors below). `across`: what lies contiguously is not k, which only
-// factors of 16 bits may.
-template <typename Element, bool kAAcross, bool kBAcross, typename Sum, int kSums>
-__device__ void multiply(Sum (&sums)[kSums], std::uint64_t a, std::uint64_t b, int keep) {
-  static_assert(sizeof(Element) == 2 || !(kAAcross || kBAcross));
-  if constexpr (kSums == 4) {
-    GEMM_WGMMA_OF_SIZE("8", "%0, %1, %2, %3", GEMM_SUMS_OF_8, "%4", "%5", "%6", "%7", "%8");
-  } else if constexpr (kSums == 8) {
-    GEMM_WGMMA_OF_SIZE("16", "%0, %1, %2, %3, %4, %5, %6, %7", GEMM_SUMS_OF_16, "%8", "%9", "%10",
+// acc = keep ? acc + a * b : a * b, for a of 64 x kMmaK and b of kMmaK x 2 kAccumulators elements,
+// both in shared memory (descriptors below). MN-major operands must have 16-bit elements.
+template <typename Element, bool kAMnMajor, bool kBMnMajor, typename Accumulator, int kAccumulators>
+__device__ void multiply(Accumulator (&acc)[kAccumulators], std::uint64_t a, std::uint64_t b,
+                         int keep) {
+  static_assert(sizeof(Element) == 2 || !(kAMnMajor || kBMnMajor));
+  if constexpr (kAccumulators == 4) {
+    GEMM_WGMMA_OF_SIZE("8", "%0, %1, %2, %3", GEMM_ACC_OF_8, "%4", "%5", "%6", "%7", "%8");
+  } else if constexpr (kAccumulators == 8) {
+    GEMM_WGMMA_OF_SIZE("16", "%0, %1, %2, %3, %4, %5, %6, %7", GEMM_ACC_OF_16, "%8", "%9", "%10",
                        "%11", "%12");
-  } else if constexpr (kSums == 16) {
-    GEMM_WGMMA_OF_SIZE("32", GEMM_PLACES_0, GEMM_SUMS_OF_32, "%16", "%17", "%18", "%19", "%20");
-  } else if constexpr (kSums == 32) {
-    GEMM_WGMMA_OF_SIZE("64", GEMM_PLACES_0 ", " GEMM_PLACES_1, GEMM_SUMS_OF_64, "%32", "%33", "%34",
-                       "%35", "%36");
-  } else if constexpr (kSums == 48) {
-    GEMM_WGMMA_OF_SIZE("96", GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2, GEMM_SUMS_OF_96,
-                       "%48", "%49", "%50", "%51", "%52");
-  } else if constexpr (kSums == 64) {
-    GEMM_WGMMA_OF_SIZE("128",
-                       GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3,
-                       GEMM_SUMS_OF_128, "%64", "%65", "%66", "%67", "%68");
-  } else if constexpr (kSums == 80) {
+  } else if constexpr (kAccumulators == 16) {
+    GEMM_WGMMA_OF_SIZE("32", GEMM_REGISTERS_0, GEMM_ACC_OF_32, "%16", "%17", "%18", "%19", "%20");
+  } else if constexpr (kAccumulators == 32) {
+    GEMM_WGMMA_OF_SIZE("64", GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1, GEMM_ACC_OF_64, "%32", "%33",
+                       "%34", "%35", "%36");
+  } else if constexpr (kAccumulators == 48) {
+    GEMM_WGMMA_OF_SIZE("96", GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2,
+                       GEMM_ACC_OF_96, "%48", "%49", "%50", "%51", "%52");
+  } else if constexpr (kAccumulators == 64) {
+    GEMM_WGMMA_OF_SIZE(
+        "128", GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2 ", " GEMM_REGISTERS_3,
+        GEMM_ACC_OF_128, "%64", "%65", "%66", "%67", "%68");
+  } else if constexpr (kAccumulators == 80) {
     GEMM_WGMMA_OF_SIZE("160",
-                       GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
-                                     ", " GEMM_PLACES_4,
-                       GEMM_SUMS_OF_160, "%80", "%81", "%82", "%83", "%84");
-  } else if constexpr (kSums == 96) {
+                       GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2
+                                        ", " GEMM_REGISTERS_3 ", " GEMM_REGISTERS_4,
+                       GEMM_ACC_OF_160, "%80", "%81", "%82", "%83", "%84");
+  } else if constexpr (kAccumulators == 96) {
     GEMM_WGMMA_OF_SIZE("192",
-                       GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
-                                     ", " GEMM_PLACES_4 ", " GEMM_PLACES_5,
-                       GEMM_SUMS_OF_192, "%96", "%97", "%98", "%99", "%100");
-  } else if constexpr (kSums == 128) {
+                       GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2
+                                        ", " GEMM_REGISTERS_3 ", " GEMM_REGISTERS_4
+                                        ", " GEMM_REGISTERS_5,
+                       GEMM_ACC_OF_192, "%96", "%97", "%98", "%99", "%100");
+  } else if constexpr (kAccumulators == 128) {
     GEMM_WGMMA_OF_SIZE("256",
-                       GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
-                                     ", " GEMM_PLACES_4 ", " GEMM_PLACES_5 ", " GEMM_PLACES_6
-                                     ", " GEMM_PLACES_7,
-                       GEMM_SUMS_OF_256, "%128", "%129", "%130", "%131", "%132");
+                       GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2
+                                        ", " GEMM_REGISTERS_3 ", " GEMM_REGISTERS_4
+                                        ", " GEMM_REGISTERS_5 ", " GEMM_REGISTERS_6
+                                        ", " GEMM_REGISTERS_7,
+                       GEMM_ACC_OF_256, "%128", "%129", "%130", "%131", "%132");
   } else {
-    static_assert(kSums == 0, "no product of so many columns here");
+    static_assert(kAccumulators == 0, "no wgmma of this N here");
   }
 }
 
@@ -129,77 +131,80 @@ __device__ void multiply(Sum (&sums)[kSums], std::uint64_t a, std::uint64_t b, i
                : list("f")                                                                         \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep))
 
-// The same for TF32 with a in registers: of its 64 rows a warp of the warpgroup has 16, a thread of
-// these rows lane / 4 and 8 more, and of the 8 steps of k lane % 4 and 4 more, the rows first. `a`
-// may be overwritten after the product was waited for; that ptxas does not know (seen in 13.0).
-template <int kSums>
-__device__ void multiply_registers(float (&sums)[kSums], const std::uint32_t (&a)[4],
-                                   std::uint64_t b, int keep) {
-  if constexpr (kSums == 64) {
-    GEMM_WGMMA_REGISTERS("128",
-                         GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3,
-                         GEMM_SUMS_OF_128, "%64", "%65", "%66", "%67", "%68", "%69");
-  } else if constexpr (kSums == 96) {
+// The same for TF32 with A in registers: a warp has 16 of the 64 rows, a thread rows lane / 4 and
+// lane / 4 + 8, and of the 8 steps of k lane % 4 and lane % 4 + 4, rows first. `a` must not be
+// overwritten before the wait; ptxas does not know that (seen in 13.0).
+template <int kAccumulators>
+__device__ void multiply_from_registers(float (&acc)[kAccumulators], const std::uint32_t (&a)[4],
+                                        std::uint64_t b, int keep) {
+  if constexpr (kAccumulators == 64) {
+    GEMM_WGMMA_REGISTERS(
+        "128", GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2 ", " GEMM_REGISTERS_3,
+        GEMM_ACC_OF_128, "%64", "%65", "%66", "%67", "%68", "%69");
+  } else if constexpr (kAccumulators == 96) {
     GEMM_WGMMA_REGISTERS("192",
-                         GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
-                                       ", " GEMM_PLACES_4 ", " GEMM_PLACES_5,
-                         GEMM_SUMS_OF_192, "%96", "%97", "%98", "%99", "%100", "%101");
-  } else if constexpr (kSums == 128) {
+                         GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2
+                                          ", " GEMM_REGISTERS_3 ", " GEMM_REGISTERS_4
+                                          ", " GEMM_REGISTERS_5,
+                         GEMM_ACC_OF_192, "%96", "%97", "%98", "%99", "%100", "%101");
+  } else if constexpr (kAccumulators == 128) {
     GEMM_WGMMA_REGISTERS("256",
-                         GEMM_PLACES_0 ", " GEMM_PLACES_1 ", " GEMM_PLACES_2 ", " GEMM_PLACES_3
-                                       ", " GEMM_PLACES_4 ", " GEMM_PLACES_5 ", " GEMM_PLACES_6
-                                       ", " GEMM_PLACES_7,
-                         GEMM_SUMS_OF_256, "%128", "%129", "%130", "%131", "%132", "%133");
+                         GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2
+                                          ", " GEMM_REGISTERS_3 ", " GEMM_REGISTERS_4
+                                          ", " GEMM_REGISTERS_5 ", " GEMM_REGISTERS_6
+                                          ", " GEMM_REGISTERS_7,
+                         GEMM_ACC_OF_256, "%128", "%129", "%130", "%131", "%132", "%133");
   } else {
-    static_assert(kSums == 0, "no product of so many columns here");
+    static_assert(kAccumulators == 0, "no wgmma of this N here");
   }
 }
 
-// Until at most so many of the committed groups are not done.
+// Waits until at most kGroups committed groups are incomplete.
 template <int kGroups>
-__device__ void wait_for_groups() {
+__device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
-// Sums that were waited for. They are named, or the compiler would read them sooner.
-template <typename Sum, int kSums>
-__device__ void take_sums(Sum (&sums)[kSums]) {
+// Compiler fence: accumulators must not be read before the wait.
+template <typename Accumulator, int kAccumulators>
+__device__ void fence_accumulators(Accumulator (&acc)[kAccumulators]) {
 #pragma unroll
-  for (int i = 0; i < kSums; ++i) {
-    if constexpr (std::is_same_v<Sum, float>)
-      asm volatile("" : "+f"(sums[i])::"memory");
+  for (int i = 0; i < kAccumulators; ++i) {
+    if constexpr (std::is_same_v<Accumulator, float>)
+      asm volatile("" : "+f"(acc[i])::"memory");
     else
-      asm volatile("" : "+r"(sums[i])::"memory");
+      asm volatile("" : "+r"(acc[i])::"memory");
   }
 }
-// Until all that were committed are done.
-template <typename Sum, int kSums>
-__device__ void wait_for_products(Sum (&sums)[kSums]) {
-  wait_for_groups<0>();
-  take_sums(sums);
+// Waits for all committed groups.
+template <typename Accumulator, int kAccumulators>
+__device__ void wgmma_wait_all(Accumulator (&acc)[kAccumulators]) {
+  wgmma_wait<0>();
+  fence_accumulators(acc);
 }
-template <typename Sum, int kParts, int kSums>
-__device__ void wait_for_products(Sum (&sums)[kParts][kSums]) {
-  wait_for_groups<0>();
+template <typename Accumulator, int kParts, int kAccumulators>
+__device__ void wgmma_wait_all(Accumulator (&acc)[kParts][kAccumulators]) {
+  wgmma_wait<0>();
 #pragma unroll
-  for (int part = 0; part < kParts; ++part) take_sums(sums[part]);
+  for (int part = 0; part < kParts; ++part) fence_accumulators(acc[part]);
 }
 
-// Where wgmma finds a matrix whose rows hold 128 bytes of k in the 128-byte swizzle, eight rows
-// after eight rows. An address that is `bytes` further has a descriptor that is bytes / 16 larger.
-__device__ inline std::uint64_t swizzled_rows(std::uint32_t address) {
+// Shared-memory descriptor of a K-major operand in the 128-byte swizzle: rows of 128 bytes along k,
+// in groups of eight. An address that is `bytes` further has a descriptor that is bytes / 16
+// larger.
+__device__ inline std::uint64_t k_major_descriptor(std::uint32_t address) {
   constexpr std::uint64_t kEightRows = 1024 >> 4, kSwizzle128 = 1;
   return (address & 0x3ffff) >> 4 | std::uint64_t{1} << 16 | kEightRows << 32 | kSwizzle128 << 62;
 }
 
-// The same for a matrix whose rows hold 128 bytes of m or n, one row for each k; the next 128 bytes
-// of m or n lie `next` bytes further. Sixteen steps of k are 2048 bytes.
-__device__ inline std::uint64_t swizzled_across(std::uint32_t address, std::uint32_t next) {
-  return swizzled_rows(address) - (std::uint64_t{1} << 16) | std::uint64_t{next >> 4} << 16;
+// Shared-memory descriptor of an MN-major operand: rows of 128 bytes along m or n, one per k; the
+// next 128 bytes along m or n are `next` bytes further. Sixteen steps of k are 2048 bytes.
+__device__ inline std::uint64_t mn_major_descriptor(std::uint32_t address, std::uint32_t next) {
+  return k_major_descriptor(address) - (std::uint64_t{1} << 16) | std::uint64_t{next >> 4} << 16;
 }
 
-// What ordinary instructions wrote into shared memory becomes known to the copy engine and to the
-// tensor cores.
-__device__ inline void publish_shared() {
+// Makes writes to shared memory by ordinary instructions visible to the async proxy (TMA and tensor
+// cores).
+__device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 

@@ -1,7 +1,7 @@
-// A tile of 128 x 128 where Wgmma has 64 x 64. The warpgroup computes it as two halves of 64 rows,
-// which share the slice of B: per byte that is copied, and per byte that wgmma reads of B, twice
-// the products. A step of the ring is eight products of 64 x 128 x 16 in place of four of
-// 64 x 64 x 16, so that fewer waits and barriers stand between them, too.
+// A larger tile: 128 x 128 instead of 64 x 64. The warpgroup computes it as two halves of 64 rows
+// that share the K tile of B: twice the FLOP per byte loaded, and per byte of B that wgmma reads. A
+// K tile is eight wgmmas of 64 x 128 x 16 instead of four of 64 x 64 x 16, so there are fewer waits
+// and barriers as well. Cost: 128 accumulators per thread.
 #include <cstddef>
 #include <cstdint>
 
@@ -23,27 +23,27 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t stage = shared_address(stage_bytes), full = shared_address(&full_barrier);
   if (threadIdx.x == 0) {
     init_barrier(full, 1);
-    publish_barriers();
+    fence_barrier_init();
   }
   __syncthreads();
   const auto tile = work.tiles.place(static_cast<int>(blockIdx.x));
   const int row = tile.row * Tile::kBM, column = tile.column * Tile::kBN;
-  float sums[Tile::kBM / 64][Tile::kSums];  // two halves, which share B
+  float acc[Tile::kBM / 64][Tile::kAccumulators];  // two halves, which share B
 #pragma unroll 4
-  for (int slice = 0; slice < work.slices; ++slice) {
+  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
     if (threadIdx.x == 0) {
       arrive_and_expect(full, Tile::kStageBytes);
-      Tile::A::copy(stage, work.a_map, row, slice * Tile::kBK, full);
-      Tile::B::copy(stage + Tile::A::kBytes, work.b_map, column, slice * Tile::kBK, full);
+      Tile::A::copy(stage, work.a_map, row, k_tile * Tile::kBK, full);
+      Tile::B::copy(stage + Tile::A::kBytes, work.b_map, column, k_tile * Tile::kBK, full);
     }
-    wait(full, slice % 2);
-    fence_products();
-    Tile::enqueue_products(sums, stage, 0, slice > 0);
-    commit_products();
-    wait_for_products(sums);
-    __syncthreads();  // the products of all four warps have read the slices
+    wait(full, k_tile % 2);
+    wgmma_fence();
+    Tile::issue_mmas(acc, stage, 0, k_tile > 0);
+    wgmma_commit();
+    wgmma_wait_all(acc);
+    __syncthreads();  // the wgmmas of all four warps have read the K tiles
   }
-  store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+  store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
 #endif
 }
 
@@ -53,7 +53,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_big_tile<decltype(tile)>; },
     {
         .name = "WgmmaBigTile",
-        .idea = "A tile of 128 x 128 a warpgroup: twice the products for each byte copied or read.",
+        .idea = "A tile of 128 x 128 per warpgroup: twice the FLOP per byte loaded.",
         .source = "NVIDIA, CUTLASS: the hierarchy of tiles",
         .rung = 51,
     }));

@@ -1,6 +1,7 @@
-// Two blocks of a cluster compute tiles below each other and need the same slices of B: each reads
-// half of one and has it copied into both. So a stage is empty only when the consumers of both
-// blocks are done with it, and they say so to both producers.
+// TMA multicast: two blocks of a cluster compute vertically adjacent tiles and need the same K
+// tiles of B. Each loads half of one and multicasts it to both: a third less L2 traffic. Cost: the
+// blocks run in lockstep, since a stage is empty only when the consumers of both blocks have
+// released it to both producers.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -30,13 +31,13 @@ __global__ void __launch_bounds__(kThreads, 1)
             clusters = static_cast<int>(gridDim.x) / kCluster;
 
   if (threadIdx.x >= kConsumerThreads) {
-    give_up_registers<kProducerRegisters>();
+    dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = cluster; index < work.tiles.count(); index += clusters) {
       const auto tile = work.tiles.place(index);
       const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
-      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-        const int k = slice * Tile::kBK;
+      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
+        const int k = k_tile * Tile::kBK;
         ring.begin_stage();
         Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
         Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
@@ -47,16 +48,15 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  take_registers<kConsumerRegisters>();
+  alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  float sums[1][Tile::kSums];
+  float acc[1][Tile::kAccumulators];
   for (int index = cluster; index < work.tiles.count(); index += clusters) {
-    multiply_slices<Tile, kCluster>(ring, work.slices, consumer, sums);
+    multiply_k_tiles<Tile, kCluster>(ring, work.k_tiles, consumer, acc);
     const auto tile = work.tiles.place(index);
     const int row = (tile.row * kCluster + rank) * Tile::kBM + 64 * consumer,
               column = tile.column * Tile::kBN;
-    store_tile<typename Tile::Output, kStagedColumns>(sums, work, row, column, ring.end(),
-                                                      consumer);
+    store_tile<typename Tile::Output, kStagedColumns>(acc, work, row, column, ring.end(), consumer);
   }
   finish_stores();
 #endif
@@ -75,7 +75,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_multicast<decltype(tile)>; },
     {
         .name = "WgmmaMulticast",
-        .idea = "Clusters of two blocks read each slice of B once.",
+        .idea = "TMA multicast: clusters of two blocks load each K tile of B once.",
         .source = "NVIDIA, CUTLASS 3, TMA multicast; Andrew, fast.cu, kernel 8",
         .rung = 56,
     }));

@@ -1,6 +1,7 @@
-// A block for each SM stays for many tiles: it fills the ring for the next while the last is
-// stored, and tiles that are computed at once lie in a square, whose rows of A and columns of B the
-// L2 holds.
+// A persistent kernel: one block per SM computes many tiles, so that the producer loads the next
+// tile's stages during the epilogue of the last one, and blocks are launched once. Tiles that are
+// computed at the same time form a square (rasterization), whose rows of A and columns of B stay in
+// the L2.
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -25,29 +26,23 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
 
   if (threadIdx.x >= kConsumerThreads) {
-    give_up_registers<kProducerRegisters>();
+    dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
       const auto tile = work.tiles.place(index);
-      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-        const int k = slice * Tile::kBK;
-        ring.begin_stage();
-        Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
-        Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
-                      ring.full());
-      }
+      load_k_tiles<Tile>(ring, work, tile);
     }
     return;
   }
 
-  take_registers<kConsumerRegisters>();
+  alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  float sums[1][Tile::kSums];
+  float acc[1][Tile::kAccumulators];
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    multiply_slices<Tile>(ring, work.slices, consumer, sums);
+    multiply_k_tiles<Tile>(ring, work.k_tiles, consumer, acc);
     const auto tile = work.tiles.place(index);
     const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
-    store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+    store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
   }
 #endif
 }
@@ -63,7 +58,8 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_persistent<decltype(tile)>; },
     {
         .name = "WgmmaPersistent",
-        .idea = "As many blocks as SMs, for all tiles, in groups of 16 rows.",
+        .idea =
+            "A persistent kernel with rasterization: one block per SM, groups of 16 rows of tiles.",
         .source = "NVIDIA, CUTLASS 3, persistent scheduler with rasterization",
         .rung = 54,
     }));

@@ -1,17 +1,17 @@
-// Each of the two multiplying warpgroups has a tile of its own, 128 x 128, and they take turns: one
-// stores while the other multiplies, so that the tensor cores never wait for a store. Before, both
-// stored at the same time.
+// The ping-pong schedule: each of the two consumer warpgroups has its own tile, 128 x 128; one runs
+// its epilogue while the other issues MMAs, so that the tensor cores never wait for a store. In the
+// cooperative schedule before, both stored at the same time. Cost: a smaller tile, with more bytes
+// per FLOP.
 //
-// The ring holds the slices of one tile after another. A consumer skips those of the other's, and
-// waits for the first of its own only once the other has all of its: a barrier knows but two
-// phases.
+// The ring holds the K tiles of one tile after another. A consumer skips those of the other, and
+// waits for its first one only once the other has received all of its own (ping_pong.cuh).
 #include <cstddef>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
 #include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/ping_pong.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
-#include "kernels/tensor/wgmma/turns.cuh"
 
 namespace gemm::tensor {
 namespace {
@@ -28,20 +28,20 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kStages> barriers;
   Ring<Tile::kStageBytes> ring(shared, barriers);
-  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);  // one consumer has a stage
+  if (threadIdx.x == 0) ring.init_barriers(kCluster * 128 / 32);  // one consumer per stage
   sync_cluster();
   const int rank = rank_in_cluster();
   const int cluster = static_cast<int>(blockIdx.x) / kCluster,
             clusters = static_cast<int>(gridDim.x) / kCluster;
 
   if (threadIdx.x >= kConsumerThreads) {
-    give_up_registers<kProducerRegisters>();
+    dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = cluster; index < work.tiles.count(); index += clusters) {
       const auto tile = work.tiles.place(index);
       const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
-      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-        const int k = slice * Tile::kBK;
+      for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
+        const int k = k_tile * Tile::kBK;
         ring.begin_stage();
         Tile::A::copy(ring.data(), work.a_map, row, k, ring.full());
         Tile::B::template copy<kCluster>(ring.data() + Tile::A::kBytes, work.b_map, column, k,
@@ -52,21 +52,20 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  take_registers<kConsumerRegisters>();
+  alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  if (consumer == 1) ring.skip(work.slices);
-  float sums[Tile::kBM / 64][Tile::kSums];
+  if (consumer == 1) ring.skip(work.k_tiles);
+  float acc[Tile::kBM / 64][Tile::kAccumulators];
   for (int index = cluster + consumer * clusters; index < work.tiles.count();
        index += kConsumers * clusters) {
-    if (index > cluster) wait_for_turn(consumer);
-    multiply_slices<Tile, kCluster>(ring, work.slices, 0, sums, [&] {
-      if (index + clusters < work.tiles.count()) give_turn(1 - consumer);
+    if (index > cluster) order_wait(consumer);
+    multiply_k_tiles<Tile, kCluster>(ring, work.k_tiles, 0, acc, [&] {
+      if (index + clusters < work.tiles.count()) order_arrive(1 - consumer);
     });
-    ring.skip(work.slices);
+    ring.skip(work.k_tiles);
     const auto tile = work.tiles.place(index);
     const int row = (tile.row * kCluster + rank) * Tile::kBM, column = tile.column * Tile::kBN;
-    store_tile<typename Tile::Output, kStagedColumns>(sums, work, row, column, ring.end(),
-                                                      consumer);
+    store_tile<typename Tile::Output, kStagedColumns>(acc, work, row, column, ring.end(), consumer);
   }
   finish_stores();
 #endif
@@ -85,7 +84,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_ping_pong<decltype(tile)>; },
     {
         .name = "WgmmaPingPong",
-        .idea = "One warpgroup stores its tile while the other multiplies.",
+        .idea = "The ping-pong schedule: one warpgroup stores its tile while the other multiplies.",
         .source = "NVIDIA, CUTLASS 3, warp-specialized ping-pong kernels",
         .rung = 57,
     }));

@@ -1,8 +1,8 @@
-// Who copies does not multiply: a fifth warp keeps a ring of stages full, and the warpgroup waits
-// for slices only, never for room. Each stage has two barriers: `full` ends a phase when its bytes
-// are there, `empty` when the four warps are done with it. A slice's products are waited for once
-// those of the next are enqueued, so that the tensor cores always have something to do. Two blocks
-// share an SM: one multiplies while the other stores its tile.
+// Warp specialization: a fifth warp is the producer and keeps a ring of stages full by TMA; the
+// consumer warpgroup waits only for data. Each stage has two mbarriers: `full` completes when its
+// bytes have arrived, `empty` when the four consumer warps have released it. MMAs of a K tile are
+// waited for after those of the next are issued, so that the tensor cores always have work. Two
+// blocks per SM: one multiplies while the other stores its tile.
 #include <cstddef>
 #include <cstdint>
 
@@ -13,7 +13,7 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kStages = 3, kBlocks = 2;  // 96 KiB and 128 sums a thread: two blocks an SM
+constexpr int kStages = 3, kBlocks = 2;  // 96 KiB, 128 accumulators per thread
 constexpr int kConsumerThreads = 128, kThreads = kConsumerThreads + 32;
 
 template <typename Tile>
@@ -30,29 +30,29 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
   if (threadIdx.x >= kConsumerThreads) {  // the producer
     if (threadIdx.x > kConsumerThreads) return;
-    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+    for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
       ring.begin_stage();
-      Tile::A::copy(ring.data(), work.a_map, row, slice * Tile::kBK, ring.full());
-      Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, column, slice * Tile::kBK,
+      Tile::A::copy(ring.data(), work.a_map, row, k_tile * Tile::kBK, ring.full());
+      Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, column, k_tile * Tile::kBK,
                     ring.full());
     }
     return;
   }
 
-  float sums[Tile::kBM / 64][Tile::kSums];
+  float acc[Tile::kBM / 64][Tile::kAccumulators];
   std::uint32_t before = 0;
 #pragma unroll 1
-  for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
-    fence_products();
-    Tile::enqueue_products(sums, ring.data(), 0, slice > 0);
-    commit_products();
-    wait_for_groups<1>();  // those of the slice before
-    if (slice > 0) release(before);
+    wgmma_fence();
+    Tile::issue_mmas(acc, ring.data(), 0, k_tile > 0);
+    wgmma_commit();
+    wgmma_wait<1>();  // for the previous K tile
+    if (k_tile > 0) release(before);
     before = ring.empty();
   }
-  wait_for_products(sums);
-  store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+  wgmma_wait_all(acc);
+  store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row, column);
 #endif
 }
 
@@ -62,7 +62,8 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_specialized<decltype(tile)>; },
     {
         .name = "WgmmaSpecialized",
-        .idea = "A warp of its own keeps a ring of stages full while the warpgroup multiplies.",
+        .idea = "Warp specialization: a producer warp fills a ring of stages, a warpgroup only "
+                "multiplies.",
         .source = "NVIDIA, CUTLASS: warp-specialised kernels of compute capability 9.0",
         .rung = 52,
     }));

@@ -1,6 +1,7 @@
-// The end of the ladder: the size of the tile is chosen for the problem, tiles that do not fill a
-// wave are cut along k, and a launch's blocks begin while the last one's end. In every precision of
-// the tensor cores.
+// The end of the ladder, for every precision of the tensor cores: the tile size is chosen for the
+// problem by a model, tiles that do not fill a wave are cut along k (stream-K), and launches
+// overlap (programmatic dependent launch). Consumers are cooperative or ping-pong, as the shape
+// says. Cost: partial sums through global memory, where tiles are cut.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +11,10 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
 #include "kernels/tensor/wgmma/multiply.cuh"
+#include "kernels/tensor/wgmma/ping_pong.cuh"
 #include "kernels/tensor/wgmma/register_operand.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 #include "kernels/tensor/wgmma/stream_k_plan.cuh"
-#include "kernels/tensor/wgmma/turns.cuh"
 
 namespace gemm::tensor {
 namespace {
@@ -24,85 +25,85 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   static constexpr int kCluster = kShape.cluster, kStagedColumns = kShape.staged;
   static constexpr bool kPingPong = kShape.ping_pong, kPromoted = kShape.promoted;
   static constexpr bool kThroughRegisters =
-      !Operands_::kAAlongK && sizeof(typename Base::Element) == 4;
+      !Operands_::kAKMajor && sizeof(typename Base::Element) == 4;
   static constexpr bool kStoresByTma = sizeof(typename Base::Output) == 2;
   static constexpr int kConsumers = kShape.consumers, kSharers = kPingPong ? 1 : kConsumers;
-  static constexpr int kParts = kShape.rows / kSharers / 64;  // 64 rows each, of a consumer
+  static constexpr int kParts = kShape.rows / kSharers / 64;  // of 64 rows each, per consumer
   static constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
   // 65,536 registers are 168 for each of 384 threads, 128 for each of 512.
   static constexpr int kProducerRegisters = kConsumers == 2 ? 40 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 232 : 160;
   static constexpr int kStagingBytes = kStoresByTma ? staging_bytes(kStagedColumns) : 0;
-  static constexpr int kBesideBytes = kConsumers * kStagingBytes + kSwizzleAlignment;
-  static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // what a block of 9.0 has
+  static constexpr int kReservedBytes = kConsumers * kStagingBytes + kSwizzleAlignment;
+  static constexpr int kMostBytes = 232448 - 64 * kShape.stages;  // of a block of 9.0
   static constexpr int kStages =
-      std::min(kShape.stages, (kMostBytes - kBesideBytes) / Base::kStageBytes);
-  static constexpr int kSharedBytes = kStages * Base::kStageBytes + kBesideBytes;
+      std::min(kShape.stages, (kMostBytes - kReservedBytes) / Base::kStageBytes);
+  static constexpr int kSharedBytes = kStages * Base::kStageBytes + kReservedBytes;
   static_assert(kParts > 0 && kStages >= 2);
   static_assert(!kPromoted || !kPingPong && !kThroughRegisters);
 };
 
 struct StreamKWork : WgmmaWork {
-  simt::TileSchedule schedule;  // its blocks are clusters, and its tiles those of a cluster
+  simt::TileSchedule schedule;  // of clusters, as its blocks
   PartialSums partials;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// A thread's sums of a piece, and where they go if another block stores the tile.
+// A thread's accumulators, with the interface of partial_sums.cuh.
 template <typename Tile>
-struct StreamKSums {
+struct StreamKAccumulators {
   static constexpr int kThreads = 128 * Tile::kSharers;
   PartialSums partials;
-  int rank, consumer;  // in the cluster, in the block
-  typename Tile::Sum values[Tile::kParts][Tile::kSums];
+  int rank, consumer;  // rank in the cluster, consumer in the block
+  typename Tile::Accumulator values[Tile::kParts][Tile::kAccumulators];
 
   __device__ int sharer() const { return Tile::kPingPong ? 0 : consumer; }
-  __device__ auto* sums_of(int schedule_rank) const {
-    return reinterpret_cast<typename Tile::Sum*>(partials.sums) +
+  __device__ auto* partials_of(int schedule_rank) const {
+    return reinterpret_cast<typename Tile::Accumulator*>(partials.sums) +
            (std::int64_t{schedule_rank} * Tile::kCluster + rank) * Tile::kBM * Tile::kBN +
            static_cast<int>(threadIdx.x) % kThreads;
   }
   __device__ int* flag_of(int schedule_rank) const {
     return partials.arrived + (schedule_rank * Tile::kCluster + rank) * Tile::kConsumers + sharer();
   }
-  __device__ bool leads() const { return threadIdx.x % 128 == 0; }
+  __device__ bool is_leader() const { return threadIdx.x % 128 == 0; }
   __device__ void sync() const { sync_consumer(consumer); }
   template <typename F>
-  __device__ void each_sum(F f) {
+  __device__ void for_each_accumulator(F f) {
 #pragma unroll
     for (int part = 0; part < Tile::kParts; ++part)
 #pragma unroll
-      for (int i = 0; i < Tile::kSums; ++i) f(values[part][i], part * Tile::kSums + i);
+      for (int i = 0; i < Tile::kAccumulators; ++i)
+        f(values[part][i], part * Tile::kAccumulators + i);
   }
 };
 
-// values = the product of so many slices. end_turn() once all are enqueued.
-template <typename Tile, typename EndTurn>
-__device__ void multiply_piece(StreamKSums<Tile>& sums, Ring<Tile::kStageBytes>& ring, int slices,
-                               EndTurn end_turn) {
-  const int first = sums.sharer() * Tile::kParts;
+// values = the product over so many K tiles. Calls on_issued() once all MMAs are issued.
+template <typename Tile, typename OnIssued>
+__device__ void multiply_piece(StreamKAccumulators<Tile>& acc, Ring<Tile::kStageBytes>& ring,
+                               int k_tiles, OnIssued on_issued) {
+  const int first = acc.sharer() * Tile::kParts;
   if constexpr (Tile::kPromoted) {
-    multiply_promoted<Tile, Tile::kCluster>(ring, slices, first, sums.values);
+    multiply_promoted<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values);
   } else if constexpr (Tile::kThroughRegisters) {
-    multiply_through_registers<Tile, Tile::kCluster>(ring, slices, first, sums.values, end_turn);
+    multiply_through_registers<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   } else {
-    multiply_slices<Tile, Tile::kCluster>(ring, slices, first, sums.values, end_turn);
+    multiply_k_tiles<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   }
 }
 
 template <typename Tile>
-__device__ void store_piece(const StreamKSums<Tile>& sums, const StreamKWork& work, int row,
+__device__ void store_piece(const StreamKAccumulators<Tile>& acc, const StreamKWork& work, int row,
                             int column, std::uint32_t staging) {
   using Output = typename Tile::Output;
-  row += 64 * Tile::kParts * sums.sharer();
+  row += 64 * Tile::kParts * acc.sharer();
   if constexpr (Tile::kStoresByTma)
-    store_tile<Output, Tile::kStagedColumns>(sums.values, work, row, column, staging,
-                                             sums.consumer);
+    store_tile<Output, Tile::kStagedColumns>(acc.values, work, row, column, staging, acc.consumer);
   else if constexpr (Tile::Operands::kTransposesC)
-    store_transposed<Output>(sums.values, work.c, work.m, work.n, row, column);
+    store_transposed<Output>(acc.values, work.c, work.m, work.n, row, column);
   else
-    store_by_threads<Output, Tile::kThroughRegisters>(sums.values, work.c, work.m, work.n, row,
+    store_by_threads<Output, Tile::kThroughRegisters>(acc.values, work.c, work.m, work.n, row,
                                                       column);
 }
 
@@ -119,9 +120,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x == 0) {
     ring.init_barriers(4 * Tile::kSharers * Tile::kCluster);
   } else if (threadIdx.x == Tile::kConsumerThreads) {
-    prefetch_map(work.a_map);
-    prefetch_map(work.b_map);
-    if (work.by_tma) prefetch_map(work.c_map);
+    prefetch_tensor_map(work.a_map);
+    prefetch_tensor_map(work.b_map);
+    if (work.by_tma) prefetch_tensor_map(work.c_map);
   }
   if constexpr (Tile::kCluster > 1)
     sync_cluster();
@@ -135,13 +136,13 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   simt::TileWalk walk(work.schedule, cluster);
 
   if (threadIdx.x >= Tile::kConsumerThreads) {
-    give_up_registers<Tile::kProducerRegisters>();
+    dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
-      wait_for_previous_launch();  // all that follows in the block waits for these copies
-      for (int slice = piece.first; slice < piece.end; ++slice, ring.next()) {
-        const int k = slice * Tile::kBK;
+      wait_for_previous_launch();  // everything else in the block depends on these loads
+      for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
+        const int k = k_tile * Tile::kBK;
         ring.begin_stage();
         Tile::A::copy(ring.data(), work.a_map, row_of(tile), k, ring.full());
         Tile::B::template copy<Tile::kCluster>(ring.data() + Tile::A::kBytes, work.b_map,
@@ -152,29 +153,29 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     return;
   }
 
-  take_registers<Tile::kConsumerRegisters>();
+  alloc_registers<Tile::kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  StreamKSums<Tile> sums{work.partials, in_cluster, consumer};
+  StreamKAccumulators<Tile> acc{work.partials, in_cluster, consumer};
   int number = 0;
   for (simt::TilePiece piece; walk.next(work.schedule, piece); ++number) {
-    const int slices = piece.end - piece.first;
+    const int k_tiles = piece.end - piece.first;
     if (Tile::kPingPong && number % Tile::kConsumers != consumer) {
-      ring.skip(slices);
+      ring.skip(k_tiles);
       continue;
     }
-    if (Tile::kPingPong && number > 0) wait_for_turn(consumer);
+    if (Tile::kPingPong && number > 0) order_wait(consumer);
     const bool more = walk.left(work.schedule) > 0;
-    multiply_piece(sums, ring, slices, [&] {
-      if (Tile::kPingPong && more) give_turn(1 - consumer);
+    multiply_piece(acc, ring, k_tiles, [&] {
+      if (Tile::kPingPong && more) order_arrive(1 - consumer);
     });
     const int rank = work.schedule.rank(cluster);
     if (piece.first > 0) {
-      leave_partial(sums, rank);
+      store_partial(acc, rank);
       continue;
     }
-    if (piece.end < work.slices) add_partials(sums, work.schedule, rank, piece.tile);
+    if (piece.end < work.k_tiles) add_partials(acc, work.schedule, rank, piece.tile);
     const auto tile = work.tiles.place(piece.tile);
-    store_piece(sums, work, row_of(tile), tile.column * Tile::kBN, ring.end());
+    store_piece(acc, work, row_of(tile), tile.column * Tile::kBN, ring.end());
   }
   if constexpr (Tile::kStoresByTma) finish_stores();
 #endif
@@ -198,12 +199,12 @@ Launch launch_tile(const Problem& p, const Operands& o, const Plan& plan, int gr
                                          true, p, o, work, memory);
 }
 
-template <typename Of, Way kWay, std::size_t... kChoices>
+template <typename Of, MainLoop kMainLoop, std::size_t... kChoices>
 Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
                      std::index_sequence<kChoices...>) {
   Launch launch;
   const auto consider = [&]<std::size_t kChoice>() {
-    constexpr Choice kOne = choices(kWay)[kChoice];
+    constexpr Choice kOne = choices(kMainLoop)[kChoice];
     if constexpr (sizeof(typename Of::Element) >= kOne.bytes)
       if (kChoice == plan.choice)
         launch = launch_tile<StreamKTile<Of, kOne.shape>>(p, o, plan, kOne.group);
@@ -214,8 +215,7 @@ Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
 
 const Registration registration({
     .name = "WgmmaStreamK",
-    .idea =
-        "The tile that fits the problem, cut along k where a wave is not full; launches overlap.",
+    .idea = "Stream-K with the tile size chosen for the problem, and overlapping launches.",
     .source = "Osama et al., Stream-K (2023); NVIDIA, programmatic dependent launch",
     .rung = 58,
     .precisions = {Precision::bf16, Precision::f16, Precision::tf32, Precision::e4m3,
@@ -229,7 +229,7 @@ const Registration registration({
     .traffic =
         [](const Problem& p, const Device& device) {
           const Plan plan = plan_of(p, device);
-          const StreamKShape& shape = choices(way_of(p))[plan.choice].shape;
+          const StreamKShape& shape = choices(main_loop_of(p))[plan.choice].shape;
           return wgmma_traffic(p, {.rows = shape.rows,
                                    .columns = shape.columns,
                                    .cluster = shape.cluster,
@@ -238,23 +238,25 @@ const Registration registration({
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          constexpr double kPacking = 3.3e12;  // bytes a second
+          constexpr double kPacking = 3.3e12;  // bytes per second
           const double packed = packing_bytes(p);
           return plan_of(p, device).seconds + (packed > 0 ? 3e-6 + packed / kPacking : 0);
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       const Plan plan = plan_of(p, device);
       return with_operands(p, [&]<typename Of>() -> Launch {
-        const auto go = [&]<Way kWay>() {
-          constexpr std::size_t kCount = choices(kWay).size();  // GCC 13 cannot expand it in place
-          return launch_choice<Of, kWay>(p, o, plan, std::make_index_sequence<kCount>());
+        const auto go = [&]<MainLoop kMainLoop>() {
+          constexpr std::size_t kCount =
+              choices(kMainLoop).size();  // GCC 13 cannot expand it in place
+          return launch_choice<Of, kMainLoop>(p, o, plan, std::make_index_sequence<kCount>());
         };
-        if constexpr (sizeof(typename Of::Element) == 4 && !Of::kAAlongK) {
-          return go.template operator()<Way::through_registers>();
+        if constexpr (sizeof(typename Of::Element) == 4 && !Of::kAKMajor) {
+          return go.template operator()<MainLoop::through_registers>();
         } else {
           if constexpr (sizeof(typename Of::Element) == 1 && sizeof(typename Of::Output) == 2)
-            if (way_of(p) == Way::promoted) return go.template operator()<Way::promoted>();
-          return go.template operator()<Way::fast>();
+            if (main_loop_of(p) == MainLoop::promoted)
+              return go.template operator()<MainLoop::promoted>();
+          return go.template operator()<MainLoop::fast>();
         }
       });
     },

@@ -1,7 +1,7 @@
-// C goes through shared memory, in the order in which TMA stores it: whole lines, by an instruction
-// that no warp waits for. Before, each warp stored 16 bytes of eight rows at a time, half of what a
-// sector of memory is. A consumer has memory of its own for 64 x 128 of its tile, which it fills
-// again once TMA has read it; store.cuh has the way there.
+// An epilogue by TMA: C goes through shared memory (stmatrix) and is stored by TMA as whole lines,
+// asynchronously. Before, each warp stored 16 bytes of eight rows at a time, half a sector each.
+// Cost: shared memory for 64 x 128 of C per consumer, which is refilled once TMA has read it
+// (store.cuh).
 #include <cstddef>
 
 #include "kernels/registry.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
 constexpr int kConsumerThreads = 128 * kConsumers, kThreads = kConsumerThreads + 128;
-constexpr int kStagedColumns = 128, kStagingBytes = staging_bytes(kStagedColumns);
+constexpr int kStagedColumns = 128;
 
 template <typename Tile>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -27,33 +27,23 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
 
   if (threadIdx.x >= kConsumerThreads) {
-    give_up_registers<kProducerRegisters>();
+    dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
       const auto tile = work.tiles.place(index);
-      for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-        const int k = slice * Tile::kBK;
-        ring.begin_stage();
-        Tile::A::copy(ring.data(), work.a_map, tile.row * Tile::kBM, k, ring.full());
-        Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, tile.column * Tile::kBN, k,
-                      ring.full());
-      }
+      load_k_tiles<Tile>(ring, work, tile);
     }
     return;
   }
 
-  take_registers<kConsumerRegisters>();
+  alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  float sums[1][Tile::kSums];
+  float acc[1][Tile::kAccumulators];
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
-    multiply_slices<Tile>(ring, work.slices, consumer, sums);
+    multiply_k_tiles<Tile>(ring, work.k_tiles, consumer, acc);
     const auto tile = work.tiles.place(index);
     const int row = tile.row * Tile::kBM + 64 * consumer, column = tile.column * Tile::kBN;
-    if (work.by_tma)
-      store_by_tma<typename Tile::Output, kStagedColumns>(
-          sums, work.c_map, row, column, ring.end() + consumer * kStagingBytes, consumer);
-    else
-      store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row, column);
+    store_tile<typename Tile::Output, kStagedColumns>(acc, work, row, column, ring.end(), consumer);
   }
   finish_stores();
 #endif
@@ -65,13 +55,13 @@ constexpr RungShape kShape{.rows = 64 * kConsumers,
                            .stages = kStages,
                            .group = 16,
                            .persistent = true,
-                           .staging_bytes = kConsumers * kStagingBytes};
+                           .staging_bytes = kConsumers * staging_bytes(kStagedColumns)};
 
 const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_tma_store<decltype(tile)>; },
     {
         .name = "WgmmaTmaStore",
-        .idea = "C is stored by the copy engine, whole lines at a time.",
+        .idea = "Epilogue by TMA: C is stored in whole lines, asynchronously.",
         .source = "NVIDIA, PTX ISA, stmatrix and cp.async.bulk.tensor",
         .rung = 55,
     }));

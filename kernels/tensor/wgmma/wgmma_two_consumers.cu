@@ -1,11 +1,13 @@
-// Two warpgroups multiply, 64 rows each, and the tile is as large as their registers allow:
-// 128 x 256, so that a slice that is read serves twice as many products. The producer, a warpgroup
-// too, gives its registers away, since 128 sums a thread leave no room for anything else.
+// Two cooperative consumer warpgroups, 64 rows each, with the largest tile that registers permit:
+// 128 x 256, twice the FLOP per K tile of B. The producer, now a warpgroup, gives its registers to
+// the consumers (setmaxnreg), since 128 accumulators per thread leave no others. Cost: one block
+// per SM, so nothing overlaps its epilogue.
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
+#include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
@@ -27,34 +29,28 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int row = tile.row * Tile::kBM, column = tile.column * Tile::kBN;
 
   if (threadIdx.x >= kConsumerThreads) {
-    give_up_registers<kProducerRegisters>();
+    dealloc_registers<kProducerRegisters>();
     if (threadIdx.x > kConsumerThreads) return;
-    for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
-      ring.begin_stage();
-      Tile::A::copy(ring.data(), work.a_map, row, slice * Tile::kBK, ring.full());
-      Tile::B::copy(ring.data() + Tile::A::kBytes, work.b_map, column, slice * Tile::kBK,
-                    ring.full());
-    }
+    load_k_tiles<Tile>(ring, work, tile);
     return;
   }
 
-  take_registers<kConsumerRegisters>();
+  alloc_registers<kConsumerRegisters>();
   const int consumer = static_cast<int>(threadIdx.x) / 128;
-  float sums[1][Tile::kSums];  // of its 64 rows
+  float acc[1][Tile::kAccumulators];  // of this consumer's 64 rows
   std::uint32_t before = 0;
 #pragma unroll 1
-  for (int slice = 0; slice < work.slices; ++slice, ring.next()) {
+  for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
-    fence_products();
-    Tile::enqueue_products(sums, ring.data(), consumer, slice > 0);
-    commit_products();
-    wait_for_groups<1>();  // those of the slice before
-    if (slice > 0) release(before);
+    wgmma_fence();
+    Tile::issue_mmas(acc, ring.data(), consumer, k_tile > 0);
+    wgmma_commit();
+    wgmma_wait<1>();  // for the previous K tile
+    if (k_tile > 0) release(before);
     before = ring.empty();
   }
-  wait_for_products(sums);
-  store_by_threads<typename Tile::Output>(sums, work.c, work.m, work.n, row + 64 * consumer,
-                                          column);
+  wgmma_wait_all(acc);
+  store_by_threads<typename Tile::Output>(acc, work.c, work.m, work.n, row + 64 * consumer, column);
 #endif
 }
 
@@ -65,7 +61,7 @@ const Registration registration(wgmma_rung<kShape>(
     [](auto tile) -> WgmmaKernel<WgmmaWork> { return wgmma_two_consumers<decltype(tile)>; },
     {
         .name = "WgmmaTwoConsumers",
-        .idea = "A tile of 128 x 256, shared by two multiplying warpgroups.",
+        .idea = "Two cooperative consumer warpgroups share a tile of 128 x 256.",
         .source =
             "NVIDIA, CUTLASS 3, warp-specialized cooperative kernels; Andrew, fast.cu, kernel 5",
         .rung = 53,

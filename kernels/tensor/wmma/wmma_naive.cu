@@ -1,9 +1,10 @@
-// The simplest product on tensor cores: a warp computes a tile of 16 x 16 with CUDA's own `wmma`,
-// fragments straight from global memory. Two loads of 512 bytes feed one multiplication, so that
-// the caches bind, but tensor cores idling at that are ahead of CUDA cores already.
+// Tensor cores through CUDA's `wmma` API at its simplest: a warp computes a tile of 16 x 16, with
+// fragments directly from global memory. Two loads of 512 bytes feed one MMA, so the caches are the
+// bottleneck and the tensor cores are mostly idle, and yet it is faster than most kernels on CUDA
+// cores.
 //
-// A fragment must lie inside its matrix and begin at a multiple of 32 bytes, as must all its rows.
-// One that does not comes through shared memory, element by element, with zeros beyond the edges.
+// A fragment must be inside its matrix and aligned to 32 bytes, as must all its rows. Other
+// fragments go through shared memory, element by element, with zeros beyond the edges.
 #include <mma.h>
 
 #include <cstdint>
@@ -18,11 +19,11 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kWarps = 8;  // of a block, neighbours along n
+constexpr int kWarps = 8;  // of a block, side by side along n
 
 using Grid = simt::TileGrid<kWmma, kWmma * kWarps>;
 
-// The fragment whose first element is (row, column) of a stored matrix.
+// Loads the fragment whose first element is (row, column) of a stored matrix.
 template <typename Fragment, typename T>
 __device__ void load(Fragment& fragment, const T* matrix, std::int64_t rows, std::int64_t columns,
                      std::int64_t row, std::int64_t column, T* staging) {
@@ -31,7 +32,7 @@ __device__ void load(Fragment& fragment, const T* matrix, std::int64_t rows, std
                                    static_cast<unsigned>(columns));
     return;
   }
-  __syncwarp();  // whoever reads what was staged before has done so
+  __syncwarp();  // all lanes are done with the staging buffer
   for (int i = static_cast<int>(threadIdx.x) % 32; i < kWmma * kWmma; i += 32)
     staging[i] = simt::element_or_zero(matrix, rows, columns, row + i / kWmma, column + i % kWmma);
   __syncwarp();
@@ -49,8 +50,8 @@ __global__ void __launch_bounds__(32 * kWarps)
     const std::int64_t row = grid.first_row(), column = grid.first_column() + warp * kWmma;
     if (column >= p.n) return;
     T* const staged = reinterpret_cast<T*>(staging[warp]);
-    typename Wmma::Sums sums;
-    nvcuda::wmma::fill_fragment(sums, 0.0F);
+    typename Wmma::Accumulators acc;
+    nvcuda::wmma::fill_fragment(acc, 0.0F);
 #pragma unroll 1
     for (std::int64_t k = 0; k < p.k; k += kWmma) {
       typename Wmma::template A<kTransposesA> a_fragment;
@@ -63,16 +64,16 @@ __global__ void __launch_bounds__(32 * kWarps)
         load(b_fragment, b, p.n, p.k, column, k, staged);
       else
         load(b_fragment, b, p.k, p.n, k, column, staged);
-      nvcuda::wmma::mma_sync(sums, a_fragment, b_fragment, sums);
+      nvcuda::wmma::mma_sync(acc, a_fragment, b_fragment, acc);
     }
     __syncwarp();
-    store_sums(sums, staging[warp], c, p.m, p.n, row, column);
+    store_accumulators(acc, staging[warp], c, p.m, p.n, row, column);
   }
 }
 
 const Registration registration({
     .name = "WmmaNaive",
-    .idea = "A warp computes 16 x 16 on tensor cores, with fragments straight from global memory.",
+    .idea = "Tensor cores by wmma: a warp computes 16 x 16, fragments directly from global memory.",
     .source = "CUDA C++ Programming Guide, warp matrix functions",
     .rung = 40,
     .precisions = {Precision::bf16, Precision::f16},

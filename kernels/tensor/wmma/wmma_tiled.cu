@@ -1,7 +1,7 @@
-// Tiles of A and B in shared memory, for 8 warps of which each computes 64 x 32 of a block's
-// 128 x 128: an element is read from global memory once a tile, and a fragment multiplied 4 times,
-// or twice, once it is loaded. Rows are padded by 16 bytes, since `wmma` takes matrices row by row
-// and neighbouring rows of 2^n bytes would lie in the same banks.
+// Shared-memory tiles for wmma: a block of 8 warps computes 128 x 128, each warp 64 x 32. An
+// element is loaded from global memory once per tile, and a fragment serves two or four MMAs. Rows
+// are padded by 16 bytes, since wmma loads row by row and rows of 2^n bytes would have bank
+// conflicts. Cost: padding, and a K tile is loaded only after the last one was multiplied.
 #include <mma.h>
 
 #include <cstddef>
@@ -23,9 +23,9 @@ constexpr int kChunk = 8, kPad = 8;  // elements, 16 bytes
 
 using Grid = simt::TileGrid<kBM, kBN>;
 
-// A piece of a stored matrix, zeros where that has ended.
+// A tile of a stored matrix; zeros beyond its edges.
 template <typename T, int kRows, int kColumns>
-struct Piece {
+struct StoredTile {
   static constexpr int kPitch = kColumns + kPad;
   alignas(32) T elements[kRows * kPitch];
 
@@ -60,33 +60,33 @@ __global__ void __launch_bounds__(kThreads)
                T* __restrict__ c) {
   using Wmma = WmmaTypes<T>;
   if constexpr (Wmma::kExists) {
-    struct Slice {
-      Piece<T, kTransposesA ? kBK : kBM, kTransposesA ? kBM : kBK> a;
-      Piece<T, kTransposesB ? kBN : kBK, kTransposesB ? kBK : kBN> b;
+    struct KTile {
+      StoredTile<T, kTransposesA ? kBK : kBM, kTransposesA ? kBM : kBK> a;
+      StoredTile<T, kTransposesB ? kBN : kBK, kTransposesB ? kBK : kBN> b;
     };
     constexpr int kStagingBytes = kThreads / 32 * kWmma * kWmma * static_cast<int>(sizeof(float));
     __shared__ union {
-      Slice slice;
+      KTile k_tile;
       std::byte staging[kStagingBytes];
     } shared;
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int warp_row = warp / (kBN / kWN) * kWM, warp_column = warp % (kBN / kWN) * kWN;
     const std::int64_t row = grid.first_row(), column = grid.first_column();
-    typename Wmma::Sums sums[kWM / kWmma][kWN / kWmma];
+    typename Wmma::Accumulators acc[kWM / kWmma][kWN / kWmma];
 #pragma unroll
-    for (auto& sums_of_row : sums)
+    for (auto& sums_of_row : acc)
 #pragma unroll
       for (auto& fragment : sums_of_row) nvcuda::wmma::fill_fragment(fragment, 0.0F);
 #pragma unroll 1
     for (std::int64_t k = 0; k < p.k; k += kBK) {
       if constexpr (kTransposesA)
-        shared.slice.a.load(a, p.k, p.m, k, row);
+        shared.k_tile.a.load(a, p.k, p.m, k, row);
       else
-        shared.slice.a.load(a, p.m, p.k, row, k);
+        shared.k_tile.a.load(a, p.m, p.k, row, k);
       if constexpr (kTransposesB)
-        shared.slice.b.load(b, p.n, p.k, column, k);
+        shared.k_tile.b.load(b, p.n, p.k, column, k);
       else
-        shared.slice.b.load(b, p.k, p.n, k, column);
+        shared.k_tile.b.load(b, p.k, p.n, k, column);
       __syncthreads();
 #pragma unroll
       for (int step = 0; step < kBK; step += kWmma) {
@@ -94,10 +94,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int j = 0; j < kWN / kWmma; ++j) {
           const int line = warp_column + j * kWmma;
-          constexpr int kPitch = decltype(shared.slice.b)::kPitch;
+          constexpr int kPitch = decltype(shared.k_tile.b)::kPitch;
           nvcuda::wmma::load_matrix_sync(
               b_fragments[j],
-              shared.slice.b.elements +
+              shared.k_tile.b.elements +
                   (kTransposesB ? line * kPitch + step : step * kPitch + line),
               kPitch);
         }
@@ -105,15 +105,15 @@ __global__ void __launch_bounds__(kThreads)
         for (int i = 0; i < kWM / kWmma; ++i) {
           typename Wmma::template A<kTransposesA> a_fragment;
           const int line = warp_row + i * kWmma;
-          constexpr int kPitch = decltype(shared.slice.a)::kPitch;
+          constexpr int kPitch = decltype(shared.k_tile.a)::kPitch;
           nvcuda::wmma::load_matrix_sync(
               a_fragment,
-              shared.slice.a.elements +
+              shared.k_tile.a.elements +
                   (kTransposesA ? step * kPitch + line : line * kPitch + step),
               kPitch);
 #pragma unroll
           for (int j = 0; j < kWN / kWmma; ++j)
-            nvcuda::wmma::mma_sync(sums[i][j], a_fragment, b_fragments[j], sums[i][j]);
+            nvcuda::wmma::mma_sync(acc[i][j], a_fragment, b_fragments[j], acc[i][j]);
         }
       }
       __syncthreads();
@@ -123,8 +123,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWM / kWmma; ++i)
 #pragma unroll
       for (int j = 0; j < kWN / kWmma; ++j) {
-        store_sums(sums[i][j], staging, c, p.m, p.n, row + warp_row + i * kWmma,
-                   column + warp_column + j * kWmma);
+        store_accumulators(acc[i][j], staging, c, p.m, p.n, row + warp_row + i * kWmma,
+                           column + warp_column + j * kWmma);
         __syncwarp();
       }
   }
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
 
 const Registration registration({
     .name = "WmmaTiled",
-    .idea = "Tiles in shared memory, from which 8 warps load the fragments of wmma.",
+    .idea = "Shared-memory tiles, from which 8 warps load wmma fragments.",
     .source = "CUDA samples, bf16TensorCoreGemm; CUDA C++ Programming Guide",
     .rung = 41,
     .precisions = {Precision::bf16, Precision::f16},
@@ -140,7 +140,7 @@ const Registration registration({
     .unsupported = wmma_unsupported,
     .traffic =
         [](const Problem& p, const Device&) {
-          // Of a slice, 128 bytes each: it arrives, and each warp loads its fragments.
+          // Wavefronts per K tile: the copies, and the fragment loads of each warp.
           constexpr double kWavefronts =
               (kBM + kBN) * kBK / 64.0 + kThreads / 32.0 * (kWM + kWN) * kBK / 64.0;
           Traffic traffic = simt::tile_traffic(p, kBM, kBN, kBK, kWavefronts);

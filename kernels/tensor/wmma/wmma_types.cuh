@@ -1,5 +1,6 @@
-// Fragments of CUDA's `wmma`, 16 x 16 x 16 with sums in FP32, and how they are stored. Which thread
-// has which element is not said, so that sums must pass through shared memory to be narrowed.
+// Fragment types of CUDA's `wmma`, 16 x 16 x 16 with FP32 accumulators, and their epilogue. The
+// mapping of elements to threads is unspecified, so accumulators go through shared memory to be
+// converted to 16 bits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -18,7 +19,7 @@
 
 namespace gemm::tensor {
 
-constexpr int kWmma = 16;  // edge of a fragment
+constexpr int kWmma = 16;  // fragments are kWmma x kWmma
 
 template <typename T>
 struct WmmaTypes {
@@ -35,35 +36,33 @@ struct WmmaTypes {
   template <bool kTransposed>
   using B =
       nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kWmma, kWmma, kWmma, T, Order<kTransposed>>;
-  using Sums = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
+  using Accumulators =
+      nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
 };
 
-// To C from (row, column) on, by a warp that has `staging` for itself.
-template <typename Sums, typename T>
-__device__ void store_sums(const Sums& sums, float* staging, T* c, std::int64_t m, std::int64_t n,
-                           std::int64_t row, std::int64_t column) {
-  nvcuda::wmma::store_matrix_sync(staging, sums, kWmma, nvcuda::wmma::mem_row_major);
+// Stores a fragment to C at (row, column); `staging` belongs to the warp.
+template <typename Accumulators, typename T>
+__device__ void store_accumulators(const Accumulators& acc, float* staging, T* c, std::int64_t m,
+                                   std::int64_t n, std::int64_t row, std::int64_t column) {
+  nvcuda::wmma::store_matrix_sync(staging, acc, kWmma, nvcuda::wmma::mem_row_major);
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < kWmma * kWmma; i += 32)
     if (row + i / kWmma < m && column + i % kWmma < n)
       c[(row + i / kWmma) * n + column + i % kWmma] = simt::narrow<T>(staging[i]);
 }
 
-// What that moves in shared memory, there and back.
+// Shared-memory bytes of these stores and loads.
 inline double wmma_store_bytes(const Problem& p) {
-  const auto tiles = [](std::int64_t length) {
-    return static_cast<double>((length + kWmma - 1) / kWmma);
-  };
-  return 2.0 * kWmma * kWmma * static_cast<double>(sizeof(float)) * tiles(p.m) * tiles(p.n);
+  return 2.0 * kWmma * kWmma * sizeof(float) * ceil_div(p.m, kWmma) * ceil_div(p.n, kWmma);
 }
 
 inline std::optional<std::string> wmma_unsupported(const Problem& p, const Device& device) {
   if (p.precision == Precision::bf16 && device.compute_capability < 80)
-    return "BF16 on tensor cores needs compute capability 8.0";
+    return "BF16 on tensor cores requires compute capability 8.0";
   return std::nullopt;
 }
 
-// kernel.operator()<T, transposes_a, transposes_b>() is a kernel's instance.
+// kernel.operator()<T, transposes_a, transposes_b>() is an instance of the kernel.
 template <typename Grid, typename Instance>
 Launch wmma_launch(int threads, const Problem& p, const Operands& o, Instance kernel) {
   return with_transposes(p.layout, [&]<bool kA, bool kB>() -> Launch {

@@ -17,9 +17,9 @@ from gemm_report.record import Record, Row, Traffic, read_record
 # launch is many kernels ncu is not asked for all.
 _LAUNCHES, _MOST_KERNELS = 10, 4
 # Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
-_UNTIMED = ("--gemm_watch=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
+_UNTIMED = ("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
 _UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
-_UNTIMED += ("--gemm_ceilings=queried", "--gemm_kernel_limit=3600")
+_UNTIMED += ("--gemm_peaks=nominal", "--gemm_kernel_limit=3600")
 _PAGE = Kind("page of ncu", "ncu --csv --page raw")
 
 

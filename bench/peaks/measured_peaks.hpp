@@ -1,4 +1,4 @@
-// Measured ceilings: what the device really reaches.
+// Measured peaks: what the device really reaches.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace gemm::bench {
 
-struct MeasuredCeiling {
+struct MeasuredPeak {
   std::string name, arithmetic, fill, what;                 // as in Probe
   std::string utc;                                          // when: "20261121T020000Z"
   std::optional<double> flop_per_second, bytes_per_second;  // one of them
-  // The figure over SM clock and number of SMs: FLOP or bytes per clock of one SM.
+  // The figure over SM clock and number of SMs: FLOP or bytes per cycle of one SM.
   std::optional<double> per_clock_per_sm;
   std::optional<double> of_nominal;  // over the queried figure at the clock seen
   Quartiles seconds{};               // of a launch
@@ -41,7 +41,7 @@ void fields(Io& io, Like<Quartiles> auto& seconds) {
 }
 
 template <typename Io>
-void fields(Io& io, Like<MeasuredCeiling> auto& one) {
+void fields(Io& io, Like<MeasuredPeak> auto& one) {
   io("name", one.name);
   io("arithmetic", one.arithmetic);
   io("fill", one.fill);
@@ -65,31 +65,29 @@ void fields(Io& io, Like<MeasuredCeiling> auto& one) {
 std::vector<Probe> probes_of(const Backend& backend);
 
 // Short rows, as there are some thirty of them, and the same whatever the options: they are kept.
-TimingPlan plan_for_ceilings();
+TimingPlan plan_for_peaks();
 
 // First makes sure that the probe does its work. Throws what the backend does, Interrupted, and
 // std::runtime_error for a probe that is wrong or a figure above the nominal one.
-MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
-                        const Probe& probe);
+MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
+                     const Probe& probe);
 
 // Everything that can be probed and is not among those `kept`: each is announced by its label, and
 // handed on once it is measured, or with why it could not be.
-struct CeilingsListener {
+struct PeaksListener {
   std::function<void(const std::string& label)> begins;
-  std::function<void(const MeasuredCeiling&)> measured;
+  std::function<void(const MeasuredPeak&)> measured;
   std::function<void(const std::string& label, const std::string& why)> failed;
 };
-void measure_others(Backend& backend, const CardWatch* watch,
-                    const std::vector<MeasuredCeiling>& kept, const CeilingsListener& listener);
+void measure_others(Backend& backend, const GpuMonitor* monitor,
+                    const std::vector<MeasuredPeak>& kept, const PeaksListener& listener);
 
-// Roofs that nobody knows are the measured ones: those of a CPU, or of a card that is not in the
-// table.
-void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured);
+// Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table.
+void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured);
 
-// The measured roof of a memory ("DRAM", "L2", "Shared"): the fastest way to it. Null if none was
-// measured, or only ones too far from the queried figure to be a limit for others: something else
-// was running on the card.
-const MeasuredCeiling* memory_roof(const std::vector<MeasuredCeiling>& measured,
-                                   std::string_view memory);
+// The measured peak of a memory ("DRAM", "L2", "Shared"): that of the fastest probe. Null if none
+// was measured, or only ones too far from the queried figure to be a limit for others: something
+// else was running on the GPU.
+const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured, std::string_view memory);
 
 }  // namespace gemm::bench

@@ -1,5 +1,5 @@
-// Slices of an operand on their way into shared memory, in whichever layout the operand lies: by
-// `cp.async` past the registers from compute capability 8.0 on, through them before.
+// Copies of K tiles of an operand into shared memory, in any layout: by cp.async from compute
+// capability 8.0 on, else through registers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gemm::simt {
 
-// A matrix whose element (i, j) is first[i * down + j * right]; one of the two steps is 1.
+// A strided matrix: element (i, j) is first[i * down + j * right]; one of the two strides is 1.
 struct Strided {
   const float* first;
   std::int64_t down, right;
@@ -18,25 +18,25 @@ struct Strided {
   __device__ Strided from(std::int64_t row, std::int64_t column) const {
     return {first + row * down + column * right, down, right};
   }
-  // Whether its rows are contiguous and begin at multiples of 16 bytes, as the matrix itself does.
+  // Whether rows are contiguous and begin at multiples of 16 bytes, as the matrix itself does.
   bool in_16_bytes() const { return right == 1 && down % 4 == 0; }
 };
 
-// kLines x kLength elements, kWidth of them (4, if in_16_bytes, or 1) in one copy, to rows of
-// kPitch floats in shared memory. kThreads neighbouring threads of the block share in it.
+// Copies kLines x kLength elements, kWidth per copy (4 if in_16_bytes, else 1), to rows of kPitch
+// floats in shared memory, by kThreads consecutive threads.
 template <int kLines, int kLength, int kPitch, int kThreads, int kWidth>
-class SliceCopy {
+class KTileCopy {
  public:
-  __device__ explicit SliceCopy(const Strided& from) : from_(from) {
+  __device__ explicit KTileCopy(const Strided& from) : from_(from) {
     const int t = threadIdx.x % kThreads;
     if (kWidth == 4 || from.right == 1)
       from_.first += t / kChunks * from.down + t % kChunks * kWidth;
   }
 
-  // Zeros take the place of what lies beyond so many lines and so much of their length.
+  // Elements beyond `lines` or `length` become zero.
   __device__ void copy(float* to, int lines, int length) const {
     int t = threadIdx.x % kThreads;
-    asm volatile("" : "+r"(t));  // or the addresses of all copies are kept while others multiply
+    asm volatile("" : "+r"(t));  // keeps the compiler from holding all addresses in registers
     if (kWidth == 4 || from_.right == 1)
       copy_along(t, to, lines, length);
     else
@@ -46,12 +46,12 @@ class SliceCopy {
   __device__ void advance_down(std::int64_t by) { from_.first += by * from_.down; }
 
  private:
-  static constexpr int kChunks = kLength / kWidth;  // of a line
+  static constexpr int kChunks = kLength / kWidth;  // per line
   static constexpr int kLinesAtOnce = kThreads > kChunks ? kThreads / kChunks : 1;
   static constexpr int kParts = kChunks > kThreads ? kChunks / kThreads : 1;
   static_assert(kThreads % kChunks == 0 || kChunks % kThreads == 0);
 
-  // Neighbouring threads copy neighbours of a line.
+  // k is contiguous: consecutive threads copy consecutive elements of a line.
   __device__ void copy_along(int t, float* to, int lines, int length) const {
     const int line = t / kChunks, at = t % kChunks * kWidth;
     const float* source = from_.first;
@@ -67,9 +67,8 @@ class SliceCopy {
       source += kLinesAtOnce * from_.down;
     }
   }
-  // Neighbours in memory lie across the lines. A warp takes 8 of them, a sector of 32 bytes, from
-  // each of 4 places along the lines: where the pitch is an odd multiple of 4, these are 32
-  // different banks.
+  // Lines are interleaved in memory: a warp copies a sector of 8 lines from each of 4 positions
+  // along k. With a pitch of an odd multiple of 4 these are 32 different banks.
   __device__ void copy_across(int t, float* to, int lines, int length) const {
     constexpr int kAcross = kLines < 8 ? kLines : 8, kAll = kLines * kLength;
 #pragma unroll 4
@@ -84,8 +83,8 @@ class SliceCopy {
   Strided from_;
 };
 
-// A ring of stages in shared memory. Copies that need registers are done when they are issued, so
-// that two stages are enough for them.
+// A ring of stages in shared memory. Copies through registers are synchronous, so two stages
+// suffice for them.
 template <int kStages>
 struct CopyRing {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -94,13 +93,13 @@ struct CopyRing {
   static constexpr int kDepth = 2;
 #endif
 
-  // Until the oldest stage has arrived.
+  // Waits for the oldest stage.
   static __device__ void wait() { wait_for_copies<kDepth - 2>(); }
   static __device__ int next(int stage) { return stage + 1 == kDepth ? 0 : stage + 1; }
   static __device__ int previous(int stage) { return stage == 0 ? kDepth - 1 : stage - 1; }
 };
 
-// Stages that the ring has on a device.
+// Number of stages on a device.
 inline int stages_on(const Device& device, int stages) {
   return device.compute_capability >= 80 ? stages : 2;
 }

@@ -1,6 +1,4 @@
-#include "bench/peaks/ceilings_store.hpp"
-
-#include <unistd.h>
+#include "bench/peaks/measured_peaks_store.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +9,12 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/base/durable.hpp"
 #include "bench/base/json.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
@@ -22,10 +22,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Changes when a probe does, so that nobody is held against the figures of an older one.
+// Changes when a probe does, so that no result is compared with the figures of an older one.
 constexpr int kProbesVersion = 1;
 
-// The driver's version belongs to the figures as much as the card.
+// The driver's version belongs to the figures as much as the GPU.
 json identity(const DeviceInfo& device) {
   return {{"probes", kProbesVersion},
           {"device", device.name},
@@ -36,7 +36,7 @@ json identity(const DeviceInfo& device) {
 
 }  // namespace
 
-std::filesystem::path ceilings_file(const DeviceInfo& device) {
+std::filesystem::path peaks_file(const DeviceInfo& device) {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::filesystem::path(value == nullptr ? "" : value);
@@ -50,29 +50,28 @@ std::filesystem::path ceilings_file(const DeviceInfo& device) {
          (slug(device.name) + (device.uuid_hash ? "-" + *device.uuid_hash : "") + ".json");
 }
 
-std::vector<MeasuredCeiling> load_ceilings(const std::filesystem::path& file,
-                                           const DeviceInfo& device) {
-  std::vector<MeasuredCeiling> ceilings;
+std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const DeviceInfo& device) {
+  std::vector<MeasuredPeak> peaks;
   try {
     std::ifstream in(file);
     if (!in) return {};
     const json kept = json::parse(in);
     if (kept.at("of") != identity(device)) return {};
-    kept.at("ceilings").get_to(ceilings);
-    for (const MeasuredCeiling& one : ceilings)
+    kept.at("ceilings").get_to(peaks);
+    for (const MeasuredPeak& one : peaks)
       if (!std::isfinite(one.per_second()) || !(one.per_second() > 0)) return {};
   } catch (const std::exception&) {
     return {};
   }
-  return ceilings;
+  return peaks;
 }
 
-bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
-                   const std::vector<MeasuredCeiling>& ceilings) {
+bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
+                const std::vector<MeasuredPeak>& peaks) {
   if (file.empty()) return false;
-  std::vector<MeasuredCeiling> all = load_ceilings(file, device);
-  for (const MeasuredCeiling& one : ceilings) {
-    const auto old = std::ranges::find(all, one.label(), &MeasuredCeiling::label);
+  std::vector<MeasuredPeak> all = load_peaks(file, device);
+  for (const MeasuredPeak& one : peaks) {
+    const auto old = std::ranges::find(all, one.label(), &MeasuredPeak::label);
     if (old == all.end())
       all.push_back(one);
     else
@@ -87,34 +86,36 @@ bool save_ceilings(const std::filesystem::path& file, const DeviceInfo& device,
   return true;
 }
 
-std::vector<MeasuredCeiling> kept_and_measured(Backend& backend, const CardWatch* watch,
-                                               const DeviceInfo& device, bool anew) {
-  const std::filesystem::path file = ceilings_file(device);
-  std::vector<MeasuredCeiling> all;
-  if (!anew) all = load_ceilings(file, device);
+std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
+                                            const DeviceInfo& device, bool again) {
+  const std::filesystem::path file = peaks_file(device);
+  std::vector<MeasuredPeak> all;
+  if (!again) all = load_peaks(file, device);
 
-  const char* clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : nullptr;
   bool first = true, kept = true;
-  measure_others(backend, watch, std::vector(all),
+  const auto say = [](const std::string& line) {
+    const AboveStatus above;
+    std::cerr << line << "\n";
+  };
+  measure_others(backend, monitor, std::vector(all),
                  {.begins =
                       [&](const std::string& label) {
-                        if (first) std::cerr << "Measuring the ceilings of this device, once ...\n";
-                        first = false;
-                        if (clear != nullptr) std::cerr << clear << label << " ..." << std::flush;
+                        if (std::exchange(first, false))
+                          say("Measuring the peaks of this device, once for all runs ...");
+                        show_status([label](std::size_t width) { return label.substr(0, width); });
                       },
                   .measured =
-                      [&](const MeasuredCeiling& one) {
+                      [&](const MeasuredPeak& one) {
                         all.push_back(one);
-                        kept = save_ceilings(file, device, {one}) && kept;
+                        kept = save_peaks(file, device, {one}) && kept;
                       },
                   .failed =
                       [&](const std::string& label, const std::string& why) {
-                        std::cerr << (clear != nullptr ? clear : "") << label
-                                  << " could not be measured: " << one_line(why) << "\n";
+                        say(label + " could not be measured: " + one_line(why));
                       }});
-  if (clear != nullptr && !first) std::cerr << clear << std::flush;
+  end_status();
   if (!kept)
-    std::cerr << "The measured ceilings could not be kept in '" << file.string()
+    std::cerr << "The measured peaks could not be written to '" << file.string()
               << "': the next run measures them again\n";
   return all;
 }

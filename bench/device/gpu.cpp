@@ -1,4 +1,4 @@
-#include "bench/device/card.hpp"
+#include "bench/device/gpu.hpp"
 
 #include <dlfcn.h>
 
@@ -23,7 +23,7 @@
 namespace gemm::bench {
 namespace {
 
-// NVML in our own words, because nvml.h is not on every machine that has the library: only what is
+// Declarations of NVML, because nvml.h is not on every machine that has the library: only what is
 // used here, with the numbers and layouts of NVML 12 and 13, which are the same.
 namespace nvml {
 
@@ -110,31 +110,31 @@ class Nvml {
   std::unique_ptr<void, void (*)(void*)> library_;
 };
 
-// Values in one of NVML's units as SI; 0 means that the card does not know.
+// Values in one of NVML's units as SI; 0 means that the GPU does not know.
 std::optional<double> times(std::optional<unsigned> value, double unit) {
   if (!value || *value == 0) return std::nullopt;
   return *value * unit;
 }
 constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3;
 
-class NvmlCard : public Card {
+class NvmlGpu : public Gpu {
  public:
-  NvmlCard(const char* library, const std::string& pci_bus_id) : nvml_(library) {
+  NvmlGpu(const char* library, const std::string& pci_bus_id) : nvml_(library) {
     const auto find = nvml_.function<nvml::HandleByBusId>("nvmlDeviceGetHandleByPciBusId_v2");
     const nvml::Status status =
         find != nullptr ? find(pci_bus_id.c_str(), &handle_) : nvml::kNotFound;
     if (status == nvml::kNotFound || status == nvml::kInvalidArgument)
-      throw std::runtime_error("NVML does not know the card " + pci_bus_id);
+      throw std::runtime_error("NVML does not know the GPU " + pci_bus_id);
     if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + nvml_.text(status));
     // Decided once, so that no row mixes power of the moment with the mean of a second.
     if (!instant_power()) field_values_ = nullptr;
   }
 
-  CardFacts facts() override {
+  GpuFacts facts() override {
     const auto driver = nvml_.function<nvml::DriverVersion>("nvmlSystemGetDriverVersion");
     const auto power_limit = nvml_.function<nvml::Number>("nvmlDeviceGetEnforcedPowerLimit");
     const auto clock_max = nvml_.function<nvml::NumberOf>("nvmlDeviceGetMaxClockInfo");
-    CardFacts facts{
+    GpuFacts facts{
         .power_limit_w = times(ask(power_limit, 0U), kMilliwatt),
         .sm_hz_max = times(ask(clock_max, 0U, nvml::kSmClock), kMegahertz),
         .application_clocks_set = application_clock_lowered(nvml::kGraphicsClock) ||
@@ -146,8 +146,8 @@ class NvmlCard : public Card {
     return facts;
   }
 
-  CardReading read() override {
-    CardReading reading;
+  GpuReading read() override {
+    GpuReading reading;
     const double start = now_seconds();
     reading.sm_hz = times(ask(clock_, 0U, nvml::kSmClock), kMegahertz);
     reading.memory_hz = times(ask(clock_, 0U, nvml::kMemoryClock), kMegahertz);
@@ -160,7 +160,7 @@ class NvmlCard : public Card {
   }
 
  private:
-  // Calls a function that takes the card, `arguments` and a pointer to `value`, and returns what it
+  // Calls a function that takes the GPU, `arguments` and a pointer to `value`, and returns what it
   // leaves there.
   template <typename Function, typename Value, typename... Arguments>
   std::optional<Value> ask(Function* function, Value value, Arguments... arguments) {
@@ -197,7 +197,7 @@ class NvmlCard : public Card {
   nvml::Handle handle_ = nullptr;
   bool lost_ = false;
   nvml::NumberOf* clock_ = nvml_.function<nvml::NumberOf>("nvmlDeviceGetClockInfo");
-  // On most cards since Ampere the plain call gives the mean of the last second.
+  // On most GPUs since Ampere the plain call gives the mean of the last second.
   nvml::FieldValues* field_values_ = nvml_.function<nvml::FieldValues>("nvmlDeviceGetFieldValues");
   nvml::Number* power_ = nvml_.function<nvml::Number>("nvmlDeviceGetPowerUsage");
   nvml::TemperatureV* temperature_v_ =
@@ -222,10 +222,10 @@ constexpr std::pair<std::uint64_t, const char*> kReasons[] = {
     {0x100, "display"},
 };
 
-std::optional<Range> range_over(std::span<const CardReading> readings,
-                                std::optional<double> CardReading::*value) {
+std::optional<Range> range_over(std::span<const GpuReading> readings,
+                                std::optional<double> GpuReading::*value) {
   std::vector<double> values;
-  for (const CardReading& reading : readings)
+  for (const GpuReading& reading : readings)
     if (reading.*value) values.push_back(*(reading.*value));
   return range_of(std::move(values));
 }
@@ -235,10 +235,10 @@ constexpr std::size_t kMostDurations = 1024;
 
 }  // namespace
 
-std::unique_ptr<Card> open_nvml(const std::string& pci_bus_id, std::string& why_not,
-                                const char* library) {
+std::unique_ptr<Gpu> open_nvml(const std::string& pci_bus_id, std::string& why_not,
+                               const char* library) {
   try {
-    return std::make_unique<NvmlCard>(library, pci_bus_id);
+    return std::make_unique<NvmlGpu>(library, pci_bus_id);
   } catch (const std::runtime_error& error) {
     why_not = error.what();
     return nullptr;
@@ -252,21 +252,21 @@ std::optional<Range> range_of(std::vector<double> values) {
   return Range{values.front(), (values[(size - 1) / 2] + values[size / 2]) / 2, values.back()};
 }
 
-CardState summarize(std::span<const CardReading> readings) {
-  CardState state{
+GpuState summarize(std::span<const GpuReading> readings) {
+  GpuState state{
       .readings = std::ssize(readings),
-      .sm_hz = range_over(readings, &CardReading::sm_hz),
-      .memory_hz = range_over(readings, &CardReading::memory_hz),
-      .power_w = range_over(readings, &CardReading::power_w),
-      .temperature_c = range_over(readings, &CardReading::temperature_c),
+      .sm_hz = range_over(readings, &GpuReading::sm_hz),
+      .memory_hz = range_over(readings, &GpuReading::memory_hz),
+      .power_w = range_over(readings, &GpuReading::power_w),
+      .temperature_c = range_over(readings, &GpuReading::temperature_c),
   };
   const auto with = [&](std::uint64_t bits) {
-    return static_cast<double>(std::ranges::count_if(readings, [&](const CardReading& reading) {
+    return static_cast<double>(std::ranges::count_if(readings, [&](const GpuReading& reading) {
       return reading.reasons && (*reading.reasons & bits) != 0;
     }));
   };
   const auto telling = static_cast<double>(std::ranges::count_if(
-      readings, [](const CardReading& reading) { return reading.reasons.has_value(); }));
+      readings, [](const GpuReading& reading) { return reading.reasons.has_value(); }));
   if (telling == 0) return state;
   state.throttled_share = with(kThrottled) / telling;
   std::uint64_t named = kIdle;
@@ -282,14 +282,14 @@ CardState summarize(std::span<const CardReading> readings) {
   return state;
 }
 
-CardWatch::CardWatch(std::unique_ptr<Card> card, double interval_seconds)
-    : card_(std::move(card)), facts_(card_->facts()), interval_seconds_(interval_seconds) {
+GpuMonitor::GpuMonitor(std::unique_ptr<Gpu> gpu, double interval_seconds)
+    : gpu_(std::move(gpu)), facts_(gpu_->facts()), interval_seconds_(interval_seconds) {
   if (!(interval_seconds >= 1e-6))
-    throw std::invalid_argument("the interval between readings of a card must be above 0");
+    throw std::invalid_argument("the interval between readings of a GPU must be above 0");
   thread_ = std::thread([this] { run(); });
 }
 
-CardWatch::~CardWatch() {
+GpuMonitor::~GpuMonitor() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -298,28 +298,28 @@ CardWatch::~CardWatch() {
   thread_.join();
 }
 
-std::vector<CardReading> CardWatch::between(double from, double to) const {
+std::vector<GpuReading> GpuMonitor::between(double from, double to) const {
   const std::lock_guard lock(mutex_);
-  const auto first = std::ranges::lower_bound(readings_, from, {}, &CardReading::when);
-  const auto last = std::ranges::upper_bound(first, readings_.end(), to, {}, &CardReading::when);
+  const auto first = std::ranges::lower_bound(readings_, from, {}, &GpuReading::when);
+  const auto last = std::ranges::upper_bound(first, readings_.end(), to, {}, &GpuReading::when);
   return {first, last};
 }
 
-std::optional<double> CardWatch::read_seconds() const {
+std::optional<double> GpuMonitor::read_seconds() const {
   const std::lock_guard lock(mutex_);
   const std::optional<Range> range = range_of(durations_);
   if (!range) return std::nullopt;
   return range->median;
 }
 
-void CardWatch::pause(bool paused) {
+void GpuMonitor::pause(bool paused) {
   std::unique_lock lock(mutex_);
   paused_ = paused;
   wake_.notify_all();
   if (paused) wake_.wait(lock, [this] { return !reading_; });
 }
 
-void CardWatch::run() {
+void GpuMonitor::run() {
   using Clock = std::chrono::steady_clock;
   const auto interval =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval_seconds_));
@@ -331,7 +331,7 @@ void CardWatch::run() {
     reading_ = true;
     lock.unlock();
     const double start = now_seconds();
-    const CardReading reading = card_->read();
+    const GpuReading reading = gpu_->read();
     const double seconds = now_seconds() - start;
     lock.lock();
     reading_ = false;
@@ -349,19 +349,19 @@ void CardWatch::run() {
   }
 }
 
-std::unique_ptr<CardWatch> watch_card(DeviceInfo& device, double interval_seconds,
-                                      std::string& why_not) {
-  std::unique_ptr<Card> card;
+std::unique_ptr<GpuMonitor> monitor_gpu(DeviceInfo& device, double interval_seconds,
+                                        std::string& why_not) {
+  std::unique_ptr<Gpu> gpu;
   if (device.kind == Device::Kind::cpu)
-    why_not = "a CPU is not watched";
+    why_not = "a CPU has no NVML";
   else if (!device.pci_bus_id)
-    why_not = "the CUDA runtime does not tell the card's PCI bus id";
+    why_not = "the CUDA runtime does not report the PCI bus id of the GPU";
   else
-    card = open_nvml(*device.pci_bus_id, why_not);
-  if (!card) return nullptr;
-  if (const auto driver = card->facts().driver) device.driver = driver;
-  if (interval_seconds > 0) return std::make_unique<CardWatch>(std::move(card), interval_seconds);
-  why_not = "--gemm_watch=0";
+    gpu = open_nvml(*device.pci_bus_id, why_not);
+  if (!gpu) return nullptr;
+  if (const auto driver = gpu->facts().driver) device.driver = driver;
+  if (interval_seconds > 0) return std::make_unique<GpuMonitor>(std::move(gpu), interval_seconds);
+  why_not = "--gemm_monitor=0";
   return nullptr;
 }
 

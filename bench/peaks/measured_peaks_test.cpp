@@ -8,29 +8,29 @@
 #include <string>
 #include <vector>
 
-#include "bench/peaks/ceilings_store.hpp"
+#include "bench/peaks/measured_peaks_store.hpp"
 
 namespace gemm::bench {
 namespace {
 
-class KeptCeilings : public ::testing::Test {
+class KeptPeaks : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(file_); }
 
-  static MeasuredCeiling measured(const std::string& name, double per_second) {
-    MeasuredCeiling one{.name = name,
-                        .arithmetic = "f32",
-                        .what = "a test",
-                        .utc = "20261121T020000Z",
-                        .flop_per_second = per_second,
-                        .seconds = {1e-3, 1e-3, 1e-3, 1e-3}};
+  static MeasuredPeak measured(const std::string& name, double per_second) {
+    MeasuredPeak one{.name = name,
+                     .arithmetic = "f32",
+                     .what = "a test",
+                     .utc = "20261121T020000Z",
+                     .flop_per_second = per_second,
+                     .seconds = {1e-3, 1e-3, 1e-3, 1e-3}};
     one.samples = 7;
     return one;
   }
 
   std::vector<std::string> found(const DeviceInfo& device) const {
     std::vector<std::string> labels;
-    for (const MeasuredCeiling& one : load_ceilings(file_, device)) labels.push_back(one.label());
+    for (const MeasuredPeak& one : load_peaks(file_, device)) labels.push_back(one.label());
     return labels;
   }
 
@@ -45,7 +45,7 @@ class KeptCeilings : public ::testing::Test {
       (std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".json");
   DeviceInfo device_ = [] {
     DeviceInfo device;
-    device.name = "a card";
+    device.name = "a GPU";
     device.cores = 2;
     device.driver = "580.1";
     return device;
@@ -54,17 +54,17 @@ class KeptCeilings : public ::testing::Test {
 
 using Labels = std::vector<std::string>;
 
-TEST_F(KeptCeilings, AreReplacedOneByOne) {
+TEST_F(KeptPeaks, AreReplacedOneByOne) {
   EXPECT_EQ(found(device_), Labels{});
-  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12), measured("other", 1)}));
-  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 2e12), measured("third", 3)}));
+  ASSERT_TRUE(save_peaks(file_, device_, {measured("FP32_FMA", 1e12), measured("other", 1)}));
+  ASSERT_TRUE(save_peaks(file_, device_, {measured("FP32_FMA", 2e12), measured("third", 3)}));
   EXPECT_EQ(found(device_), (Labels{"FP32_FMA", "other", "third"}));
-  EXPECT_EQ(load_ceilings(file_, device_)[0].flop_per_second, 2e12);
-  EXPECT_EQ(load_ceilings(file_, device_)[0].samples, 7);
+  EXPECT_EQ(load_peaks(file_, device_)[0].flop_per_second, 2e12);
+  EXPECT_EQ(load_peaks(file_, device_)[0].samples, 7);
 }
 
-TEST_F(KeptCeilings, BelongToADeviceAndItsDriver) {
-  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12)}));
+TEST_F(KeptPeaks, BelongToADeviceAndItsDriver) {
+  ASSERT_TRUE(save_peaks(file_, device_, {measured("FP32_FMA", 1e12)}));
   DeviceInfo other = device_;
   other.driver = "590.1";
   EXPECT_EQ(found(other), Labels{});
@@ -73,8 +73,8 @@ TEST_F(KeptCeilings, BelongToADeviceAndItsDriver) {
   EXPECT_EQ(found(other), Labels{});
 }
 
-TEST_F(KeptCeilings, OfOtherProbesOrWithoutSenseAreNone) {
-  ASSERT_TRUE(save_ceilings(file_, device_, {measured("FP32_FMA", 1e12)}));
+TEST_F(KeptPeaks, OfOtherProbesOrWithoutSenseAreNone) {
+  ASSERT_TRUE(save_peaks(file_, device_, {measured("FP32_FMA", 1e12)}));
   const std::string good = text();
   const auto damaged = [&](const std::string& from, const std::string& to) {
     const std::size_t at = good.find(from);
@@ -90,10 +90,10 @@ TEST_F(KeptCeilings, OfOtherProbesOrWithoutSenseAreNone) {
   EXPECT_EQ(damaged(good, ""), Labels{});
 }
 
-TEST_F(KeptCeilings, ThatCannotBeWrittenAreToldOf) {
-  EXPECT_FALSE(save_ceilings({}, device_, {measured("FP32_FMA", 1e12)}));
+TEST_F(KeptPeaks, ThatCannotBeWrittenAreToldOf) {
+  EXPECT_FALSE(save_peaks({}, device_, {measured("FP32_FMA", 1e12)}));
   write("a file, and no folder");
-  EXPECT_FALSE(save_ceilings(file_ / "ceilings.json", device_, {measured("FP32_FMA", 1e12)}));
+  EXPECT_FALSE(save_peaks(file_ / "ceilings.json", device_, {measured("FP32_FMA", 1e12)}));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// (label gpu) What tests of all kernels do not reach of those that split k: every layout at sizes
-// around the steps, tiles and pieces, more blocks than steps, and workspaces that are used again
-// while others are. Operands are small integers, so that sums are exact in any order.
+// (label gpu) SplitK and Gemv at sizes that tests of all kernels do not cover: every layout at
+// sizes around steps, tiles and pieces, more blocks than steps, and workspaces that are reused.
+// Operands are small integers, so that sums are exact in any order.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-std::shared_ptr<float> on_the_card(const std::vector<float>& values) {
+std::shared_ptr<float> on_the_gpu(const std::vector<float>& values) {
   float* memory = nullptr;
   check(cudaMalloc(&memory, values.size() * sizeof(float)));
   std::shared_ptr<float> owner(memory, [](float* p) { cudaFree(p); });
@@ -29,7 +29,7 @@ std::shared_ptr<float> on_the_card(const std::vector<float>& values) {
   return owner;
 }
 
-// Integers from -3 to 3 that repeat with no period of a tile.
+// Integers from -3 to 3, without a period that divides a tile.
 int value(std::int64_t i, std::int64_t j, int seed) {
   return static_cast<int>((i * 131 + j * 71 + i * j % 13 + seed) % 7) - 3;
 }
@@ -54,13 +54,13 @@ struct OperandSet {
       for (std::int64_t l = 0; l < p.k; ++l)
         for (std::int64_t j = 0; j < p.n; ++j)
           expected[i * p.n + j] += static_cast<float>(value(i, l, seed) * value(l, j, seed + 1));
-    a = on_the_card(a_values);
-    b = on_the_card(b_values);
-    c = on_the_card(expected);
+    a = on_the_gpu(a_values);
+    b = on_the_gpu(b_values);
+    c = on_the_gpu(expected);
     launch = kernel.prepare(p, device, {a.get(), b.get(), c.get()});
   }
 
-  // The number of wrong elements after a launch into NaN.
+  // Launches into a C of NaN and returns the number of wrong elements.
   std::int64_t wrong() const {
     const std::size_t bytes = expected.size() * sizeof(float);
     std::vector<float> found(expected.size());
@@ -109,8 +109,8 @@ void expect_exact(std::string_view name) {
   EXPECT_GT(cases, 20);
 }
 
-TEST(SplitSums, OfSplitKAreExactOnTheGpu) { expect_exact("SplitK"); }
-TEST(SplitSums, OfGemvAreExactOnTheGpu) { expect_exact("Gemv"); }
+TEST(SplitReduction, OfSplitKAreExactOnTheGpu) { expect_exact("SplitK"); }
+TEST(SplitReduction, OfGemvAreExactOnTheGpu) { expect_exact("Gemv"); }
 
 }  // namespace
 }  // namespace gemm::simt

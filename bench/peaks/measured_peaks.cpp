@@ -1,4 +1,4 @@
-#include "bench/peaks/ceilings.hpp"
+#include "bench/peaks/measured_peaks.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -25,13 +25,12 @@ std::optional<double> middle(const std::optional<Range>& range) {
 
 // The queried figure of the same thing, at the clock seen; where there is one.
 std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, const Clocks& clocks) {
-  const std::vector<Ceiling> roofs = ceilings_of(device);
+  const std::vector<Peak> roofs = peaks_of(device);
   if (probe.clock == Probe::Clock::memory)
-    return memory_ceiling(roofs) != nullptr ? memory_ceiling(roofs)->at(clocks.memory_hz)
-                                            : std::nullopt;
+    return memory_peak(roofs) != nullptr ? memory_peak(roofs)->at(clocks.memory_hz) : std::nullopt;
   const auto precision = precision_named(probe.arithmetic);
   if (!precision || !clocks.sm_hz) return std::nullopt;
-  const Ceiling* roof = compute_ceiling(roofs, *precision);
+  const Peak* roof = compute_peak(roofs, *precision);
   return roof != nullptr && roof->clock_hz ? roof->at(clocks.sm_hz) : std::nullopt;
 }
 
@@ -42,7 +41,7 @@ std::vector<Probe> probes_of(const Backend& backend) {
   return device.kind == Device::Kind::gpu ? cuda_probes(device) : host_probes(device);
 }
 
-TimingPlan plan_for_ceilings() {
+TimingPlan plan_for_peaks() {
   TimingPlan plan;
   plan.warmup_seconds = 2.2;
   plan.sampling_seconds = 0.2;
@@ -51,8 +50,8 @@ TimingPlan plan_for_ceilings() {
   return plan;
 }
 
-MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPlan& plan,
-                        const Probe& probe) {
+MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
+                     const Probe& probe) {
   if (probe.complaint)
     if (const auto wrong = probe.complaint(backend)) throw std::runtime_error(*wrong);
   auto launch = std::make_unique<std::vector<Launch>>();
@@ -60,28 +59,28 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
   try {
     launch->push_back(probe.prepare(backend));
     backend.run(launch->front());  // loads the code
-    timing = time_launches(backend, watch, plan, *launch);
+    timing = time_launches(backend, monitor, plan, *launch);
   } catch (const DeviceLost&) {
     (void)launch.release();  // freeing its memory would wait for the GPU
     throw;
   }
-  MeasuredCeiling one{.name = probe.name,
-                      .arithmetic = probe.arithmetic,
-                      .fill = probe.fill,
-                      .what = probe.what,
-                      .utc = utc_now(),
-                      .seconds = timing.quartiles_seconds()};
+  MeasuredPeak one{.name = probe.name,
+                   .arithmetic = probe.arithmetic,
+                   .fill = probe.fill,
+                   .what = probe.what,
+                   .utc = utc_now(),
+                   .seconds = timing.quartiles_seconds()};
   one.samples = static_cast<std::int64_t>(timing.samples_seconds.size());
   one.settled = timing.warmup.settled;
-  // Whatever else runs on a CPU can only slow it down: the best is the ceiling, as in STREAM.
+  // Whatever else runs on a CPU can only slow it down: the best is the peak, as in STREAM.
   const bool cpu = backend.device().kind == Device::Kind::cpu;
   (probe.unit == Probe::Unit::flop ? one.flop_per_second : one.bytes_per_second) =
       probe.work / (cpu ? one.seconds.min : one.seconds.median);
   one.sm_hz = timing.median_sm_hz();
-  one.memory_hz = middle(timing.card.memory_hz);
-  one.power_w = middle(timing.card.power_w);
-  one.temperature_c = middle(timing.card.temperature_c);
-  one.throttled_share = timing.card.throttled_share;
+  one.memory_hz = middle(timing.gpu.memory_hz);
+  one.power_w = middle(timing.gpu.power_w);
+  one.temperature_c = middle(timing.gpu.temperature_c);
+  one.throttled_share = timing.gpu.throttled_share;
   const DeviceInfo& device = backend.device();
   if (probe.clock == Probe::Clock::sm && one.sm_hz && device.sm_count > 0)
     one.per_clock_per_sm = one.per_second() / *one.sm_hz / device.sm_count;
@@ -93,15 +92,15 @@ MeasuredCeiling measure(Backend& backend, const CardWatch* watch, const TimingPl
   return one;
 }
 
-void measure_others(Backend& backend, const CardWatch* watch,
-                    const std::vector<MeasuredCeiling>& kept, const CeilingsListener& listener) {
+void measure_others(Backend& backend, const GpuMonitor* monitor,
+                    const std::vector<MeasuredPeak>& kept, const PeaksListener& listener) {
   for (const Probe& probe : probes_of(backend)) {
     const std::string label = probe.label();
     if (probe.unsupported) continue;
-    if (std::ranges::find(kept, label, &MeasuredCeiling::label) != kept.end()) continue;
+    if (std::ranges::find(kept, label, &MeasuredPeak::label) != kept.end()) continue;
     listener.begins(label);
     try {
-      listener.measured(measure(backend, watch, plan_for_ceilings(), probe));
+      listener.measured(measure(backend, monitor, plan_for_peaks(), probe));
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost&) {
@@ -112,27 +111,27 @@ void measure_others(Backend& backend, const CardWatch* watch,
   }
 }
 
-void fill_in(std::vector<Ceiling>& roofs, const std::vector<MeasuredCeiling>& measured) {
-  for (Ceiling& roof : roofs) {
+void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured) {
+  for (Peak& roof : roofs) {
     if (roof.per_second) continue;
-    const MeasuredCeiling* best = roof.precision ? nullptr : memory_roof(measured, roof.name);
-    for (const MeasuredCeiling& one : measured)
+    const MeasuredPeak* best = roof.precision ? nullptr : memory_roof(measured, roof.name);
+    for (const MeasuredPeak& one : measured)
       if (roof.precision && one.computes() && one.arithmetic == arithmetic_of(*roof.precision) &&
           one.fill != "zeros" && (best == nullptr || one.per_second() > best->per_second()))
         best = &one;
     if (best == nullptr) continue;
     roof.per_second =
         best->per_second() / (roof.precision ? traits_of(*roof.precision).unit_products : 1);
-    roof.origin = Ceiling::Origin::measured;
+    roof.origin = Peak::Origin::measured;
     roof.source = best->label() + ": " + best->what;
     roof.clock_hz = roof.precision ? best->sm_hz : best->memory_hz;
   }
 }
 
-const MeasuredCeiling* memory_roof(const std::vector<MeasuredCeiling>& measured,
-                                   std::string_view memory) {
-  const MeasuredCeiling* best = nullptr;
-  for (const MeasuredCeiling& one : measured)
+const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured,
+                                std::string_view memory) {
+  const MeasuredPeak* best = nullptr;
+  for (const MeasuredPeak& one : measured)
     if (!one.computes() && one.name.starts_with(std::string(memory) + "_") &&
         one.of_nominal.value_or(1) >= kLeastOfNominal &&
         (best == nullptr || one.per_second() > best->per_second()))

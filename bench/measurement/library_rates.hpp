@@ -9,15 +9,15 @@
 
 namespace gemm::bench {
 
-class Baselines {
+class LibraryRates {
  public:
-  Baselines(Workbench& bench, Results& results) : bench_(bench), results_(results) {}
+  LibraryRates(Workbench& bench, Results& results) : bench_(bench), results_(results) {}
 
-  // Makes sure that there is one: of the library's rows, or else of a measurement for this alone.
+  // Makes sure that there is one: from the library's rows, or else from a measurement for this.
   void measure(const Case& which);
 
  private:
-  std::optional<Baseline> fastest(const std::vector<Case>& cases);
+  std::optional<LibraryRate> fastest(const std::vector<Case>& cases);
 
   Workbench& bench_;
   Results& results_;

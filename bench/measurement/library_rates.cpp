@@ -1,4 +1,4 @@
-#include "bench/measurement/baselines.hpp"
+#include "bench/measurement/library_rates.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -9,17 +9,18 @@
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {
 
-std::optional<Baseline> Baselines::fastest(const std::vector<Case>& cases) {
-  std::optional<Baseline> best;
+std::optional<LibraryRate> LibraryRates::fastest(const std::vector<Case>& cases) {
+  std::optional<LibraryRate> best;
   for (const Case& one : cases) {
     try {
       bench_.active.reset();  // its memory may be needed
       bench_.prepare(bench_.active, one);
-      // In the state of the rows: burst and settled differ by 15 % on one card.
+      // In the state of the rows: burst and settled differ by 15 % on one GPU.
       TimingPlan plan = bench_.options.timing;
       plan.samples.reset();
       Row row{.which = one};
@@ -28,29 +29,30 @@ std::optional<Baseline> Baselines::fastest(const std::vector<Case>& cases) {
       if (const auto wrong = bench_.impossible(one, row.timing, bench_.active->rotation_sets()))
         throw std::runtime_error(*wrong);
       if (!best || row.flop_per_second() > best->flop_per_second)
-        best = Baseline{one.kernel->label(), row.flop_per_second()};
+        best = LibraryRate{one.kernel->label(), row.flop_per_second()};
     } catch (const Interrupted&) {
       throw;
     } catch (const DeviceLost&) {
       throw;
     } catch (const Skipped&) {  // the next one, or none
     } catch (const std::exception& error) {
-      std::cerr << one.name() << " is no baseline: " << one_line(error.what()) << "\n";
+      const AboveStatus above;
+      std::cerr << one.name() << " is not compared with: " << one_line(error.what()) << "\n";
       bench_.discard(one);
     }
   }
   return best;
 }
 
-void Baselines::measure(const Case& which) {
+void LibraryRates::measure(const Case& which) {
   const Problem& p = which.problem;
-  if (which.transfer || which.kernel->is_library() || results_.baseline(p)) return;
+  if (which.transfer || which.kernel->is_library() || results_.library_rate(p)) return;
   if (std::ranges::find(without_library_, p) != without_library_.end()) return;
   std::vector<Case> libraries = make_cases({{p.m, p.n, p.k}}, {p.precision},
                                            bench_.backend->device().kind, false, {p.layout});
   std::erase_if(libraries, [](const Case& one) { return !one.kernel->is_library(); });
   if (const auto best = fastest(libraries))
-    results_.set_baseline(p, *best);
+    results_.set_library_rate(p, *best);
   else
     without_library_.push_back(p);
 }

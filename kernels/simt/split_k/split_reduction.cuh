@@ -1,5 +1,5 @@
-// A product whose sums along k are spread over blocks: what each of them computes, where it leaves
-// its sums, and the launch that adds those of one tile, always in the same order.
+// Split-K over blocks: the share of each block, the workspace for its partial sums, and the launch
+// that reduces the partial sums of each tile, always in the same order.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 #include "kernels/common/device_array.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/gemm.hpp"
-#include "kernels/simt/split_k/slice_copy.cuh"
+#include "kernels/simt/split_k/k_tile_copy.cuh"
 #include "kernels/simt/split_k/split_plan.hpp"
 
 namespace gemm::simt {
 
-// X (m x k) times Y (k x n): A times B, or B^T times A^T, which is C^T.
+// X (m x k) times Y (k x n): A times B, or if swapped B^T times A^T, which is C^T.
 struct SplitProblem {
   std::int64_t m, n, k;
   Strided x, y;
@@ -21,40 +21,40 @@ struct SplitProblem {
   std::int64_t c_down, c_right;
 };
 
-inline SplitProblem split_problem(const Problem& p, const Operands& o, bool turned) {
-  const bool a_turned = transposes_a(p.layout), b_turned = transposes_b(p.layout);
-  const Strided a{static_cast<const float*>(o.a), a_turned ? 1 : p.k, a_turned ? p.m : 1};
-  const Strided b{static_cast<const float*>(o.b), b_turned ? 1 : p.n, b_turned ? p.k : 1};
+inline SplitProblem split_problem(const Problem& p, const Operands& o, bool swapped) {
+  const bool a_transposed = transposes_a(p.layout), b_transposed = transposes_b(p.layout);
+  const Strided a{static_cast<const float*>(o.a), a_transposed ? 1 : p.k, a_transposed ? p.m : 1};
+  const Strided b{static_cast<const float*>(o.b), b_transposed ? 1 : p.n, b_transposed ? p.k : 1};
   auto* c = static_cast<float*>(o.c);
-  if (turned) return {p.n, p.m, p.k, b.transposed(), a.transposed(), c, 1, p.n};
+  if (swapped) return {p.n, p.m, p.k, b.transposed(), a.transposed(), c, 1, p.n};
   return {p.m, p.n, p.k, a, b, c, p.n, 1};
 }
 
-// What a block does of one tile.
+// A block's share of one tile.
 struct SplitPiece {
   std::int64_t tile, first_step;
   int steps;
 };
 
-// The steps of all tiles in one line, and who takes what of it.
+// The plan, with its workspace.
 struct SplitShares : SplitPlan {
-  float* sums;  // of tiles with several pieces: two for each block, [block][2][row][column]
+  float* partials;  // of shared tiles: [block][2][row][column]
 
-  // Where a block leaves its sums of a tile that it shares: the second place is for a tile in which
-  // it ends and has not begun. Whatever lies between those two is whole.
+  // The workspace slot of a block's partial sums for a tile: the second slot is for a tile that the
+  // block ends but did not begin. Tiles between those two belong to the block alone.
   __device__ std::int64_t place(std::int64_t block, std::int64_t tile) const {
     return 2 * block + (begin(block) < tile * tile_steps);
   }
-  // Tiles that may have several pieces: all, or those in which a block ends; -1 if it ends with
-  // one.
+  // Number of tiles that may be shared: all, or those in which a block ends. shared_tile is -1 if
+  // that block ends with its tile.
   constexpr std::int64_t shared_tiles() const { return tiles <= blocks ? tiles : blocks - 1; }
   __device__ std::int64_t shared_tile(std::int64_t index) const {
     if (tiles <= blocks) return index;
     const std::int64_t end = begin(index + 1);
     return end % tile_steps == 0 ? -1 : end / tile_steps;
   }
-  // Calls f for each piece of this block with a function that tells which it is: from shared
-  // memory, since registers are too dear to keep that while the block multiplies.
+  // Calls f for each piece of this block, with a function that returns the piece from shared
+  // memory: keeping it in registers during the main loop would cost too many.
   template <typename F>
   __device__ void for_each_piece(F&& f) const {
     __shared__ volatile std::int64_t tile, at, end;
@@ -80,10 +80,10 @@ struct SplitShares : SplitPlan {
   }
 };
 
-// Four neighbours in a tile of kColumns columns.
+// Stores four consecutive elements of a tile of kColumns columns.
 template <int kRows, int kColumns>
-__device__ void store_sums(const SplitProblem& p, const SplitShares& shares, std::int64_t tile,
-                           int first, float4 sums) {
+__device__ void store_accumulators(const SplitProblem& p, const SplitShares& shares,
+                                   std::int64_t tile, int first, float4 sums) {
   const float parts[4] = {sums.x, sums.y, sums.z, sums.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -93,37 +93,39 @@ __device__ void store_sums(const SplitProblem& p, const SplitShares& shares, std
   }
 }
 
-__device__ inline float4 sum_of(float4 a, float4 b) {
+__device__ inline float4 plus(float4 a, float4 b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// Adds what the slices of a block found for its piece, which lies in shared memory tile by tile.
+// Reduces the accumulators of a block's slices, which are in shared memory, and stores C or a
+// partial sum.
 template <int kRows, int kColumns>
-__device__ void add_slices(const SplitProblem& p, const SplitShares& shares,
-                           const SplitPiece& piece, const float* found, int slices) {
+__device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
+                              const SplitPiece& piece, const float* found, int slices) {
   constexpr int kAll = kRows * kColumns;
   static_assert(kAll % 4 == 0);
-  float* mine = shares.sums + shares.place(blockIdx.x, piece.tile) * kAll;
+  float* mine = shares.partials + shares.place(blockIdx.x, piece.tile) * kAll;
 #pragma unroll 1
   for (int i = 4 * threadIdx.x; i < kAll; i += 4 * blockDim.x) {
     float4 sums = *reinterpret_cast<const float4*>(found + i);
 #pragma unroll 4
     for (int slice = 1; slice < slices; ++slice)
-      sums = sum_of(sums, *reinterpret_cast<const float4*>(found + slice * kAll + i));
+      sums = plus(sums, *reinterpret_cast<const float4*>(found + slice * kAll + i));
     if (piece.steps == shares.tile_steps)
-      store_sums<kRows, kColumns>(p, shares, piece.tile, i, sums);
+      store_accumulators<kRows, kColumns>(p, shares, piece.tile, i, sums);
     else
       *reinterpret_cast<float4*>(mine + i) = sums;
   }
 }
 
-constexpr int kAddingThreads = 128;
+constexpr int kReduceThreads = 128;
 
-// C from the pieces of all tiles that have several.
+// Reduces the partial sums of all shared tiles to C.
 template <int kRows, int kColumns>
-__global__ void __launch_bounds__(kAddingThreads) add_pieces(SplitProblem p, SplitShares shares) {
+__global__ void __launch_bounds__(kReduceThreads)
+    reduce_pieces(SplitProblem p, SplitShares shares) {
   constexpr int kAll = kRows * kColumns;
-  const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kAddingThreads + threadIdx.x);
+  const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kReduceThreads + threadIdx.x);
   if (at >= shares.shared_tiles() * kAll) return;
   const std::int64_t tile = shares.shared_tile(at / kAll);
   if (tile < 0) return;
@@ -131,47 +133,47 @@ __global__ void __launch_bounds__(kAddingThreads) add_pieces(SplitProblem p, Spl
   const std::int64_t last = shares.block_of((tile + 1) * shares.tile_steps - 1);
   if (first == last) return;
   const int in_tile = static_cast<int>(at % kAll);
-  float4 sums =
-      *reinterpret_cast<const float4*>(shares.sums + shares.place(first, tile) * kAll + in_tile);
-  const float* next = shares.sums + 2 * (first + 1) * kAll + in_tile;
+  float4 sums = *reinterpret_cast<const float4*>(shares.partials +
+                                                 shares.place(first, tile) * kAll + in_tile);
+  const float* next = shares.partials + 2 * (first + 1) * kAll + in_tile;
   const int more = static_cast<int>(last - first);
 #pragma unroll 8
   for (int piece = 0; piece < more; ++piece)
-    sums = sum_of(sums, *reinterpret_cast<const float4*>(next + std::int64_t{piece} * 2 * kAll));
-  store_sums<kRows, kColumns>(p, shares, tile, in_tile, sums);
+    sums = plus(sums, *reinterpret_cast<const float4*>(next + std::int64_t{piece} * 2 * kAll));
+  store_accumulators<kRows, kColumns>(p, shares, tile, in_tile, sums);
 }
 
 using SplitKernel = void (*)(SplitProblem, SplitShares);
 
-// A kernel for each width in which X and Y can be copied: 4 floats or 1.
+// A kernel for each copy width of X and Y: 4 floats or 1.
 struct SplitKernels {
   SplitKernel both, x_only, y_only, none;
 
-  // y_right is Y as the kernel wants its rows.
+  // y_right is Y with the rows that the kernel copies.
   SplitKernel of(const SplitProblem& p, const Strided& y_right) const {
     if (p.x.in_16_bytes()) return y_right.in_16_bytes() ? both : x_only;
     return y_right.in_16_bytes() ? y_only : none;
   }
 };
 
-// Throws std::runtime_error if there is too little memory, std::length_error if the tiles are too
-// many for a grid.
+// Throws std::runtime_error if allocation fails, std::length_error if there are more tiles than a
+// grid can have blocks.
 template <int kRows, int kColumns>
 Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const SplitProblem& p,
                     const SplitPlan& plan) {
   constexpr int kAll = kRows * kColumns;
   const bool cut = plan.pieces() > 0;
-  const auto sums = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
-  const SplitShares shares{plan, sums.get()};
-  const std::int64_t adding =
-      (shares.shared_tiles() * kAll / 4 + kAddingThreads - 1) / kAddingThreads;
-  if (plan.blocks > 0x7fffffff) throw std::length_error("C has more tiles than a grid has blocks");
+  const auto partials = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
+  const SplitShares shares{plan, partials.get()};
+  const std::int64_t adding = ceil_div(shares.shared_tiles() * kAll / 4, kReduceThreads);
+  if (plan.blocks > 0x7fffffff)
+    throw std::length_error("C has more tiles than a grid can have blocks (2^31 - 1)");
   allow_shared_bytes(kernel, shared_bytes);
-  return keeping(sums, [=](Stream stream) {
+  return keeping(partials, [=](Stream stream) {
     kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
     if (cut)
-      add_pieces<kRows, kColumns>
-          <<<static_cast<unsigned>(adding), kAddingThreads, 0, stream>>>(p, shares);
+      reduce_pieces<kRows, kColumns>
+          <<<static_cast<unsigned>(adding), kReduceThreads, 0, stream>>>(p, shares);
   });
 }
 

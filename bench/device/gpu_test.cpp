@@ -1,6 +1,6 @@
-// The card's state against a library that answers as NVML would (fake_nvml_test.cpp), and on the
+// The GPU's state against a library that answers as NVML would (fake_nvml_test.cpp), and on the
 // GPU against NVML itself.
-#include "bench/device/card.hpp"
+#include "bench/device/gpu.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -31,11 +31,11 @@ constexpr char kGood[] = "0000:01:00.0", kWithoutInstantPower[] = "0000:02:00.0"
                kSoonLost[] = "0000:03:00.0", kForbidden[] = "0000:04:00.0",
                kLowered[] = "0000:05:00.0", kLost[] = "0000:06:00.0", kUnknown[] = "0000:ff:00.0";
 
-std::unique_ptr<Card> fake(const char* bus_id, const char* library = FAKE_NVML) {
+std::unique_ptr<Gpu> fake(const char* bus_id, const char* library = FAKE_NVML) {
   std::string why_not;
-  auto card = open_nvml(bus_id, why_not, library);
-  EXPECT_NE(card, nullptr) << why_not;
-  return card;
+  auto gpu = open_nvml(bus_id, why_not, library);
+  EXPECT_NE(gpu, nullptr) << why_not;
+  return gpu;
 }
 
 std::string why_not(const char* bus_id, const char* library = FAKE_NVML) {
@@ -45,15 +45,15 @@ std::string why_not(const char* bus_id, const char* library = FAKE_NVML) {
 }
 
 TEST(Nvml, TellsFactsAndReadingsInSi) {
-  const auto card = fake(kGood);
-  const CardFacts facts = card->facts();
+  const auto gpu = fake(kGood);
+  const GpuFacts facts = gpu->facts();
   EXPECT_EQ(facts.driver, "580.95.05");
   EXPECT_EQ(facts.power_limit_w, 700);
   EXPECT_EQ(facts.sm_hz_max, 1980e6);
   EXPECT_FALSE(facts.application_clocks_set);
 
   const double before = now_seconds();
-  const CardReading reading = card->read();
+  const GpuReading reading = gpu->read();
   EXPECT_LE(before, reading.when);
   EXPECT_GE(now_seconds(), reading.when);
   EXPECT_EQ(reading.sm_hz, 1560e6);
@@ -72,35 +72,35 @@ TEST(Nvml, SeesApplicationClocksThatWereLowered) {
 }
 
 TEST(Nvml, MakesDoWithAnOldLibrary) {
-  const auto card = fake(kLowered, FAKE_NVML_OLD);
-  EXPECT_FALSE(card->facts().application_clocks_set);
-  const CardReading reading = card->read();
+  const auto gpu = fake(kLowered, FAKE_NVML_OLD);
+  EXPECT_FALSE(gpu->facts().application_clocks_set);
+  const GpuReading reading = gpu->read();
   EXPECT_EQ(reading.sm_hz, 1560e6);
   EXPECT_EQ(reading.power_w, 412.5);
   EXPECT_EQ(reading.temperature_c, 61);
   EXPECT_EQ(reading.reasons, 0x8U);
 }
 
-TEST(Nvml, LeavesTheValuesOfALostCardEmpty) {
-  const auto card = fake(kSoonLost);
-  EXPECT_EQ(card->read().sm_hz, 1560e6);
-  const CardReading torn = card->read();  // lost in the middle
+TEST(Nvml, LeavesTheValuesOfALostGpuEmpty) {
+  const auto gpu = fake(kSoonLost);
+  EXPECT_EQ(gpu->read().sm_hz, 1560e6);
+  const GpuReading torn = gpu->read();  // lost in the middle
   EXPECT_TRUE(torn.sm_hz);
   EXPECT_FALSE(torn.reasons);
   for (int i = 0; i < 3; ++i) {
-    const CardReading reading = card->read();
+    const GpuReading reading = gpu->read();
     EXPECT_GT(reading.when, torn.when);
     EXPECT_FALSE(reading.sm_hz || reading.memory_hz || reading.power_w || reading.temperature_c ||
                  reading.reasons);
   }
-  const CardFacts facts = card->facts();
+  const GpuFacts facts = gpu->facts();
   EXPECT_FALSE(facts.power_limit_w || facts.sm_hz_max);
 }
 
-TEST(Nvml, SaysWhyThereIsNoCard) {
+TEST(Nvml, SaysWhyThereIsNoGpu) {
   EXPECT_EQ(why_not(kGood, "libnvidia-ml.so.77"), "NVML is not installed (libnvidia-ml.so.77)");
   EXPECT_EQ(why_not(kGood, "libm.so.6"), "NVML is too old: libm.so.6 has no nvmlInit_v2");
-  EXPECT_EQ(why_not(kUnknown), "NVML does not know the card 0000:ff:00.0");
+  EXPECT_EQ(why_not(kUnknown), "NVML does not know the GPU 0000:ff:00.0");
   EXPECT_EQ(why_not(kForbidden), "NVML: no permission");
   EXPECT_EQ(why_not(kLost), "NVML: GPU is lost");
 }
@@ -120,22 +120,22 @@ TEST(Nvml, SaysWhyItCannotBeInitialised) {
 // The library ends the process if it goes without having been shut down.
 TEST(Nvml, IsShutDownAndUnloaded) {
   const auto loaded = [] { return dlopen(FAKE_NVML, RTLD_NOW | RTLD_NOLOAD) != nullptr; };
-  auto card = fake(kGood);
-  card.reset();
+  auto gpu = fake(kGood);
+  gpu.reset();
   why_not(kForbidden);
   EXPECT_FALSE(loaded());
 }
 
-CardReading reading(double when, double sm_hz, std::optional<std::uint64_t> reasons) {
+GpuReading reading(double when, double sm_hz, std::optional<std::uint64_t> reasons) {
   return {.when = when, .sm_hz = sm_hz, .reasons = reasons};
 }
 
-TEST(CardState, SumsUpWhatTheReadingsSay) {
-  const CardReading readings[] = {
+TEST(GpuState, SumsUpWhatTheReadingsSay) {
+  const GpuReading readings[] = {
       reading(1, 1500e6, 0x4), reading(2, 1600e6, 0x4 | 0x20), reading(3, 1900e6, 0x1),
       reading(4, 1700e6, 0x2), reading(5, 1000e6, {}),  // does not say why
   };
-  const CardState state = summarize(readings);
+  const GpuState state = summarize(readings);
   EXPECT_EQ(state.readings, 5);
   ASSERT_TRUE(state.sm_hz);
   EXPECT_EQ(state.sm_hz->min, 1000e6);
@@ -148,8 +148,8 @@ TEST(CardState, SumsUpWhatTheReadingsSay) {
   EXPECT_EQ(state.reasons, reasons);
 }
 
-TEST(CardState, NamesEveryReason) {
-  const CardReading all[] = {reading(1, 1e9, 0x1ff | 0x4000)};
+TEST(GpuState, NamesEveryReason) {
+  const GpuReading all[] = {reading(1, 1e9, 0x1ff | 0x4000)};
   std::vector<std::string> names;
   for (const auto& [name, share] : summarize(all).reasons) names.push_back(name);
   const std::vector<std::string> expected = {"clocks set by user",
@@ -165,29 +165,29 @@ TEST(CardState, NamesEveryReason) {
 }
 
 // Nothing known is not the same as nothing throttled.
-TEST(CardState, KnowsNothingWithoutReadings) {
-  const CardState state = summarize({});
+TEST(GpuState, KnowsNothingWithoutReadings) {
+  const GpuState state = summarize({});
   EXPECT_EQ(state.readings, 0);
   EXPECT_FALSE(state.sm_hz || state.throttled_share);
-  const CardReading silent[] = {reading(1, 1e9, {})};
+  const GpuReading silent[] = {reading(1, 1e9, {})};
   EXPECT_FALSE(summarize(silent).throttled_share);
-  const CardReading idle[] = {reading(1, 1e9, 0x1)};
+  const GpuReading idle[] = {reading(1, 1e9, 0x1)};
   EXPECT_EQ(summarize(idle).throttled_share, 0);
   EXPECT_TRUE(summarize(idle).reasons.empty());
 }
 
-TEST(CardState, MedianOfAnEvenNumberIsBetweenTheTwoInTheMiddle) {
+TEST(GpuState, MedianOfAnEvenNumberIsBetweenTheTwoInTheMiddle) {
   EXPECT_EQ(range_of({4, 1, 3, 2})->median, 2.5);
   EXPECT_EQ(range_of({7})->median, 7);
   EXPECT_FALSE(range_of({}));
 }
 
 // Counts how often it is read; a reading takes 4 ms.
-class SlowCard : public Card {
+class SlowGpu : public Gpu {
  public:
-  explicit SlowCard(std::atomic<int>& reads) : reads_(reads) {}
-  CardFacts facts() override { return {.driver = "1.2"}; }
-  CardReading read() override {
+  explicit SlowGpu(std::atomic<int>& reads) : reads_(reads) {}
+  GpuFacts facts() override { return {.driver = "1.2"}; }
+  GpuReading read() override {
     const double start = now_seconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(4));
     ++reads_;
@@ -202,17 +202,17 @@ void sleep_seconds(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-TEST(CardWatch, ReadsAtItsInterval) {
+TEST(GpuMonitor, ReadsAtItsInterval) {
   std::atomic<int> reads = 0;
   const double start = now_seconds();
-  CardWatch watch(std::make_unique<SlowCard>(reads), 0.01);
-  EXPECT_EQ(watch.facts().driver, "1.2");
+  GpuMonitor monitor(std::make_unique<SlowGpu>(reads), 0.01);
+  EXPECT_EQ(monitor.facts().driver, "1.2");
   sleep_seconds(0.5);
   const double end = now_seconds();
-  const std::vector<CardReading> all = watch.between(start, end);
+  const std::vector<GpuReading> all = monitor.between(start, end);
   EXPECT_LE(all.size(), (end - start) / 0.01 + 1);
   EXPECT_GE(all.size(), 10U);
-  EXPECT_GE(watch.read_seconds().value_or(0), 4e-3);
+  EXPECT_GE(monitor.read_seconds().value_or(0), 4e-3);
 
   // The time that a reading takes is not added to the interval.
   std::vector<double> off;
@@ -221,67 +221,67 @@ TEST(CardWatch, ReadsAtItsInterval) {
   EXPECT_LT(range_of(off)->median, 2e-3);
 }
 
-TEST(CardWatch, GivesTheReadingsOfAnInterval) {
+TEST(GpuMonitor, GivesTheReadingsOfAnInterval) {
   std::atomic<int> reads = 0;
-  CardWatch watch(std::make_unique<SlowCard>(reads), 0.005);
+  GpuMonitor monitor(std::make_unique<SlowGpu>(reads), 0.005);
   sleep_seconds(0.1);
-  const std::vector<CardReading> all = watch.between(0, now_seconds());
+  const std::vector<GpuReading> all = monitor.between(0, now_seconds());
   ASSERT_GE(all.size(), 4U);
-  const std::vector<CardReading> some = watch.between(all[1].when, all[2].when);  // both included
+  const std::vector<GpuReading> some = monitor.between(all[1].when, all[2].when);  // both included
   ASSERT_EQ(some.size(), 2U);
   EXPECT_EQ(some[0].sm_hz, all[1].sm_hz);
   EXPECT_EQ(some[1].sm_hz, all[2].sm_hz);
-  EXPECT_TRUE(watch.between(all[2].when, all[1].when).empty());
-  EXPECT_TRUE(watch.between(0, all[0].when - 1e-9).empty());
+  EXPECT_TRUE(monitor.between(all[2].when, all[1].when).empty());
+  EXPECT_TRUE(monitor.between(0, all[0].when - 1e-9).empty());
 }
 
-TEST(CardWatch, ReadsNothingWhilePaused) {
+TEST(GpuMonitor, ReadsNothingWhilePaused) {
   std::atomic<int> reads = 0;
-  CardWatch watch(std::make_unique<SlowCard>(reads), 0.003);
+  GpuMonitor monitor(std::make_unique<SlowGpu>(reads), 0.003);
   sleep_seconds(0.05);
-  watch.pause(true);
+  monitor.pause(true);
   const int before = reads;
   EXPECT_GT(before, 0);
   sleep_seconds(0.05);
   EXPECT_EQ(reads, before);
-  watch.pause(false);
+  monitor.pause(false);
   sleep_seconds(0.1);
   EXPECT_GT(reads, before);
 }
 
-TEST(CardWatch, EndsAtOnce) {
+TEST(GpuMonitor, EndsAtOnce) {
   std::atomic<int> reads = 0;
   for (const bool paused : {false, true}) {
-    auto watch = std::make_unique<CardWatch>(std::make_unique<SlowCard>(reads), 3600);
-    watch->pause(paused);
+    auto monitor = std::make_unique<GpuMonitor>(std::make_unique<SlowGpu>(reads), 3600);
+    monitor->pause(paused);
     const double start = now_seconds();
-    watch.reset();
+    monitor.reset();
     EXPECT_LT(now_seconds() - start, 1);
   }
 }
 
-// A card that is slower than the interval is not read without a rest.
-TEST(CardWatch, DoesNotMakeUpForWhatItMissed) {
+// A GPU that is slower than the interval is not read without a rest.
+TEST(GpuMonitor, DoesNotMakeUpForWhatItMissed) {
   std::atomic<int> reads = 0;
   const double start = now_seconds();
-  CardWatch watch(std::make_unique<SlowCard>(reads), 0.003);
+  GpuMonitor monitor(std::make_unique<SlowGpu>(reads), 0.003);
   sleep_seconds(0.3);
-  watch.pause(true);
+  monitor.pause(true);
   EXPECT_LE(reads, (now_seconds() - start) / 0.006 + 1);  // every other deadline
 }
 
-TEST(CardWatch, RefusesAnIntervalOfNothing) {
+TEST(GpuMonitor, RefusesAnIntervalOfNothing) {
   for (const double seconds : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
-    EXPECT_THROW(CardWatch(fake(kGood), seconds), std::invalid_argument);
+    EXPECT_THROW(GpuMonitor(fake(kGood), seconds), std::invalid_argument);
 }
 
-TEST(CardWatch, GoesOnWithACardThatIsLost) {
-  CardWatch watch(fake(kSoonLost), 0.001);
+TEST(GpuMonitor, GoesOnWithAGpuThatIsLost) {
+  GpuMonitor monitor(fake(kSoonLost), 0.001);
   sleep_seconds(0.1);
-  const std::vector<CardReading> all = watch.between(0, now_seconds());
+  const std::vector<GpuReading> all = monitor.between(0, now_seconds());
   ASSERT_GE(all.size(), 3U);
   EXPECT_FALSE(all.back().sm_hz);
-  const CardState last = summarize(std::span(all).last(1));
+  const GpuState last = summarize(std::span(all).last(1));
   EXPECT_EQ(last.readings, 1);
   EXPECT_FALSE(last.sm_hz || last.throttled_share);
 }
@@ -291,11 +291,11 @@ TEST(Nvml, TellsPlausibleValuesOnTheGpu) {
   const auto backend = make_cuda_backend(0, why);
   if (backend == nullptr) GTEST_SKIP() << why;
   ASSERT_TRUE(backend->device().pci_bus_id);
-  const auto card = open_nvml(*backend->device().pci_bus_id, why);
-  if (card == nullptr) GTEST_SKIP() << why;
-  const CardFacts facts = card->facts();
+  const auto gpu = open_nvml(*backend->device().pci_bus_id, why);
+  if (gpu == nullptr) GTEST_SKIP() << why;
+  const GpuFacts facts = gpu->facts();
   EXPECT_TRUE(facts.driver);
-  const CardReading reading = card->read();
+  const GpuReading reading = gpu->read();
   const auto plausible = [](std::optional<double> value, double low, double high) {
     return !value || (*value > low && *value < high);
   };
@@ -303,7 +303,7 @@ TEST(Nvml, TellsPlausibleValuesOnTheGpu) {
   EXPECT_TRUE(plausible(reading.memory_hz, 100e6, 50e9));
   EXPECT_TRUE(plausible(reading.power_w, 10, 2 * facts.power_limit_w.value_or(5e3)));
   EXPECT_TRUE(plausible(reading.temperature_c, 5, 120));
-  if (!reading.sm_hz && !reading.power_w) GTEST_SKIP() << "NVML tells neither clock nor power";
+  if (!reading.sm_hz && !reading.power_w) GTEST_SKIP() << "NVML reports neither clock nor power";
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// Standard output as a terminal: its width, and a status line at its bottom.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace gemm::bench {
+
+// Columns of the terminal; nothing for a file, a pipe or TERM=dumb, which get plain lines without
+// any escape sequence.
+std::optional<std::size_t> terminal_width();
+
+// Shows a line that is at most as long as its argument, and redraws it every second. Does nothing
+// without a terminal.
+void show_status(std::function<std::string(std::size_t width)> line);
+void end_status();
+
+// While one exists, the status line is cleared: what is written appears above it.
+class AboveStatus {
+ public:
+  AboveStatus();
+  AboveStatus(const AboveStatus&) = delete;
+  ~AboveStatus();
+};
+
+}  // namespace gemm::bench

@@ -1,0 +1,274 @@
+#include "bench/run/console.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/base/clock.hpp"
+#include "bench/base/text.hpp"
+#include "build_info.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr std::size_t kIndent = 4, kShortestName = 28;
+
+std::string percent_text(const std::optional<double>& share) {
+  return share ? formatted("%.1f", 100 * *share) : "-";
+}
+
+std::string whole_text(const std::optional<double>& value, double scale) {
+  return value ? std::to_string(std::llround(*value * scale)) : "-";
+}
+
+std::string left(const std::string& text, std::size_t width) {
+  return text + std::string(width - std::min(width, columns_of(text)), ' ');
+}
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, columns_of(text)), ' ') + text;
+}
+
+std::string line(std::string text, Console::Width width, std::size_t indent = 0) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  return (width ? wrapped(text, *width, indent) : text) + "\n";
+}
+
+std::string note(const std::string& text, Console::Width width) {
+  return line(std::string(kIndent, ' ') + text, width, kIndent + 2);
+}
+
+// "alone: to the GPU 2.7 ms at 49.6 GB/s, kernel 7.1 ms, back 1.3 ms at 50.1 GB/s; overlap hides
+// 61.2 % of the copies"
+std::string parts_text(const Row& row) {
+  const Problem& p = row.which.problem;
+  const auto copy = [](double bytes, double seconds) {
+    return time_text(seconds) + formatted(" at %.1f GB/s", 1e-9 * bytes / seconds);
+  };
+  const PartTimes& parts = *row.parts;
+  return "alone: to the GPU " + copy(to_device_bytes(p), parts.to_device_seconds) + ", kernel " +
+         time_text(parts.kernel_seconds) + ", back " +
+         copy(from_device_bytes(p), parts.from_device_seconds) + "; overlap hides " +
+         percent_text(row.hidden_share()) + " % of the copies";
+}
+
+std::string peak_text(const Peak& peak) {
+  if (!peak.per_second) return peak.name + " unknown (" + peak.source + ")";
+  return peak.name + " " +
+         (peak.precision ? rate_text(*peak.per_second, *peak.precision)
+                         : formatted("%.0f GB/s", *peak.per_second * 1e-9)) +
+         " (" + std::string(name_of(peak.origin)) + ")";
+}
+
+}  // namespace
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<long>(std::ceil(seconds));
+  return formatted("%ld:%02ld", whole / 60, whole % 60);
+}
+
+std::string time_text(double seconds) {
+  const auto [scale, unit] = seconds < 1e-3 ? std::pair(1e6, "us")
+                             : seconds < 1  ? std::pair(1e3, "ms")
+                                            : std::pair(1.0, "s");
+  return formatted("%.4g %s", seconds * scale, unit);
+}
+
+// Names begin alike and differ in precision and shape: more of the end stays.
+std::string shortened(const std::string& text, std::size_t width) {
+  constexpr std::size_t kDots = 2;
+  if (text.size() <= width) return text;
+  if (width <= kDots) return text.substr(0, width);
+  const std::size_t front = (width - kDots) / 3;
+  return text.substr(0, front) + ".." + text.substr(text.size() - (width - kDots - front));
+}
+
+std::string status_line(const Progress& progress, const std::string& name,
+                        const GpuMonitor* monitor, std::size_t width) {
+  const double now = now_seconds();
+  std::string start = std::to_string(progress.done()) + "/" + std::to_string(progress.total());
+  if (const auto left = progress.seconds_left(now)) start += "  " + clock_text(*left) + " left";
+  std::string end;
+  constexpr double kRecent = 15;  // longer than any interval of readings
+  const std::vector<GpuReading> readings =
+      monitor != nullptr ? monitor->between(now - kRecent, now) : std::vector<GpuReading>();
+  if (!readings.empty()) {
+    if (const auto clock = readings.back().sm_hz) end += formatted("  %.0f MHz", *clock * 1e-6);
+    if (const auto power = readings.back().power_w) end += formatted("  %.0f W", *power);
+  }
+  const std::size_t others = start.size() + 2 + end.size();
+  return shortened(start + "  " + shortened(name, width - std::min(width, others)) + end, width);
+}
+
+namespace {
+
+struct Head {
+  const char* title;
+  std::size_t width;
+};
+constexpr Head kHeads[] = {{"Benchmark", 0}, {"Time", 9},        {"Rate", 13},
+                           {"% peak", 6},    {"% at clock", 10}, {"% library", 9},
+                           {"SM MHz", 6},    {"W", 4},           {"Samples", 7}};
+
+}  // namespace
+
+// Those that the device can fill, less the last ones if there is no room; behind them is a star.
+Console::Layout Console::layout(Width width) const {
+  const Conditions& run = results_.run();
+  Layout layout{{Column::name, Column::time, Column::rate}, longest_name_};
+  if (std::ranges::any_of(run.peaks, [](const Peak& peak) { return peak.per_second.has_value(); }))
+    layout.columns.push_back(Column::peak);
+  const bool gpu = run.device.kind == Device::Kind::gpu;
+  if (gpu) layout.columns.push_back(Column::at_clock);
+  layout.columns.push_back(Column::library);
+  if (gpu) layout.columns.push_back(Column::clock);
+  if (run.gpu) layout.columns.push_back(Column::power);
+  layout.columns.push_back(Column::samples);
+  if (!width) return layout;
+  for (;; layout.columns.pop_back()) {
+    std::size_t others = 2;
+    for (const Column column : layout.columns)
+      if (column != Column::name) others += 1 + kHeads[static_cast<std::size_t>(column)].width;
+    const std::size_t room = *width - std::min(*width, others);
+    layout.name_width = std::min(longest_name_, room);
+    if (layout.name_width >= std::min(longest_name_, kShortestName) || layout.columns.size() == 3)
+      return layout;
+  }
+}
+
+std::string Console::cell(Column column, const Row& row) const {
+  const Timing& timing = row.timing;
+  const auto& power = timing.gpu.power_w;
+  switch (column) {
+    case Column::name:
+      return "";
+    case Column::time:
+      return time_text(row.seconds());
+    case Column::rate:
+      return rate_text(row.flop_per_second(), row.which.problem.precision);
+    case Column::peak:
+      return percent_text(results_.of_roof(row));
+    case Column::at_clock:
+      return percent_text(results_.of_roof_at_clock(row));
+    case Column::library:
+      return percent_text(results_.of_library(row));
+    case Column::clock:
+      return whole_text(timing.median_sm_hz(), 1e-6);
+    case Column::power:
+      return whole_text(power ? std::optional(power->median) : std::nullopt, 1);
+    case Column::samples:
+      return std::to_string(timing.samples_seconds.size());
+  }
+  return "";
+}
+
+std::string Console::head(Width width) const {
+  const Conditions& run = results_.run();
+  const DeviceInfo& device = run.device;
+  std::string first = device.name;
+  if (device.sm_count > 0) first += ", " + std::to_string(device.sm_count) + " SMs";
+  if (device.cores > 0)
+    first += ", " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores");
+  if (device.cores > 0 && !build_info::kOpenMp) first += " (built without OpenMP)";
+  if (device.clock_hz) first += formatted(", %.0f MHz", *device.clock_hz * 1e-6);
+  std::string peaks = "Peaks: ";
+  std::set<std::string> said;  // precisions of one unit have one peak
+  for (const Peak& peak : run.peaks)
+    if (const std::string text = peak_text(peak); said.insert(text).second)
+      peaks += (said.size() == 1 ? "" : ", ") + text;
+  std::string all = line(first, width) + line(peaks, width, kIndent);
+  if (run.overheads)
+    all += line(formatted("Overheads: graph node %.2f us, launch %.2f us, pair of events %.2f us",
+                          1e6 * run.overheads->graph_node, 1e6 * run.overheads->launch,
+                          1e6 * run.overheads->event_pair),
+                width, kIndent);
+  all += line(
+      "Time is the median of the samples. Each result was verified before and after it was timed.",
+      width);
+  const Layout shape = layout(width);
+  std::string heads = left("Benchmark", shape.name_width);
+  for (const Column column : shape.columns)
+    if (const Head& head = kHeads[static_cast<std::size_t>(column)]; head.width > 0)
+      heads += " " + right(head.title, head.width);
+  return all + "\n" + line(heads, width) + line(std::string(columns_of(heads), '-'), width);
+}
+
+std::string Console::result(const std::string& name, const Row& row, const std::string& progress,
+                            Width width) {
+  if (!row.timed()) {
+    const std::string why =
+        row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed;
+    return line((width ? name : left(name, longest_name_)) + " " + why +
+                    (progress.empty() ? "" : "  " + progress),
+                width, kIndent);
+  }
+  const Layout shape = layout(width);
+  std::string text = left(width ? shortened(name, shape.name_width) : name, shape.name_width);
+  for (const Column column : shape.columns)
+    if (column != Column::name)
+      text += " " + right(cell(column, row), kHeads[static_cast<std::size_t>(column)].width);
+  const std::vector<Deviation> deviations = results_.deviations(row);
+  text += deviations.empty() ? " " : "*";
+  if (!progress.empty()) text += " " + progress;
+  text = line(text, width);
+  if (row.versus)
+    text += note(
+        formatted("%.4f times as fast as %s, interleaved (95 %% interval: %.4f to %.4f)",
+                  row.versus->ratio, row.versus->kernel.c_str(), row.versus->low, row.versus->high),
+        width);
+  if (row.parts) text += note(parts_text(row), width);
+  for (const Deviation& deviation : deviations)
+    if (explained_.insert(deviation.code).second)
+      text += note("* off-guideline: " + deviation.text, width);
+  return text;
+}
+
+std::string Console::aggregate(const std::string& name, const std::string& time,
+                               const std::string& rate, Width width) const {
+  const std::size_t name_width = layout(width).name_width;
+  return line(
+      left(shortened(name, name_width), name_width) + " " + right(time, 9) + " " + right(rate, 13),
+      width);
+}
+
+std::string Console::summary(Width width) const {
+  const std::vector<Results::Best> all = results_.fastest();
+  std::string text;
+  if (!all.empty()) {
+    std::size_t names = columns_of("Fastest kernel"), libraries = columns_of("Library");
+    for (const Results::Best& best : all) {
+      names = std::max(names, best.name.size());
+      libraries = std::max(libraries, best.library.size());
+    }
+    constexpr std::size_t kOthers = 10 + 14 + 7 + 8;  // with their spaces
+    if (width) {
+      const std::size_t room = *width - std::min(*width, kOthers + 1);
+      libraries = std::min(libraries, room > names ? std::max(room - names, room / 3) : room / 3);
+      names = std::min(names, room - libraries);
+    }
+    const auto row = [&](const std::string& precision, const std::string& name,
+                         const std::string& rate, const std::string& peak,
+                         const std::string& library, const std::string& ratio) {
+      text += line(left(precision, 10) + left(shortened(name, names), names) + right(rate, 14) +
+                       right(peak, 7) + " " + left(shortened(library, libraries), libraries) +
+                       right(ratio, 8),
+                   width);
+    };
+    text += "\n";
+    row("Precision", "Fastest kernel", "Rate", "% peak", "Library", "Ratio");
+    for (const Results::Best& best : all)
+      row(std::string(traits_of(best.row->which.problem.precision).name), best.name,
+          cell(Column::rate, *best.row), cell(Column::peak, *best.row),
+          best.library.empty() ? "-" : best.library,
+          best.ratio ? formatted("%.3f", *best.ratio) : "-");
+  }
+  if (const std::string measured = results_.conformance(); !measured.empty())
+    text += "\n" + line("Measured: " + measured, width, kIndent);
+  return text;
+}
+
+}  // namespace gemm::bench

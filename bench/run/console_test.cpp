@@ -1,0 +1,138 @@
+// The console's columns at every width, on a GPU that the test makes up.
+#include "bench/run/console.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bench/base/text.hpp"
+
+namespace gemm::bench {
+namespace {
+
+RegisteredKernel kernel(const char* name, const char* family) {
+  RegisteredKernel one;
+  one.name = name;
+  one.family = family;
+  return one;
+}
+const RegisteredKernel kOurs = kernel("AsyncCopyWithALongNameOfItsOwn", "simt");
+const RegisteredKernel kLibrary = kernel("cuBLASLt", "library");
+
+Conditions on_a_gpu() {
+  Conditions run;
+  run.device.kind = Device::Kind::gpu;
+  run.device.name = "NVIDIA H200";
+  run.device.sm_count = 132;
+  run.device.compute_capability = 90;
+  run.device.clock_hz = 1980e6;
+  run.device.memory_clock_hz = 3201e6;
+  run.device.bus_width_bits = 6016;
+  run.peaks = peaks_of(run.device);
+  run.gpu = GpuFacts{};
+  return run;
+}
+
+Row timed(const RegisteredKernel& kernel, Precision precision, double tera) {
+  Row row{.which = {&kernel, {4096, 4096, 4096, precision}}};
+  row.rotation_sets = 2;
+  row.timing.samples_seconds.assign(100, flop(row.which.problem) / (tera * 1e12));
+  row.timing.samples_sm_hz.assign(100, 1755e6);
+  row.timing.gpu.power_w = Range{650, 651, 652};
+  return row;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class ConsoleAtWidths : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(ConsoleAtWidths, NoLineIsLongerAndNameAndRateAreThere) {
+  Results results(on_a_gpu());
+  const Row ours = timed(kOurs, Precision::s8, 1000),
+            library = timed(kLibrary, Precision::s8, 1250);
+  results.add(ours.which.name(), ours);
+  results.add(library.which.name(), library);
+  Console console(results, ours.which.name().size());
+  Row failed{.which = ours.which};
+  failed.failed = std::string(300, 'x') + " is wrong, and so is much else that is told here";
+  std::string all = console.head(GetParam());
+  const std::string result = console.result(ours.which.name(), ours, "", GetParam());
+  all += result + console.result(failed.which.name(), failed, "", GetParam());
+  all += console.aggregate(ours.which.name() + "_mean", "1.5 ms", "3 TOP/s", GetParam());
+  all += console.summary(GetParam());
+  for (const std::string& line : lines_of(all)) EXPECT_LE(columns_of(line), GetParam()) << line;
+  const std::string first = lines_of(result)[0];
+  EXPECT_TRUE(first.starts_with("Async")) << first;
+  EXPECT_NE(first.find("4096"), std::string::npos) << first;
+  EXPECT_NE(first.find("1000 TOP/s"), std::string::npos) << first;
+  EXPECT_TRUE(first.ends_with("*")) << first;
+  EXPECT_EQ(first.find("651") != std::string::npos, GetParam() >= 120) << first;
+  const std::string last = console.summary(GetParam());
+  EXPECT_NE(last.find("\ns8 "), std::string::npos) << last;
+  EXPECT_NE(last.find("0.800\n"), std::string::npos) << last;
+}
+
+INSTANTIATE_TEST_SUITE_P(Terminals, ConsoleAtWidths, testing::Values(60, 80, 120, 200));
+
+TEST(Console, WithoutAWidthHasEachResultInOneLineWithItsWholeName) {
+  Results results(on_a_gpu());
+  const Row row = timed(kOurs, Precision::f32, 40);
+  results.add(row.which.name(), row);
+  Console console(results, 20);
+  const std::string first =
+      lines_of(console.result(row.which.name(), row, "[1/9, 0:12 left]", std::nullopt))[0];
+  EXPECT_TRUE(first.starts_with(row.which.name())) << first;
+  for (const char* part : {" 40 TFLOP/s", " 1755 ", " 651 ", " 100* [1/9, 0:12 left]"})
+    EXPECT_NE(first.find(part), std::string::npos) << first;
+}
+
+TEST(Console, ExplainsEachKindOfDeviationOnce) {
+  Results results(on_a_gpu());
+  const Row row = timed(kOurs, Precision::f32, 40);
+  Console console(results, 20);
+  const std::string first = console.result("one", row, "", std::nullopt);
+  EXPECT_NE(first.find("    * off-guideline: "), std::string::npos) << first;
+  EXPECT_EQ(lines_of(console.result("two", row, "", std::nullopt)).size(), 1U);
+}
+
+TEST(Console, ShortensNamesInTheMiddleAndKeepsMoreOfTheEnd) {
+  EXPECT_EQ(shortened("Tiled/tile:16/f32/1024x1024x768", 20), "Tiled/..024x1024x768");
+  EXPECT_EQ(shortened("short", 20), "short");
+  EXPECT_EQ(shortened("abcdef", 1), "a");
+}
+
+TEST(Console, OfACpuHasNoColumnsThatNothingCouldFill) {
+  Conditions run;
+  run.device.kind = Device::Kind::cpu;
+  run.peaks = peaks_of(run.device);
+  const Results results(run);
+  const std::string head = Console(results, 20).head(std::nullopt);
+  for (const char* column : {"SM MHz", "% at clock", " W", "% peak"})
+    EXPECT_EQ(head.find(column), std::string::npos) << head;
+  EXPECT_NE(head.find("% library"), std::string::npos) << head;
+}
+
+TEST(StatusLine, FitsAndHasTheNameOfTheCase) {
+  Progress progress({{&kOurs, {64, 64, 64, Precision::f32}}}, 3);
+  progress.begin({&kOurs, {64, 64, 64, Precision::f32}}, 0);
+  progress.end(1000);
+  for (const std::size_t width : {10U, 30U, 60U, 200U}) {
+    const std::string line =
+        status_line(progress, "Tiled/tile:16/f32/4096x4096x4096", nullptr, width);
+    EXPECT_LE(line.size(), width);
+    EXPECT_EQ(line.find("4096x4096x4096") != std::string::npos, width >= 60) << line;
+  }
+  EXPECT_TRUE(status_line(progress, "x", nullptr, 60).starts_with("1/3  33:20 left  x"));
+}
+
+}  // namespace
+}  // namespace gemm::bench

@@ -1,0 +1,132 @@
+"""The console of gemm_bench on a pseudo-terminal, and where there is none."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
+QUICK = [
+    "--gemm_device=cpu",
+    "--gemm_peaks=nominal",
+    "--gemm_peak_flops=1e13",
+    "--gemm_peak_bandwidth=1e12",
+    "--gemm_warmup=0.001",
+    "--gemm_sampling=0.05",
+    "--benchmark_min_time=0.001s",
+]
+# On one core: a busy machine upsets kernels on several.
+SIX = [*QUICK, "--gemm_shapes=16,1024x64x8,32,48,64,80", "--benchmark_filter=CpuNaive"]
+
+pytestmark = pytest.mark.skipif(not BENCH.exists(), reason=f"{BENCH} is not built")
+
+
+def shown(width: int, *arguments: str, **environment: str) -> tuple[str, list[tuple[float, str]]]:
+    """All that a terminal of this width received, and its parts with the time of each."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    parts = []
+    with subprocess.Popen(
+        [BENCH, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", **environment},
+    ) as process:
+        os.close(theirs)
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            parts.append((time.monotonic(), part.decode()))
+        process.wait(timeout=120)
+    os.close(ours)
+    assert process.returncode == 0, parts
+    return "".join(part for _, part in parts), parts
+
+
+def lines_of(text: str) -> list[str]:
+    """What stays on the screen: of a line that was cleared, what came after that."""
+    return [line.rsplit("\x1b[K", 1)[-1] for line in text.replace("\r\n", "\n").split("\n")]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_no_line_is_longer_than_the_terminal_and_the_last_table_is_there(width: int) -> None:
+    text, _ = shown(width, *SIX)
+    lines = lines_of(text)
+    assert max(map(len, lines)) <= width, max(lines, key=len)
+    drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]*)", text)
+    assert max(map(len, drawn)) < width, "the status line leaves the last column free"
+    assert any(re.match(r"[1-5]/6  0:\d\d left  CpuNaive", line) for line in drawn), drawn
+    assert re.sub(r"\r\x1b\[K|\r\n", "", text).count("\x1b") == 0, "no other sequences"
+    results = [line for line in lines if re.match(r"Cpu.*x.*FLOP/s", line)]
+    assert len(results) == 6, lines
+    last = next(line for line in lines if line.startswith("f32 "))
+    assert re.search(r" Cpu\S* ?\S*x\S+ +[\d.]+ [MGT]FLOP/s +\d+\.\d ", last), last
+    head = next(line for line in lines if line.startswith("Precision"))
+    assert re.fullmatch(r"Precision +Fastest kernel +Rate +% peak +Library +Ratio", head), head
+    assert "manual_time" not in text
+    if width >= 80:
+        assert "CpuNaive/f32/1024x64x8 " in text, "there is room for the whole name"
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
+def test_a_dumb_terminal_gets_plain_lines_and_no_terminal_gets_colours(
+    environment: dict[str, str],
+) -> None:
+    text, _ = shown(80, *SIX, **environment)
+    assert "\x1b[3" not in text
+    if "TERM" in environment:
+        assert "\x1b" not in text
+        assert "[6/6, 0:00 left]" in text
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_other_formats_have_no_status_line(form: str) -> None:
+    text, _ = shown(80, *SIX, f"--benchmark_format={form}", "--benchmark_color=false")
+    assert "\x1b" not in text
+
+
+def test_messages_of_other_parts_appear_above_the_status_line() -> None:
+    text, _ = shown(
+        100, *QUICK, "--gemm_shapes=2000000000x2000000000x1,16", "--benchmark_filter=Naive"
+    )
+    for line in lines_of(text):
+        assert not re.match(r"\d+/\d+ .*(FLOP/s|SKIPPED|FAILED)", line), line
+
+
+# Takes about 10 s: so long a suite has to be.
+def test_the_time_left_is_right_from_the_first_quarter_on() -> None:
+    shapes = ",".join(f"{size}x64x64" for size in range(64, 104))
+    equal = [*QUICK[:-3], "--gemm_sampling=0.2", "--benchmark_min_time=0.2s", "--gemm_cache=hot"]
+    _, parts = shown(
+        100,
+        *equal,
+        "--gemm_warmup=0.02",
+        "--gemm_cooldown=0.2",
+        f"--gemm_shapes={shapes}",
+        "--benchmark_filter=Naive",
+    )
+    end = parts[-1][0]
+    said = [
+        (int(found[1]), when, 60 * int(found[2]) + int(found[3]))
+        for when, part in parts
+        for found in [re.search(r"\x1b\[K(\d+)/40  (\d+):(\d\d) left", part)]
+        if found
+    ]
+    judged = [(when, left) for done, when, left in said if 10 <= done <= 35]
+    assert len(judged) > 20
+    for when, left in judged:
+        # It is rounded up to whole seconds, and a busy machine is never even.
+        assert end - when == pytest.approx(left - 0.5, rel=0.1, abs=1), (end - when, left)

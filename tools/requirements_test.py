@@ -18,7 +18,7 @@ RUNS = {
     "figures": ["figures", CPU, "-o", "{}", "--only=throughput"],
     "report": ["report", CPU, "-o", "{}"],
     "history": ["history", "{}"],
-    "readme": ["readme", LADDER, "--readme={}/README.md", "--pictures={}"],
+    "readme": ["readme", LADDER, "--readme={}/README.md", "--results={}/results.md", "--pictures={}"],
     "kernels": ["kernels", LADDER, "--readme={}/kernels.md", "--pictures={}"],
     "tune": ["tune", LADDER, "-o", "{}"],
     "calibrate": ["calibrate", GPU, "{}/gpu.json", "-o", "{}/noise.json"],
@@ -68,6 +68,7 @@ def test_a_command_imports_what_is_listed_for_it(run: str, tmp_path: Path) -> No
     another = Path(GPU).read_text(encoding="utf-8").replace("2025-", "2024-")
     (tmp_path / "gpu.json").write_text(another, encoding="utf-8")
     shutil.copy(ROOT / "README.md", tmp_path)
+    shutil.copy(ROOT / "docs" / "results.md", tmp_path)
     shutil.copy(ROOT / "kernels" / "README.md", tmp_path / "kernels.md")
     command = [sys.executable, "-c", PROGRAM, ",".join(declared()), ",".join(needs)]
     done = subprocess.run(

@@ -9,8 +9,8 @@ import pytest
 from gemm_report import cli
 from gemm_report.cli import BAD_INPUT, COMMANDS, main
 
-FIGURES = ("throughput", "roofline", "ladder", "of_library", "energy", "distribution")
-OF_A_CPU = ("throughput", "roofline", "ladder", "distribution")
+FIGURES = ("headline", "roofline", "throughput", "ladder", "of_library", "energy", "distribution")
+OF_A_CPU = ("headline", "roofline", "throughput", "ladder", "distribution")
 
 
 def files(figures: Sequence[str]) -> set[str]:

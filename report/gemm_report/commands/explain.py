@@ -181,7 +181,6 @@ def _tell(
     sys.stdout.write(forms[f"explain.{kind}"])
     if options.output is None:
         return
-    from gemm_report.figures.palette import looks
     from gemm_report.figures.write import write_figures
 
     rows = [
@@ -189,7 +188,7 @@ def _tell(
         for row, its in zip(rows, launches, strict=True)
     ]
     drawn = replace(record, rows=tuple(rows))
-    write_figures(drawn, looks([record]), options.output, only=["roofline"])
+    write_figures(drawn, options.output, only=["hierarchy"])
     counted = {str(row.identity): row.counted for row in rows}
     forms["record.json"] = collect.with_counted(document, counted)
     if pages is not None:

@@ -207,11 +207,10 @@ def test_what_is_kept_has_the_counted_bytes(fake: Path, capsys: Capture) -> None
     out = fake / "out"
     explained(capsys, "-o", str(out))
     names = {path.name for path in out.iterdir()}
-    assert names >= {"explain.txt", "explain.md", "explain.json", "roofline.png", "record.json"}
+    assert names >= {"explain.txt", "explain.md", "explain.json", "hierarchy.png", "record.json"}
     assert "counters.csv" in names
-    drawn = (out / "roofline.csv").read_text(encoding="utf-8")
-    assert "L2, counted" in drawn
-    assert ",ncu," in drawn
+    drawn = (out / "hierarchy.csv").read_text(encoding="utf-8")
+    assert "counted by ncu" in drawn
     row = next(r for r in read_record(out / "record.json").rows if r.kernel == "WarpTile")
     assert row.counted
     assert row.counted.dram_bytes == pytest.approx(612.4e6)

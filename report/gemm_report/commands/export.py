@@ -20,7 +20,7 @@ formats:
   csv                      a line per row of the records, with the columns below
   parquet                  the same with types, and all samples; needs pyarrow
   github-action-benchmark  customBiggerIsBetter: GFLOP/s of each timed row of one record
-  otava                    a line per record, a column of FLOP/s per case, and beside FILE its
+  otava                    a line per record, a column of FLOP/s per case, and next to FILE its
                            configuration, FILE.otava.yaml; gaps are filled with the value before
 
 examples:
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _NothingLeftError(Exception):
-    """Every record was refused, and each of them told: there is nothing to write."""
+    """Every record was refused, with a message for each: there is nothing to write."""
 
 
 def _apart(records: Iterator[Record], output: Path) -> Iterator[Record]:

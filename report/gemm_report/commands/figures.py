@@ -5,6 +5,7 @@ examples:
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report figures settled.json --versus burst.json --only burst
   gemm-report figures record.json --distribution 'cuBLAS.*/4096x' --only distribution
+  gemm-report figures record.json --hierarchy 'Wgmma.*/bf16/4096x' --only hierarchy
   gemm-report figures llm.json --shapes 'Tiled/tile:32/' --only shapes
 
 exit codes:
@@ -38,12 +39,18 @@ def add(command: argparse.ArgumentParser) -> None:
         "--distribution",
         metavar="FILTER",
         help="regular expression: rows whose samples are drawn, by the names of their benchmarks "
-        "(default: those that vary most)",
+        "(default: the noisiest)",
     )
     command.add_argument(
         "--shapes",
         metavar="FILTER",
         help="regular expression: rows of the map over m and n (default: our kernels)",
+    )
+    command.add_argument(
+        "--hierarchy",
+        metavar="FILTER",
+        help="regular expression: rows of one precision under the bandwidth of shared memory, L2 "
+        "and DRAM (default: those whose bytes were counted)",
     )
 
 
@@ -58,13 +65,12 @@ def add_records(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="where to write; a folder in it for each record if there are several "
-        "(default: a folder beside each record, named like it)",
+        "(default: a folder next to each record, named like it)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.figures.palette import looks
-    from gemm_report.figures.roofline.versus import check_device
+    from gemm_report.figures.versus import check_device
     from gemm_report.figures.write import Choice, drawings, write_figures
     from gemm_report.texts.summary import summary
 
@@ -75,14 +81,12 @@ def run(options: argparse.Namespace) -> int:
     if versus:
         for record in records:
             check_device(record, versus)
-    choice = Choice(versus, options.distribution, options.shapes)
+    choice = Choice(versus, options.distribution, options.shapes, options.hierarchy)
     wanted = options.only and [name.strip() for name in options.only.split(",")]
     for record in records:
         check_names(record, list(drawings(record, choice)), wanted)
-    # The last record that has a kernel says on which rung it stands: not the old one.
-    looks_of_all = looks([*([versus] if versus else []), *records])
     for record, folder in zip(records, folders, strict=True):
-        paths = write_figures(record, looks_of_all, folder, choice, wanted)
+        paths = write_figures(record, folder, choice, wanted)
         if not wanted:
             page = folder / "summary.md"
             page.write_text(summary(record), encoding="utf-8")
@@ -102,7 +106,7 @@ def check_names(record: Record, names: Sequence[str], wanted: Sequence[str] | No
 
 
 def folder_of(record: Record, records: Sequence[Record], output: Path | None) -> Path:
-    """Where what is made of `record` goes: beside it, unless told."""
+    """The folder for the figures of `record`: next to it by default."""
     name = _name(record)
     if output is None:
         return record.path.with_name(name)

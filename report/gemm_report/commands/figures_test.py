@@ -34,8 +34,7 @@ def test_two_runs_are_drawn_on_one_roofline(gpu_path: Path, old_path: Path, tmp_
     assert {path.name for path in out.iterdir()} == {"roofline.png", "roofline.svg", "roofline.csv"}
     picture = (out / "roofline.svg").read_text(encoding="utf-8")
     assert "old: fedcba987654" in picture
-    assert "×2.00" in picture
-    assert "old,Naive,f32" in (out / "roofline.csv").read_text(encoding="utf-8")
+    assert "kernel,old,Tiled/tile:16,f32" in (out / "roofline.csv").read_text(encoding="utf-8")
 
 
 def test_figures_are_chosen_by_name(gpu_path: Path, tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_bad_choices_end_with_one_line_and_no_file(
     out = tmp_path / "out"
     cpu_path = gpu_path.with_name("cpu.json")
     said = refused(capsys, gpu_path, "--only", "pie", "-o", out)
-    assert "has no such figure: choose among throughput, roofline" in said
+    assert "has no such figure: choose among headline, roofline, throughput" in said
     said = refused(capsys, gpu_path, "--versus", cpu_path, "-o", out)
     assert "give two records of one device" in said
     assert "is no regular expression" in refused(capsys, gpu_path, "--distribution", "(", "-o", out)

@@ -1,11 +1,11 @@
-"""Renew the figures of the rungs in kernels/README.md.
+"""Renew the numbers of the rungs in kernels/README.md.
 
 examples:
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json \\
     results/cpu/20250131T130000Z-0123abc.json
   gemm-report kernels results/h200/20250131T120000Z-0123abc.json --check
 
-A rung that is in no record is named, and left without figures.
+A rung that is in no record is named, and left without numbers.
 
 exit codes:
   0  done
@@ -23,7 +23,7 @@ from gemm_report.terminal import complain
 
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, and of a CPU beside it"
+        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, then of a CPU"
     )
     add_options(command, "kernels/README.md")
 
@@ -32,8 +32,9 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.texts import kernels
 
     records = [read_record(path) for path in options.records]
-    told = kernels.filled(options.readme, records, options.pictures)
-    if told.missing:
-        names = ", ".join(told.missing)
+    filled = kernels.filled(options.readme, records, options.pictures)
+    if filled.missing:
+        names = ", ".join(filled.missing)
         complain(f"{options.readme}: not in the record: {names}")
-    return renew(options, records[0], told.text, kernels.pictures(records[0]))
+    texts = {options.readme: filled.text}
+    return renew(options, records[0], texts, kernels.pictures(records[0]))

@@ -15,7 +15,7 @@ exit codes:
 
 import argparse
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,6 @@ from gemm_report.ladder.rows import precisions
 from gemm_report.record import Record
 
 if TYPE_CHECKING:
-    from gemm_report.figures.palette import Look
     from gemm_report.site.picture import Picture
 
 # The page has these for each precision alone, if there are several.
@@ -38,15 +37,13 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.figures.palette import looks
     from gemm_report.site.index_page import index_page
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
-    looks_of_all = looks(records)
     for record, folder in zip(records, folders, strict=True):
-        print(write_page(record, looks_of_all, folder))
+        print(write_page(record, folder))
     if options.output and len(records) > 1:
         page = options.output / "index.html"
         pages = {folder.name: record for folder, record in zip(folders, records, strict=True)}
@@ -55,26 +52,24 @@ def run(options: argparse.Namespace) -> int:
     return refusals.exit_code
 
 
-def write_page(record: Record, looks: Mapping[str, "Look"], folder: Path) -> Path:
+def write_page(record: Record, folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
     from gemm_report.site.record_page import record_page
 
-    pictures = _pictures(record, looks, folder)
+    pictures = _pictures(record, folder)
     names = precisions(record.rows_with("timed"))
     for name in names if len(names) > 1 else ():
         if not re.fullmatch(r"\w+", name, re.ASCII):  # somebody else's record: no folder of that
             continue
         rows = tuple(row for row in record.rows if row.precision == name)
         part = replace(record, rows=rows)
-        pictures += _pictures(part, looks, folder / name, OF_ONE_PRECISION)
+        pictures += _pictures(part, folder / name, OF_ONE_PRECISION)
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
     return page
 
 
-def _pictures(
-    record: Record, looks: Mapping[str, "Look"], folder: Path, only: Collection[str] | None = None
-) -> list["Picture"]:
+def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list["Picture"]:
     """Draws the figures into `folder`."""
     import matplotlib.style
 
@@ -82,14 +77,14 @@ def _pictures(
     from gemm_report.figures.write import drawings, write_figures
     from gemm_report.site.picture import Picture, spots
 
-    write_figures(record, looks, folder, only=only)
+    write_figures(record, folder, only=only)
     pictures = []
     for name, drawing in drawings(record).items():
         if only and name not in only:
             continue
         path = folder / f"{name}.svg"
         with matplotlib.style.context(STYLE, after_reset=True):
-            marks = spots(drawing.draw(record, looks))
+            marks = spots(drawing.draw(record))
         where = f"{folder.name}/{name}" if only else name
         svg = path.read_text(encoding="utf-8")
         pictures.append(Picture(where, drawing.caption, svg, marks))

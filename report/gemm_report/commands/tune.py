@@ -1,4 +1,4 @@
-"""Show what is best of the parameter grids, draw them, and keep the winners.
+"""Show the best point of each parameter grid, draw the grids, and store the winners.
 
 examples:
   gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
@@ -28,7 +28,6 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from gemm_report.figures import tuning
-    from gemm_report.figures.palette import looks
     from gemm_report.figures.write import write_figures
     from gemm_report.texts import tuned
 
@@ -36,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     found = tuning.report(record)
     text = tuned.merged(options.write, record) if options.write else None
     folder = folder_of(record, [record], options.output)
-    paths = write_figures(record, looks([record]), folder, only=["tuning"])
+    paths = write_figures(record, folder, only=["tuning"])
     if text is not None:
         options.write.write_text(text, encoding="utf-8")
         paths.append(options.write)

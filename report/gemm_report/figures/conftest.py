@@ -12,8 +12,8 @@ RESULTS = Path(__file__).parents[3] / "results"
 
 @pytest.fixture(scope="session")
 def h200() -> Record:
-    """The whole ladder in six precisions."""
-    return read_record(RESULTS / "nvidia-h200" / "20261121T104352Z-937303dac991.json")
+    """The default suite: 372 rows in eight precisions."""
+    return read_record(RESULTS / "nvidia-h200" / "20261122T190535Z-ffd85c8f2be2.json")
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +28,13 @@ def three(h200: Record) -> Record:
 def epyc() -> Record:
     """A processor: roofs measured, no power known."""
     return read_record(RESULTS / "amd-epyc" / "20261121T105640Z-937303dac991.json")
+
+
+@pytest.fixture(scope="session")
+def equal(crowd: Record) -> Record:
+    """25 kernels that are equally fast."""
+    rows = tuple(dataclasses.replace(row, flop_per_second=2e13) for row in crowd.rows)
+    return dataclasses.replace(crowd, rows=rows)
 
 
 @pytest.fixture(scope="session")

@@ -1,47 +1,44 @@
-"""Marks beside the numbers of rows that need a word, and the words."""
+"""Marks next to the numbers of rows that need a word, and the words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from gemm_report.record import UNCERTAIN, Departure, Row
+from gemm_report.record import UNCERTAIN, Row
 
-PEERS = "Thin marks, short dashes and hatched bars: peers, what a user would pick instead."
 THROTTLED = "*"
-DEPARTS = "†"
+DEVIATES = "†"
 _LISTED = 3
 
 
 def mark(row: Row) -> str:
     """What to write behind the numbers of a row: mostly nothing."""
-    marks = (THROTTLED if row.throttled else "") + (DEPARTS if row.departures else "")
+    marks = (THROTTLED if row.throttled else "") + (DEVIATES if row.departures else "")
     return f" {marks}" if marks else ""
-
-
-def _worded(departures: Sequence[Departure]) -> list[str]:
-    """Those that differ by how well a median is known are one, with the least and the most."""
-    known = {d.text: d.value for d in departures if d.code == UNCERTAIN and d.value is not None}
-    merged = ""
-    if len(known) > 1:
-        low, high = 100 * min(known.values()), 100 * max(known.values())
-        merged = f"medians known to {_brief(low)} to {_brief(high)} % only"
-    return list(dict.fromkeys((d.text in known and merged) or d.text for d in departures))
-
-
-def _brief(figure: float) -> str:
-    return f"{float(f'{figure:.2g}'):g}"
 
 
 def notes(rows: Iterable[Row]) -> list[str]:
     """What the marks on `rows` mean, a sentence for each that occurs."""
     rows = list(rows)
-    throttled = [row for row in rows if row.throttled]
-    reasons = dict.fromkeys(reason for row in throttled for reason in row.held_by)
-    departures = _worded([d for row in rows for d in row.departures])
-    more = len(departures) - _LISTED
-    found = [PEERS] if any(row.is_peer for row in rows) else []
-    if throttled:
+    reasons = dict.fromkeys(reason for row in rows if row.throttled for reason in row.held_by)
+    found = []
+    if any(row.throttled for row in rows):
         why = ", ".join(reasons) or "the record has no reason"
-        found.append(f"{THROTTLED} Something held the clocks down: {why}.")
-    if departures:
-        points = "; ".join(departures[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
-        found.append(f"{DEPARTS} Departs from the measurement guideline: {points}.")
+        found.append(f"{THROTTLED} Clocks limited by: {why}.")
+    if deviations := _worded(rows):
+        points = "; ".join(deviations[:_LISTED])
+        more = len(deviations) - _LISTED
+        points += f"; and {more} more" if more > 0 else ""
+        found.append(f"{DEVIATES} Deviates from NVIDIA's measurement guideline: {points}.")
     return found
+
+
+def _worded(rows: Iterable[Row]) -> list[str]:
+    """How uncertain medians are is one deviation, with the least and the most."""
+    deviations = [deviation for row in rows for deviation in row.departures]
+    widths = [100 * d.value for d in deviations if d.code == UNCERTAIN and d.value is not None]
+    texts = dict.fromkeys(d.text for d in deviations if d.code != UNCERTAIN or d.value is None)
+    if widths:
+        span = " to ".join(
+            dict.fromkeys(f"{float(f'{w:.2g}'):g}" for w in (min(widths), max(widths)))
+        )
+        texts[f"50 % interval of the median {span} % wide"] = None
+    return list(texts)

@@ -1,7 +1,7 @@
-"""What every figure shares: its head, its notes, and the column of labels beside a plot.
+"""What every figure shares: its head, its notes, and the column of labels next to a plot.
 
-Sizes are in inches and known before anything is drawn, so that a page grows with its labels instead
-of squeezing them.
+Sizes are in inches and known before anything is drawn: a page is as wide as a browser's column, and
+grows downwards with its labels.
 """
 
 import textwrap
@@ -14,39 +14,41 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 
-from gemm_report.figures.palette import PEER_MARKERS
-from gemm_report.figures.placement import spread
+from gemm_report.figures.palette import INK, PALE, REST
 from gemm_report.record import Ceiling, Part, Record
+from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import megahertz, quantity
 
 POINTS = 72  # in an inch
-INK = "#333333"
-ROOF_COLOR = "#8a8a8a"
-LABEL_SIZE = 7.5
+WIDTH = 8.4
+NARROW = 7.2  # of one plot, whose text is then larger in a page
+LABEL_SIZE = 9.0
 
-_LABEL_PITCH = 11.0
-_GUTTER = 26.0  # points between the plot and its labels, for the leader lines
-_SMALL = 8.0
-_SMALL_PITCH = 12.5
+_PITCH = 13.0  # of labels
+_GUTTER = 20.0  # points between the plot and its labels, for the leader lines
 _MARGIN = 0.2
-LEGEND_PITCH = 13.0
 _HANDLE = 18.0
 _BETWEEN_HANDLES = 14.0
-_TITLE = 0.36
-_TITLE_SIZE = 13.0
+_TITLE_SIZE = 14.0
+_TITLE_PITCH = 0.27
+_ORIGINS = {"table": "spec", "queried": "from device"}
 
 
 @dataclass(frozen=True)
 class Label:
-    """Names what lies at (x, y): a kernel's mark, or a roof, which ends at the right edge."""
+    """Names what lies at (x, y), or at the right edge."""
 
     text: str
-    x: float | None
     y: float
-    color: str = ROOF_COLOR
-    marker: str | None = None
-    thin: bool = False
-    line: str = "-"
+    x: float | None = None
+    color: str = REST
+    marker: str = ""
+    bold: bool = False
+
+    @property
+    def width(self) -> float:
+        """Points that it needs."""
+        return _GUTTER + text_width(self.text, bold=self.bold)
 
 
 class Page:
@@ -57,24 +59,32 @@ class Page:
         record: Record,
         subject: str,
         notes: Sequence[str],
-        width: float,
         height: float,
-        part: Part = Part.LADDER,
+        width: float = WIDTH,
+        legend: Sequence[object] = (),
+        part: Part | None = Part.LADDER,
     ) -> None:
         unfinished = "" if record.complete else " (incomplete run)"
-        title = f"{subject}: {record.device.name}{unfinished}"
-        width = max(width, text_width(title, _TITLE_SIZE, "bold") / POINTS)
-        head = _wrapped([run_line(record), method_line(record)], width)
-        if missing := missing_rows(record, part):
-            notes = [*notes, f"Not drawn: {missing}; the record has the reasons."]
-        notes = _wrapped([*filter(None, [record.conformance]), *notes], width)
-        self._above = _MARGIN + _TITLE + len(head) * _SMALL_PITCH / POINTS + 0.1
-        below = _MARGIN + len(notes) * _SMALL_PITCH / POINTS
-        self._size = width + 2 * _MARGIN, self._above + height + below
+        title = f"{record.device.name}: {subject}{unfinished}"
+        titles = _wrapped([title], width, _TITLE_SIZE * 1.15)
+        head = _wrapped([run_line(record)], width)
+        missing = part and missing_rows(record, part)
+        said = [*notes, f"Not shown: {missing} (the record has the reasons)."] if missing else notes
+        conditions = " · ".join(filter(None, [method_line(record), record.conformance]))
+        lines = _wrapped([*said, conditions[0].upper() + conditions[1:]], width)
+        entries = _lines_of(legend, width * POINTS)
+        below = [_TITLE_PITCH * len(titles) + 0.04]
+        below.append(below[0] + len(head) * _PITCH / POINTS + 0.1)
+        top = below[1] + len(entries) * _PITCH / POINTS
+        self._above = _MARGIN + top
+        foot = top + height
+        self._size = width + 2 * _MARGIN, foot + len(lines) * _PITCH / POINTS + 2 * _MARGIN
         self.figure = Figure(figsize=self._size)
-        self._text(0, title, size=_TITLE_SIZE, weight="bold")
-        self._lines(_TITLE, head)
-        self._lines(self._above - _MARGIN + height, notes)
+        self._lines(0, titles, _TITLE_PITCH * POINTS, size=_TITLE_SIZE, weight="bold")
+        self._lines(below[0], head, color=PALE)
+        self._lines(foot, lines, color=PALE)
+        for i, line in enumerate(entries):
+            self._legend(below[1] + i * _PITCH / POINTS, line)
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
         """A plot in the body, by its distance from the body's left and upper edge."""
@@ -85,43 +95,44 @@ class Page:
             (left / page_width, bottom / page_height, width / page_width, height / page_height)
         )
 
-    def legend(self, top: float, entries: Sequence[Line2D]) -> None:
-        """What the marks mean, in lines as wide as the page, so far from the body's upper edge."""
-        width, height = self._size
-        room = (width - 2 * _MARGIN) * POINTS
-        for i, line in enumerate(legend_lines(entries, room)):
-            self.figure.legend(
-                handles=line,
-                loc="upper left",
-                bbox_to_anchor=(
-                    _MARGIN / width,
-                    1 - (self._above + top + i * LEGEND_PITCH / POINTS) / height,
-                ),
-                ncols=len(line),
-                borderpad=0,
-                borderaxespad=0,
-                handlelength=_HANDLE / LABEL_SIZE,
-                handletextpad=0.5,
-                columnspacing=_BETWEEN_HANDLES / LABEL_SIZE,
-                fontsize=LABEL_SIZE,
-            )
+    def _legend(self, top: float, entries: Sequence[object]) -> None:
+        self.figure.legend(
+            handles=entries,
+            loc="upper left",
+            bbox_to_anchor=self._place(top),
+            ncols=len(entries),
+            borderpad=0,
+            borderaxespad=0,
+            handlelength=_HANDLE / LABEL_SIZE,
+            handletextpad=0.5,
+            columnspacing=_BETWEEN_HANDLES / LABEL_SIZE,
+            fontsize=LABEL_SIZE,
+        )
 
-    def _lines(self, top: float, lines: Sequence[str]) -> None:
+    def _lines(
+        self, top: float, lines: Sequence[str], pitch: float = _PITCH, **looks: object
+    ) -> None:
+        looks = {"size": LABEL_SIZE, "ha": "left", "va": "top", **looks}
         for i, line in enumerate(lines):
-            self._text(top + i * _SMALL_PITCH / POINTS, line, size=_SMALL, color="#555555")
+            self.figure.text(*self._place(top + i * pitch / POINTS), line, **looks)
 
-    def _text(self, top: float, text: str, **looks: object) -> None:
+    def _place(self, top: float) -> tuple[float, float]:
         width, height = self._size
-        x, y = _MARGIN / width, 1 - (_MARGIN + top) / height
-        self.figure.text(x, y, text, ha="left", va="top", **looks)
+        return _MARGIN / width, 1 - (_MARGIN + top) / height
 
 
-def legend_lines(entries: Sequence[Line2D], room: float) -> list[list[Line2D]]:
+def say_empty(axes: Axes) -> None:
+    """Instead of a plot."""
+    axes.set_axis_off()
+    axes.text(0, 0.5, "No row of this record has a time.", transform=axes.transAxes)
+
+
+def _lines_of(entries: Sequence[object], room: float) -> list[list[object]]:
     """Entries of a legend, broken into lines of at most `room` points."""
-    lines: list[list[Line2D]] = []
+    lines: list[list[object]] = []
     used = 0.0
     for entry in entries:
-        needed = _HANDLE + 5 + text_width(str(entry.get_label())) + _BETWEEN_HANDLES
+        needed = _HANDLE + 8 + text_width(str(entry.get_label())) + _BETWEEN_HANDLES
         if not lines or used + needed > room:
             lines.append([])
             used = 0.0
@@ -155,7 +166,7 @@ def run_line(record: Record) -> str:
         device.power_limit_w and f"power limit {device.power_limit_w:.0f} W",
         f"commit {record.commit[:12]}",
         None if record.build.type == "Release" else f"build type {record.build.type}",
-        record.date.replace("T", " "),
+        record.date[:16].replace("T", " "),
     ]
     return " · ".join(fact for fact in facts if fact)
 
@@ -178,70 +189,100 @@ def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
     return ", ".join(f"{count} {status}" for count, status in counts if count) or None
 
 
-def roof_text(ceilings: Sequence[Ceiling]) -> str:
-    """Names roofs of one value: name, value, origin, and the clock for which that holds."""
-    first = ceilings[0]
+def roof_text(roof: Ceiling) -> str:
+    """Name, value, origin, and the clock for which that holds."""
     value = (
-        quantity(first.flop_per_second, "FLOP/s")
-        if first.flop_per_second
-        else quantity(first.bytes_per_second or 0, "B/s")
+        quantity(roof.flop_per_second, operations(roof.precision))
+        if roof.flop_per_second
+        else quantity(roof.bytes_per_second or 0, "B/s")
     )
-    at_clock = f" at {megahertz(first.clock_hz)}" if first.clock_hz else ""
-    return f"{', '.join(c.name for c in ceilings)}: {value} ({first.origin}{at_clock})"
+    origin = _ORIGINS.get(roof.origin, roof.origin)
+    clock = f", {megahertz(roof.clock_hz)}" if roof.clock_hz else ""
+    return f"{roof_name(roof.name)}: {value} ({origin}{clock})"
 
 
-def is_measured(ceiling: Ceiling) -> bool:
-    """Whether a roof was seen, not computed."""
-    return ceiling.origin == "measured"
-
-
-def unknown_roof_text(ceiling: Ceiling) -> str:
-    """Says that a roof is missing, and why."""
-    what = ceiling.name if ceiling.precision is None else f"{ceiling.name} ({ceiling.precision})"
-    return f"Roof not known: {what}: {ceiling.source}"
+def unknown_roofs(record: Record, precisions: Sequence[str]) -> list[str]:
+    """Says which peaks are missing, and why."""
+    found = [c for c in record.unknown_roofs() if c.precision in (*precisions, None)]
+    return [
+        "Peak not known: "
+        + roof_name(c.name)
+        + (f" ({precision_name(c.precision)})" if c.precision else "")
+        + f": {c.source}"
+        for c in found
+    ]
 
 
 def column_width(labels: Sequence[Label]) -> float:
-    """Inches that `labels` need beside a plot."""
-    widths = [text_width(label.text, LABEL_SIZE, _weight(label)) for label in labels]
-    return (_GUTTER + max(widths, default=0)) / POINTS
+    """Inches that `labels` need next to a plot."""
+    return max((label.width for label in labels), default=0) / POINTS
 
 
 def column_height(labels: Sequence[Label]) -> float:
-    """Inches that a plot must have for `labels` beside it."""
-    return (len(labels) + 0.5) * _LABEL_PITCH / POINTS
+    """Inches that a plot must have for `labels` next to it."""
+    return (len(labels) + 0.5) * _PITCH / POINTS
 
 
 def label_column(axes: Axes, labels: Sequence[Label]) -> None:
     """Writes `labels` to the right of a plot whose limits are final, with leader lines."""
     width, height = size_in_points(axes)
-    to_axes = axes.transScale + axes.transLimits
-    anchors = [to_axes.transform((label.x or axes.get_xlim()[1], label.y)) for label in labels]
-    places = spread([y * height for _, y in anchors], _LABEL_PITCH, 0, height)
+    right = axes.get_xlim()[1]
+    anchors = [in_points(axes, right if label.x is None else label.x, label.y) for label in labels]
+    places = spread([y for _, y in anchors], _PITCH, height)
     for label, (x, y), place in zip(labels, anchors, places, strict=True):
-        target = place / height
         # Level to the edge of the plot, then slanted: leaders cannot cross in the gutter.
-        end = _GUTTER - (10 if label.marker else 2)
-        bends = [(x, y), (1 + 4 / width, y), (1 + end / width, target)]
-        looks = {"transform": axes.transAxes, "color": label.color, "clip_on": False}
-        thread = {"linewidth": 0.6, "alpha": 0.6, "zorder": 1.5, "linestyle": label.line}
-        leader = Line2D(*zip(*bends, strict=True), **thread, **looks)
-        axes.add_line(leader)
+        end = _GUTTER - (11 if label.marker else 3)
+        looks = {"color": label.color, "clip_on": False, "transform": axes.transAxes}
+        bends = [(x, y), (width + 3, y), (width + end, place)]
+        xs, ys = zip(*((a / width, b / height) for a, b in bends), strict=True)
+        axes.add_line(Line2D(xs, ys, linewidth=0.7, alpha=0.7, zorder=1.5, **looks))
         if label.marker:
-            at = [1 + (_GUTTER - 6) / width], [target]
-            axes.add_line(Line2D(*at, marker=label.marker, markeredgecolor=_edge(label), **looks))
+            at = [(width + _GUTTER - 7) / width], [place / height]
+            axes.add_line(Line2D(*at, marker=label.marker, markersize=5, **looks))
         axes.text(
-            1 + _GUTTER / width,
-            target,
+            (width + _GUTTER) / width,
+            place / height,
             label.text,
             transform=axes.transAxes,
             ha="left",
             va="center_baseline",
             size=LABEL_SIZE,
-            # Dark ink: the paler colours of the cycle are for marks, not for reading.
             color=INK,
-            weight=_weight(label),
+            weight="bold" if label.bold else "normal",
         )
+
+
+def spread(wanted: Sequence[float], gap: float, high: float) -> list[float]:
+    """Positions in [0, high], at least `gap` apart and in the order of `wanted`.
+
+    Of all such positions these have the least sum of squared distances to `wanted`. After
+    subtracting the room that the labels below need, "apart" becomes "not descending": isotonic
+    regression, which pools neighbours that want the same place.
+    """
+    room = high - gap * (len(wanted) - 1)
+    if room < 0:
+        raise ValueError(f"{len(wanted)} labels need {-room:.1f} more than there is")
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    pools: list[tuple[float, int]] = []  # mean, members
+    for rank, i in enumerate(order):
+        mean, members = wanted[i] - rank * gap, 1
+        while pools and pools[-1][0] >= mean:
+            below, count = pools.pop()
+            mean = (mean * members + below * count) / (members + count)
+            members += count
+        pools.append((mean, members))
+    squeezed = [min(max(mean, 0), room) for mean, members in pools for _ in range(members)]
+    places = [0.0] * len(wanted)
+    for rank, i in enumerate(order):
+        places[i] = squeezed[rank] + rank * gap
+    return places
+
+
+def in_points(axes: Axes, x: float, y: float) -> tuple[float, float]:
+    """From the corner of a plot whose limits are final."""
+    across, up = (axes.transScale + axes.transLimits).transform((x, y))
+    width, height = size_in_points(axes)
+    return across * width, up * height
 
 
 def size_in_points(axes: Axes) -> tuple[float, float]:
@@ -251,17 +292,9 @@ def size_in_points(axes: Axes) -> tuple[float, float]:
     return box.width * page_width, box.height * page_height
 
 
-def _edge(label: Label) -> str:
-    return label.color if label.marker in PEER_MARKERS else "none"
-
-
-def _weight(label: Label) -> str:
-    return "normal" if label.marker or label.thin else "bold"
-
-
-def text_width(text: str, size: float = LABEL_SIZE, weight: str = "normal") -> float:
+def text_width(text: str, size: float = LABEL_SIZE, bold: bool = False) -> float:
     """Points that a line of text needs."""
-    font = FontProperties(size=size, weight=weight)
+    font = FontProperties(size=size, weight="bold" if bold else "normal")
     width, _, _ = text_to_path.get_text_width_height_descent(printable(text), font, ismath=False)
     # Hinting differs a little between this and what is drawn.
     return width * 1.03 + 2
@@ -272,6 +305,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def _wrapped(lines: Sequence[str], inches: float) -> list[str]:
-    characters = int(inches * POINTS / (0.56 * _SMALL))
+def _wrapped(lines: Sequence[str], inches: float, size: float = LABEL_SIZE) -> list[str]:
+    characters = int(inches * POINTS / (0.56 * size))
     return [part for line in lines for part in textwrap.wrap(line, characters)]

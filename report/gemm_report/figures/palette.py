@@ -1,105 +1,85 @@
-"""How a kernel looks: its colour is the same in every figure, its variants differ in the marker.
+"""What stands out in a figure, and how: the fastest kernel, the library, the naive kernel.
 
-Peers have the colours of the rungs again, but thin marks, short dashes and hatched bars."""
+The rest is grey. Every colour has a contrast of at least 3:1 against white and dark paper, and
+readers with any kind of colour vision can tell them apart (palette_test.py simulates two).
+"""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-from gemm_report.ladder.rows import natural
-from gemm_report.record import Kernel, Part, Record
-
-Line = str | tuple[float, tuple[float, ...]]
+from gemm_report.ladder.rungs import naive, rate
+from gemm_report.record import Row
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 
-LIBRARY_COLORS = ("#000000", "#606060", "#c4c4c4")
-LIBRARY_LINE = "--"
-# The solid line first; the others tell kernels apart when there are more of them than colours.
-LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
-# By which the colours of a lap are turned: so the rungs that every precision has differ.
-_TURN = 2
-PEER_LINE = (0, (1.5, 1.5))
-# Without a face: no kernel of ours has such a mark.
-PEER_MARKERS = ("x", "+", "1", "2", "3", "4")
-VARIANT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
+OURS, NAIVE, STEP, OTHERS = "#0072B2", "#D55E00", "#9B51E0", "#A3573E"
+LIBRARY, REST = "#000000", "#8A8A8A"
+# Of precisions, which differ in the marker too.
+PRECISIONS = (OURS, NAIVE, "#00806A", STEP, OTHERS, "#D0358F", "#6E7A00", "#0E7FA0")
+INK, PALE, TRACK = "#333333", "#555555", "#ECECEC"
 
 
 @dataclass(frozen=True)
 class Look:
-    """Of one variant of a kernel."""
+    """Of a kernel's line, mark and bar."""
 
-    color: str
-    line: Line
-    marker: str
+    color: str = REST
+    line: Any = "-"
+    marker: str = "o"
 
     @property
-    def is_peer(self) -> bool:
-        """Whether it is what a user would pick instead."""
-        return self.line == PEER_LINE
+    def stands_out(self) -> bool:
+        """Whether it has a colour and a label."""
+        return self.color != REST
 
     @property
     def bar(self) -> dict[str, Any]:
-        """Of its bar: hatched for a peer."""
-        if not self.is_peer:
+        """Of its bar: hatched for another implementation."""
+        if self.color != OTHERS:
             return {"color": self.color}
         return {"facecolor": "white", "edgecolor": self.color, "hatch": "/////", "linewidth": 0.8}
 
 
-def looks(records: Iterable[Record]) -> dict[str, Look]:
-    """The look of every label in `records`."""
-    records = list(records)
-    kernels = {kernel.name: kernel for record in records for kernel in record.kernels}
-    labels: dict[str, set[tuple[bool, tuple[str | int, ...], str]]] = {}
-    for record in records:
-        for row in (row for row in record.rows if row.part is Part.LADDER):
-            # Other layouts come last, so that nn looks the same without them.
-            labels.setdefault(row.kernel, set()).add(
-                (row.layout != "nn", natural(row.label), row.label)
-            )
-            # A damaged list of kernels must not cost the figure.
-            kernels.setdefault(row.kernel, Kernel(row.kernel, row.family, 0, ""))
-    return {
-        label: Look(color, line, markers[i % len(markers)])
-        for name, (color, line) in _colors_and_lines(list(kernels.values())).items()
-        for markers in [PEER_MARKERS if line == PEER_LINE else VARIANT_MARKERS]
-        for i, (_, _, label) in enumerate(sorted(labels.get(name, ())))
+_REST = Look()
+_OURS, _STEP, _NAIVE = Look(OURS), Look(STEP, "-", "^"), Look(NAIVE, ":", "v")
+_LIBRARY, _OTHERS = Look(LIBRARY, "--", "s"), Look(OTHERS, (0, (1.5, 1.5)), "x")
+
+
+def colors() -> tuple[str, ...]:
+    """Those that are no greys, each as #0072B2."""
+    return PRECISIONS
+
+
+def color_of(row: Row) -> str:
+    """Of a row in a figure where every row has a colour."""
+    return LIBRARY if row.is_library else OTHERS if row.is_peer else OURS
+
+
+def looks(rows: Sequence[Row], step: Row | None = None) -> dict[str, Look]:
+    """Of rows of one precision in the order of the ladder, one for each label."""
+    found = {row.label: _OTHERS if row.is_peer else _REST for row in rows}
+    for row, look in (
+        (step, _STEP),
+        (naive(rows), _NAIVE),
+        (max((row for row in rows if row.is_ours), key=rate, default=None), _OURS),
+        (max((row for row in rows if row.is_library), key=rate, default=None), _LIBRARY),
+    ):
+        if row:
+            found[row.label] = look
+    return found
+
+
+def legend_text(*shown: dict[str, Look]) -> str:
+    """What the colours of `shown` mean, in a sentence."""
+    words = {
+        _OURS: "Blue: the fastest of our kernels",
+        _LIBRARY: "black: the fastest library",
+        _NAIVE: "orange: the naive kernel",
+        _STEP: "purple: the largest gain over all rungs before",
+        _OTHERS: "brown: other implementations",
+        _REST: "grey: the other kernels",
     }
-
-
-def colors() -> list[str]:
-    """Those that kernels of ours have, each as #0072B2."""
-    cycle = matplotlib.rc_params_from_file(STYLE, use_default_template=False)["axes.prop_cycle"]
-    return cycle.by_key()["color"]
-
-
-def _colors_and_lines(kernels: list[Kernel]) -> dict[str, tuple[str, Line]]:
-    """By rung alone: a kernel looks the same in a record that holds others beside it."""
-    cycle = colors()
-    taken: set[tuple[int, int]] = set()
-    libraries, peers = 0, set[int]()
-    result: dict[str, tuple[str, Line]] = {}
-    for kernel in sorted(kernels, key=lambda kernel: (kernel.rung, kernel.name)):
-        if kernel.family == "library":
-            result[kernel.name] = LIBRARY_COLORS[libraries % len(LIBRARY_COLORS)], LIBRARY_LINE
-            libraries += 1
-            continue
-        if kernel.family == "peer":
-            # In old records each has a rung of its own, today all have 0.
-            own = kernel.rung % len(cycle)
-            place = next((i for i in (own, *range(len(cycle))) if i not in peers), own)
-            peers.add(place)
-            result[kernel.name] = cycle[place], PEER_LINE
-            continue
-        lap = kernel.rung // len(cycle)
-        slot = (kernel.rung + _TURN * lap) % len(cycle), lap % len(LINES)
-        # Two on one rung, which only records of other people's kernels have.
-        free = [(s, line) for line in range(len(LINES)) for s in range(len(cycle))]
-        if slot in taken:
-            slot = next((place for place in free if place not in taken), slot)
-        taken.add(slot)
-        result[kernel.name] = cycle[slot[0]], LINES[slot[1]]
-    return result
+    used = {look for each in shown for look in each.values()}
+    return "; ".join(text for look, text in words.items() if look in used) + "."

@@ -1,20 +1,25 @@
 import dataclasses
 import itertools
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from gemm_report.figures.palette import (
-    LIBRARY_COLORS,
-    LIBRARY_LINE,
-    PEER_LINE,
-    STYLE,
-    VARIANT_MARKERS,
+    LIBRARY,
+    NAIVE,
+    OTHERS,
+    OURS,
+    PRECISIONS,
+    REST,
+    STEP,
+    color_of,
+    colors,
+    legend_text,
     looks,
 )
-from gemm_report.record import Kernel, Record
+from gemm_report.ladder.rows import drawn_rows, headlines
+from gemm_report.record import Record
 
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: linear RGB to what is seen of it.
 SIGHTS = {
@@ -62,12 +67,40 @@ def nearest(colors: list[str], sight: np.ndarray) -> tuple[float, str, str]:
     )
 
 
-@pytest.mark.parametrize("who", SIGHTS)
-def test_colours_are_told_apart_by(who: str) -> None:
-    style = matplotlib.rc_params_from_file(STYLE, use_default_template=False)
-    cycle = style["axes.prop_cycle"].by_key()["color"]
-    distance, *pair = nearest([*cycle, *LIBRARY_COLORS, "white"], SIGHTS[who])
+def luminance(color: str) -> float:
+    """As WCAG 2.2 defines it."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(color: str, paper: str) -> float:
+    low, high = sorted([luminance(color), luminance(paper)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_colours_are_told_apart_with(sight: str) -> None:
+    roles = [OURS, NAIVE, STEP, OTHERS, LIBRARY, REST, "#FFFFFF"]
+    distance, *pair = nearest(roles, SIGHTS[sight])
     assert distance > FAR_APART, pair
+
+
+def test_colours_of_precisions_differ_and_so_do_their_markers() -> None:
+    distance, *pair = nearest([*PRECISIONS], SIGHTS["everybody"])
+    assert distance > FAR_APART, pair
+    assert len(PRECISIONS) == 8
+
+
+@pytest.mark.parametrize("color", [*PRECISIONS, *colors(), REST])
+@pytest.mark.parametrize("paper", ["#FFFFFF", "#1B1E21"])  # of page.css
+def test_colours_have_contrast_on_white_and_dark_paper(color: str, paper: str) -> None:
+    assert contrast(color, paper) >= 3
+
+
+def test_black_and_white_have_the_highest_contrast() -> None:
+    assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
+    assert contrast("#C4C4C4", "#FFFFFF") < 2
 
 
 def test_colours_that_some_cannot_tell_apart_would_be_found() -> None:
@@ -77,71 +110,31 @@ def test_colours_that_some_cannot_tell_apart_would_be_found() -> None:
     assert nearest(orange_and_darkened_yellow, SIGHTS["deuteranopia"])[0] < 10
 
 
-def with_kernels(record: Record, kernels: list[Kernel]) -> Record:
-    row = record.rows[0]
-    rows = tuple(dataclasses.replace(row, kernel=k.name, family=k.family) for k in kernels)
-    return dataclasses.replace(record, kernels=tuple(kernels), rows=rows)
+def test_what_answers_has_a_look_of_its_own(h200: Record) -> None:
+    rows = [row for row in headlines(drawn_rows(h200)) if row.precision == "f32"]
+    found = looks(rows, next(row for row in rows if row.label == "WarpTile"))
+    standing_out = {label: look.color for label, look in found.items() if look.stands_out}
+    assert standing_out == {
+        "StreamK": OURS,
+        "Naive": NAIVE,
+        "WarpTile": STEP,
+        "cuBLASLt/algo:best": LIBRARY,
+    }
+    markers = [look.marker for look in found.values() if look.stands_out]
+    assert len(set(markers)) == len(markers), "no look differs by its colour alone"
 
 
-def test_variants_share_the_colour_and_differ_in_the_marker(gpu: Record) -> None:
-    looked = looks([gpu])
-    variants = [looked[f"Tiled/tile:{tile}"] for tile in (8, 16, 32)]
-    assert len({look.color for look in variants}) == 1
-    assert [look.marker for look in variants] == ["o", "s", "^"]
+def test_other_implementations_are_dotted_and_hatched(gpu: Record) -> None:
+    row = dataclasses.replace(gpu.rows[0], kernel="Numba", family="peer")
+    (look,) = looks([row]).values()
+    assert look.color == OTHERS == color_of(row)
+    assert look.bar["hatch"]
 
 
-def test_kernels_differ_in_colour_or_line_even_when_there_are_many(gpu: Record) -> None:
-    kernels = [Kernel(f"Kernel{i}", "simt", 7 * i, "") for i in range(25)]
-    looked = looks([with_kernels(gpu, kernels)])
-    assert len({(look.color, look.line) for look in looked.values()}) == 25
-
-
-def test_a_kernel_keeps_its_colour_in_a_record_that_holds_others(gpu: Record) -> None:
-    alone = tuple(row for row in gpu.rows if row.kernel == "Tiled")
-    kernels = tuple(kernel for kernel in gpu.kernels if kernel.name == "Tiled")
-    filtered = looks([dataclasses.replace(gpu, kernels=kernels, rows=alone)])
-    assert filtered.items() <= looks([gpu]).items()
-    assert len(filtered) == 3
-
-
-def test_libraries_are_dashed_and_nothing_else_is(gpu: Record) -> None:
-    dashed = {label for label, look in looks([gpu]).items() if look.line == LIBRARY_LINE}
-    assert dashed == {"cuBLAS/math:default"}
-
-
-def test_a_kernel_looks_the_same_beside_a_whole_ladder_and_alone(
-    h200: Record,
-) -> None:
-    whole = looks([h200])
-    for name in ("Naive", "Tiled", "BlockTile1D", "BlockTile2D"):
-        kernels = tuple(kernel for kernel in h200.kernels if kernel.name == name)
-        rows = tuple(row for row in h200.rows if row.kernel == name)
-        alone = dataclasses.replace(h200, kernels=kernels, rows=rows)
-        assert looks([alone]).items() <= whole.items()
-    precision = {row.label for row in h200.rows if row.precision == "bf16" and not row.is_library}
-    assert len({whole[label].color for label in precision}) == 4, "of four kernels"
-
-
-def test_kernels_on_one_rung_differ(gpu: Record) -> None:
-    kernels = [Kernel(f"Kernel{i}", "simt", 12, "") for i in range(25)]
-    looked = looks([with_kernels(gpu, kernels)])
-    assert len({(look.color, look.line) for look in looked.values()}) == 25
-
-
-@pytest.mark.parametrize("step", [0, 1])  # all on rung 0, as files are, and as in old records
-def test_peers_are_told_from_every_rung_and_library(h200: Record, step: int) -> None:
-    peers = [Kernel(f"Peer{i}", "peer", i * step, "") for i in range(6)]
-    rows = with_kernels(h200, peers).rows
-    both = dataclasses.replace(h200, kernels=(*h200.kernels, *peers), rows=(*h200.rows, *rows))
-    looked = looks([both])
-    names = {row.label for row in rows}
-    ours = [look for label, look in looked.items() if label not in names]
-    theirs = [look for label, look in looked.items() if label in names]
-    assert len({look.color for look in theirs}) == 6
-    for look in theirs:
-        assert look.is_peer
-        assert look.line == PEER_LINE
-        assert look.marker not in VARIANT_MARKERS
-        assert look.bar["hatch"]
-    assert not any(look.is_peer or look.line == PEER_LINE or "hatch" in look.bar for look in ours)
-    assert looks([h200]).items() <= looked.items(), "rungs look as they do without peers"
+def test_the_legend_names_the_looks_that_are_there(gpu: Record) -> None:
+    timed = gpu.rows_with("timed")
+    library = next(row for row in timed if row.is_library)
+    assert legend_text(looks([library])) == "black: the fastest library."
+    said = legend_text(looks([row for row in timed if row.m == 4096]))
+    assert said.startswith("Blue: the fastest of our kernels; black: the fastest library; orange")
+    assert said.endswith("grey: the other kernels.")

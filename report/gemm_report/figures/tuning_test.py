@@ -24,7 +24,7 @@ def variants(record: Record, rates: dict[str, float]) -> list[Row]:
     ]
 
 
-def test_the_fastest_of_each_problem_is_held_against_the_others(ladder: Record) -> None:
+def test_the_fastest_of_each_problem_is_compared_with_the_others(ladder: Record) -> None:
     small, large = sweeps(ladder)
     assert small.best.settings == "BM:64/BN:128/NR:8"
     assert large.best.settings == "BM:128/BN:128/NR:16"

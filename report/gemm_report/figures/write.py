@@ -1,4 +1,4 @@
-"""Writes the figures of a record: each as PNG and SVG, with the plotted data as CSV beside them."""
+"""Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from gemm_report.figures import tuning
+from gemm_report.figures import headline, tuning
 from gemm_report.figures.bars import burst, distribution, end_to_end, energy, ladder_bars
 from gemm_report.figures.page import printable
-from gemm_report.figures.palette import STYLE, Look
-from gemm_report.figures.roofline import ladder_roofline, roofline
+from gemm_report.figures.palette import STYLE
+from gemm_report.figures.roofline import hierarchy, roofline
 from gemm_report.figures.size import of_library, shapes, throughput
 from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Part, Record
@@ -26,7 +26,7 @@ from gemm_report.writing.tables import write_csv
 class Drawing:
     """How a figure is made of a record, and the data that it shows."""
 
-    draw: Callable[[Record, Mapping[str, Look]], Figure]
+    draw: Callable[[Record], Figure]
     table: Callable[[Record], list[dict[str, object]]]
 
     @property
@@ -37,44 +37,50 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a person asked for: an older record beside this one, and rows by their names."""
+    """What was asked for: an older record to compare with, and rows by their names."""
 
     versus: Record | None = None
     distribution: str | None = None
     shapes: str | None = None
+    hierarchy: str | None = None
 
 
 def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
     """The figures of `record`, by name."""
     found = {
-        "throughput": Drawing(throughput.draw, throughput.table),
+        "headline": _with(headline),
         "roofline": _with(roofline, versus=choice.versus),
+        "throughput": _with(throughput),
     }
     for precision in ladder_precisions(record):
         suffix = "" if precision == "f32" else f"_{precision}"
         found[f"ladder{suffix}"] = _with(ladder_bars, precision=precision)
-        if ladder_roofline.has_model(record, precision):
-            found[f"ladder_roofline{suffix}"] = _with(ladder_roofline, precision=precision)
+        if hierarchy.has_model(record, precision):
+            found[f"ladder_roofline{suffix}"] = Drawing(
+                partial(hierarchy.draw_ladder, precision=precision),
+                partial(hierarchy.ladder_table, precision=precision),
+            )
+    if hierarchy.chosen(record, choice.hierarchy):
+        found["hierarchy"] = _with(hierarchy, pattern=choice.hierarchy)
     if of_library.rows_of(record):
-        found["of_library"] = Drawing(of_library.draw, of_library.table)
+        found["of_library"] = _with(of_library)
     if shapes.maps(record, choice.shapes):
         found["shapes"] = _with(shapes, pattern=choice.shapes)
     if energy.groups(record):
-        found["energy"] = Drawing(energy.draw, energy.table)
+        found["energy"] = _with(energy)
     if choice.versus and burst.pairs_of(record, choice.versus):
         found["burst"] = _with(burst, versus=choice.versus)
     if distribution.chosen(record, choice.distribution):
         found["distribution"] = _with(distribution, pattern=choice.distribution)
     if end_to_end.transfer_rows(record):
-        found["end_to_end"] = Drawing(end_to_end.draw, end_to_end.table)
+        found["end_to_end"] = _with(end_to_end)
     if any(row.part is Part.TUNING for row in record.rows_with("timed")):
-        found["tuning"] = Drawing(tuning.draw, tuning.table)
+        found["tuning"] = _with(tuning)
     return found
 
 
 def write_figures(
     record: Record,
-    looks: Mapping[str, Look],
     folder: Path,
     choice: Choice = Choice(),
     only: Collection[str] | None = None,
@@ -86,16 +92,14 @@ def write_figures(
         path
         for name, drawing in drawings(record, choice).items()
         if only is None or name in only
-        for path in _write(drawing, record, looks, [folder / f"{name}.{end}" for end in formats])
+        for path in _write(drawing, record, [folder / f"{name}.{end}" for end in formats])
     ]
 
 
-def _write(
-    drawing: Drawing, record: Record, looks: Mapping[str, Look], paths: Sequence[Path]
-) -> Sequence[Path]:
+def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[Path]:
     # What a user's own matplotlibrc says must not change a figure.
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = _drawn(drawing, record, looks)
+        figure = _drawn(drawing, record)
         FigureCanvasAgg(figure)
         for path in paths:
             if path.suffix == ".csv":
@@ -107,8 +111,8 @@ def _write(
     return paths
 
 
-def _drawn(drawing: Drawing, record: Record, looks: Mapping[str, Look]) -> Figure:
-    figure = drawing.draw(record, looks)
+def _drawn(drawing: Drawing, record: Record) -> Figure:
+    figure = drawing.draw(record)
     for text in figure.findobj(Text):
         if not text.get_text().isprintable():
             text.set_text(printable(text.get_text()))

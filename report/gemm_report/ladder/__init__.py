@@ -1,1 +1,1 @@
-"""Which rows of a record tell a kernel's story, and the ladder that they make."""
+"""Rows of a record that figures show: the ladder, and how each precision compares."""

@@ -1,4 +1,4 @@
-"""What a transposed A or B costs: the rates of each kernel and problem, layout beside layout."""
+"""What a transposed A or B costs: the rates of each kernel and problem, one column a layout."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

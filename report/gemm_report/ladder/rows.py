@@ -1,4 +1,4 @@
-"""Which rows of a record tell a kernel's story: one row a problem, and the one to name it by."""
+"""Rows of a record that figures show: one a problem, and for each kernel its largest one."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -33,18 +33,19 @@ def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """Of each precision those of its plain layout, or all where there is none: what other layouts
-    cost is told apart."""
+    """Of each precision those of its plain layout, or all where there is none.
+
+    Other layouts have a table of their own.
+    """
     timed = timed_rows(record, part)
     found: list[Row] = []
-    for precision in precisions(timed):
-        rows = [row for row in timed if row.precision == precision]
+    for precision, rows in by_precision(timed).items():
         found += [row for row in rows if row.layout == plain_layout(precision)] or rows
     return found
 
 
 def plain_layout(precision: str) -> str:
-    """In which nothing need be turned: tensor cores read operands of one byte along k alone."""
+    """In which no operand is transposed: tensor cores read operands of one byte along k alone."""
     return "nt" if precision.startswith(("e4m3", "e5m2", "s8")) else "nn"
 
 
@@ -66,7 +67,7 @@ def ladder_sizes(rows: Iterable[Row]) -> set[int]:
 
 
 def headlines(rows: Sequence[Row]) -> list[Row]:
-    """The row that stands for each kernel and precision: its largest cube, else its largest."""
+    """One row for each kernel and precision: its largest cube, else its largest problem."""
     sizes = ladder_sizes(rows)
 
     def weight(row: Row) -> tuple[bool, int]:
@@ -91,9 +92,16 @@ def precisions(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(row.precision for row in rows))
 
 
+def by_precision(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Those of each precision, in the order of the rows."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.precision, []).append(row)
+    return found
+
+
 def _place(kernel: Kernel) -> tuple[int, int]:
-    # A library is what the ladder is measured against: it stands behind the last rung, and what
-    # others made behind that.
+    # Libraries come after the last rung, and other implementations after them.
     return _BEHIND.get(kernel.family, 0), kernel.rung
 
 

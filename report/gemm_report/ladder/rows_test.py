@@ -45,24 +45,27 @@ def test_grids_and_transfers_are_no_rungs(ladder: Record) -> None:
     assert len(labels) == 6
 
 
-def test_operands_of_one_byte_are_drawn_where_nobody_turns_them(gpu: Record) -> None:
+def test_operands_of_one_byte_are_drawn_where_none_is_transposed(gpu: Record) -> None:
     plain = [row for row in drawn_rows(gpu) if row.precision == "bf16"]
-    turned = [dataclasses.replace(row, layout="nt") for row in plain]
+    transposed = [dataclasses.replace(row, layout="nt") for row in plain]
 
     def drawn(precision: str, rows: list) -> set[str]:
         found = tuple(dataclasses.replace(row, precision=precision) for row in rows)
         return {row.layout for row in drawn_rows(dataclasses.replace(gpu, rows=found))}
 
-    assert drawn("bf16", plain + turned) == {"nn"}
+    assert drawn("bf16", plain + transposed) == {"nn"}
     for precision in ("e4m3", "e5m2fast", "s8"):
-        assert drawn(precision, plain + turned) == {"nt"}
+        assert drawn(precision, plain + transposed) == {"nt"}
         assert drawn(precision, plain) == {"nn"}, "there is nothing else"
 
 
 def test_a_precision_of_another_layout_alone_is_drawn_beside_others(gpu: Record) -> None:
     rows = drawn_rows(gpu)
-    turned = [dataclasses.replace(row, layout="tn", precision="s8") for row in rows]
-    assert drawn_rows(dataclasses.replace(gpu, rows=(*rows, *turned[:3]))) == [*rows, *turned[:3]]
+    transposed = [dataclasses.replace(row, layout="tn", precision="s8") for row in rows]
+    assert drawn_rows(dataclasses.replace(gpu, rows=(*rows, *transposed[:3]))) == [
+        *rows,
+        *transposed[:3],
+    ]
 
 
 def test_numbers_in_labels_sort_as_numbers() -> None:

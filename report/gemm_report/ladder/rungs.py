@@ -1,4 +1,4 @@
-"""The ladder at one size: what each rung reaches, what its step is worth, and what binds it."""
+"""The ladder at one size: what each rung reaches, what its step is worth, and what limits it."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from itertools import groupby
 from gemm_report.ladder.rows import drawn_rows, precisions
 from gemm_report.record import Ceiling, Part, Record, Row
 
-# What the seed documents and most published ladders are measured at.
+# What the source documents and most published ladders are measured at.
 USUAL_SIZE = 4096
 # Our own kernels on CUDA cores multiply and add these in FP32.
 _COMPUTED_IN = {"bf16": "f32", "f16": "f32"}
@@ -40,7 +40,7 @@ class Limit:
 
 
 def ladder_size(rows: Iterable[Row]) -> int | None:
-    """The cube at which rungs are compared; libraries and peers, where there is no rung.
+    """The cube at which rungs are compared; others, where there is no rung.
 
     4096 if most kernels have it; else the one that most of them share, of several the largest.
     """
@@ -65,13 +65,32 @@ def rungs(record: Record, precision: str) -> list[Rung]:
     return found
 
 
+def naive(rows: Iterable[Row]) -> Row | None:
+    """The first that is called so, of rows in the order of the ladder."""
+    return next(filter(_is_naive, rows), None)
+
+
+def largest_step(found: Iterable[Rung]) -> Rung | None:
+    """The rung that gains most over all before it, the naive kernel apart."""
+    best, largest, gain = 0.0, None, 1.0
+    for rung in found:
+        if best and rate(rung.row) > gain * best and rung.step and not _is_naive(rung.row):
+            largest, gain = rung, rate(rung.row) / best
+        best = max(best, rate(rung.row))
+    return largest
+
+
+def _is_naive(row: Row) -> bool:
+    return row.is_ours and row.kernel.endswith("Naive")
+
+
 def libraries(record: Record, precision: str) -> list[Row]:
     """What the ladder leads to, at the same size."""
     return [row for row in _at_size(record, precision) if row.is_library]
 
 
-def peers(record: Record, precision: str) -> list[Row]:
-    """What a user would pick instead, at the same size."""
+def other_implementations(record: Record, precision: str) -> list[Row]:
+    """Other implementations, at the same size."""
     return [row for row in _at_size(record, precision) if row.is_peer]
 
 
@@ -97,7 +116,7 @@ def ladder_precisions(record: Record) -> list[str]:
 
 
 def limits(record: Record, row: Row) -> list[Limit]:
-    """What could bind `row`, the lowest roof first; nothing if there is no model of its bytes."""
+    """What could limit `row`, the lowest limit first; nothing without a model of its bytes."""
     if row.traffic is None:
         return []
     levels = {
@@ -116,7 +135,7 @@ def limits(record: Record, row: Row) -> list[Limit]:
 
 
 def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
-    """Of the unit that computes: rungs below the tensor cores do not have their roof; a kernel from
+    """Of the unit that computes: rungs on CUDA cores do not have the tensor peak; a kernel from
     a user's file may use them, and one that picks among all rungs has that of what it ran."""
     picked = any(_TENSOR in name for name in row.device_kernels)
     if not row.is_ours or row.family in ("tensor", "user") or picked:

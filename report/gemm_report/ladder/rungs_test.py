@@ -9,7 +9,7 @@ from gemm_report.ladder.rungs import (
     ladder_size,
     libraries,
     limits,
-    peers,
+    other_implementations,
     rungs,
 )
 from gemm_report.record import Record
@@ -103,15 +103,15 @@ def test_our_own_kernels_have_the_roof_of_the_unit_that_computes(gpu: Record) ->
         assert roof.name == name
 
 
-def test_peers_are_no_rungs_and_no_libraries(ladder: Record) -> None:
+def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> None:
     rows = [
         dataclasses.replace(row, kernel="Numba", family="peer")
         for row in ladder.rows
         if row.kernel == "Naive"
     ]
     both = dataclasses.replace(ladder, rows=(*ladder.rows, *rows))
-    assert [row.kernel for row in peers(both, "f32")] == ["Numba"]
-    assert peers(ladder, "f32") == []
+    assert [row.kernel for row in other_implementations(both, "f32")] == ["Numba"]
+    assert other_implementations(ladder, "f32") == []
     assert rungs(both, "f32") == rungs(ladder, "f32")
     assert libraries(both, "f32") == libraries(ladder, "f32")
     assert kernels_without_row(both, "f32") == kernels_without_row(ladder, "f32")

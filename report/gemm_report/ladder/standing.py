@@ -1,4 +1,4 @@
-"""Where the suite stands in each precision: its fastest kernel, and the library beside it."""
+"""How each precision compares: our fastest kernel, and the fastest library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +26,11 @@ class Standing:
         return max(self.rows, key=_merit)
 
     @property
+    def name(self) -> str:
+        """Of the best kernel, without its layout."""
+        return "/".join(filter(None, (self.best.kernel, self.best.settings)))
+
+    @property
     def library(self) -> float | None:
         """Rate of the fastest library on the same problem."""
         share = self.best.of_library
@@ -40,13 +45,13 @@ class Standing:
 
     @property
     def compared(self) -> list[Row]:
-        """Those that have a library beside them."""
+        """Those on whose problem a library was timed."""
         return [row for row in self.rows if row.of_library]
 
     @property
     def of_library(self) -> float | None:
         """Geometric mean over all sizes that both have."""
-        shares = [row.of_library for row in self.rows if row.of_library]
+        shares = [row.of_library for row in self.compared if row.of_library]
         return geometric_mean(shares) if shares else None
 
     @property

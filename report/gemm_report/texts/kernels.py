@@ -1,4 +1,4 @@
-"""The figures in kernels/README.md, which tells the ladder: its prose is written by hand."""
+"""The numbers in kernels/README.md, whose prose is written by hand."""
 
 import re
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from gemm_report.texts.readme import (
     picture,
     read_text,
 )
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
 from gemm_report.writing.tables import markdown_table
 
@@ -28,29 +29,29 @@ _MAIN = "f32"
 
 
 @dataclass(frozen=True)
-class Told:
-    """The new text, and the kernels in it of which the records know nothing."""
+class Filled:
+    """The new text, and the kernels in it of which the records have no row."""
 
     text: str
     missing: tuple[str, ...]
 
 
-def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Told:
+def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Filled:
     """`readme` with everything between its markers made from the records, the first one first."""
     text = read_text(readme)
-    told = _told_kernels(readme, text)
+    described = _described(readme, text)
     known = [k.name for record in records for k in record.kernels if _is_rung(record, k.name)]
-    if untold := [name for name in dict.fromkeys(known) if name not in told]:
+    if missing := [name for name in dict.fromkeys(known) if name not in described]:
         raise ReadmeError(
-            f"{readme}: does not tell of {', '.join(untold)}: each needs the lines "
+            f"{readme}: does not mention {', '.join(missing)}: each needs the lines "
             "'<!-- gemm_report:begin rung NAME -->' and '<!-- gemm_report:end rung NAME -->'"
         )
     main = records[0]
     view = overview(main, link(readme, main.path), link(readme, pictures_folder))
     text = between_markers(readme, text, "overview", view)
-    for name in told:
+    for name in described:
         text = between_markers(readme, text, f"rung {name}", figures(records, name, readme))
-    return Told(text, tuple(name for name in told if name not in known))
+    return Filled(text, tuple(name for name in described if name not in known))
 
 
 def pictures(record: Record) -> list[str]:
@@ -66,7 +67,7 @@ def overview(record: Record, record_link: str, folder: str) -> str:
     prefix = prefix_for(rate(rung.row) for rung in found)
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
     size = found[0].row.size
-    head = ["kernel", "idea", f"{prefix}FLOP/s", "step", "of roof", "of library"]
+    head = ["kernel", "idea", f"{prefix}FLOP/s", "step", "% of peak", "% of library"]
     cells = [
         [
             f"[{rung.row.label}](#{rung.row.kernel.lower()})"
@@ -77,15 +78,16 @@ def overview(record: Record, record_link: str, folder: str) -> str:
             times(rung.step),
             percent(rung.row.of_roof_nominal),
             percent(rung.row.of_library),
-            _binds(record, rung.row),
+            _limiter(record, rung.row),
         ]
         for rung in found
     ]
     return "\n\n".join(
         [
             *filter(None, [picture(record, folder, pictures(record))]),
-            markdown_table([*head, "lowest modelled roof"], cells),
-            f"{_MAIN} at {size}; a step is over the fastest variant of the kernel one rung lower.",
+            markdown_table([*head, "modelled limiter"], cells),
+            f"{precision_name(_MAIN)} at {size}. "
+            "Step: speed-up over the fastest variant of the previous rung.",
             caption(record, record_link),
             *map(as_text, notes(rung.row for rung in found)),
         ]
@@ -107,10 +109,10 @@ def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
         ]
         if lines:
             return "\n".join(f"- {line}" for line in lines)
-    return "No time at the ladder's size."
+    return "Not timed at the ladder's size."
 
 
-def _told_kernels(readme: Path, text: str) -> list[str]:
+def _described(readme: Path, text: str) -> list[str]:
     names = []
     for part in _BEGIN.findall(text):
         rung = _RUNG.fullmatch(part)
@@ -132,10 +134,11 @@ def _is_rung(record: Record, kernel: str) -> bool:
 def _line(record: Record, rung: Rung) -> str:
     row = rung.row
     facts = [
-        f"{row.precision} at {row.size}{f', {row.settings}' if row.parameters else ''}: "
-        f"**{quantity(rate(row), 'FLOP/s')}**" + as_text(mark(row)),
+        f"{precision_name(row.precision)} at {row.size}"
+        f"{f', {row.settings}' if row.parameters else ''}: "
+        f"**{quantity(rate(row), operations(row.precision))}**" + as_text(mark(row)),
         rung.below and f"{times(rung.step)} of {rung.below.label}",
-        row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of the roof",
+        row.of_roof_nominal and f"{percent(row.of_roof_nominal)} of peak",
         row.of_library and f"{percent(row.of_library)} of {row.library or 'the library'}",
         _model(record, row),
     ]
@@ -143,19 +146,21 @@ def _line(record: Record, rung: Rung) -> str:
 
 
 def _model(record: Record, row: Row) -> str | None:
-    """Intensity in each memory, and the lowest of the roofs."""
+    """Arithmetic intensity in each memory, and the lowest limit."""
     levels = [
         f"{significant(limit.flop_per_byte)} of {limit.resource}"
         for limit in sorted(limits(record, row), key=lambda limit: limit.flop_per_byte or 0)
         if limit.flop_per_byte
     ]
     return (
-        f"FLOP/byte by model: {', '.join(levels)}; binds: {_binds(record, row)}" if levels else None
+        f"modelled FLOP/byte: {', '.join(levels)}; limiter: {_limiter(record, row)}"
+        if levels
+        else None
     )
 
 
-def _binds(record: Record, row: Row) -> str:
-    """The lowest modelled roof, and why a kernel is above it where it is."""
+def _limiter(record: Record, row: Row) -> str:
+    """The lowest modelled limit, and why a kernel exceeds it where it does."""
     lowest = next(iter(limits(record, row)), None)
     if lowest is None:
         return "-"
@@ -163,4 +168,6 @@ def _binds(record: Record, row: Row) -> str:
     if rate(row) <= lowest.flop_per_second:
         return roof
     cached = lowest.resource in ("L2", "DRAM")
-    return f"{roof}, passed " + ("thanks to a cache" if cached else "since the model overrates it")
+    return f"{roof}, exceeded because " + (
+        "a cache helps" if cached else "the model counts too much"
+    )

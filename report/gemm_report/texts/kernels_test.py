@@ -33,7 +33,7 @@ def project(ladder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def test_every_rung_gets_its_figures_and_the_prose_stays(
+def test_every_rung_gets_its_numbers_and_the_prose_stays(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["kernels", "results/run.json"]) == 0
@@ -41,17 +41,17 @@ def test_every_rung_gets_its_figures_and_the_prose_stays(
     assert "\nby hand\n" in text
     tiled = text.partition("begin rung Tiled -->\n")[2].partition("\n<!--")[0].splitlines()
     assert len(tiled) == 3, "a line for each variant and precision"
-    assert tiled[2].startswith("- s32 at 1024, tile:16: **4.20 TFLOP/s** · ×1.45 of Naive")
+    assert tiled[2].startswith("- INT32 at 1024, tile:16: **4.20 TOP/s** · ×1.45 of Naive")
     assert tiled[0].startswith(
-        "- f32 at 4096, tile:16: **7.90 TFLOP/s** · ×3.59 of TiledTransposedStore · "
-        "11.8 % of the roof · 15.4 % of cuBLASLt/algo:best · FLOP/byte by model: "
-        "0.240 of shared memory, 4.00 of L2, 683 of DRAM; binds: shared memory, 7.99 TFLOP/s"
+        "- FP32 at 4096, tile:16: **7.90 TFLOP/s** · ×3.59 of TiledTransposedStore · "
+        "11.8 % of peak · 15.4 % of cuBLASLt/algo:best · modelled FLOP/byte: "
+        "0.240 of shared memory, 4.00 of L2, 683 of DRAM; limiter: shared memory, 7.99 TFLOP/s"
     )
     for name in ("ladder", "ladder_roofline"):
         assert f"(../results/readme/{name}.png)" in text
         assert (project / "results" / "readme" / f"{name}.png").stat().st_size > 1000
     assert "[record](../results/run.json)" in text
-    assert "begin rung Rasterized -->\nNo time at the ladder's size.\n<!--" in text
+    assert "begin rung Rasterized -->\nNot timed at the ladder's size.\n<!--" in text
     assert capsys.readouterr().err == (
         "gemm-report: kernels/README.md: not in the record: Rasterized\n"
     )
@@ -69,7 +69,7 @@ def test_check_tells_a_stale_file_and_changes_nothing(project: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (marked("rung Naive"), "", "does not tell of Naive: each needs the lines"),
+        (marked("rung Naive"), "", "does not mention Naive: each needs the lines"),
         (marked("rung Tiled"), marked("rungs"), "unknown marker 'begin rungs'"),
         (marked("overview"), "", "needs one line '<!-- gemm_report:begin overview -->'"),
         ("<!-- gemm_report:end rung Tiled -->", "", "needs one line"),
@@ -99,7 +99,7 @@ def test_the_overview_is_the_ladder_with_its_libraries(ladder: Record, gpu: Reco
     lines = overview(ladder, "run.json", "pictures").splitlines()
     rows = [line for line in lines if line.startswith("| [") or line.startswith("| cuBLAS")]
     assert rows[1].startswith("| [Naive](#naive) | What Naive adds. | 6.08 | ×12.3 | 9.1 % |")
-    assert rows[1].endswith("| L2, 3.96 TFLOP/s, passed thanks to a cache |")
+    assert rows[1].endswith("| L2, 3.96 TFLOP/s, exceeded because a cache helps |")
     assert rows[-1].startswith("| cuBLAS/math:pedantic |")
     assert "ladder_roofline.png" not in overview(gpu, "run.json", "pictures")
 
@@ -107,7 +107,7 @@ def test_the_overview_is_the_ladder_with_its_libraries(ladder: Record, gpu: Reco
 def test_a_kernel_may_come_from_a_second_record(ladder: Record, cpu: Record) -> None:
     name = next(row.kernel for row in cpu.rows if row.kernel not in NAMES)
     readme = KERNELS / "README.md"
-    assert figures([ladder], name, readme) == "No time at the ladder's size."
+    assert figures([ladder], name, readme) == "Not timed at the ladder's size."
     told = figures([ladder, cpu], name, readme)
     assert f" · {cpu.device.name} · [record](" in told
     assert told.endswith(f"{cpu.path.name})")

@@ -1,8 +1,6 @@
-"""The numbers and the picture in the project's README, taken from a record."""
+"""The generated regions of the project's README and of docs/results.md, taken from a record."""
 
-import dataclasses
 import os
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -10,52 +8,81 @@ from urllib.parse import quote
 from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
-from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows, precisions
+from gemm_report.figures.write import drawings
+from gemm_report.ladder.rows import drawn_rows, headlines
+from gemm_report.ladder.rungs import rate
+from gemm_report.ladder.standing import Standing, standings
 from gemm_report.record import Record, Row
 from gemm_report.texts.summary import without_html
-from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
+from gemm_report.writing.names import operations, precision_name
+from gemm_report.writing.quantity import percent, quantity
 from gemm_report.writing.tables import markdown_table
 
-PICTURES = ("roofline", "throughput")
+PICTURES = ("headline", "roofline")
 
 
 class ReadmeError(InputError):
-    """What is wrong with the README, in one line."""
+    """What is wrong with a page, in one line."""
 
 
 def filled(readme: Path, record: Record, pictures: Path) -> str:
-    """The text of `readme` with everything between its markers made from `record`."""
+    """The text of `readme` with its two regions, table and picture, made from `record`."""
     text = read_text(readme)
     text = between_markers(readme, text, "table", table(record, link(readme, record.path)))
     return between_markers(readme, text, "picture", picture(record, link(readme, pictures)))
 
 
-def main_ladder(record: Record) -> Record:
-    """The record with one precision, that of most kernels: a picture that a page has room for."""
-    kernels = {(row.precision, row.kernel) for row in drawn_rows(record)}
-    counts = Counter(precision for precision, _ in kernels)
-    if not counts:
-        return record
-    precision = max(precisions(ordered_rows(record)), key=lambda each: counts[each])
-    rows = tuple(row for row in record.rows if row.precision == precision)
-    return dataclasses.replace(record, rows=rows)
+def results(page: Path, record: Record) -> str:
+    """The text of `page` with its region, kernels, made from `record`."""
+    content = kernels_table(record, link(page, record.path))
+    return between_markers(page, read_text(page), "kernels", content)
 
 
 def table(record: Record, link: str) -> str:
+    """A line for each precision: our fastest kernel next to the fastest library."""
+    found = standings(record)
+    head = ["precision", "layout", "sizes", "fastest of ours", "library there"]
+    head += ["ours / library, geometric mean", "worst size"]
+    remarks = [
+        "Library there: the fastest library on the same problem. The mean is over all sizes that "
+        "both have, with the fastest of our kernels at each.",
+        caption(record, link),
+        *map(as_text, notes(each.best for each in found)),
+        *([] if record.complete else ["The run was not completed."]),
+    ]
+    return "\n\n".join([markdown_table(head, map(_standing, found)), *remarks])
+
+
+def _standing(each: Standing) -> list[str]:
+    best, worst = each.best, each.worst
+    unit = operations(best.precision)
+    sizes = list(dict.fromkeys(row.size for row in (each.rows[0], each.rows[-1])))
+    library = each.library and f"{quantity(each.library, unit)}, {best.library}"
+    return [
+        precision_name(best.precision),
+        best.layout,
+        " to ".join(sizes),
+        f"{as_text(quantity(rate(best), unit) + mark(best))} at {best.size}, {each.name}",
+        library or "not timed",
+        percent(each.of_library),
+        f"{worst.size}: {percent(worst.of_library)}" if worst else "-",
+    ]
+
+
+def kernels_table(record: Record, link: str) -> str:
     """Each kernel by its fastest variant at its largest cube: the ladder at one glance."""
     rows = _best_variants(headlines(drawn_rows(record)))
-    prefix = prefix_for(row.flop_per_second or 0 for row in rows)
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
     has_clocks = any(row.of_roof_at_clock for row in rows)
-    at_clock = ["of roof at clock"] if has_clocks else []
-    head = ["kernel", "idea", "precision", "size", f"{prefix}FLOP/s", "of roof", *at_clock]
+    at_clock = ["% of peak at actual clock"] if has_clocks else []
+    head = ["kernel", "idea", "precision", "size", "throughput", "% of peak", *at_clock]
     cells = [
         [
             row.label,
             ideas.get(row.kernel, ""),
-            row.precision,
+            precision_name(row.precision),
             row.size,
-            as_text(significant(scaled(row.flop_per_second or 0, prefix)) + mark(row)),
+            as_text(quantity(rate(row), operations(row.precision)) + mark(row)),
             percent(row.of_roof_nominal),
             *([percent(row.of_roof_at_clock)] if has_clocks else []),
             percent(row.of_library),
@@ -67,16 +94,17 @@ def table(record: Record, link: str) -> str:
         caption(record, link),
         *map(as_text, notes(rows)),
         *([] if record.complete else ["The run was not completed."]),
-        *([f"Rows of the record without a time: {missing}."] if missing else []),
+        *([f"Not timed: {missing}."] if missing else []),
     ]
-    return "\n\n".join([markdown_table([*head, "of library"], cells), *remarks])
+    return "\n\n".join([markdown_table([*head, "% of library"], cells), *remarks])
 
 
 def picture(record: Record, folder: str, names: Sequence[str] = PICTURES) -> str:
     """The figures, as links."""
-    titles = {name: name.replace("_", " ").capitalize() for name in names}
+    captions = {name: drawings(record)[name].caption.removesuffix(".") for name in names}
     return "\n\n".join(
-        f"![{title} on {record.device.name}]({folder}/{name}.png)" for name, title in titles.items()
+        f"![{caption} ({record.device.name})]({folder}/{name}.png)"
+        for name, caption in captions.items()
     )
 
 
@@ -87,7 +115,7 @@ def caption(record: Record, link: str) -> str:
 
 
 def read_text(readme: Path) -> str:
-    """What `readme` holds now."""
+    """What the page holds now."""
     try:
         return readme.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

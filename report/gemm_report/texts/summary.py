@@ -9,6 +9,7 @@ from gemm_report.ladder.rows import ordered_rows, precisions
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Ceiling, MeasuredCeiling, Part, Record, Row, RunTime, Versus
 from gemm_report.terminal import printable
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import (
     megahertz,
     percent,
@@ -19,7 +20,7 @@ from gemm_report.writing.quantity import (
 )
 from gemm_report.writing.tables import markdown_table
 
-# A precision whose results are to be as exact as another's, and are held against its libraries.
+# A precision whose results are to be as exact as another's, and are compared with its libraries.
 _REPLACES = {"tf32x3": "f32"}
 
 
@@ -39,9 +40,9 @@ def summary(record: Record) -> str:
     ]
     parts += [
         "  \n".join(filter(None, conditions)),
-        "## Roofs",
+        "## Peaks",
         markdown_table(
-            ["roof", "precision", "value", "origin", "source"],
+            ["peak", "precision", "value", "origin", "source"],
             [
                 [c.name, c.precision or "", _roof_value(c), c.origin, c.source]
                 for c in record.ceilings
@@ -51,8 +52,8 @@ def summary(record: Record) -> str:
         "## Results",
         "Time is the median of the samples, spread their interquartile range over it. Error is the "
         "largest difference to the reference, bound what rounding allows where it came closest. "
-        "Clock and power are medians of the timed interval; throttled is the share of it in which "
-        "something held the clocks down.",
+        "Peak is the roofline bound of the problem. Clock and power are medians of the timed "
+        "interval; throttled is the share of it in which the clocks were limited.",
     ]
     of_part = {part: [row for row in timed if row.part is part] for part in Part}
     parts += _by_precision(of_part[Part.LADDER])
@@ -65,8 +66,8 @@ def summary(record: Record) -> str:
     if of_part[Part.END_TO_END]:
         parts += [
             "## End to end",
-            "Copies to the device, kernel and copy back in one time; the parts beside it were "
-            "timed alone. Hidden is the share of the copies that costs no time of its own.",
+            "Host-to-device copy, kernel and device-to-host copy in one time, next to each of them "
+            "alone. Hidden is the transfer time that overlap hides.",
             _end_to_end(record, of_part[Part.END_TO_END]),
         ]
     if not timed:
@@ -76,10 +77,10 @@ def summary(record: Record) -> str:
             f"Google Benchmark's {record.aggregates} aggregate rows are left out: "
             "the repetitions that they aggregate are above."
         )
-    departing = [row for row in timed if row.departures]
+    deviating = [row for row in timed if row.departures]
     parts += _list(
-        "Departures from the measurement guideline",
-        departing,
+        "Deviations from the measurement guideline",
+        deviating,
         lambda row: "; ".join(map(str, row.departures)),
     )
     for status in ("skipped", "failed", "untimed"):
@@ -97,25 +98,25 @@ def _by_precision(rows: Sequence[Row]) -> list[str]:
     tables = {p: [row for row in rows if row.precision == p] for p in precisions(rows)}
     parts = []
     for precision, its_rows in tables.items():
-        peers = [row for row in its_rows if row.is_peer]
-        others = [row for row in its_rows if not row.is_peer]
-        parts.append(f"### {precision}")
-        parts += [_results(others)] if others else []
-        if peers:
-            parts += [f"Peers in {precision}, what a user would pick instead:", _results(peers)]
+        others = [row for row in its_rows if row.is_peer]
+        ours = [row for row in its_rows if not row.is_peer]
+        parts.append(f"### {precision_name(precision)}")
+        parts += [_results(ours)] if ours else []
+        if others:
+            parts += [f"Other implementations in {precision_name(precision)}:", _results(others)]
         if replaced := _REPLACES.get(precision):
-            parts += _beside(replaced, its_rows, tables.get(replaced, []))
+            parts += _compared(replaced, its_rows, tables.get(replaced, []))
     return parts
 
 
-def _beside(replaced: str, rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
-    """Rate and error against those of the fastest library that computes what `rows` stand for."""
+def _compared(replaced: str, rows: Sequence[Row], others: Sequence[Row]) -> list[str]:
+    """Rate and error over those of the fastest library of the precision that `rows` replace."""
     libraries = [row for row in others if row.is_library]
     best = {_problem(row): row for row in sorted(libraries, key=rate)}
     pairs = [(row, best[_problem(row)]) for row in _by_shape(rows) if _problem(row) in best]
     if not pairs:
         return []
-    head = ["shape", "kernel", f"{replaced} library"]
+    head = ["shape", "kernel", f"{precision_name(replaced)} library"]
     head += ["times as fast", "its error / bound", "times its error"]
     lines = [
         [
@@ -128,7 +129,10 @@ def _beside(replaced: str, rows: Sequence[Row], others: Sequence[Row]) -> list[s
         ]
         for row, library in pairs
     ]
-    return [f"Beside the fastest {replaced} library:", markdown_table(head, lines)]
+    return [
+        f"Compared with the fastest {precision_name(replaced)} library:",
+        markdown_table(head, lines),
+    ]
 
 
 def _problem(row: Row) -> tuple[str, int, int, int]:
@@ -172,9 +176,10 @@ def _by_shape(rows: Sequence[Row]) -> list[Row]:
 
 def _results(rows: Sequence[Row]) -> str:
     prefix = prefix_for(row.flop_per_second or 0 for row in rows)
+    unit = f"{prefix}{operations(rows[0].precision)}"
     head = [
-        *("shape", "kernel", "time", f"{prefix}FLOP/s", "of roof", "roof", "of roof at clock"),
-        *("of library", "error / bound", "samples", "spread", "SM clock", "power", "throttled"),
+        *("shape", "kernel", "time", unit, "% of peak", "peak", "% of peak at clock"),
+        *("% of library", "error / bound", "samples", "spread", "SM clock", "power", "throttled"),
         "versus",
     ]
     return markdown_table(head, [_result(row, prefix) for row in _by_shape(rows)])
@@ -216,7 +221,7 @@ def _time(time: RunTime) -> str:
 def _measured(ceilings: Sequence[MeasuredCeiling]) -> list[str]:
     if not ceilings:
         return []
-    head = ["ceiling", "of", "fill", "value", "of nominal", "SM clock", "power", "throttled", "how"]
+    head = ["peak", "of", "fill", "value", "of nominal", "SM clock", "power", "throttled", "how"]
     rows = [
         [
             ceiling.name,
@@ -231,7 +236,7 @@ def _measured(ceilings: Sequence[MeasuredCeiling]) -> list[str]:
         ]
         for ceiling in ceilings
     ]
-    return ["## Measured ceilings", markdown_table(head, rows)]
+    return ["## Measured peaks", markdown_table(head, rows)]
 
 
 def _error(row: Row) -> str:
@@ -252,7 +257,11 @@ def _reason(row: Row) -> str:
     return row.failed or row.skipped or "the record says neither a time nor a reason"
 
 
+def _precision(ceiling: Ceiling | MeasuredCeiling) -> str | None:
+    return ceiling.precision if isinstance(ceiling, Ceiling) else ceiling.arithmetic
+
+
 def _roof_value(ceiling: Ceiling | MeasuredCeiling) -> str:
     if ceiling.flop_per_second:
-        return quantity(ceiling.flop_per_second, "FLOP/s")
+        return quantity(ceiling.flop_per_second, operations(_precision(ceiling)))
     return quantity(ceiling.bytes_per_second, "B/s") if ceiling.bytes_per_second else "not known"

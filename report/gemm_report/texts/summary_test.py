@@ -24,7 +24,7 @@ def test_a_row_says_how_fast_how_near_and_how_right(gpu: Record) -> None:
     assert all(cell for cell in cells)
 
 
-def test_a_row_says_what_the_card_did_meanwhile(gpu: Record) -> None:
+def test_a_row_says_what_the_device_did_meanwhile(gpu: Record) -> None:
     lines = summary(gpu).splitlines()
     (tf32,) = (line for line in lines if "4096 | cuBLAS" in line and "302" in line)
     assert tf32.endswith("| 1560 MHz | 693 W | 87.5 % | - |")
@@ -32,9 +32,9 @@ def test_a_row_says_what_the_card_did_meanwhile(gpu: Record) -> None:
     assert "| 1980 MHz | 412 W | 0.0 % | 11.31 % (11.28 to 11.35) of cuBLAS/math:default |" in naive
 
 
-def test_departures_are_listed_by_row(gpu: Record) -> None:
+def test_deviations_are_listed_by_row(gpu: Record) -> None:
     page = summary(gpu)
-    assert "## Departures from the measurement guideline (1)" in page
+    assert "## Deviations from the measurement guideline (1)" in page
     assert "- NaiveUncoalesced, f32, 4096x4096x4096: the median is known to 0.8 %" in page
     none = dataclasses.replace(gpu, rows=gpu.rows[:3])
     assert "Departures" not in summary(none)

@@ -78,7 +78,7 @@ def _entry(record: Record, sweep: Sweep) -> str:
         f'"{sweep.best.settings}"}},  // {found}, {record.device.name}, {record.commit[:12]}'
     )
     if not _ENTRY.fullmatch(entry):
-        raise RecordError(f"{record.path}: has a name that cannot stand in C++: {sweep.best.label}")
+        raise RecordError(f"{record.path}: has a name that C++ does not allow: {sweep.best.label}")
     return entry
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-# T is the last: tensor cores, too, are counted in TFLOP/s, beside what is 30 times slower.
+# T is the last: tensor cores, too, are counted in TFLOP/s, next to what is 30 times slower.
 _PREFIXES = {"p": -12, "n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12}
 
 
@@ -31,7 +31,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def megahertz(value: float) -> str:
-    """For example 1980 MHz: nobody says 1.98 GHz of a clock that moves in steps of 15 MHz."""
+    """For example 1980 MHz, since clocks move in steps of 15 MHz."""
     return f"{value / 1e6:.0f} MHz"
 
 

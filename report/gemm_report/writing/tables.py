@@ -36,7 +36,7 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
 
 
 def cell(value: object) -> object:
-    """What is written for a value: before a text that would be a formula stands an apostrophe."""
+    """What is written for a value: a text that would be a formula gets an apostrophe."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) and not _is_number(value):

@@ -1,19 +1,28 @@
-"""Horizontal bars, their names on the left and columns of figures on the right: a table to see."""
+"""Horizontal bars, their names on the left and columns of numbers on the right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, size_in_points, text_width
+from gemm_report.figures.page import (
+    INK,
+    LABEL_SIZE,
+    POINTS,
+    WIDTH,
+    Page,
+    size_in_points,
+    text_width,
+)
 from gemm_report.record import Part, Record
 
 _GAP = 10.0  # points between two columns
+_NARROWEST, _BELOW = 2.4, 0.5  # inches
 
 
 @dataclass(frozen=True)
 class Line:
-    """What stands beside one bar."""
+    """What stands next to one bar."""
 
     name: str
     cells: Sequence[str]
@@ -32,37 +41,37 @@ def bars(
     head: Sequence[str],
     panels: Sequence[Sequence[Line]],
     *,
-    width: float = 4.4,
     pitch: float = 0.2,
-    above: float = 0.55,
-    below: float = 0.5,
-    top: float = 0.0,
+    above: float = 0.5,
+    legend: Sequence[object] = (),
     part: Part = Part.LADDER,
 ) -> tuple[Page, list[Axes]]:
     """A page with a plot for each panel, whose bars stand at 0, 1, ... from the top.
 
-    In inches: the width of a plot, what its bars are apart, the room above and below each, and at
-    the `top` of the page.
+    In inches: what the bars are apart, and the room above each plot.
     """
-    left = max(text_width(line.name, LABEL_SIZE, line.weight) for each in panels for line in each)
+    left = max(text_width(line.name, bold=line.bold) for each in panels for line in each)
     left = (left + 8) / POINTS
+    right = max(_cells_width(head, lines) for lines in panels)
+    width = max(_NARROWEST, WIDTH - left - right)
     heights = [pitch * len(lines) for lines in panels]
     page = Page(
         record,
         subject,
         notes,
-        width=left + width + max(_cells_width(head, lines) for lines in panels),
-        height=top + sum(heights) + len(panels) * (above + below),
+        height=sum(heights) + len(panels) * (above + _BELOW),
+        width=left + width + right,
+        legend=legend,
         part=part,
     )
-    plots = []
+    plots, top = [], 0.0
     for lines, height in zip(panels, heights, strict=True):
         axes = page.axes(left, top + above, width, height)
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
         _write_lines(axes, head, lines)
         plots.append(axes)
-        top += above + height + below
+        top += above + height + _BELOW
     return page, plots
 
 
@@ -86,11 +95,11 @@ def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None
 
 
 def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
-    def texts(column: int) -> list[tuple[str, str]]:
-        return [(head[column], "bold"), *((line.cells[column], line.weight) for line in lines)]
+    def texts(column: int) -> list[tuple[str, bool]]:
+        return [(head[column], True), *((line.cells[column], line.bold) for line in lines)]
 
     return [
-        max(text_width(text, LABEL_SIZE, weight) for text, weight in texts(column))
+        max(text_width(text, bold=bold) for text, bold in texts(column))
         for column in range(len(head))
     ]
 

@@ -1,17 +1,17 @@
-"""Burst against settled: what a card does in its first launches, and what it can keep up."""
+"""Burst against steady state: what a device does in its first launches, and what it keeps up."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gemm_report.figures.bars.bars import Line, bars
-from gemm_report.figures.page import ROOF_COLOR
-from gemm_report.figures.palette import Look
-from gemm_report.figures.roofline.versus import all_pairs, headline_pairs, run_name, versus_notes
+from gemm_report.figures.palette import PALE, color_of
+from gemm_report.figures.versus import pairs, run_name, versus_notes
+from gemm_report.ladder.rows import headlines
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
+from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
 
 _MOST = 30
@@ -27,23 +27,20 @@ class Case:
 
     @property
     def kept(self) -> float:
-        """Share of the burst's rate that is left once the card has settled."""
+        """Share of the burst's rate that is left in steady state."""
         return rate(self.settled) / rate(self.burst)
 
 
 def pairs_of(record: Record, versus: Record) -> list[Case]:
-    """The rows that both have, if one record is of bursts and the other of a settled card."""
+    """The rows that both have, if one record is of bursts and the other of steady state."""
     if {record.method.state, versus.method.state} != set(_STATES):
         return []
-    pairs = all_pairs(record, versus)
-    if sum(1 for pair in pairs if pair.old) > _MOST:
-        pairs = headline_pairs(record, versus)
+    found = pairs(record, versus)
+    if len(found) > _MOST:
+        chosen = [row.identity for row in headlines([new for new, _ in found])]
+        found = [(new, old) for new, old in found if new.identity in chosen]
     is_burst = record.method.state == "burst"
-    return [
-        Case(pair.new, pair.old) if is_burst else Case(pair.old, pair.new)
-        for pair in pairs
-        if pair.old
-    ]
+    return [Case(new, old) if is_burst else Case(old, new) for new, old in found]
 
 
 def table(record: Record, versus: Record) -> list[dict[str, object]]:
@@ -67,30 +64,27 @@ def table(record: Record, versus: Record) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look], versus: Record) -> Figure:
-    """Two marks for each row, joined: hollow in the burst, filled once settled."""
+def draw(record: Record, versus: Record) -> Figure:
+    """Throughput of each row in a burst (hollow) and in steady state (filled)."""
     cases = pairs_of(record, versus)
     prefix = prefix_for(rate(case.burst) for case in cases)
     unit = f"{prefix}FLOP/s"
-    head = [f"burst {unit}", f"settled {unit}", "kept", "burst MHz", "settled MHz"]
+    head = [f"burst {unit}", f"steady {unit}", "kept", "burst MHz", "steady MHz"]
     has_roofs = all(case.burst.of_roof_nominal and case.settled.of_roof_nominal for case in cases)
     runs = {each.method.state: each for each in (record, versus)}
     lines = [_line(case, prefix) for case in cases]
-    title, remarks = "GEMM, burst against settled", versus_notes(record, versus)
-    page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26)
-    grey = {"linestyle": "none", "marker": "o", "color": ROOF_COLOR}
-    page.legend(
-        0,
-        [
-            Line2D([], [], label=run_name(runs["burst"]), markerfacecolor="white", **grey),
-            Line2D([], [], label=run_name(runs["settled"]), **grey),
-        ],
-    )
+    title, remarks = "burst against steady state", versus_notes(record, versus)
+    grey = {"linestyle": "none", "marker": "o", "color": PALE}
+    legend = [
+        Line2D([], [], label=run_name(runs["burst"]), markerfacecolor="white", **grey),
+        Line2D([], [], label=run_name(runs["settled"]), **grey),
+    ]
+    page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, legend=legend)
     ends = [_ends(case, has_roofs) for case in cases]
     axes.set_xlim(0, max(100, 1.03 * max(max(pair) for pair in ends)))
-    axes.set_xlabel("% of the nominal roof" if has_roofs else "% of the rate in the burst")
+    axes.set_xlabel("% of nominal peak" if has_roofs else "% of the rate in the burst")
     for y, (case, (burst, settled)) in enumerate(zip(cases, ends, strict=True)):
-        color = looks[case.settled.label].color
+        color = color_of(case.settled)
         axes.plot([settled, burst], [y, y], color=color, linewidth=2, alpha=0.5, zorder=2)
         looks_of_mark = {"marker": "o", "markersize": 6, "color": color, "clip_on": False}
         axes.plot(burst, y, markerfacecolor="white", zorder=3, **looks_of_mark)
@@ -116,4 +110,6 @@ def _line(case: Case, prefix: str) -> Line:
         clock(case.burst),
         clock(row),
     )
-    return Line(f"{row.label}  {row.precision}  {row.size}", cells, bold=row.is_library)
+    return Line(
+        f"{row.label}  {precision_name(row.precision)}  {row.size}", cells, bold=row.is_library
+    )

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -13,18 +13,18 @@ from matplotlib.patches import Rectangle
 
 from gemm_report.document import InputError
 from gemm_report.figures.bars.bars import Line, bars
-from gemm_report.figures.page import INK
-from gemm_report.figures.palette import Look
+from gemm_report.figures.palette import INK, REST, color_of
 from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows
 from gemm_report.record import Record, Row
+from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import quantity
 
-_BY_ITSELF = 12  # rows, if nobody chose any
+_BY_ITSELF = 12  # rows, without a filter
 _MOST = 40
 _FEWEST_SAMPLES = 5
-# Beyond this many distances between median and quartile a sample must not squeeze the rest.
+# A sample farther out than this many distances from median to quartile is off-axis.
 _REACH = 6.0
-_HEAD = ["median", "quartiles apart", "samples", "held down", "beyond"]
+_HEAD = ["median", "interquartile range", "samples", "throttled", "off-axis"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Samples:
         return self.high - self.low
 
     @property
-    def held_down(self) -> tuple[bool, ...]:
-        """Of each sample; nowhere if nobody watched."""
+    def throttled(self) -> tuple[bool, ...]:
+        """Of each sample; of none if it was not observed."""
         return self.row.samples_throttled or (False,) * len(self.away)
 
 
 def chosen(record: Record, pattern: str | None = None) -> list[Samples]:
-    """Rows whose names match, at most 40; else those that stand for a kernel and vary most.
+    """Rows whose names match, at most 40; else the noisiest of the largest sizes.
 
     InputError where the pattern is none, or nothing matches.
     """
@@ -81,29 +81,28 @@ def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
             "sample": i,
             "seconds": seconds,
             "over_median": 1 + away,
-            "held_down": held if samples.row.samples_throttled else None,
+            "throttled": held if samples.row.samples_throttled else None,
         }
         for samples in chosen(record, pattern)
         for i, (seconds, away, held) in enumerate(
-            zip(samples.row.samples_seconds, samples.away, samples.held_down, strict=True)
+            zip(samples.row.samples_seconds, samples.away, samples.throttled, strict=True)
         )
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look], pattern: str | None) -> Figure:
-    """All rows over one axis of percent, so that their spreads compare."""
+def draw(record: Record, pattern: str | None) -> Figure:
+    """Run-to-run spread of the samples of chosen rows, relative to their medians."""
     found = chosen(record, pattern)
     reach = _reach(found)
     lines = [_line(samples, reach) for samples in found]
     remarks = _notes(pattern, found)
-    page, (axes,) = bars(record, "GEMM samples", remarks, _HEAD, [lines], width=5.0, pitch=0.3)
-    page.legend(0, _legend())
+    title = "spread of the samples"
+    page, (axes,) = bars(record, title, remarks, _HEAD, [lines], pitch=0.3, legend=_legend())
     axes.set_xlim(-100 * reach[0], 100 * reach[1])
-    axes.set_xlabel("time of a launch, % above the median of its row")
+    axes.set_xlabel("Time of a launch, % above the median")
     axes.axvline(0, color="#9a9a9a", linewidth=0.8, zorder=1)
     for y, samples in enumerate(found):
-        color = looks[samples.row.label].color if samples.row.label in looks else INK
-        _draw_samples(axes, y, samples, color, reach)
+        _draw_samples(axes, y, samples, color_of(samples.row), reach)
     return page.figure
 
 
@@ -139,12 +138,12 @@ def _draw_samples(
         axes.plot([100 * x] * 2, [y - 0.38, y + 0.38], color=INK, linewidth=width, zorder=4)
     marks = [
         (100 * min(max(away, -reach[0]), reach[1]), height, held, -reach[0] <= away <= reach[1])
-        for away, height, held in zip(samples.away, heights, samples.held_down, strict=True)
+        for away, height, held in zip(samples.away, heights, samples.throttled, strict=True)
     ]
-    for held_down in (False, True):
-        dots = [(x, at) for x, at, held, inside in marks if held == held_down and inside]
+    for throttled in (False, True):
+        dots = [(x, at) for x, at, held, inside in marks if held == throttled and inside]
         look = {"color": color, "marker": "o", "markersize": 2.6, "markeredgewidth": 0}
-        if held_down:
+        if throttled:
             look |= {"marker": "x", "markersize": 3.2, "markeredgewidth": 0.7}
         xs, ys = zip(*dots, strict=True) if dots else ((), ())
         axes.plot(xs, ys, linestyle="none", alpha=0.55, zorder=3, **look)
@@ -165,18 +164,18 @@ def _line(samples: Samples, reach: tuple[float, float]) -> Line:
         str(held) if row.samples_throttled else "-",
         str(beyond) if beyond else "",
     )
-    return Line(f"{row.label}  {row.precision}  {row.size}{row.ordinal}", cells)
+    return Line(f"{row.label}  {precision_name(row.precision)}  {row.size}{row.ordinal}", cells)
 
 
 def _legend() -> list[Line2D]:
-    grey = {"linestyle": "none", "color": "#777777"}
-    band = {"color": "#777777", "solid_capstyle": "butt"}
+    grey = {"linestyle": "none", "color": REST}
+    band = {"color": REST, "solid_capstyle": "butt"}
     return [
         Line2D([], [], marker="o", markersize=3.5, label="a sample", **grey),
-        Line2D([], [], marker="x", markersize=4, label="while the card was held down", **grey),
-        Line2D([], [], linewidth=7, alpha=0.4, label="between the quartiles", **band),
-        Line2D([], [], color=INK, linewidth=1.4, label="median; thin: quartiles"),
-        Line2D([], [], marker=">", markersize=5, label="beyond the axis", **grey),
+        Line2D([], [], marker="x", markersize=4, label="throttled", **grey),
+        Line2D([], [], linewidth=7, alpha=0.4, label="interquartile range", **band),
+        Line2D([], [], color=INK, linewidth=1.4, label="median"),
+        Line2D([], [], marker=">", markersize=5, label="off-axis", **grey),
     ]
 
 
@@ -184,11 +183,11 @@ def _notes(pattern: str | None, found: Sequence[Samples]) -> list[str]:
     remarks = []
     if pattern is None:
         remarks.append(
-            f"The {len(found)} rows that vary most, of those that stand for a kernel; "
-            "--distribution chooses others."
+            f"The {len(found)} noisiest rows at each kernel's largest size; --distribution chooses "
+            "others."
         )
     elif len(found) == _MOST:
         remarks.append(f"The first {_MOST} rows that match {pattern!r}.")
     if not any(samples.row.samples_throttled for samples in found):
-        remarks.append("Nobody watched whether something held the clocks down during a sample.")
+        remarks.append("Throttling was not observed.")
     return remarks

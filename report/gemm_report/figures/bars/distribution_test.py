@@ -37,27 +37,27 @@ def test_rows_are_chosen_by_the_names_of_their_benchmarks(h200: Record) -> None:
     figure = drawn("distribution", h200, Choice(distribution="^Tiled"))
     check_text(figure)
     names = [text for text, _ in texts(figure)]
-    assert "Tiled/tile:16  f32  512" in names
+    assert "Tiled/tile:16  FP32  512" in names
 
 
 def test_what_matches_nothing_and_what_is_no_pattern_is_said_in_one_line(h200: Record) -> None:
-    with pytest.raises(InputError, match="--distribution=Nobody: matches no timed row"):
-        drawings(h200, Choice(distribution="Nobody"))
+    with pytest.raises(InputError, match="--distribution=None: matches no timed row"):
+        drawings(h200, Choice(distribution="None"))
     with pytest.raises(InputError, match="is no regular expression"):
         drawings(h200, Choice(distribution="("))
 
 
-def test_samples_of_a_card_that_was_held_down_are_crosses(gpu: Record) -> None:
+def test_throttled_samples_are_crosses(gpu: Record) -> None:
     held = (False, True, True, False, False)
     record = with_samples(gpu, 9.0, 10.0, 10.5, 9.5, 10.0, held=held)
     (axes,) = drawn("distribution", record).axes
     crosses = [line for line in axes.lines if line.get_marker() == "x"]
     assert sorted(float(x) for line in crosses for x in line.get_xdata()) == [0, pytest.approx(5)]
-    assert [row["held_down"] for row in table(record, None)] == list(held)
+    assert [row["throttled"] for row in table(record, None)] == list(held)
     unwatched = with_samples(gpu, 9.0, 10.0, 10.5, 9.5, 10.0)
-    assert {row["held_down"] for row in table(unwatched, None)} == {None}
+    assert {row["throttled"] for row in table(unwatched, None)} == {None}
     said = " ".join(text for text, _ in texts(drawn("distribution", unwatched)))
-    assert "Nobody watched" in said
+    assert "Throttling was not observed." in said
 
 
 def test_a_sample_far_away_is_marked_at_the_edge_and_counted(gpu: Record) -> None:

@@ -1,6 +1,6 @@
-"""What a program feels: copies and kernel together, beside what each of them takes alone."""
+"""Host-to-device copy, kernel and device-to-host copy in one time, and each of them alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from matplotlib.axes import Axes
@@ -9,13 +9,14 @@ from matplotlib.patches import Patch
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.palette import Look
+from gemm_report.figures.palette import NAIVE, OURS, PALE, STEP
 from gemm_report.ladder.rows import drawn_rows
 from gemm_report.record import Part, Record, Row
+from gemm_report.writing.names import precision_name, roof_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
-_PARTS = {"to device": "#56B4E9", "kernel": "#E69F00", "from device": "#0072B2"}
-_TOGETHER = "#555555"
+_PARTS = {"to device": STEP, "kernel": NAIVE, "from device": OURS}
+_TOGETHER = PALE
 _HEAD = ("together", "to device, of PCIe", "from device, of PCIe", "hidden")
 
 
@@ -27,7 +28,7 @@ def transfer_rows(record: Record) -> list[Row]:
 
 
 def transfer_cells(record: Record, row: Row) -> list[str]:
-    """Rate and share of PCIe's ceiling each way, and what is hidden of the copies."""
+    """Rate and share of PCIe's bandwidth each way, and what is hidden of the copies."""
     parts = row.end_to_end
     if parts is None:
         return ["-"] * 3
@@ -63,18 +64,15 @@ def table(record: Record) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
-    """For each problem, kernel and kind of transfer: the parts end to end, and all together."""
+def draw(record: Record) -> Figure:
+    """Copies and kernel together, next to what each of them takes alone."""
     panels = [list(rows) for _, rows in groupby(transfer_rows(record), key=_problem)]
     lines = [[_line(record, row) for row in panel] for panel in panels]
     remarks = _notes(record, [row for panel in panels for row in panel])
-    sizes = {"width": 4.0, "pitch": 0.33, "above": 0.62, "below": 0.55, "top": 0.3}
-    page, plots = bars(
-        record, "GEMM end to end", remarks, _HEAD, lines, part=Part.END_TO_END, **sizes
-    )
+    looks = {"pitch": 0.33, "part": Part.END_TO_END, "legend": _legend()}
+    page, plots = bars(record, "end to end", remarks, _HEAD, lines, **looks)
     for panel, axes in zip(panels, plots, strict=True):
         _draw_panel(axes, panel)
-    _draw_legend(plots[0])
     return page.figure
 
 
@@ -97,7 +95,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
     alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
     longest = max(max(map(_seconds, rows)), max(map(sum, alone)))
     prefix = prefix_for([longest])
-    axes.set_title(f"{rows[0].precision}, {rows[0].size}", pad=16)
+    axes.set_title(f"{precision_name(rows[0].precision)}, {rows[0].size}", pad=16)
     axes.set_xlim(0, scaled(longest, prefix) * 1.02)
     axes.set_xlabel(f"{prefix}s")
     for y, (row, seconds) in enumerate(zip(rows, alone, strict=True)):
@@ -110,26 +108,20 @@ def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
         axes.barh(y + 0.2, total, height=0.36, color=_TOGETHER, zorder=2)
 
 
-def _draw_legend(axes: Axes) -> None:
+def _legend() -> list[Patch]:
     entries = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
-    axes.legend(
-        handles=[*entries, Patch(color=_TOGETHER, label="together")],
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        bbox_transform=axes.transAxes,
-        ncols=4,
-        borderaxespad=3.8,
-        handlelength=1.2,
-        columnspacing=1.4,
-    )
+    return [*entries, Patch(color=_TOGETHER, label="together")]
 
 
 def _notes(record: Record, rows: Sequence[Row]) -> list[str]:
-    links = [(name, record.measured_rate(name)) for name in ("PCIe_to_device", "PCIe_to_host")]
+    links = [
+        (roof_name(name), record.measured_rate(name)) for name in ("PCIe_to_device", "PCIe_to_host")
+    ]
     known = [f"{name} {quantity(rate, 'B/s')}" for name, rate in links if rate]
     return [
         *notes(rows),
-        "Hidden: how much of the copies costs no time of its own, since other work runs meanwhile; "
-        "below 0 all together took longer than the parts.",
-        f"Measured ceilings: {', '.join(known)}." if known else "PCIe's ceiling was not measured.",
+        "Hidden: transfer time hidden by overlap; below 0 all together took longer than the parts.",
+        f"Measured bandwidths: {', '.join(known)}."
+        if known
+        else "PCIe's bandwidth was not measured.",
     ]

@@ -30,8 +30,8 @@ def test_a_transfer_has_its_rates_and_what_is_hidden(ladder: Record) -> None:
     said = [text for text, _ in texts(drawn("end_to_end", ladder))]
     for fact in ("Naive, overlapped", "494 µs", "55.0 GB/s, 99.1 %", "53.9 GB/s, 97.3 %", "75.0 %"):
         assert fact in said
-    assert "Measured ceilings: PCIe_to_device 55.5 GB/s, PCIe_to_host 55.4 GB/s." in said
-    assert "f32, 1024" in said
+    assert "Measured bandwidths: PCIe to device 55.5 GB/s, PCIe to host 55.4 GB/s." in said
+    assert "FP32, 1024" in said
 
 
 def test_without_a_ceiling_there_is_no_share_of_it(ladder: Record) -> None:
@@ -39,7 +39,7 @@ def test_without_a_ceiling_there_is_no_share_of_it(ladder: Record) -> None:
     assert transfer_cells(bare, transfer_rows(bare)[1])[:2] == ["55.0 GB/s", "53.9 GB/s"]
     assert transfer_cells(bare, bare.rows[0]) == ["-"] * 3
     said = [text for text, _ in texts(drawn("end_to_end", bare))]
-    assert "PCIe's ceiling was not measured." in said
+    assert "PCIe's bandwidth was not measured." in said
 
 
 def test_each_problem_is_a_panel(ladder: Record) -> None:
@@ -47,7 +47,7 @@ def test_each_problem_is_a_panel(ladder: Record) -> None:
     larger = [dataclasses.replace(row, m=2048, n=2048, k=2048) for row in rows]
     record = dataclasses.replace(ladder, rows=(*larger, *rows))
     titles = [axes.get_title(loc="left") for axes in drawn("end_to_end", record).axes]
-    assert titles == ["f32, 1024", "f32, 2048"]
+    assert titles == ["FP32, 1024", "FP32, 2048"]
 
 
 def test_a_record_without_transfers_has_no_such_figure(gpu: Record) -> None:

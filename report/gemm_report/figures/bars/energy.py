@@ -1,26 +1,25 @@
-"""What a product costs: a bar for each kernel by the power that the card said it drew."""
+"""Energy efficiency: a bar for each kernel, by the power that the driver reported."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.palette import Look
-from gemm_report.ladder.rows import drawn_rows, precisions
+from gemm_report.figures.palette import legend_text, looks
+from gemm_report.ladder.rows import by_precision, drawn_rows
 from gemm_report.ladder.rungs import ladder_size, rate
 from gemm_report.record import Record, Row
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import significant
 
-_HEAD = ["GFLOP/s per W", "J per product", "W", "ms"]
+_HEAD = ["GFLOP/J", "J per GEMM", "W", "ms"]
 
 
 def groups(record: Record) -> list[list[Row]]:
     """The rows of each precision at the ladder's size whose power is known."""
-    rows = drawn_rows(record)
     found = []
-    for precision in precisions(rows):
-        its_rows = [row for row in rows if row.precision == precision]
+    for its_rows in by_precision(drawn_rows(record)).values():
         size = ladder_size(its_rows)
         known = [r for r in its_rows if r.is_cube and r.m == size and power(r)]
         found += [known] if known else []
@@ -54,19 +53,21 @@ def table(record: Record) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look]) -> Figure:
-    """A panel for each precision: they differ too much for one axis."""
+def draw(record: Record) -> Figure:
+    """Energy efficiency of each kernel, by precision."""
     found = groups(record)
-    remarks = _notes([row for rows in found for row in rows])
+    shown = [looks(rows) for rows in found]
+    legend = legend_text(*shown)
+    remarks = [legend, *_notes([row for rows in found for row in rows])]
     lines = [[_line(row) for row in rows] for rows in found]
-    page, plots = bars(record, "GEMM energy", remarks, _HEAD, lines, above=0.5, below=0.55)
-    for rows, axes in zip(found, plots, strict=True):
+    page, plots = bars(record, "energy efficiency", remarks, _HEAD, lines)
+    for rows, its, axes in zip(found, shown, plots, strict=True):
         values = [flop_per_joule(row) / 1e9 for row in rows]
         axes.set_xlim(0, 1.03 * max(values))
-        axes.set_xlabel("GFLOP/s per W")
-        axes.set_title(f"{rows[0].precision} at {rows[0].size}")
+        axes.set_xlabel(f"G{operations(rows[0].precision)[:-2]}/J")
+        axes.set_title(f"{precision_name(rows[0].precision)} at {rows[0].size}")
         for y, (row, value) in enumerate(zip(rows, values, strict=True)):
-            axes.barh(y, value, height=0.72, zorder=2, **looks[row.label].bar)
+            axes.barh(y, value, height=0.72, zorder=2, **its[row.label].bar)
     return page.figure
 
 
@@ -83,6 +84,6 @@ def _line(row: Row) -> Line:
 def _notes(rows: Sequence[Row]) -> list[str]:
     return [
         *notes(rows),
-        "By the median power of the whole board while the row was timed; joules are that power "
-        "times the median of one launch. More products for each joule is better.",
+        "By the median power of the whole board while a row was timed. J per GEMM is that power "
+        "times the median time. Higher GFLOP/J is better.",
     ]

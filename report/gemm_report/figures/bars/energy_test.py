@@ -9,7 +9,7 @@ from gemm_report.figures.write_test import drawn, texts
 from gemm_report.record import Record, Seconds
 
 
-def test_a_product_costs_power_times_time(gpu: Record) -> None:
+def test_a_gemm_costs_power_times_time(gpu: Record) -> None:
     row = dataclasses.replace(
         gpu.rows[0],
         flop_per_second=70e12,
@@ -26,12 +26,12 @@ def test_bars_are_those_of_the_ladders_size(h200: Record) -> None:
     assert [len(set(precisions)) for precisions in found] == [1] * len(found)
     figure = drawn("energy", h200)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles[:3] == ["f32 at 4096", "tf32 at 4096", "bf16 at 4096"]
+    assert titles[:3] == ["FP32 at 4096", "TF32 at 4096", "FP32 as 3×TF32 at 4096"]
     rows = [row for row in table(h200) if row["precision"] == "f32"]
     lengths = [patch.get_width() for patch in figure.axes[0].patches]
     assert lengths == [pytest.approx(float(str(row["flop_per_joule"])) / 1e9) for row in rows]
     said = [text for text, _ in texts(figure)]
-    assert "J per product" in said
+    assert "J per GEMM" in said
 
 
 def test_a_precision_of_libraries_alone_has_its_bars(h200: Record) -> None:

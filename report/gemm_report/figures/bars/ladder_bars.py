@@ -1,33 +1,29 @@
-"""The ladder, rung by rung: a bar for each kernel, the roof at the right edge."""
+"""The ladder, rung by rung: a bar for each kernel, the peak at the right edge."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
-from gemm_report.figures.page import (
-    LABEL_SIZE,
-    ROOF_COLOR,
-    is_measured,
-    roof_text,
-    write_above,
-)
-from gemm_report.figures.palette import Look
+from gemm_report.figures.page import POINTS, roof_text, write_above
+from gemm_report.figures.palette import legend_text, looks
+from gemm_report.figures.roofline.roofs import ROOF_COLOR, compute_roofs
 from gemm_report.ladder.rungs import (
     Rung,
     arithmetic_roof,
     kernels_without_row,
+    largest_step,
     libraries,
-    peers,
+    other_implementations,
     rate,
     rungs,
 )
 from gemm_report.record import Ceiling, Record, Row
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant, times
 
-_ARROW = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "zorder": 3}
+_PITCH = 11.5  # points between the names of two peaks
 
 
 def table(record: Record, precision: str) -> list[dict[str, object]]:
@@ -48,38 +44,43 @@ def table(record: Record, precision: str) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look], precision: str) -> Figure:
-    """Each rung's rate, what its step is worth, and how far roof and library are."""
+def draw(record: Record, precision: str) -> Figure:
+    """Throughput per rung, gain over the previous rung, share of peak and of the library."""
     found = _all(record, precision)
     prefix = prefix_for(rate(rung.row) for rung in found)
-    head = [f"{prefix}FLOP/s", "step", "of roof", "of library"]
+    unit = f"{prefix}{operations(precision)}"
+    head = [unit, "step", "% of peak", "% of library"]
+    step = largest_step(found)
+    its = looks([rung.row for rung in found], step and step.row)
+    roofs = _roofs(record, found)
     page, (axes,) = bars(
         record,
-        f"GEMM ladder, {precision} at {found[0].row.size}",
-        _notes(record, precision, [rung.row for rung in found]),
+        f"optimization ladder, {precision_name(precision)} at {found[0].row.size}",
+        [legend_text(its), *_notes(record, precision, [rung.row for rung in found])],
         head,
-        [[_line(rung, prefix) for rung in found]],
+        [[_line(rung, prefix, its[rung.row.label].stands_out) for rung in found]],
+        above=0.25 + len(roofs) * _PITCH / POINTS,
     )
-    roofs = _roofs(record, found[0].row)
-    edge = _edge(record, found)
-    axes.set_xlim(0, scaled(edge, prefix))
-    axes.set_xlabel(f"{prefix}FLOP/s")
+    peaks = [roof.flop_per_second or 0 for roof in roofs]
+    axes.set_xlim(0, scaled(max([*peaks, *(rate(rung.row) for rung in found)]), prefix))
+    axes.set_xlabel(unit)
     for y, rung in enumerate(found):
-        look = looks[rung.row.label].bar
-        axes.barh(y, scaled(min(rate(rung.row), edge), prefix), height=0.72, zorder=2, **look)
-        if rate(rung.row) > edge:
-            axes.text(scaled(edge, prefix), y, "→ ", color="white", **_ARROW)
-    _draw_roofs(axes, roofs, edge, prefix)
+        length = scaled(rate(rung.row), prefix)
+        axes.barh(y, length, height=0.72, zorder=2, **its[rung.row.label].bar)
+    for i, (roof, peak) in enumerate(zip(roofs, peaks, strict=True)):
+        looks_of_line = {"color": ROOF_COLOR, "clip_on": False, "zorder": 1}
+        axes.axvline(scaled(peak, prefix), linewidth=0.8 if i else 1.8, **looks_of_line)
+        write_above(axes, roof_text(roof), 4 + _PITCH * i, x=1, weight="normal" if i else "bold")
     return page.figure
 
 
 def _all(record: Record, precision: str) -> list[Rung]:
-    """The rungs from the lowest to the highest, then what they lead to, then what others made."""
-    beside = libraries(record, precision) + peers(record, precision)
+    """The rungs from the lowest to the highest, then the libraries, then other implementations."""
+    beside = libraries(record, precision) + other_implementations(record, precision)
     return rungs(record, precision) + [Rung(row, None) for row in beside]
 
 
-def _line(rung: Rung, prefix: str) -> Line:
+def _line(rung: Rung, prefix: str, bold: bool) -> Line:
     row = rung.row
     cells = (
         significant(scaled(rate(row), prefix)) + mark(row),
@@ -87,43 +88,20 @@ def _line(rung: Rung, prefix: str) -> Line:
         percent(row.of_roof_nominal),
         percent(row.of_library),
     )
-    return Line(row.label, cells, bold=row.is_library)
+    return Line(row.label, cells, bold=bold)
 
 
-def _edge(record: Record, found: Sequence[Rung]) -> float:
-    """Where the axis ends: at the highest roof of a rung, even if a library has a higher one."""
-    own = [rung.row for rung in found if rung.row.is_ours]
-    roofs = [roof for row in own if (roof := arithmetic_roof(record, row))]
-    return max([rate(row) for row in own] + [roof.flop_per_second or 0 for roof in roofs])
-
-
-def _roofs(record: Record, row: Row) -> list[Ceiling]:
-    """The roof of which the percentages are, that of the unit that computes, and what was seen."""
-    nominal = record.compute_roofs(row.precision)[:1]
-    unit = arithmetic_roof(record, row)
-    seen = any(is_measured(roof) for roof in nominal)
-    measured = None if seen else record.measured_compute_roof(row.precision)
-    beside = [roof for roof in (unit, measured) if roof and roof not in nominal]
-    return nominal + beside
-
-
-def _draw_roofs(axes: Axes, roofs: Sequence[Ceiling], edge: float, prefix: str) -> None:
-    for i, roof in enumerate(roofs):
-        value = roof.flop_per_second or 0
-        if value <= edge:
-            width = 0.8 if i else 1.8
-            x = scaled(value, prefix)
-            axes.axvline(x, color=ROOF_COLOR, linewidth=width, clip_on=False, zorder=1)
-        name = roof_text([roof]) + (" →" if value > edge else "")
-        write_above(axes, name, 4 + 10 * i, x=1, weight="normal" if i else "bold")
+def _roofs(record: Record, found: Sequence[Rung]) -> list[Ceiling]:
+    """The peak that percentages are of, the measured one, and those of other units in use."""
+    peaks = [roof.ceiling for roof in compute_roofs(record, found[0].row.precision)]
+    units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
+    return peaks + [unit for unit in units if unit and unit not in peaks]
 
 
 def _notes(record: Record, precision: str, rows: Sequence[Row]) -> list[str]:
     remarks = notes(rows)
     if any(not row.is_library for row in rows):
-        remarks.append(
-            "A step is over the fastest variant of the kernel that stands one rung lower."
-        )
+        remarks.append("Step: speed-up over the fastest variant of the previous rung.")
     if missing := kernels_without_row(record, precision):
-        remarks.append(f"Without a time at this size: {', '.join(missing)}.")
+        remarks.append(f"Not timed at this size: {', '.join(missing)}.")
     return remarks

@@ -1,1 +1,1 @@
-"""Figures of rates under roofs."""
+"""Rooflines."""

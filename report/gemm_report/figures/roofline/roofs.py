@@ -1,25 +1,21 @@
-"""Which roofs count for rows of one precision, and how each is drawn and named."""
+"""Peaks and bandwidths as lines of a roofline."""
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
-from statistics import median
+from dataclasses import dataclass
 
-from gemm_report.figures.page import Label, is_measured, roof_text
-from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import Ceiling, Record, Row
-from gemm_report.writing.quantity import megahertz, quantity
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-# Below this the dashed roof would lie on the solid one.
-_VISIBLE = 0.02
+from gemm_report.figures.page import size_in_points
+from gemm_report.figures.palette import PALE
+from gemm_report.record import Ceiling, Record
 
-NOMINAL, UNIT, MEASURED, SEEN = "nominal", "unit", "measured", "seen"
-LINES = {
-    NOMINAL: {"linewidth": 1.8, "linestyle": "-"},
-    UNIT: {"linewidth": 1.2, "linestyle": (0, (1, 1))},
-    MEASURED: {"linewidth": 0.8, "linestyle": "-"},
-    SEEN: {"linewidth": 1.2, "linestyle": (0, (4, 2))},
-}
+ROOF_COLOR = PALE
+NOMINAL, MEASURED = "nominal peak", "measured peak"
+_ROOM_FOR_TICKS = 110  # points of a decade that has ticks at 2 and 5
+LINES = {NOMINAL: {"linewidth": 1.8}, MEASURED: {"linewidth": 0.7}}
 
 
 @dataclass(frozen=True)
@@ -39,80 +35,63 @@ class Roof:
         """Bytes/s; 0 for a unit that computes."""
         return self.ceiling.bytes_per_second or 0
 
-    @property
-    def text(self) -> str:
-        """Name, value, origin and clock."""
-        if self.how != SEEN:
-            return roof_text([self.ceiling])
-        clock = megahertz(self.ceiling.clock_hz or 0)
-        value = quantity(self.rate, "FLOP/s")
-        return f"{self.ceiling.name}: {value} (seen at {clock})"
 
-
-def compute_roofs(record: Record, rows: Sequence[Row]) -> list[Roof]:
-    """Of the precision of `rows`, and of the units that they compute with; of all without rows."""
-    shown = dict.fromkeys(row.precision for row in rows) or record.precision_names
-    nominal = [roof for precision in shown for roof in record.compute_roofs(precision)]
-    used = dict.fromkeys(filter(None, (arithmetic_roof(record, row) for row in rows)))
-    units = [roof for roof in used if roof not in nominal]
-    known = [precision for precision in shown if any(map(is_measured, _of(nominal, precision)))]
-    measured = [
-        roof
-        for precision in shown
-        if precision not in known
-        for roof in record.measured_compute_roofs(precision)
-    ]
-    seen = [_seen(record, roof, rows) for roof in (*nominal, *units)]
-    return [
-        *(Roof(roof, NOMINAL) for roof in nominal),
-        *(Roof(roof, UNIT) for roof in units),
-        *(Roof(roof, SEEN) for roof in seen if roof),
-        *(Roof(roof, MEASURED) for roof in measured),
-    ]
+def compute_roofs(record: Record, precision: str) -> list[Roof]:
+    """The highest nominal one, and the highest measured one if that is another."""
+    return nominal_and_measured(
+        record.compute_roofs(precision)[:1], record.measured_compute_roof(precision)
+    )
 
 
 def memory_roofs(record: Record) -> list[Roof]:
-    """Of the DRAM, the L2 and the shared memory; a measured one needs no second of its kind."""
-    nominal = record.memory_roofs()
-    seen = {roof.name for roof in nominal if is_measured(roof)}
-    measured = [
-        record.measured_memory_roof(probe)
-        for probe in ("DRAM", "L2", "Shared")
-        if not any(name.startswith(probe) for name in seen)
-    ]
-    return [
-        *(Roof(roof, NOMINAL) for roof in nominal),
-        *(Roof(roof, MEASURED) for roof in measured if roof),
-    ]
+    """The same of DRAM."""
+    return nominal_and_measured(record.memory_roofs()[:1], record.measured_memory_roof())
 
 
-def roof_labels(roofs: Iterable[Roof]) -> list[Label]:
-    """For the column beside the plot: those of one value and origin share a line."""
-
-    def value(roof: Roof) -> tuple[float, str, float]:
-        return roof.rate, roof.how, roof.ceiling.clock_hz or 0
-
-    found = []
-    for (rate, how, _), group in groupby(sorted(roofs, key=value), key=value):
-        first, *others = group
-        names = ", ".join(dict.fromkeys(roof.ceiling.name for roof in (first, *others)))
-        text = replace(first, ceiling=replace(first.ceiling, name=names)).text
-        line = LINES[how]["linestyle"]
-        found.append(Label(text, None, rate, thin=how != NOMINAL, line=line))
+def nominal_and_measured(nominal: Sequence[Ceiling], measured: Ceiling | None) -> list[Roof]:
+    """Roofs of one unit; a nominal one that is a measured one already has no second."""
+    # On a CPU the only peak that is known is a measured one.
+    found = [Roof(roof, MEASURED if roof.origin == "measured" else NOMINAL) for roof in nominal]
+    if measured and not any(roof.how == MEASURED for roof in found):
+        found.append(Roof(measured, MEASURED))
     return found
 
 
-def _of(roofs: Iterable[Ceiling], precision: str) -> list[Ceiling]:
-    return [roof for roof in roofs if roof.precision == precision]
+def legend(roofs: Iterable[Roof]) -> list[Line2D]:
+    """An entry for each kind of line among `roofs`."""
+    used = {roof.how for roof in roofs}
+    return [
+        Line2D([], [], color=ROOF_COLOR, label=how, **LINES[how]) for how in LINES if how in used
+    ]
 
 
-def _seen(record: Record, roof: Ceiling, rows: Iterable[Row]) -> Ceiling | None:
-    """At the median clock of the rows that compute with this unit, if that makes a difference."""
-    clocks = [row.sm_hz for row in rows if row.sm_hz and arithmetic_roof(record, row) == roof]
-    if not clocks or not roof.clock_hz or is_measured(roof):
-        return None
-    ratio = median(clocks) / roof.clock_hz
-    if abs(ratio - 1) < _VISIBLE:
-        return None
-    rate = (roof.flop_per_second or 0) * ratio
-    return replace(roof, flop_per_second=rate, clock_hz=median(clocks), origin=SEEN)
+def draw_roofs(axes: Axes, compute: Sequence[Roof], memory: Sequence[Roof], scale: float) -> None:
+    """Level lines from the widest slope on, and slopes up to the highest level line."""
+    low, high = axes.get_xlim()
+    widest = max((roof.width for roof in memory), default=0) / scale
+    top = max((roof.rate for roof in compute), default=axes.get_ylim()[1] * scale) / scale
+    looks = {"color": ROOF_COLOR, "zorder": 1, "solid_capstyle": "butt"}
+    for roof in compute:
+        level = roof.rate / scale
+        start = max(low, level / widest) if widest else low
+        axes.plot([start, high], [level, level], **LINES[roof.how], **looks)
+    for roof in memory:
+        slope = roof.width / scale
+        axes.plot([low, top / slope], [low * slope, top], **LINES[roof.how], **looks)
+
+
+def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
+    """Both logarithmic, with some room around what lies between the least and the largest."""
+    axes.set(xscale="log", yscale="log")
+    for axis, values, room in ((axes.xaxis, xs, 1.6), (axes.yaxis, ys, 1.4)):
+        low, high = min(values) / room, max(values) * room
+        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(low, high)
+        decade = size_in_points(axes)[axis is axes.yaxis] / math.log10(high / low)
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if decade < _ROOM_FOR_TICKS and len(ticks) > 4:
+            ticks = [tick for tick in ticks if f"{tick:e}".startswith("1")]
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

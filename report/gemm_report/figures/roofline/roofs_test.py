@@ -1,14 +1,26 @@
 import dataclasses
 
-from gemm_report.figures.roofline.roofs import compute_roofs, roof_labels
+from gemm_report.figures.roofline.roofs import MEASURED, NOMINAL, compute_roofs, memory_roofs
 from gemm_report.record import Record
 
 
-def test_a_roof_that_two_precisions_share_is_named_once(gpu: Record) -> None:
-    (bf16, *_) = gpu.compute_roofs("bf16")
-    fp8 = dataclasses.replace(bf16, name="FP8 tensor core", flop_per_second=1979e12)
-    shared = [dataclasses.replace(fp8, precision=precision) for precision in ("e4m3", "e4m3fast")]
-    rows = [dataclasses.replace(gpu.rows[0], precision=roof.precision or "") for roof in shared]
-    record = dataclasses.replace(gpu, ceilings=tuple(shared), measured_ceilings=())
-    texts = [label.text for label in roof_labels(compute_roofs(record, rows))]
-    assert [text.count("FP8 tensor core") for text in texts] == [1], texts
+def test_a_precision_has_its_highest_nominal_and_its_highest_measured_peak(gpu: Record) -> None:
+    found = compute_roofs(gpu, "bf16")
+    assert [(roof.how, roof.ceiling.name) for roof in found] == [
+        (NOMINAL, "BF16 tensor core"),
+        (MEASURED, "BF16_wgmma"),
+    ]
+    assert found[1].rate == 700e12, "zeros are no peak for a kernel"
+    assert [(roof.how, roof.ceiling.name) for roof in memory_roofs(gpu)] == [
+        (NOMINAL, "DRAM"),
+        (MEASURED, "DRAM_read"),
+    ]
+
+
+def test_a_peak_that_is_measured_already_has_no_second_one(gpu: Record, cpu: Record) -> None:
+    seen = tuple(dataclasses.replace(each, origin="measured") for each in gpu.ceilings)
+    record = dataclasses.replace(gpu, ceilings=seen)
+    assert [roof.how for roof in compute_roofs(record, "f32")] == [MEASURED]
+    assert [roof.how for roof in memory_roofs(record)] == [MEASURED]
+    alone = dataclasses.replace(cpu, measured_ceilings=gpu.measured_ceilings)
+    assert [roof.ceiling.name for roof in compute_roofs(alone, "f32")] == ["FP32_FMA"]

@@ -1,27 +1,19 @@
 """Which shapes suit: a map over m and n for each k, of the best kernel or of chosen ones."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gemm_report.document import InputError
 from gemm_report.figures.bars.distribution import expression
-from gemm_report.figures.heat_map import heat_map
-from gemm_report.figures.page import INK, LABEL_SIZE, POINTS, Page, text_width
-from gemm_report.figures.palette import Look
+from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
 from gemm_report.ladder.rows import drawn_rows, precisions
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
+from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
 
-_CELL_HEIGHT = 0.42
-_LEFT = 0.75
-_ABOVE = 0.4
-_BELOW = 0.6
-_SMALL = 6.0
 # A map of fewer cells, or of one line, says nothing that a table would not.
 _FEWEST_CELLS = 4
 
@@ -32,7 +24,7 @@ class Map:
 
     precision: str
     k: int
-    who: str
+    subject: str
     cells: Mapping[tuple[int, int], Row]
 
     @property
@@ -53,9 +45,9 @@ def maps(record: Record, pattern: str | None = None) -> list[Map]:
     """
     rows = drawn_rows(record)
     if pattern is None:
-        rows, who = [row for row in rows if row.is_ours], "the fastest of our kernels"
+        rows, subject = [row for row in rows if row.is_ours], "the fastest of our kernels"
     else:
-        wanted, who = expression("--shapes", pattern), f"the fastest of {pattern}"
+        wanted, subject = expression("--shapes", pattern), f"the fastest of {pattern}"
         rows = [row for row in rows if wanted.search(str(row.identity))]
     found = []
     for precision in precisions(rows):
@@ -65,7 +57,7 @@ def maps(record: Record, pattern: str | None = None) -> list[Map]:
                 if (row.precision, row.k) == (precision, k):
                     best = cells.get((row.m, row.n))
                     cells[row.m, row.n] = row if best is None else max(best, row, key=rate)
-            candidate = Map(precision, k, who, cells)
+            candidate = Map(precision, k, subject, cells)
             if min(len(candidate.ms), len(candidate.ns)) > 1 and len(cells) >= _FEWEST_CELLS:
                 found.append(candidate)
     if pattern is not None and not found:
@@ -93,70 +85,32 @@ def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
     ]
 
 
-def draw(record: Record, looks: Mapping[str, Look], pattern: str | None) -> Figure:
-    """Shaded by the share of the roof over that shape, or by the rate where no roof is known."""
+def draw(record: Record, pattern: str | None) -> Figure:
+    """Throughput over m and n for each k, shaded by the share of the roofline at that shape."""
     found = maps(record, pattern)
     has_roofs = all(row.of_roof_nominal for each in found for row in each.cells.values())
     prefix = prefix_for(rate(row) for each in found for row in each.cells.values())
-    widths = [_cell_width(each, prefix) for each in found]
-    heights = [_CELL_HEIGHT * len(each.ms) for each in found]
-    body = max(
-        max(width * len(each.ns), text_width(_title(each), 10, "bold") / POINTS)
-        for width, each in zip(widths, found, strict=True)
-    )
-    shade = "% of the roof over that shape" if has_roofs else "rate over the best one of its map"
-    page = Page(
-        record,
-        "GEMM by shape",
-        [
-            f"Cells: {prefix}FLOP/s, {'percent of roof, ' if has_roofs else ''}and the kernel.",
-            f"Darker: higher {shade}. White: not run.",
-        ],
-        width=_LEFT + body,
-        height=sum(heights) + len(found) * (_ABOVE + _BELOW),
-    )
-    top = _ABOVE
-    for each, width, tall in zip(found, widths, heights, strict=True):
-        axes = page.axes(_LEFT, top, width * len(each.ns), tall)
-        _draw_map(axes, each, prefix, has_roofs)
-        top += tall + _ABOVE + _BELOW
-    return page.figure
+    shade = "percent of the roofline" if has_roofs else "rate over the best one of its map"
+    units = " or ".join(dict.fromkeys(prefix + operations(each.precision) for each in found))
+    remarks = [
+        f"Cells: {units}, {'percent of the roofline, ' if has_roofs else ''}kernel. "
+        f"Darker: higher {shade}. White: not run."
+    ]
+    drawn = [_heat_map(each, prefix, has_roofs) for each in found]
+    return draw_maps(record, "throughput by shape", remarks, drawn)
 
 
-def _title(each: Map) -> str:
-    return f"{each.precision}, k = {each.k}: {each.who}"
-
-
-def _texts(row: Row, prefix: str) -> tuple[str, str]:
-    value = significant(scaled(rate(row), prefix))
-    share = "" if row.of_roof_nominal is None else f", {percent(row.of_roof_nominal)}"
-    return value + share, row.label
-
-
-def _cell_width(each: Map, prefix: str) -> float:
-    texts = [_texts(row, prefix) for row in each.cells.values()]
-    widths = [text_width(value) for value, _ in texts]
-    widths += [text_width(name, _SMALL) for _, name in texts]
-    return (max(widths) + 8) / POINTS
-
-
-def _draw_map(axes: Axes, each: Map, prefix: str, has_roofs: bool) -> None:
+def _heat_map(each: Map, prefix: str, has_roofs: bool) -> HeatMap:
     best = max(map(rate, each.cells.values()))
 
     def value(row: Row) -> float:
         return (row.of_roof_nominal or 0) if has_roofs else rate(row) / best
 
-    shades = [
-        [value(each.cells[m, n]) if (m, n) in each.cells else math.nan for n in each.ns]
-        for m in each.ms
-    ]
+    def lines(row: Row) -> list[str]:
+        share = f", {percent(row.of_roof_nominal)}" if row.of_roof_nominal else ""
+        return [significant(scaled(rate(row), prefix)) + share, row.label]
+
     high = max(map(value, each.cells.values())) * 1.1
-    heat_map(axes, shades, (-0.05 * high, high), ("n", each.ns), ("m", each.ms))
-    for (m, n), row in each.cells.items():
-        color = "white" if value(row) / high > 0.6 else INK
-        place = {"ha": "center", "va": "center_baseline", "color": color}
-        x, y = each.ns.index(n), each.ms.index(m)
-        number, name = _texts(row, prefix)
-        axes.text(x, y - 0.18, number, size=LABEL_SIZE, **place)
-        axes.text(x, y + 0.22, name, size=_SMALL, **place)
-    axes.set_title(_title(each))
+    title = f"{precision_name(each.precision)}, k = {each.k}"
+    cells = {place: Cell(value(row) / high, lines(row)) for place, row in each.cells.items()}
+    return HeatMap(title, each.subject, ("n", each.ns), ("m", each.ms), cells)

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from gemm_report.document import RecordError
-from gemm_report.figures.roofline.versus import check_device, headline_pairs, versus_notes
+from gemm_report.figures.versus import check_device, pairs, versus_notes
 from gemm_report.record import Record
 
 
@@ -12,19 +12,16 @@ def without(record: Record, *kernels: str, size: int | None = None) -> Record:
     return dataclasses.replace(record, rows=rows)
 
 
-def test_the_largest_size_that_both_have_is_compared(gpu: Record) -> None:
-    assert {pair.new.m for pair in headline_pairs(gpu, gpu)} == {4096}
-    old = without(without(gpu, size=4096), size=4092)
-    pairs = headline_pairs(gpu, old)
-    assert {pair.new.m for pair in pairs if pair.old} == {1024}
-    assert all(pair.old and pair.old.identity == pair.new.identity for pair in pairs if pair.old)
+def test_pairs_are_the_cases_that_both_have(gpu: Record) -> None:
+    old = without(gpu, "Tiled", size=4096)
+    found = pairs(gpu, old)
+    assert found
+    assert all(new.identity == its_old.identity for new, its_old in found)
+    assert not [new for new, _ in found if new.kernel == "Tiled" or new.m == 4096]
 
 
-def test_what_has_no_partner_is_drawn_and_named(gpu: Record) -> None:
+def test_what_is_in_one_run_only_is_named(gpu: Record) -> None:
     old = without(gpu, "Tiled", size=256)
-    pairs = {pair.new.label: pair for pair in headline_pairs(gpu, old)}
-    assert pairs["Tiled/tile:16"].old is None
-    assert pairs["Tiled/tile:16"].ratio is None
     said = versus_notes(gpu, old)
     (only_new,) = (note for note in said if note.startswith("Only in the new run"))
     assert "Tiled/tile:8 f32, Tiled/tile:16 f32" in only_new
@@ -37,7 +34,7 @@ def test_conditions_that_differ_are_named(gpu: Record) -> None:
     device = dataclasses.replace(gpu.device, driver="1.2.3", uuid_hash="another")
     method = dataclasses.replace(gpu.method, state="burst")
     old = dataclasses.replace(gpu, device=device, method=method)
-    assert "The two runs differ in: card, driver, state." in versus_notes(gpu, old)
+    assert "The two runs differ in: GPU, driver, state." in versus_notes(gpu, old)
     assert not [note for note in versus_notes(gpu, gpu) if "differ" in note]
 
 

@@ -1,32 +1,17 @@
-"""Two runs in one figure: which rows are the same case, and what has no partner."""
+"""Two runs in one figure: which rows are the same case, and which are in one run only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gemm_report.document import RecordError
 from gemm_report.figures.page import run_line
-from gemm_report.ladder.rows import drawn_rows, headlines
-from gemm_report.ladder.rungs import rate
+from gemm_report.ladder.rows import drawn_rows
 from gemm_report.record import Record, Row
 
 _LISTED = 8
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A row, and the same case in the older record if that has it."""
-
-    new: Row
-    old: Row | None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times as fast as before."""
-        return rate(self.new) / rate(self.old) if self.old else None
-
-
 def check_device(record: Record, other: Record) -> None:
-    """RecordError where one picture, with one set of roofs, would be wrong for both."""
+    """RecordError where one figure, with one set of peaks, would be wrong for both."""
     if (record.device.kind, record.device.name) != (other.device.kind, other.device.name):
         raise RecordError(
             f"{other.path}: was made on {other.device.name}, {record.path.name} on "
@@ -34,21 +19,10 @@ def check_device(record: Record, other: Record) -> None:
         )
 
 
-def all_pairs(record: Record, other: Record) -> list[Pair]:
-    """Every row of `record` that has a time."""
+def pairs(record: Record, other: Record) -> list[tuple[Row, Row]]:
+    """Rows of both records that are the same case."""
     old = {row.identity: row for row in drawn_rows(other)}
-    return [Pair(row, old.get(row.identity)) for row in drawn_rows(record)]
-
-
-def headline_pairs(record: Record, other: Record) -> list[Pair]:
-    """One for each kernel and precision: its largest cube that both have, else its largest."""
-    pairs = {pair.new.identity: pair for pair in all_pairs(record, other)}
-    matched = headlines([pair.new for pair in pairs.values() if pair.old])
-    there = {(row.precision, row.label) for row in matched}
-    alone = [
-        row for row in headlines(drawn_rows(record)) if (row.precision, row.label) not in there
-    ]
-    return [pairs[row.identity] for row in [*matched, *alone]]
+    return [(row, old[row.identity]) for row in drawn_rows(record) if row.identity in old]
 
 
 def run_name(record: Record) -> str:
@@ -62,7 +36,7 @@ def versus_notes(record: Record, other: Record) -> list[str]:
     remarks = [f"Old run: {run_line(other)}."]
     new, old = record.device, other.device
     facts = {
-        "card": (old.uuid_hash, new.uuid_hash),
+        "GPU": (old.uuid_hash, new.uuid_hash),
         "driver": (old.driver, new.driver),
         "CUDA runtime": (old.runtime, new.runtime),
         "power limit": (old.power_limit_w, new.power_limit_w),

@@ -1,0 +1,307 @@
+"""The hierarchical roofline: rows under the bandwidth of shared memory, of the L2 and of DRAM.
+
+A panel for each memory, with one axis of rates: a kernel is one level line through all of them.
+Bytes are modelled; where ncu counted them, a hollow mark stands next to the filled one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
+
+from gemm_report.document import InputError
+from gemm_report.figures.bars.distribution import expression
+from gemm_report.figures.marks import mark, notes
+from gemm_report.figures.page import (
+    WIDTH,
+    Label,
+    Page,
+    column_height,
+    column_width,
+    label_column,
+    write_above,
+)
+from gemm_report.figures.palette import PALE, Look, legend_text, looks
+from gemm_report.figures.roofline.roofs import (
+    NOMINAL,
+    ROOF_COLOR,
+    Roof,
+    draw_roofs,
+    nominal_and_measured,
+    set_log_axes,
+)
+from gemm_report.ladder.rows import drawn_rows
+from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
+from gemm_report.record import Record, Row, Traffic
+from gemm_report.writing.names import operations, precision_name, roof_name
+from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
+
+_HEIGHT = 4.2
+_LEFT, _BETWEEN, _ABOVE, _BELOW = 0.55, 0.2, 0.5, 0.55
+# With fewer rungs the roofline shows the same.
+_RUNGS = 6
+_MOST = 40
+
+
+@dataclass(frozen=True)
+class Level:
+    """A memory: how its probe begins, and why a kernel may stand above its bandwidth."""
+
+    title: str
+    axis: str
+    probe: str
+    why_above: str
+    bytes_of: Callable[[Traffic], float]
+    least_share: float = 0.0  # of the bytes of the L2
+
+    def flop_per_byte(self, row: Row, traffic: Traffic | None) -> float | None:
+        """None where the bytes are not known, or next to nothing is moved."""
+        if traffic is None:
+            return None
+        moved = self.bytes_of(traffic)
+        return row.flop / moved if moved > self.least_share * traffic.l2_bytes else None
+
+    def modelled(self, row: Row) -> float | None:
+        """Of DRAM, where each matrix is moved once, even without a model."""
+        found = self.flop_per_byte(row, row.traffic)
+        return row.flop_per_byte if self is DRAM else found
+
+    def counted(self, row: Row) -> float | None:
+        """By what ncu counted."""
+        return self.flop_per_byte(row, row.counted)
+
+
+SHARED = Level(
+    "Shared memory",
+    "FLOP/byte, modelled",
+    "Shared",
+    "the model counts too much",
+    lambda traffic: traffic.shared_bytes,
+    least_share=0.01,  # a kernel that sends less through it multiplies elsewhere
+)
+L2 = Level(
+    "L2",
+    "FLOP/byte, modelled",
+    "L2",
+    "L1 hits are counted as L2 traffic",
+    lambda traffic: traffic.l2_bytes,
+)
+DRAM = Level("DRAM", "FLOP/byte, moved once", "DRAM", "", lambda traffic: traffic.dram_bytes)
+
+
+def has_model(record: Record, precision: str) -> bool:
+    """Whether there is anything that throughput and roofline do not show."""
+    return sum(1 for rung in rungs(record, precision) if rung.row.traffic) >= _RUNGS
+
+
+def chosen(record: Record, pattern: str | None) -> list[Row]:
+    """Rows of one precision whose names match; without a pattern those with counted bytes.
+
+    InputError where the pattern is none, or nothing matches.
+    """
+    rows = drawn_rows(record)
+    if pattern is None:
+        found = [row for row in rows if row.counted]
+    else:
+        wanted = expression("--hierarchy", pattern)
+        found = [row for row in rows if wanted.search(str(row.identity))]
+        if not found:
+            raise InputError(f"--hierarchy={pattern}: matches no timed row of {record.path}")
+    return [row for row in found if row.precision == found[0].precision][:_MOST]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is drawn: `path` joins the rungs of a ladder."""
+
+    record: Record
+    rows: Sequence[Row]
+    looks: Mapping[str, Look]
+    path: bool = False
+
+    @property
+    def levels(self) -> list[Level]:
+        """Those that the rows use."""
+        return [level for level in (SHARED, L2, DRAM) if any(map(level.modelled, self.rows))]
+
+    @property
+    def units(self) -> list[Roof]:
+        """The peaks of all units that the rows compute with."""
+        found = dict.fromkeys(arithmetic_roof(self.record, row) for row in self.rows)
+        return [Roof(unit, NOMINAL) for unit in found if unit]
+
+    @property
+    def prefix(self) -> str:
+        """Of all rates."""
+        return prefix_for([*map(rate, self.rows), *(unit.rate for unit in self.units)])
+
+    def bandwidth(self, level: Level) -> Roof | None:
+        """The measured one; of DRAM else the nominal one."""
+        measured = self.record.measured_memory_roof(level.probe)
+        nominal = self.record.memory_roofs()[:1] if level is DRAM and not measured else []
+        return next(iter(nominal_and_measured(nominal, measured)), None)
+
+
+def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
+    """The plotted data of `draw`."""
+    return _table(_chart(record, pattern))
+
+
+def draw(record: Record, pattern: str | None) -> Figure:
+    """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
+    chart = _chart(record, pattern)
+    precision = precision_name(chart.rows[0].precision)
+    return _draw(chart, f"hierarchical roofline, {precision}")
+
+
+def ladder_table(record: Record, precision: str) -> list[dict[str, object]]:
+    """The plotted data of `draw_ladder`."""
+    return _table(_ladder(record, precision))
+
+
+def draw_ladder(record: Record, precision: str) -> Figure:
+    """Each rung under the bandwidth of shared memory, L2 and DRAM, and under its unit's peak."""
+    chart = _ladder(record, precision)
+    name, size = precision_name(precision), chart.rows[0].size
+    return _draw(chart, f"optimization ladder on the roofline, {name} at {size}")
+
+
+def _chart(record: Record, pattern: str | None) -> Chart:
+    rows = chosen(record, pattern)
+    return Chart(record, rows, looks(rows))
+
+
+def _ladder(record: Record, precision: str) -> Chart:
+    """The rungs, and the fastest library."""
+    found = rungs(record, precision)
+    best = max(libraries(record, precision), key=rate, default=None)
+    rows = [rung.row for rung in found] + ([best] if best else [])
+    step = largest_step(found)
+    return Chart(record, rows, looks(rows, step and step.row), path=True)
+
+
+def _table(chart: Chart) -> list[dict[str, object]]:
+    """Each row in each of the memories, and the bandwidth there."""
+    return [
+        {
+            "kernel": row.label,
+            "precision": row.precision,
+            "size": row.size,
+            "memory": level.title,
+            "bytes": by,
+            "flop_per_byte": intensity,
+            "flop_per_second": rate(row),
+            "roof": roof and roof.ceiling.name,
+            "roof_bytes_per_second": roof and roof.width,
+        }
+        for level in chart.levels
+        for roof in [chart.bandwidth(level)]
+        for row in chart.rows
+        for by, intensity in (
+            ("moved once" if level is DRAM else "modelled", level.modelled(row)),
+            ("counted by ncu", level.counted(row)),
+        )
+        if intensity
+    ]
+
+
+def _draw(chart: Chart, subject: str) -> Figure:
+    labels = _labels(chart)
+    tall = max(_HEIGHT, column_height(labels))
+    counted = any(row.counted for row in chart.rows)
+    page = Page(
+        chart.record,
+        subject,
+        [legend_text(chart.looks), *_notes(chart)],
+        _ABOVE + tall + _BELOW,
+        legend=_legend() if counted else (),
+    )
+    room = (WIDTH - _LEFT - column_width(labels) + _BETWEEN) / len(chart.levels)
+    for i, level in enumerate(chart.levels):
+        axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)
+        _draw_level(axes, chart, level)
+        if i:
+            axes.yaxis.set_major_formatter(NullFormatter())
+        else:
+            axes.set_ylabel(chart.prefix + operations(chart.rows[0].precision))
+    label_column(axes, labels)
+    return page.figure
+
+
+def _labels(chart: Chart) -> list[Label]:
+    sizes = {row.size for row in chart.rows}
+    found = []
+    for row in chart.rows:
+        look, y = chart.looks[row.label], scaled(rate(row), chart.prefix)
+        name = f"{row.label} {row.size}" if len(sizes) > 1 else row.label
+        bold = chart.path and look.stands_out
+        text = f"{name}  {significant(y)}{mark(row)}"
+        found.append(Label(text, y, None, look.color, look.marker, bold))
+    for unit in chart.units:
+        y = scaled(unit.rate, chart.prefix)
+        text = f"{roof_name(unit.ceiling.name)}  {significant(y)}"
+        found.append(Label(text, y, color=ROOF_COLOR, bold=True))
+    return found
+
+
+def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
+    roof, scale = chart.bandwidth(level), 1 / scaled(1, chart.prefix)
+    rates = [*map(rate, chart.rows), *(unit.rate for unit in chart.units)]
+    ridge = [max(rates) / roof.width] if roof else []
+    xs = [x for row in chart.rows for x in (level.modelled(row), level.counted(row)) if x]
+    axes.set_title(level.title, pad=18)
+    axes.set_xlabel(level.axis)
+    set_log_axes(axes, [*xs, *ridge], [each / scale for each in rates])
+    axes.grid(axis="y", visible=False)
+    draw_roofs(axes, chart.units, [roof] if roof else [], scale)
+    if roof:
+        write_above(axes, f"{quantity(roof.width, 'B/s')}, {roof.ceiling.origin}", 5)
+    steps = [(level.modelled(row), rate(row) / scale) for row in chart.rows if row.is_ours]
+    if chart.path and (steps := [step for step in steps if step[0]]):
+        axes.plot(*zip(*steps, strict=True), color="#B5B5B5", linewidth=1.1, zorder=2)
+    for row in chart.rows:
+        y, look = rate(row) / scale, chart.looks[row.label]
+        axes.axhline(y, color=look.color, linewidth=0.6, alpha=0.3, zorder=1.2)
+        marks = {
+            **{"label": row.label, "color": look.color, "marker": look.marker, "clip_on": False},
+            "markersize": 6 if look.stands_out else 4.5,
+            "zorder": 5 if look.stands_out else 4,
+        }
+        modelled, counted = level.modelled(row), level.counted(row)
+        if counted:
+            axes.plot([modelled or counted, counted], [y, y], color=look.color, linewidth=0.8)
+            axes.plot(counted, y, markerfacecolor="white", **marks)
+        if modelled:
+            axes.plot(modelled, y, **marks)
+
+
+def _legend() -> list[Line2D]:
+    grey = {"linestyle": "none", "marker": "o", "color": PALE}
+    return [
+        Line2D([], [], label="bytes modelled; of DRAM: each matrix moved once", **grey),
+        Line2D([], [], label="bytes counted by ncu", markerfacecolor="white", **grey),
+    ]
+
+
+def _notes(chart: Chart) -> list[str]:
+    remarks = notes(chart.rows)
+    if chart.path:
+        remarks.append(
+            "The grey path leads from rung to rung; a level line joins the marks of one kernel. A "
+            "kernel on a slope is bound by that memory: it needs fewer bytes per FLOP to go faster."
+        )
+    for level in chart.levels:
+        roof = chart.bandwidth(level)
+        modelled = [(row, level.modelled(row)) for row in chart.rows if roof and level is not DRAM]
+        above = [row.label for row, x in modelled if x and roof and rate(row) > x * roof.width]
+        if above:
+            names = ", ".join(dict.fromkeys(above))
+            remarks.append(f"Above the {level.title} roof because {level.why_above}: {names}.")
+    if without := [row.label for row in chart.rows if not row.traffic]:
+        remarks.append(f"No traffic model: {', '.join(dict.fromkeys(without))}.")
+    if missing := [level.title for level in chart.levels if not chart.bandwidth(level)]:
+        remarks.append(f"Bandwidth not measured: {', '.join(missing)}.")
+    return remarks

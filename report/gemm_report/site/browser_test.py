@@ -165,7 +165,8 @@ def test_the_page_shows_its_figures_and_rows(browser: Any, gpu_page: Path, gpu: 
     ids = value("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(set(ids)) == len(ids)
     assert gpu.device.name in find(browser, "h1").text
-    assert "NaiveUncoalesced" in find(browser, "svg.picture").text, "text of figures is text"
+    drawn = [each.text for each in find_all(browser, "svg.picture")]
+    assert any("Tiled/tile:16" in text for text in drawn), "text of figures is text"
     assert browser.get_log("browser") == []
 
 

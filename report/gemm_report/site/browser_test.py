@@ -378,7 +378,7 @@ def test_a_mark_says_its_value(browser: Any, gpu_page: Path, event: str) -> None
     tell = "arguments[0].dispatchEvent(new PointerEvent(arguments[1], {bubbles: true}))"
     browser.execute_script(tell, mark, event)
     assert box.is_displayed()
-    assert re.fullmatch(r".+: [\d.]+ .*FLOP/s at \d+(\.\d+)?", box.text)
+    assert re.fullmatch(r".+, .*FLOP/s: [\d.]+ at \d+(\.\d+)?", box.text)
     browser.execute_script(tell, find(browser, "h1"), event)
     assert not box.is_displayed()
 

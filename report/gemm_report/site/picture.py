@@ -71,7 +71,6 @@ def spots(drawn: "Figure") -> list[Spot]:
     """The marks of the lines that have a name, with their values."""
     found = []
     scale, height = 72 / drawn.dpi, drawn.bbox.height
-    names = [axes.get_ylabel() for axes in drawn.axes]
     for axes in drawn.axes:
         for line in axes.lines:
             label = str(line.get_label())
@@ -80,9 +79,9 @@ def spots(drawn: "Figure") -> list[Spot]:
             for (x, y), place in zip(
                 line.get_xydata(), axes.transData.transform(line.get_xydata()), strict=True
             ):
-                # Panels side by side share the name of their axis.
-                unit = axes.get_ylabel() or next(filter(None, names), "")
-                said = f"{label}: {significant(y)} {unit} at {significant(x)}"
+                unit = axes.get_ylabel() or axes.get_title()
+                said = f"{', '.join(filter(None, (label, unit)))}: {significant(y)} at "
+                said += significant(x).removesuffix(".00")
                 found.append((place[0] * scale, (height - place[1]) * scale, said))
     return found
 

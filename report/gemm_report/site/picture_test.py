@@ -96,11 +96,11 @@ def test_a_mark_has_its_value_where_it_is() -> None:
         axes.plot([1, 2], [50, 100], "o")
     found = spots(drawn)
     assert [(round(x), round(y), said) for x, y, said in found] == [
-        (72, 108, "<Naive>: 50.0 TFLOP/s at 1.00"),
-        (144, 72, "<Naive>: 100 TFLOP/s at 2.00"),
+        (72, 108, "<Naive>, TFLOP/s: 50.0 at 1"),
+        (144, 72, "<Naive>, TFLOP/s: 100 at 2"),
     ], "in points from the upper left of 288 x 144"
     made = inline(Picture("x", "", "<svg/>", spots=found))
-    assert '<circle cx="72.0" cy="108.0" r="6"><title>&lt;Naive&gt;: 50.0 TFLOP/s' in made
+    assert '<circle cx="72.0" cy="108.0" r="6"><title>&lt;Naive&gt;, TFLOP/s: 50.0' in made
 
 
 def test_a_figure_has_a_name_for_screen_readers() -> None:

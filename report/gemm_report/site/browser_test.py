@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from gemm_report.figures.palette import looks
 from gemm_report.figures.write import drawings, write_figures
 from gemm_report.record import DeviceCode, Record, read_record
 from gemm_report.site.markup import Html
@@ -31,8 +30,8 @@ def written(record: Record, folder: Path, figures: Sequence[str]) -> Path:
     """The page of a record with some of its figures."""
     pictures = []
     for name in figures:
-        (path,) = write_figures(record, looks([record]), folder, only=[name], formats=["svg"])
-        marks = spots(drawings(record)[name].draw(record, looks([record])))
+        (path,) = write_figures(record, folder, only=[name], formats=["svg"])
+        marks = spots(drawings(record)[name].draw(record))
         pictures.append(Picture(name, name, path.read_text(encoding="utf-8"), marks))
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")

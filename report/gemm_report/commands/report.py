@@ -1,8 +1,8 @@
 """Write a page for the browser (index.html) for each record, with its figures next to it.
 
 The page is one file: its figures are in it, and it asks no network. Next to it are the figures as
-PNG and SVG, and the data that they show as CSV. With -o and several records there is a page
-that lists them as well.
+PNG and SVG, and their data as CSV; those of one precision in a folder of its name. With -o and
+several records there is a page that lists them as well.
 
 examples:
   gemm-report report results/h200/20250131T120000Z-0123abc.json

@@ -141,4 +141,4 @@ def _differences(comparison: Comparison) -> Html:
     known = [(o, n) for o, n in pairs if o and o.fingerprint and n.fingerprint]
     changed = sum(old.fingerprint != new.fingerprint for old, new in known)
     lines.append(["machine code", "", f"another in {changed} of {len(known)} cases that tell"])
-    return table(["", "BASE", "NEW"], lines, "differences", tools=False)
+    return table(["condition", "BASE", "NEW"], lines, "differences", tools=False)

@@ -1,5 +1,6 @@
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from gemm_report.comparison.page import page
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.verdict import Process, compare, process
 from gemm_report.record import Record, read_record
+from gemm_report.site.browser_test import axe_findings
 
 
 def text(markup: str) -> str:
@@ -58,3 +60,15 @@ def test_names_full_of_html_stay_text() -> None:
     assert made.count("<script") == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in made
     assert "\x1b" not in made
+
+
+def test_axe_finds_nothing_serious(
+    gpu: Record, slower: Process, tmp_path: Path, chromium: Any
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
+    path = tmp_path / "index.html"
+    path.write_text(page(compare([process(run_of(gpu))], [slower])), encoding="utf-8")
+    chromium.get_log("browser")
+    chromium.get(path.as_uri())
+    assert axe_findings(chromium, axe) == []
+    assert chromium.get_log("browser") == []

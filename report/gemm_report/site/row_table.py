@@ -103,7 +103,7 @@ def _cells(row: Row, prefix: str) -> list[Cell | str]:
         _number(row.power_w, row.power_w and f"{row.power_w:.0f}"),
         _number(joule, joule and quantity(joule, "J")),
         _number(of_bound, percent(of_bound)),
-        Cell("" if found == ("clean",) else joined(badges, " "), choices=found),
+        Cell("" if found == ("clean",) else joined(badges, "\N{NO-BREAK SPACE}"), choices=found),
     ]
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -122,3 +123,10 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         for option in (word.partition("=")[0] for word in words[1:]):
             if option.startswith("-") and option not in ("--", "--help"):
                 assert re.search(rf"(?<![\w-]){re.escape(option)}\b", text), (option, words)
+
+
+@pytest.mark.skipif(not GEMM_BENCH.exists(), reason="gemm_bench is not built")
+def test_generated_parts_are_current() -> None:
+    command = [sys.executable, ROOT / "docs" / "generate.py", "--check", GEMM_BENCH]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), "run docs/generate.py"

@@ -17,7 +17,7 @@ std::optional<std::size_t> terminal_width();
 void show_status(std::function<std::string(std::size_t width)> line);
 void end_status();
 
-// While one exists, the status line is cleared: what is written appears above it.
+// While one exists, the status line is cleared, so that output appears above it.
 class AboveStatus {
  public:
   AboveStatus();

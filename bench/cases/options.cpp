@@ -99,7 +99,7 @@ std::string names_of_layouts() {
   return names;
 }
 
-// Items of a `kind`, as `named` knows them, of which there are `known`.
+// Items of a `kind`, each parsed by `named`; `known` lists all of them.
 template <typename T>
 std::vector<T> list_of(const std::string& value, const std::string& kind,
                        std::optional<T> (*named)(std::string_view), const std::string& known) {
@@ -134,9 +134,9 @@ Define define(const std::string& value) {
     refuse("NAME:VALUE,VALUE,... of letters, digits, dots, dashes and underlines", value);
   if (std::isdigit(static_cast<unsigned char>(found.name[0])) != 0 ||
       found.name.find_first_of(".-") != std::string::npos)
-    refuse("NAME:VALUE,VALUE,...: its NAME cannot be a macro's", value);
+    refuse("NAME:VALUE,VALUE,...: NAME must be a C identifier", value);
   if (std::set(found.values.begin(), found.values.end()).size() != found.values.size())
-    refuse("NAME:VALUE,VALUE,...: a value is there twice", value);
+    refuse("NAME:VALUE,VALUE,...: a value is repeated", value);
   return found;
 }
 
@@ -261,7 +261,7 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) {
          const Define found = define(v);
          if (std::ranges::count(o.defines, found.name, &Define::name) != 0)
-           refuse("the only one of " + found.name + ": give all its values together", v);
+           refuse("a new macro: give all its values together", v);
          o.defines.push_back(found);
        }},
       {kYours, "kernel_limit", "SECONDS", "--gemm_row_budget plus 20",

@@ -53,21 +53,21 @@ struct Options {
   // Kernels from files (bench/run/user_kernels.hpp).
   std::vector<std::string> kernels;           // FILE or FILE:ENTRY
   std::vector<Define> defines;                // every combination is a row
-  std::optional<double> kernel_limit_given;   // for a row of theirs, see kernel_limit_seconds
+  std::optional<double> kernel_limit_given;   // for a row with one, see kernel_limit_seconds
   bool rerun = false;                         // whenever one of the files is saved
   std::vector<std::string> arguments;         // in today's spelling, for a child
   std::string child_case;                     // in a child: its one row,
   std::optional<std::int64_t> child_samples;  // and its number of samples
   bool is_child() const { return !child_case.empty(); }
-  // By default a row's budget and what it takes to compile the file and to start a process.
+  // By default a row's budget and the time to compile the file and to start a process.
   double kernel_limit_seconds() const {
     return kernel_limit_given.value_or(timing.budget_seconds + 20);
   }
 };
 
-// Takes our options out of argv and leaves Google Benchmark's; --help is seen and left. Throws
-// std::invalid_argument with one line that names the option, what is wrong and what it takes; also
-// for one that is not among `only` ("monitor=" with a value, "help" without), if that is not empty.
+// Takes our options out of argv and leaves Google Benchmark's, and --help. Throws
+// std::invalid_argument with one line that names the option, what is wrong and which values it
+// takes; also for one that is not among `only`, unless that is empty.
 Options parse_options(int& argc, char** argv, std::span<const std::string_view> only = {});
 
 // For --help.

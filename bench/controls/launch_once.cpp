@@ -50,7 +50,7 @@ std::optional<std::string> launch_once(Backend& backend, const NegativeControl::
   backend.reference(p, a.get(), b.get(), expected, expected + p.m * p.n);
 
   backend.run(prepare(p, backend.device(), {a.get(), b.get(), c.get()}));
-  // Reads all of C: initcheck sees what was not written.
+  // Reads all of C, so that initcheck finds unwritten elements.
   return complaint(p, backend.judge(p, c.get(), expected, expected + p.m * p.n, bound_for(p)));
 }
 
@@ -73,7 +73,7 @@ void require_ours(std::string_view name) {
     throw std::runtime_error("no GPU kernel of ours is called " + std::string(name));
 }
 
-// Says what it runs before it does, since what is found may end the process.
+// Prints each case before it runs, since the sanitizer may end the process.
 int run_kernel(Backend& backend, std::string_view name, const std::regex& cases) {
   int runs = 0, wrong = 0;
   for (const Shape& shape : kShapes)

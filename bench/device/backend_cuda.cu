@@ -108,8 +108,8 @@ class Timeline {
 
   operator cudaStream_t() const { return stream_; }
 
-  // The stamp after a wait, in which the host enqueues what follows: so that what is timed begins
-  // without waiting for the host.
+  // The stamp after a wait, in which the host enqueues the launches, so that they start without
+  // waiting for the host.
   void stamp(int which, unsigned wait_nanoseconds) {
     stamps_.get()[which] = {};
     stamp_kernel<<<2 * sm_count_, 1, 0, stream_>>>(stamps_.get() + which, wait_nanoseconds);
@@ -453,7 +453,7 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.compute_capability = 10 * properties.major + properties.minor;
   info.sm_count = properties.multiProcessorCount;
   info.last_level_cache_bytes = properties.l2CacheSize;
-  // 64 bits: enough to tell two GPUs apart, too little to give the UUID back.
+  // 64 bits: enough to distinguish two GPUs, too little to recover the UUID.
   info.uuid_hash = hash_of({properties.uuid.bytes, sizeof properties.uuid.bytes});
   char bus_id[32] = {};
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) == cudaSuccess) info.pci_bus_id = bus_id;

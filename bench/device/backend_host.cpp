@@ -224,7 +224,7 @@ class HostBackend : public Backend {
   }
 
   std::unique_ptr<EndToEnd> end_to_end(const Transferred&, std::span<const Operands>) override {
-    throw std::logic_error("a CPU has the operands where the program has them");
+    throw std::logic_error("a CPU needs no copies");
   }
 
  private:

@@ -29,7 +29,7 @@ int usable_cores() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// What the kernel says of one core's caches; sysconf may add up the whole socket's.
+// From the kernel, for one core; sysconf may add up the caches of the whole socket.
 std::int64_t largest_cache_bytes() {
   std::int64_t largest = 0;
   for (int index = 0; index < 8; ++index) {

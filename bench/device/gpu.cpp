@@ -59,7 +59,7 @@ struct Temperature {
   unsigned version;
   int sensor, celsius;
 };
-// A struct with a version says its size as well.
+// A struct's version contains its size.
 constexpr unsigned kTemperatureVersion = sizeof(Temperature) | 1U << 24;
 
 using Init = Status();
@@ -110,7 +110,7 @@ class Nvml {
   std::unique_ptr<void, void (*)(void*)> library_;
 };
 
-// Values in one of NVML's units as SI; 0 means that the GPU does not know.
+// Values in one of NVML's units as SI; 0 means unknown.
 std::optional<double> times(std::optional<unsigned> value, double unit) {
   if (!value || *value == 0) return std::nullopt;
   return *value * unit;
@@ -343,7 +343,7 @@ void GpuMonitor::run() {
     if (durations_.size() < kMostDurations) durations_.push_back(seconds);
     durations_[count % kMostDurations] = seconds;
 
-    // The next multiple of the interval: no drift, and what was missed is not made up for.
+    // The next multiple of the interval: no drift, and missed readings are not made up for.
     deadline += interval * ((Clock::now() - deadline) / interval + 1);
     wake_.wait_until(lock, deadline, [this] { return stop_; });
   }

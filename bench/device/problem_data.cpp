@@ -204,7 +204,7 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
             : backend_.judge_rows(p, sets_[set],
                                   reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
     verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
-    if (!verdict.passed()) break;  // the complaint speaks of one C
+    if (!verdict.passed()) break;  // the message is about one C
   }
   return verdict;
 }

@@ -2,8 +2,8 @@
 //
 // Operand sets differ in the signs of A's rows and B's columns: a result of one set is wrong in
 // another. Each operand set is one allocation: guard, A, guard, B, guard, C, guard. The guards are
-// NaN (-1 in integers): what is read beyond a matrix spoils the result, and what is written there
-// is found. The last one has room for a tile that is not cut at the end of C.
+// NaN (-1 in integers): reads beyond a matrix make the result wrong, and writes there
+// are found. The last one has room for a tile that is not cut at the end of C.
 #pragma once
 
 #include <cstddef>

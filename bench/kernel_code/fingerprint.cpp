@@ -187,7 +187,7 @@ void add_images(std::string_view fat, Fingerprints& all) {
       const auto image = read<ImageHeader>(images, 0);
       const std::string_view elf = part_of(images, image.header_size, image.size);
       images.remove_prefix(image.header_size + image.size);
-      if (image.header_size == 0) throw std::runtime_error("its fat binary makes no sense");
+      if (image.header_size == 0) throw std::runtime_error("its fat binary is damaged");
       if (image.kind != kMachineCode || !is_elf(elf)) continue;
       for (auto& [function, hash] : Image(elf).functions()) {
         const auto [known, is_new] =
@@ -209,7 +209,7 @@ std::string hash_of(std::string_view bytes) {
 Fingerprints fingerprints_in(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (!is_elf(bytes)) throw std::runtime_error(file.string() + " is no 64-bit ELF file");
+  if (!is_elf(bytes)) throw std::runtime_error(file.string() + " is not a 64-bit ELF file");
   Fingerprints all;
   for (const Section& section : sections_of(bytes))
     if (section.name == ".nv_fatbin") add_images(section.content, all);

@@ -1,5 +1,5 @@
 // Hashes of the machine code of GPU kernels, taken from what this program carries for the driver:
-// no build step that could fall behind, and only what is run is hashed.
+// no build step that could be outdated, and only code that runs is hashed.
 //
 // A fingerprint covers a function's instructions, the constants that the compiler made for it, the
 // size of its static shared memory, and the code and data that it refers to through relocations,
@@ -20,12 +20,12 @@ namespace gemm::bench {
 // 64 bits of FNV-1a, in 16 digits.
 std::string hash_of(std::string_view bytes);
 
-// By function, as the linker knows it, and architecture: 90 for sm_90 and for sm_90a. Nothing where
+// By the linker's name of the function and architecture: 90 for sm_90 and for sm_90a. Nothing where
 // two codes have one name, so that it is unknown which one runs.
 using Fingerprints = std::map<std::pair<std::string, int>, std::optional<std::string>>;
 
 // Of all GPU code in an object file or a program; none of what there is as PTX only, or compressed.
-// Throws std::runtime_error for what is no 64-bit ELF file.
+// Throws std::runtime_error for a file that is not 64-bit ELF.
 Fingerprints fingerprints_in(const std::filesystem::path& file);
 
 // Of this program; nothing for code that it does not have, such as a library's.

@@ -1,5 +1,5 @@
 // Which GPU kernels a launch runs, of a library the only sign of the algorithm that it chose, and
-// what the driver says of each.
+// what the driver reports of each.
 #pragma once
 
 #include <string>

@@ -57,7 +57,8 @@ double Audit::timed(const std::function<void()>& afterwards) {
   return batch_.time(afterwards).seconds;
 }
 
-// So that a kernel that skips what is there already finds it there in the next batch on old values.
+// So that a kernel that skips results that are there already finds them in the next batch on old
+// values.
 void Audit::write_results(std::int64_t renewed) {
   data_.restore(std::max(renewed, sets_));
   timed({});

@@ -29,7 +29,7 @@ class Interleaving {
            Row& row);
 
  private:
-  // Runs a step of the baseline; false if it failed, which is said once. Throws Interrupted,
+  // Runs a step of the baseline; false if it failed, which is printed once. Throws Interrupted,
   // DeviceLost.
   bool try_baseline(const Case& baseline, const std::function<void()>& step);
 

@@ -134,7 +134,7 @@ Measurement::Prediction Measurement::time_launch(const Problem& corner) {
   const Problem& p = case_.problem;
   if (const Kernel& kernel = *case_.kernel;
       kernel.unsupported && kernel.unsupported(corner, backend_.device()))
-    return {0, std::numeric_limits<double>::infinity()};  // a larger one may tell
+    return {0, std::numeric_limits<double>::infinity()};  // a larger one may be supported
   // The fastest of a few: one launch may be held up by whatever else the machine does.
   const auto fastest = [&](std::span<const Launch> launches) {
     constexpr double kEnoughSeconds = 0.05;

@@ -93,7 +93,7 @@ TEST_F(KeptPeaks, OfOtherProbesOrWithoutSenseAreNone) {
 TEST_F(KeptPeaks, ThatCannotBeWrittenAreToldOf) {
   EXPECT_FALSE(save_peaks({}, device_, {measured("FP32_FMA", 1e12)}));
   write("a file, and no folder");
-  EXPECT_FALSE(save_peaks(file_ / "ceilings.json", device_, {measured("FP32_FMA", 1e12)}));
+  EXPECT_FALSE(save_peaks(file_ / "peaks.json", device_, {measured("FP32_FMA", 1e12)}));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::string_view name_of(Peak::Origin origin);
 std::string rate_text(double per_second, bool integers);
 std::string rate_text(double per_second, Precision precision);
 
-// Figures that the user knows better: --gemm_peak_flops, --gemm_peak_bandwidth.
+// Peaks given by the user: --gemm_peak_flops, --gemm_peak_bandwidth.
 struct GivenPeaks {
   std::optional<double> flop_per_second, bytes_per_second;
 };

@@ -1,4 +1,4 @@
-// What measures a peak: a launch that does one kind of work, of a known amount, and nothing
+// A microbenchmark of a peak: a launch that does a known amount of one kind of work and nothing
 // else.
 #pragma once
 
@@ -25,8 +25,8 @@ struct Probe {
   std::optional<std::string> unsupported;  // why this device or this build cannot
   // Allocates and fills; what it makes lives as long as the launch. Throws as Backend does.
   std::function<Launch(Backend&)> prepare;
-  // Runs the same code on values whose outcome is known, and says what is wrong with the outcome:
-  // also whether all of `work` was done. Takes longer than a launch.
+  // Runs the same code on values with a known outcome; returns what is wrong with it, also if not
+  // all of `work` was done. Takes longer than a launch.
   std::function<std::optional<std::string>(Backend&)> complaint;
 
   std::string label() const { return fill.empty() ? name : name + "/" + fill; }

@@ -19,7 +19,7 @@
 namespace gemm::bench {
 namespace {
 
-// The host's pass cannot know what the device's passes have.
+// The host pass of the compiler does not see the macros of the device passes.
 __global__ void say_code([[maybe_unused]] int* code) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   *code = __CUDA_ARCH__ + 1;

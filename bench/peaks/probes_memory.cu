@@ -1,9 +1,9 @@
 // How fast bytes move: from and to the DRAM, out of the L2, out of shared memory, over the bus to
 // the host.
 //
-// What is read is summed, and the sum leaves the registers only where `mask` keeps a bit of it: in
-// no timed launch, but no compiler knows. To see that everything was read, the memory is filled
-// with words of -1: then the sum counts them.
+// What is read is summed, and the sum leaves the registers only where `mask` keeps a bit of it:
+// never in a timed launch, but the compiler cannot know. To see that everything was read, the
+// memory is filled with words of -1: then the sum counts them.
 #include <algorithm>
 #include <array>
 #include <cmath>

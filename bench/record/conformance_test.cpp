@@ -140,7 +140,7 @@ TEST(Conformance, SaysInWhichPointsARowDeviates) {
       "thermal slowdown");
 }
 
-// Each on a row that has no other deviation, beside one that just conforms.
+// Each on a row that has no other deviation, next to one that just conforms.
 TEST(Conformance, ChecksWarmUpLaunchesClockAndHost) {
   const auto codes = [](const Conditions& run, const Row& row) {
     std::string all;

@@ -170,7 +170,7 @@ std::optional<std::string> fingerprint_of(const LaunchedKernels& launched) {
   return combined(each);
 }
 
-// What the kernel is said to move, on the problem of the row.
+// The modelled traffic of the kernel on the problem of the row.
 json traffic_json(const Case& which, const Device& device) {
   const Kernel& kernel = *which.kernel;
   if (!kernel.traffic || (kernel.unsupported && kernel.unsupported(which.problem, device)))

@@ -45,7 +45,7 @@ struct Row {
   }
 };
 
-// What holds for every row of a run.
+// What is the same for every row of a run.
 struct Conditions {
   Options options;
   DeviceInfo device;
@@ -117,7 +117,7 @@ class Results {
   std::string conformance() const;
 
   nlohmann::ordered_json to_json(const Row& row) const;
-  // context.gemm, but for the kernels and for the times of the run, which Suite knows.
+  // context.gemm, without the kernels and the times of the run, which Suite adds.
   nlohmann::ordered_json run_to_json() const;
 
  private:

@@ -27,7 +27,7 @@ class RecordFile {
   // the record before it stays.
   void keep(const std::string& document);
 
-  // The whole record. Throws std::runtime_error that says where the rows are if that fails.
+  // The whole record. Throws std::runtime_error with the place of the rows if that fails.
   void finish(const std::string& document);
 
  private:

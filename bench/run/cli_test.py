@@ -569,7 +569,7 @@ def test_peaks_bench_is_a_google_benchmark_of_its_own(tmp_path: Path) -> None:
         "--benchmark_format=xml",
         "--benchmark_repetitions=-1",
         "--benchmark_time_unit=foo",
-        "--benchmark_out=/proc/ceilings.json",
+        "--benchmark_out=/proc/peaks.json",
         "--gemm_watch",
     ):
         done = run("--gemm_device=cpu", bad, program=PEAKS, env=environment)

@@ -161,7 +161,7 @@ void require_output() {
 
 void guarded_main(const char* program, const std::function<int()>& run) {
   const bool heard = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
-  // Or a file that is opened takes the place of what was closed, and what is printed goes there.
+  // Otherwise the next opened file gets the descriptor of a closed stream, and output goes there.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
   const auto end = [&](int code, const std::exception* error) {

@@ -27,13 +27,13 @@ std::string google_flag(const std::vector<std::string>& arguments, const std::st
 void check_google_flags(const std::vector<std::string>& arguments);
 
 // Whether --benchmark_filter selects a name, as Google Benchmark matches: a search, with a leading
-// '-' for the opposite. Throws BadInput for what is no regular expression.
+// '-' for the opposite. Throws BadInput for an invalid regular expression.
 std::function<bool(const std::string&)> name_filter(std::string filter);
 
 // Is a flag like --benchmark_list_tests on?
 bool google_switch(const std::vector<std::string>& arguments, const std::string& name);
 
-// --benchmark_min_time says how long (0.5, 0.5s) or how often (100x) a row is sampled at least. To
+// --benchmark_min_time is the shortest sampling time (0.5, 0.5s) or number of samples (100x). To
 // Google Benchmark one call is always enough: it holds all the samples.
 void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan);
 
@@ -43,7 +43,7 @@ void initialize_google(std::vector<std::string>& arguments);
 // Throws BadInput for a build that is not optimized.
 void require_release(const Options& options);
 
-// Throws BadInput if what was printed could not be written.
+// Throws BadInput if standard output could not be written.
 void require_output();
 
 // Runs a program and ends the process with its exit code; prints errors as one line.

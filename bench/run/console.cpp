@@ -1,6 +1,7 @@
 #include "bench/run/console.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -16,7 +17,7 @@
 namespace gemm::bench {
 namespace {
 
-constexpr std::size_t kIndent = 4, kShortestName = 28;
+constexpr std::size_t kIndent = 4, kShortestName = 26;
 
 std::string percent_text(const std::optional<double>& share) {
   return share ? formatted("%.1f", 100 * *share) : "-";
@@ -116,7 +117,7 @@ constexpr Head kHeads[] = {{"Benchmark", 0}, {"Time", 9},        {"Rate", 13},
 
 }  // namespace
 
-// Those that the device can fill, less the last ones if there is no room; behind them is a star.
+// Those that the device can fill, without the less important ones if there is no room for names.
 Console::Layout Console::layout(Width width) const {
   const Conditions& run = results_.run();
   Layout layout{{Column::name, Column::time, Column::rate}, longest_name_};
@@ -129,15 +130,17 @@ Console::Layout Console::layout(Width width) const {
   if (run.gpu) layout.columns.push_back(Column::power);
   layout.columns.push_back(Column::samples);
   if (!width) return layout;
-  for (;; layout.columns.pop_back()) {
+  for (const Column dispensable : {Column::samples, Column::power, Column::clock, Column::at_clock,
+                                   Column::library, Column::peak, Column::name}) {
     std::size_t others = 2;
     for (const Column column : layout.columns)
       if (column != Column::name) others += 1 + kHeads[static_cast<std::size_t>(column)].width;
     const std::size_t room = *width - std::min(*width, others);
     layout.name_width = std::min(longest_name_, room);
-    if (layout.name_width >= std::min(longest_name_, kShortestName) || layout.columns.size() == 3)
-      return layout;
+    if (layout.name_width >= std::min(longest_name_, kShortestName)) break;
+    if (dispensable != Column::name) std::erase(layout.columns, dispensable);
   }
+  return layout;
 }
 
 std::string Console::cell(Column column, const Row& row) const {
@@ -236,35 +239,23 @@ std::string Console::aggregate(const std::string& name, const std::string& time,
 }
 
 std::string Console::summary(Width width) const {
-  const std::vector<Results::Best> all = results_.fastest();
+  std::vector<std::array<std::string, 6>> rows{
+      {"Precision", "Fastest kernel", "Rate", "% peak", "Ratio", " Library"}};
+  for (const Results::Best& best : results_.fastest())
+    rows.push_back({std::string(traits_of(best.row->which.problem.precision).name), best.name,
+                    cell(Column::rate, *best.row), cell(Column::peak, *best.row),
+                    best.ratio ? formatted("%.3f", *best.ratio) : "-",
+                    best.library.empty() ? "" : " " + best.library});
+  std::size_t names = 0;
+  for (const auto& row : rows) names = std::max(names, row[1].size());
+  constexpr std::size_t kOthers = 10 + 14 + 7 + 7;
+  if (width) names = std::min(names, *width - std::min(*width, kOthers));
   std::string text;
-  if (!all.empty()) {
-    std::size_t names = columns_of("Fastest kernel"), libraries = columns_of("Library");
-    for (const Results::Best& best : all) {
-      names = std::max(names, best.name.size());
-      libraries = std::max(libraries, best.library.size());
-    }
-    constexpr std::size_t kOthers = 10 + 14 + 7 + 8;  // with their spaces
-    if (width) {
-      const std::size_t room = *width - std::min(*width, kOthers + 1);
-      libraries = std::min(libraries, room > names ? std::max(room - names, room / 3) : room / 3);
-      names = std::min(names, room - libraries);
-    }
-    const auto row = [&](const std::string& precision, const std::string& name,
-                         const std::string& rate, const std::string& peak,
-                         const std::string& library, const std::string& ratio) {
-      text += line(left(precision, 10) + left(shortened(name, names), names) + right(rate, 14) +
-                       right(peak, 7) + " " + left(shortened(library, libraries), libraries) +
-                       right(ratio, 8),
-                   width);
-    };
-    text += "\n";
-    row("Precision", "Fastest kernel", "Rate", "% peak", "Library", "Ratio");
-    for (const Results::Best& best : all)
-      row(std::string(traits_of(best.row->which.problem.precision).name), best.name,
-          cell(Column::rate, *best.row), cell(Column::peak, *best.row),
-          best.library.empty() ? "-" : best.library,
-          best.ratio ? formatted("%.3f", *best.ratio) : "-");
+  for (const auto& row : rows) {
+    std::string whole = left(row[0], 10) + left(shortened(row[1], names), names) +
+                        right(row[2], 14) + right(row[3], 7) + right(row[4], 7);
+    whole += shortened(row[5], width ? *width - std::min(*width, whole.size()) : row[5].size());
+    if (rows.size() > 1) text += (text.empty() ? "\n" : "") + line(whole, width);
   }
   if (const std::string measured = results_.conformance(); !measured.empty())
     text += "\n" + line("Measured: " + measured, width, kIndent);

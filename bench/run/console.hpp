@@ -19,7 +19,7 @@ std::string clock_text(double seconds);
 // "60.34 us"
 std::string time_text(double seconds);
 
-// Text of at most `width` columns: what is left out is from its middle.
+// Text of at most `width` columns, cut in its middle.
 std::string shortened(const std::string& text, std::size_t width);
 
 // "12/339  1:23 left  Tiled/tile:16/f32/4096x4096x4096  1755 MHz  650 W"
@@ -37,7 +37,7 @@ class Console {
   using Width = std::optional<std::size_t>;
   // The device, its peaks, and the heads of the columns.
   std::string head(Width width) const;
-  // A result, with what is to be said of it below; `progress` ends its line where none is live.
+  // A result and its notes; `progress` ends its line where there is no status line.
   std::string result(const std::string& name, const Row& row, const std::string& progress,
                      Width width);
   // Of an aggregate: its name, a time and a rate.

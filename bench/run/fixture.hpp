@@ -45,10 +45,10 @@ class GemmFixture : public benchmark::Fixture {
   Case case_;
   bool counts_copies_, shows_status_;
   Row row_;
-  // Of the first call, and said of every further one, which takes so many samples, too, unless its
+  // Of the first call, and reported for every further one, which takes as many samples unless its
   // budget ends them: Google Benchmark aborts when repetitions differ in it.
   std::optional<std::int64_t> iterations_;
-  std::string settled_skip_, settled_failure_;  // said once, true for every further call
+  std::string settled_skip_, settled_failure_;  // of the first call, true for every further one
 };
 
 }  // namespace gemm::bench

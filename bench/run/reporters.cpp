@@ -242,7 +242,7 @@ void RecordFirst::ReportRuns(const std::vector<Run>& runs) {
 }
 
 void RecordFirst::Finalize() {
-  console_.Finalize();  // has its say even if the record cannot be written
+  console_.Finalize();  // prints even if the record cannot be written
   record_.Finalize();
 }
 

@@ -1,5 +1,5 @@
-// A session: the device is opened, cases are measured one after another, and what was measured is
-// kept for the record.
+// A session: opens the device, measures cases one after another, and keeps the results for the
+// record.
 #pragma once
 
 #include <cstdint>

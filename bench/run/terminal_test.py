@@ -75,7 +75,7 @@ def test_no_line_is_longer_than_the_terminal_and_the_last_table_is_there(width: 
     last = next(line for line in lines if line.startswith("f32 "))
     assert re.search(r" Cpu\S* ?\S*x\S+ +[\d.]+ [MGT]FLOP/s +\d+\.\d ", last), last
     head = next(line for line in lines if line.startswith("Precision"))
-    assert re.fullmatch(r"Precision +Fastest kernel +Rate +% peak +Library +Ratio", head), head
+    assert re.match(r"Precision +Fastest kernel +Rate +% peak +Ratio", head), head
     assert "manual_time" not in text
     if width >= 80:
         assert "CpuNaive/f32/1024x64x8 " in text, "there is room for the whole name"
@@ -106,27 +106,24 @@ def test_messages_of_other_parts_appear_above_the_status_line() -> None:
         assert not re.match(r"\d+/\d+ .*(FLOP/s|SKIPPED|FAILED)", line), line
 
 
-# Takes about 10 s: so long a suite has to be.
-def test_the_time_left_is_right_from_the_first_quarter_on() -> None:
-    shapes = ",".join(f"{size}x64x64" for size in range(64, 104))
-    equal = [*QUICK[:-3], "--gemm_sampling=0.2", "--benchmark_min_time=0.2s", "--gemm_cache=hot"]
-    _, parts = shown(
-        100,
-        *equal,
-        "--gemm_warmup=0.02",
-        "--gemm_cooldown=0.2",
-        f"--gemm_shapes={shapes}",
-        "--benchmark_filter=Naive",
-    )
-    end = parts[-1][0]
-    said = [
-        (int(found[1]), when, 60 * int(found[2]) + int(found[3]))
-        for when, part in parts
-        for found in [re.search(r"\x1b\[K(\d+)/40  (\d+):(\d\d) left", part)]
-        if found
-    ]
-    judged = [(when, left) for done, when, left in said if 10 <= done <= 35]
-    assert len(judged) > 20
-    for when, left in judged:
-        # It is rounded up to whole seconds, and a busy machine is never even.
-        assert end - when == pytest.approx(left - 0.5, rel=0.1, abs=1), (end - when, left)
+# Compared with the mean of the rows so far, since the machine may be busy. That the estimate is
+# right for equal rows is tested in progress_test.cpp.
+def test_the_time_left_is_that_of_the_rows_so_far() -> None:
+    equal = ["--gemm_sampling=0.1", "--benchmark_min_time=0.1s", "--gemm_cooldown=0.1"]
+    equal += ["--gemm_shapes=64", "--benchmark_filter=Naive", "--benchmark_repetitions=20"]
+    _, parts = shown(100, *QUICK[:-2], *equal)
+    began: dict[int, float] = {}  # when so many rows were done
+    judged = 0
+    for when, part in parts:
+        if not (found := re.search(r"\x1b\[K(\d+)/20(?:  (\d+):(\d\d) left)?", part)):
+            continue
+        done = int(found[1])
+        began.setdefault(done, when)
+        if not done:
+            continue
+        mean = (began[done] - began[0]) / done
+        left = mean * (20 - done) - min(when - began[done], mean)
+        said = 60 * int(found[2]) + int(found[3])  # rounded up
+        assert left - 0.2 <= said <= left + 1.2, (done, left, said)
+        judged += 1
+    assert judged > 15

@@ -11,7 +11,7 @@
 namespace gemm::bench {
 
 // Each file with each combination of --gemm_define. Throws std::invalid_argument, in one line, for
-// what is no such file or cannot run on this kind of device (`why_no_gpu`).
+// a file that is unusable or cannot run on this kind of device (`why_no_gpu`).
 void register_user_kernels(const Options& options, Device::Kind kind,
                            const std::string& why_no_gpu);
 

@@ -186,7 +186,7 @@ def test_what_it_prints_and_the_traceback_are_quoted(tmp_path: Path) -> None:
     ("environment", "said"),
     [
         ({"PATH": "/nowhere", "GEMM_BENCH_PYTHON": ""}, "no program 'python3': install python3"),
-        ({"GEMM_BENCH_PYTHON": "/nowhere/python"}, "or set GEMM_BENCH_PYTHON to one"),
+        ({"GEMM_BENCH_PYTHON": "/nowhere/python"}, "or set GEMM_BENCH_PYTHON to its path"),
     ],
 )
 def test_without_python_it_is_one_line(environment: dict[str, str], said: str) -> None:

@@ -213,7 +213,7 @@ Sampling::Sampling(const TimingPlan& plan, const GpuMonitor* monitor, double dea
 }
 
 bool Sampling::enough() {
-  constexpr double kLookSeconds = 0.05;  // not after every sample: it takes a while to tell
+  constexpr double kLookSeconds = 0.05;  // not after every sample: the estimate takes time
   const std::size_t taken = spans_.size();
   if (plan_.samples && static_cast<std::int64_t>(taken) >= *plan_.samples) return true;
   const double now = now_seconds();
@@ -234,7 +234,8 @@ void Sampling::take(Batch& batch, std::int64_t size) {
   const BatchTime time = batch.time();
   spans_.push_back({from, now_seconds()});
   const double seconds = time.seconds / static_cast<double>(size);
-  if (!(seconds > 0)) throw std::runtime_error("a batch of launches took no time: nothing ran");
+  if (!(seconds > 0))
+    throw std::runtime_error("a batch of launches took no time: do they run on the given stream?");
   timing_.kernel_seconds += time.seconds;
   timing_.samples_seconds.push_back(seconds);
   if (time.sm_hz) timing_.samples_sm_hz.push_back(*time.sm_hz);

@@ -82,7 +82,7 @@ double effective_count(const std::vector<double>& samples);
 // Of every interval here.
 constexpr double kConfidence = 0.95;
 
-// Width of the 95 % confidence interval of the median, over the median. The interval lies between
+// Width of the 95 % confidence interval of the median, over the median. The interval is between
 // the order statistics n/2 -+ 1.96/2 n/sqrt(effective count - 2), so it assumes no distribution;
 // less 2, because the effective count is itself an estimate. Infinite below 6 samples, the fewest
 // whose whole range has that confidence, or below an effective count of 3.
@@ -96,7 +96,7 @@ double median_interval(const std::vector<double>& samples);
 Warmup warm_up(const TimingPlan& plan, const GpuMonitor* monitor, std::span<Batch* const> batches,
                double deadline);
 
-// Collects samples and knows when they are enough.
+// Collects samples until they are enough.
 class Sampling {
  public:
   // `deadline` is when the row's budget is spent. A throttled GPU is sampled for whole periods of

@@ -16,7 +16,7 @@ from gemm_report.figures.page import (
     size_in_points,
     text_width,
 )
-from gemm_report.figures.palette import INK, LIBRARY, OURS, PALE, TRACK
+from gemm_report.figures.palette import INK, LIBRARY, ON_BAR, OURS, PALE, TRACK
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
 from gemm_report.record import Record
@@ -110,7 +110,7 @@ def _draw_standing(axes: Axes, y: int, each: Standing, scale: float, has_peak: b
     text = quantity(rate(best), operations(best.precision))
     x, inside = _room(axes, text, bar, marks)
     looks = {"va": "center_baseline", "clip_on": False, "zorder": 5}
-    axes.text(x, y, text, size=_LARGE, weight="bold", color="white" if inside else INK, **looks)
+    axes.text(x, y, text, size=_LARGE, weight="bold", color=ON_BAR if inside else INK, **looks)
     gap = _AIR * POINTS / size_in_points(axes)[0]
     looks["transform"] = axes.get_yaxis_transform()
     for at, align, texts in ((-gap, "right", _left(each)), (1 + gap, "left", _right(each))):

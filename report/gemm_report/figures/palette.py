@@ -19,6 +19,8 @@ LIBRARY, REST = "#000000", "#8A8A8A"
 # Of precisions, which differ in the marker too.
 PRECISIONS = (OURS, NAIVE, "#00806A", STEP, OTHERS, "#D0358F", "#6E7A00", "#0E7FA0")
 INK, PALE, TRACK = "#333333", "#555555", "#ECECEC"
+# Of text in a bar: almost white, but no grey, which would turn dark on a dark page.
+ON_BAR = "#FFFFFE"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ _LIBRARY, _OTHERS = Look(LIBRARY, "--", "s"), Look(OTHERS, (0, (1.5, 1.5)), "x")
 
 def colors() -> tuple[str, ...]:
     """Those that are no greys, each as #0072B2."""
-    return PRECISIONS
+    return *PRECISIONS, ON_BAR
 
 
 def color_of(row: Row) -> str:

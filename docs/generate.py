@@ -1,0 +1,120 @@
+"""Writes the generated parts of README.md and docs/: excerpts of a record and of a page, options.
+
+    python docs/generate.py [--check] GEMM_BENCH
+
+GEMM_BENCH is the built program, whose options docs/options.md lists. With --check nothing is
+written, and the exit status is 1 if a page is not what would be written.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "report"))
+
+from gemm_report.record import Record, Row, read_record  # noqa: E402
+
+RECORD = ROOT / "results" / "nvidia-h200" / "20261122T190535Z-ffd85c8f2be2.json"
+EXPLAINED = ROOT / "results" / "nvidia-h200" / "explained" / "warp_tile.md"
+SHOWN = (
+    "Naive/f32/4096x4096x4096",
+    "Tiled/tile:32/f32/4096x4096x4096",
+    "StreamK/f32/4096x4096x4096",
+    "cuBLAS/math:default/f32/4096x4096x4096",
+    "WgmmaStreamK/bf16/4096x4096x4096",
+    "cuBLASLt/algo:best/bf16/4096x4096x4096",
+)
+
+
+def time_text(seconds: float) -> str:
+    """In us, ms or s, as the console has it (bench/run/console.cpp)."""
+    scale, unit = (1e6, "us") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1, "s")
+    return f"{seconds * scale:.4g} {unit}"
+
+
+def console(record: Record) -> str:
+    """Results as the console prints them."""
+    rows = {str(row.identity): row for row in record.rows}
+    width = max(map(len, SHOWN))
+    head = f"{'Benchmark':{width}}      Time          Rate % peak % at clock % library SM MHz    W"
+    lines = [f"{head} Samples", "-" * (len(head) + 8)]
+    said = set[str]()
+    for name in SHOWN:
+        row = rows[name]
+        lines.append(f"{name:{width}} {_cells(row)}{'*' if row.departures else ''}")
+        for one in row.departures:
+            if one.code not in said:
+                said.add(one.code)
+                lines.append(f"    * off-guideline: {one.text}")
+    return "\n".join(["```", *lines, "```"])
+
+
+def _cells(row: Row) -> str:
+    assert row.flop_per_second is not None and row.clocks is not None
+    of_peak, at_clock, library = (
+        "-" if share is None else f"{100 * share:.1f}"
+        for share in (row.of_roof_nominal, row.of_roof_at_clock, row.of_library)
+    )
+    sm_hz = sorted(row.samples_sm_hz or [0])
+    return (
+        f"{time_text(row.seconds.median):>9} {row.flop_per_second * 1e-12:7.4g} TFLOP/s"
+        f" {of_peak:>6} {at_clock:>10} {library:>9} {sm_hz[len(sm_hz) // 2] * 1e-6:6.0f}"
+        f" {row.clocks.power_w.median:4.0f} {len(row.samples_seconds):7}"
+    )
+
+
+def explained() -> str:
+    """Of a page of tools/explain the result, the first finding and the next steps."""
+    page = EXPLAINED.read_text(encoding="utf-8").removeprefix("## ")
+    first, rest = page[: page.index("\n2. ")], page[page.index("Next:") :]
+    return f"```\n{first}\n...\n{rest[: rest.index('Bytes')].strip()}\n```".replace("\n\n", "\n")
+
+
+def options(program: Path) -> str:
+    """docs/options.md, from the program's own table."""
+    command = [program, "--gemm_list_options"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    head = "# Options of gemm_bench\n\n<!-- Written by docs/generate.py. -->\n\n"
+    own = "Google Benchmark's own options keep their meaning; `gemm_bench --help` lists them.\n"
+    return f"{head}{own}\n{listed.strip()}\n"
+
+
+def with_region(page: str, name: str, content: str) -> str:
+    """`page` with `content` between the markers of that name."""
+    begin, end = f"<!-- gemm_report:begin {name} -->\n", f"<!-- gemm_report:end {name} -->"
+    pattern = re.escape(begin) + ".*?" + re.escape(end)
+    new, count = re.subn(pattern, lambda _: f"{begin}{content}\n{end}", page, flags=re.DOTALL)
+    assert count == 1, f"the page has no region {name}"
+    return new
+
+
+def pages(program: Path) -> dict[Path, str]:
+    """The generated pages."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = with_region(readme, "console", console(read_record(RECORD)))
+    readme = with_region(readme, "explain", explained())
+    return {ROOT / "README.md": readme, ROOT / "docs" / "options.md": options(program)}
+
+
+def main() -> int:
+    """Writes or checks the pages."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(__doc__)
+        return 0 if "--help" in arguments else 2
+    stale = {
+        path: text
+        for path, text in pages(Path(arguments[0]).resolve()).items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    }
+    for path, text in stale.items():
+        print(path.relative_to(ROOT))
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

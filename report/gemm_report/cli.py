@@ -146,7 +146,7 @@ def _demand_memory() -> None:
 
 
 def _called(command: str | None = None) -> str:
-    """How the one who reads this can type it: where nothing is installed, by the tools' names."""
+    """How it can be typed: where nothing is installed, by the tools' names."""
     program = called()
     if command == "explain" and program == "tools/report":
         return "tools/explain"

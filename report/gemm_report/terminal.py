@@ -3,13 +3,27 @@
 import contextlib
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Any, TextIO
 
 # What the runners of GitHub and Azure take for a command to them: `::stop-commands::x` at the start
 # of a line, `##[add-mask]x` and `##vso[task.complete]x` anywhere.
 _COMMAND = re.compile(r"^ *:(?=:)|#(?=#(?:vso)?\[)")
+
+# Around a tone's number and a text. No name can hold them: printable() escapes them.
+_TONED = re.compile("\ufdd0(\\d*)\ufdd1(.*?)\ufdd2")
+
+
+class Tone(Enum):
+    """A colour of ANSI."""
+
+    NONE = ""
+    BAD = "31"
+    GOOD = "32"
+    WARN = "33"
 
 
 class OutputError(Exception):
@@ -23,6 +37,16 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
+
+
+def toned(text: str, tone: Tone) -> str:
+    """In colour, where printable_output() writes to a terminal and NO_COLOR is not set."""
+    return f"\ufdd0{tone.value}\ufdd1{text}\ufdd2" if tone.value else text
+
+
+def width() -> int:
+    """Of the terminal; 80 where there is none."""
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def called() -> str:
@@ -42,8 +66,8 @@ def printable_output() -> Iterator[None]:
     No line is a command to the runner of a CI service. OutputError where a line cannot be written.
     """
     with (
-        contextlib.redirect_stdout(_Printable(sys.stdout)),
-        contextlib.redirect_stderr(_Printable(sys.stderr)),
+        contextlib.redirect_stdout(_printable_stream(sys.stdout)),
+        contextlib.redirect_stderr(_printable_stream(sys.stderr)),
     ):
         yield
 
@@ -53,9 +77,12 @@ class _Printable:
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
+        self._in_colour = False
+        with contextlib.suppress(AttributeError, ValueError):  # closed
+            self._in_colour = stream.isatty() and not os.environ.get("NO_COLOR")
 
     def write(self, text: str) -> int:
-        shown = "\n".join(map(_line, text.split("\n")))
+        shown = "\n".join(_line(line, self._in_colour) for line in text.split("\n"))
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         shown = shown.encode(encoding, "backslashreplace").decode(encoding)
         self._try(lambda stream: stream.write(shown))
@@ -80,7 +107,20 @@ class _Printable:
         return getattr(self._stream, name)
 
 
-def _line(text: str) -> str:
+def _printable_stream(stream: TextIO) -> Any:
+    return stream if isinstance(stream, _Printable) else _Printable(stream)
+
+
+def _line(text: str, in_colour: bool) -> str:
+    plain, *toned = _TONED.split(text)
+    shown = [_shown(plain)]
+    for tone, said, after in zip(*[iter(toned)] * 3, strict=True):
+        shown.append(f"\x1b[{tone}m{_shown(said)}\x1b[0m" if in_colour else _shown(said))
+        shown.append(_shown(after))
+    return "".join(shown)
+
+
+def _shown(text: str) -> str:
     return _COMMAND.sub(
         lambda found: found[0][:-1] + f"\\x{ord(found[0][-1]):02x}", printable(text)
     )

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from gemm_report.document import InputError
-from gemm_report.terminal import printable, printable_output
+from gemm_report.terminal import Tone, printable, printable_output, toned
 from gemm_report.writing.tables import columns
 
 
@@ -53,6 +53,27 @@ def test_no_line_is_a_command_to_the_runner_of_a_ci_service(
     with printable_output():
         print(f"first\n{line}")
     assert capsys.readouterr().out == f"first\n{shown}\n"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "no_colour", "shown"),
+    [
+        (True, "", "\x1b[31mslower\x1b[0m a\\x1b[31m\\ufdd0 \x1b[32mfaster\x1b[0m\n"),
+        (True, "1", "slower a\\x1b[31m\\ufdd0 faster\n"),
+        (False, "", "slower a\\x1b[31m\\ufdd0 faster\n"),
+    ],
+)
+def test_only_a_terminal_gets_colours_and_only_ours(
+    is_terminal: bool, no_colour: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = io.StringIO()
+    content.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stdout", content)
+    monkeypatch.setenv("NO_COLOR", no_colour)
+    with printable_output(), printable_output():
+        print(toned("slower", Tone.BAD), "a\x1b[31m\ufdd0", toned("faster", Tone.GOOD))
+    assert content.getvalue() == shown
+    assert toned("same", Tone.NONE) == "same"
 
 
 def test_output_fits_the_terminals_characters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Write how far medians of equal runs are apart, and show it.
 
-The records are complete, and of one commit, command, card and driver. FILE must not be there yet;
+The records are complete, and of one commit, command, GPU and driver. FILE must not be there yet;
 in results/<device>/calibration/ compare and gate find it by themselves.
 
 examples:

@@ -2,16 +2,16 @@
 
 A folder of records counts as several processes of equal code: the noise between processes then
 averages down, and is known better. That noise comes from --noise, else from the device's newest
-calibration beside the records: tools/calibrate makes it, of ten processes. Of a case that
-nobody has calibrated only large changes are told: 13 % where there are a hundred cases.
+calibration next to the records: tools/calibrate makes it, of ten processes. Without a calibration
+of a case only large changes can be detected: 13 % where there are a hundred cases.
 
 verdicts, by an interval that holds for all cases together with 95 %:
-  same       the whole interval lies within the threshold
-  slower     the interval excludes no change, and the estimate lies beyond the threshold
+  same       the whole interval is within the threshold
+  slower     the interval excludes no change, and the estimate is beyond the threshold
   faster     likewise
   ambiguous  anything else: the row says what is missing, more samples, more processes or a
-             calibration; and what the card's clock, a level of equal code (processes of it were
-             seen at two speeds) or bad luck of one process may explain
+             calibration; and what the GPU's clock, a level of equal code (processes of it were
+             seen at two speeds) or one unlucky process may explain
 
 In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
 time is not, the clock is the suspect.
@@ -26,7 +26,7 @@ null.
 
 examples:
   gemm-report compare before.json after.json
-  gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --json=all.json
+  gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --html=changes.html
   gemm-report compare before.json after.json --noise=noise.json --strict
 
 exit codes:
@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import InputError, RecordError
+from gemm_report.terminal import width
 from gemm_report.writing.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--noise",
         metavar="FILE",
-        help="the calibration to take, or none (default: the device's newest beside the records)",
+        help="the calibration to take, or none (default: the device's newest next to the records)",
     )
     command.add_argument(
         "--across-devices", action="store_true", help="compare though the devices differ"
@@ -80,6 +81,7 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     command.add_argument("--all", action="store_true", help="name the cases that are the same, too")
     command.add_argument("--markdown", metavar="FILE", help="for a pull request (- is the console)")
     command.add_argument("--json", metavar="FILE", help="all there is to know (- is the console)")
+    command.add_argument("--html", metavar="FILE", help="a page for the browser")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -121,7 +123,7 @@ def judged(
     """Compares, tells as the options say, and gives the exit code."""
     import scipy.special  # noqa: F401 - at once, where it is missing
 
-    from gemm_report.comparison import output
+    from gemm_report.comparison import output, page
     from gemm_report.comparison.verdict import Verdict, compare, process
 
     _check_devices(base, new, options.across_devices)
@@ -131,9 +133,13 @@ def judged(
         _calibration(options.noise, base, new),
         options.threshold,
     )
-    outputs = ((options.markdown, output.markdown), (options.json, output.as_json))
+    outputs = (
+        (options.markdown, output.markdown),
+        (options.json, output.as_json),
+        (options.html, page.page),
+    )
     if not any(to == "-" for to, _ in outputs):
-        print(output.console(comparison, options.all))
+        print(output.console(comparison, options.all, width()))
     for to, text in outputs:
         if to == "-":
             print(text(comparison), end="")
@@ -184,7 +190,7 @@ def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:
 
 
 def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
-    """The one that was named, else the newest of the device that lies beside the records."""
+    """The one that was named, else the newest of the device next to the records."""
     from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
 
     if named == "none":

@@ -1,9 +1,9 @@
-"""Say what binds a kernel, with evidence, and what to do next.
+"""Name the bottleneck of a kernel, with evidence, and what to do next.
 
 Runs gemm_bench for the timed row and once more under ncu for counters. Where ncu is missing, too
 old or not permitted, the page is made of the models alone, says so, and the exit code is 1.
 GEMM_BENCH_BUILD=DIR (default build/release) says which gemm_bench. What -o keeps can be explained
-again without a GPU: counters.csv has ncu's raw page of KERNEL, and behind it that of OTHER.
+again without a GPU: counters.csv has ncu's raw page of KERNEL, and after it that of OTHER.
 
 examples:
   gemm-report explain WarpTile 4096
@@ -44,7 +44,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("kernel", metavar="KERNEL", help="as its benchmark is named")
     command.add_argument("shape", metavar="SHAPE", help="4096, or 64x8192x512")
-    command.add_argument("--versus", metavar="OTHER", help="a kernel to hold beside it")
+    command.add_argument("--versus", metavar="OTHER", help="a kernel to compare with, interleaved")
     command.add_argument("--precision", metavar="P", default="f32", help="default: f32")
     command.add_argument(
         "--layout", choices=("nn", "nt", "tn", "tt"), help="default: the plain one, nn"
@@ -60,7 +60,7 @@ def add(command: argparse.ArgumentParser) -> None:
         help="a macro of that file, as for gemm_bench",
     )
     command.add_argument(
-        "--modelled", action="store_true", help="ask no counters: by the models alone"
+        "--modelled", action="store_true", help="use no counters: by the models alone"
     )
     command.add_argument(
         "--record", type=Path, metavar="RECORD", help="take the row from there and run nothing"
@@ -69,7 +69,7 @@ def add(command: argparse.ArgumentParser) -> None:
         "--counters",
         type=Path,
         metavar="CSV",
-        help="what ncu --csv --page raw printed of the row in --record, or of each of two in turn",
+        help="what ncu --csv --page raw printed of the row in --record, or of both kernels",
     )
     command.add_argument(
         "-o",
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
         rows = [collect.row_of(record, name, question) for name in names]
         launches: tuple[tuple[Launch, ...], ...] = ((),) * len(rows)
         why = pages = None
-        how = "By the models alone: bytes are those of the model beside the kernel's code."
+        how = "Modelled: bytes are those of the model next to the kernel's code."
         if options.counters:
             launches = collect.stored(record, rows, options.counters)
             pages = collect.kept_pages(options.counters)
@@ -166,10 +166,10 @@ def _tell(
         seen = observe(record, row, its)
         told.append(page.Explanation(str(row.identity), seen, diagnose(seen, ladder), how))
     first, other = told[0], told[1] if len(told) > 1 else None
-    turns = rows[0].versus
+    versus = rows[0].versus
     ratio = (
-        page.ratio_text((first.name, turns.kernel), turns.ratio, turns.low, turns.high)
-        if turns and other
+        page.ratio_text((first.name, versus.kernel), versus.ratio, versus.low, versus.high)
+        if versus and other
         else ""
     )
     forms = {

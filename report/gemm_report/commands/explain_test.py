@@ -158,7 +158,7 @@ def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) 
         for line in (fake / "gemm_bench.log").read_text().splitlines()
         if "--gemm_shapes" in line
     )
-    assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours are rivals"
+    assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours can be baselines"
     for command in (listed, timed, (fake / "ncu.log").read_text().splitlines()[-1]):
         assert " ".join(own) in command
     assert "--gemm_kernel_limit=3600" in (fake / "ncu.log").read_text()
@@ -176,7 +176,7 @@ def test_pages_say_what_binds_and_what_is_next(fake: Path, capsys: Capture) -> N
         assert main(["explain", "WarpTile", "4096", *form]) == 0
         said = capsys.readouterr().out
         assert said.startswith(head)
-        assert "The issue slots are taken for 81.5 % of the time" in said
+        assert "The issue slots are busy for 81.5 % of the time" in said
         assert "of the instructions are FFMA" in said
         assert "Next:" in said
         assert "no counter of" in said, "the counters that the chip lacks"
@@ -188,11 +188,11 @@ def test_the_next_step_names_a_rung_of_the_suite(fake: Path, capsys: Capture) ->
     assert "WarpSpecialized" in [step["rung"] for step in steps]
 
 
-def test_a_rival_stands_beside_it(fake: Path, capsys: Capture) -> None:
+def test_a_baseline_is_compared_with(fake: Path, capsys: Capture) -> None:
     arguments = ["explain", "WarpTile", "4096", "--versus", "cuBLAS/math:default"]
     record = read_record(fake / "record.json")
-    rival = next(row for row in record.rows if row.label == "cuBLAS/math:default")
-    other = table(base_name(rival.device_kernels[0]), "99.0").splitlines()[-1]
+    baseline = next(row for row in record.rows if row.label == "cuBLAS/math:default")
+    other = table(base_name(baseline.device_kernels[0]), "99.0").splitlines()[-1]
     (fake / "counted").write_text(table() + other + "\n")
     assert main(arguments) == 0
     said = capsys.readouterr().out
@@ -296,7 +296,7 @@ def test_a_stored_record_is_explained_by_its_models(capsys: Capture) -> None:
     found = explained(capsys, "--record", str(LADDER))["explained"]
     assert found["observations"]["counted_kernel"] is None
     assert all(level["is_modelled"] for level in found["observations"]["levels"])
-    assert "models alone" in found["how"]
+    assert "Modelled" in found["how"]
     assert found["observations"]["registers"] == 127
 
 
@@ -341,7 +341,7 @@ def test_without_counters_the_models_speak_and_one_line_says_why(
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
     assert says in said.err
-    assert "By the models alone" in said.out
+    assert "Modelled: bytes" in said.out
     assert "(modelled)" in said.out
     assert says in said.out
 

@@ -1,8 +1,8 @@
-"""Hold the newest record of a folder against a baseline's, and end with 1 for a regression.
+"""Compare the newest record of a folder with a baseline's, and end with 1 for a regression.
 
 The baseline's records are those in DIR of one commit and device that were made most like the new
 one (options, method, driver). They count as processes of equal code.
---baseline is the beginning of a commit, whatever git calls a commit where DIR lies in a repository
+--baseline is the beginning of a commit, whatever git calls a commit where DIR is in a repository
 (main, v1.2, HEAD~3), or the path of a record or of a folder of records.
 
 Verdicts and options are those of compare. In GitHub Actions the Markdown goes to the job's summary,

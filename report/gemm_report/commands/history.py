@@ -1,8 +1,8 @@
-"""Tell where the records of a folder became slower or faster, and what differs there.
+"""Say where the records of a folder became slower or faster, and what differs there.
 
 examples:
   gemm-report history results
-  gemm-report history results -o build/history
+  gemm-report history results -o build/history --repository "$(git remote get-url origin)"
   gemm-report history results/h200 --json changes.json
 
 exit codes:
@@ -23,6 +23,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="DIR", help="with records, such as results")
     command.add_argument(
         "-o", "--output", type=Path, metavar="OUT", help="write pages for the browser into OUT"
+    )
+    command.add_argument(
+        "--repository", metavar="URL", help="the pages link commits there: a git remote"
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     command.add_argument(
@@ -45,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     finally:
         gc.enable()
     if not history.entries:
-        complain(f"{options.folder}: holds no record to use")
+        complain(f"{options.folder}: has no record to use")
         return BAD_INPUT
     trends = find_trends(history)
     print(as_text(history, trends, None if options.all else 20))
@@ -53,5 +56,5 @@ def run(options: argparse.Namespace) -> int:
         options.json.write_text(as_json(history, trends), encoding="utf-8")
         print(options.json)
     if options.output:
-        print(write_pages(options.output, history, trends))
+        print(write_pages(options.output, history, trends, options.repository))
     return refusals.exit_code

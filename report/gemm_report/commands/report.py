@@ -1,8 +1,8 @@
-"""Write a page for the browser (index.html) for each record, with its figures beside it.
+"""Write a page for the browser (index.html) for each record, with its figures next to it.
 
-The page is one file: its figures are in it, and it asks no network. Beside it lie the figures as
-PNG and SVG, and the data that they show as CSV. With -o and several records there is a page
-that lists them as well.
+The page is one file: its figures are in it, and it asks no network. Next to it are the figures as
+PNG and SVG, and their data as CSV; those of one precision in a folder of its name. With -o and
+several records there is a page that lists them as well.
 
 examples:
   gemm-report report results/h200/20250131T120000Z-0123abc.json
@@ -14,11 +14,22 @@ exit codes:
 """
 
 import argparse
+import re
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.commands.figures import add_records, folder_of
+from gemm_report.ladder.rows import precisions
 from gemm_report.record import Record
+
+if TYPE_CHECKING:
+    from gemm_report.site.picture import Picture
+
+# The page has these for each precision alone, if there are several.
+OF_ONE_PRECISION = ("throughput", "of_library")
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -43,17 +54,38 @@ def run(options: argparse.Namespace) -> int:
 
 def write_page(record: Record, folder: Path) -> Path:
     """The page of one record, and the figures that it shows and links; the page's path."""
-    from gemm_report.figures.palette import colors
-    from gemm_report.figures.write import drawings, write_figures
-    from gemm_report.site.picture import Picture
     from gemm_report.site.record_page import record_page
 
-    palette = frozenset(color.lower() for color in colors())
-    pictures = []
-    write_figures(record, folder)
-    for name, drawing in drawings(record).items():
-        svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        pictures.append(Picture(name, drawing.caption, svg, palette))
+    pictures = _pictures(record, folder)
+    names = precisions(record.rows_with("timed"))
+    for name in names if len(names) > 1 else ():
+        if not re.fullmatch(r"\w+", name, re.ASCII):  # somebody else's record: no folder of that
+            continue
+        rows = tuple(row for row in record.rows if row.precision == name)
+        part = replace(record, rows=rows)
+        pictures += _pictures(part, folder / name, OF_ONE_PRECISION)
     page = folder / "index.html"
     page.write_text(record_page(record, pictures), encoding="utf-8")
     return page
+
+
+def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list["Picture"]:
+    """Draws the figures into `folder`."""
+    import matplotlib.style
+
+    from gemm_report.figures.palette import STYLE
+    from gemm_report.figures.write import drawings, write_figures
+    from gemm_report.site.picture import Picture, spots
+
+    write_figures(record, folder, only=only)
+    pictures = []
+    for name, drawing in drawings(record).items():
+        if only and name not in only:
+            continue
+        path = folder / f"{name}.svg"
+        with matplotlib.style.context(STYLE, after_reset=True):
+            marks = spots(drawing.draw(record))
+        where = f"{folder.name}/{name}" if only else name
+        svg = path.read_text(encoding="utf-8")
+        pictures.append(Picture(where, drawing.caption, svg, marks))
+    return pictures

@@ -18,21 +18,37 @@ def files(gpu: Record) -> set[str]:
     return figures | {"index.html"}
 
 
+@pytest.fixture
+def folders(gpu: Record) -> set[str]:
+    """A folder of figures for each precision."""
+    return {row.precision for row in gpu.rows_with("timed")}
+
+
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_the_page_lies_beside_the_record_with_what_it_links(
-    gpu_path: Path, files: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_page_is_next_to_the_record_with_what_it_links(
+    gpu_path: Path,
+    files: set[str],
+    folders: set[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     record = Path(shutil.copy(gpu_path, tmp_path / "2025-0123.json"))
     assert main(["report", str(record)]) == 0
     folder = tmp_path / "2025-0123"
-    assert names(folder) == files
+    assert names(folder) == files | folders
     assert capsys.readouterr().out == f"{folder / 'index.html'}\n"
     page = (folder / "index.html").read_text(encoding="utf-8")
-    linked = {link for link in re.findall(r"href=\"([^#\"]*)\"", page) if link != "data:,"}
-    assert linked == files - {"index.html"}
+    linked = {link for link in re.findall(r"href=\"([^#\"]+)\"", page) if link != "data:,"}
+    assert all((folder / link).stat().st_size for link in linked)
+    ends = {
+        f"{name}.{end}" for name in ("throughput", "of_library") for end in ("csv", "png", "svg")
+    }
+    alone = {f"{name}/{file}" for name in folders for file in names(folder / name)}
+    assert {file.partition("/")[2] for file in alone} == ends & files
+    assert linked == (files - {"index.html"} - ends) | alone
 
 
 def test_several_records_are_listed_and_a_bad_one_is_named(
@@ -55,7 +71,7 @@ def test_several_records_are_listed_and_a_bad_one_is_named(
 
 
 def test_names_with_folders_and_control_characters_write_nowhere_else(
-    gpu_path: Path, files: set[str], tmp_path: Path
+    gpu_path: Path, files: set[str], folders: set[str], tmp_path: Path
 ) -> None:
     text = gpu_path.read_text(encoding="utf-8")
     for name, hostile in (("Tiled", "../../\x1b<b>\0"), ("Test GPU", "/etc/\n<script>")):
@@ -66,7 +82,7 @@ def test_names_with_folders_and_control_characters_write_nowhere_else(
     assert main(["report", str(record)]) == 0
     assert names(tmp_path) == {"in"}
     assert names(record.parent) == {"record.json", "record"}
-    assert names(record.parent / "record") == files
+    assert names(record.parent / "record") == files | folders
     page = (record.parent / "record" / "index.html").read_text(encoding="utf-8")
     assert "../../" in page
     assert "&lt;b&gt;" in page

@@ -15,7 +15,7 @@ _FEWEST_DIGITS = 4
 
 
 def resolved(reference: str, folder: Path) -> str | None:
-    """The commit that git has under this name in the repository in which `folder` lies."""
+    """The commit that git has under this name in the repository that has `folder`."""
     # A reference never begins with a hyphen, and must not become an option.
     if reference.startswith("-"):
         return None

@@ -9,7 +9,7 @@ CONDITIONS: Mapping[str, Callable[[Record], object]] = {
     "commit": lambda record: record.commit,
     "build type": lambda record: record.build.type,
     "device": lambda record: record.device.name,
-    "card": lambda record: record.device.uuid_hash,
+    "GPU": lambda record: record.device.uuid_hash,
     "driver": lambda record: record.device.driver,
     "runtime": lambda record: record.device.runtime,
     "power limit": lambda record: record.device.power_limit_w,
@@ -22,8 +22,8 @@ CONDITIONS: Mapping[str, Callable[[Record], object]] = {
 }
 
 
-# A comparison is there to see what these change; and cards of one name are compared.
-_OF_THE_PROGRAM = ("commit", "card")
+# A comparison is there to see what these change; and GPUs of one name are compared.
+_OF_THE_PROGRAM = ("commit", "GPU")
 
 
 def options_of(record: Record) -> list[str]:
@@ -38,25 +38,37 @@ def alikeness(record: Record, other: Record) -> int:
     )
 
 
-def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """In what two sides, or the processes of one side, were not alike; a line for each."""
+def unlike(base: Sequence[Record], new: Sequence[Record]) -> list[tuple[str, list[str], list[str]]]:
+    """In which conditions two sides, or the processes of one side, differ; each one's values."""
     found = []
     for what, of in CONDITIONS.items():
-        said = [list(dict.fromkeys(_said(of(record)) for record in side)) for side in (base, new)]
-        if all(len(values) == 1 for values in said):
-            if said[0] != said[1] and what != "commit":
-                told = f"{what}: {said[0][0]} in BASE, {said[1][0]} in NEW"
-                # A calibration is of one.
-                rest = ": how far cards of one name are apart is not in the noise"
-                found.append(f"{told}{rest if what == 'card' else ''}")
+        first, second = (list(dict.fromkeys(_said(of(r)) for r in side)) for side in (base, new))
+        if first != second or len(first) > 1:
+            found.append((what, first, second))
+    return found
+
+
+def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """The same, a line for each, and which records are incomplete."""
+    found = []
+    for what, *sides in unlike(base, new):
+        if [len(values) for values in sides] == [1, 1]:
+            # A calibration is of one GPU.
+            rest = ": GPU-to-GPU variation is not part of the noise estimate"
+            told = f"{what}: {sides[0][0]} in BASE, {sides[1][0]} in NEW"
+            found += [f"{told}{rest if what == 'GPU' else ''}"] if what != "commit" else []
         else:
-            for name, values in zip(("BASE", "NEW"), said, strict=True):
-                if len(values) > 1:
-                    found.append(f"{what}: differs within {name}: {', '.join(values)}")
+            named = zip(("BASE", "NEW"), sides, strict=True)
+            found += [
+                f"{what}: differs within {name}: {', '.join(values)}"
+                for name, values in named
+                if len(values) > 1
+            ]
     for name, side in (("BASE", base), ("NEW", new)):
         interrupted = sum(not record.complete for record in side)
         if interrupted:
-            found.append(f"{name} has {interrupted} incomplete of {len(side)} records")
+            records = f"{len(side)} record{'' if len(side) == 1 else 's'}"
+            found.append(f"{name}: {interrupted} of {records} is incomplete")
     return found
 
 

@@ -3,15 +3,19 @@
 import json
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from statistics import geometric_mean
 from typing import Any
 
 from gemm_report.comparison.conditions import differences
 from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
+from gemm_report.terminal import Tone, toned
+from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
 from gemm_report.writing.tables import columns, markdown_table
 
@@ -22,6 +26,12 @@ _LARGEST_COMMENT = 60_000
 _LONGEST_NAME = 120
 _MOST_NAMED = 20
 
+_TONES = {
+    Verdict.SLOWER: Tone.BAD,
+    Verdict.FASTER: Tone.GOOD,
+    Verdict.AMBIGUOUS: Tone.WARN,
+    Verdict.SAME: Tone.NONE,
+}
 _HEAD = ("verdict", "case", "BASE", "NEW", "change", "interval", "in cycles", "remark")
 
 
@@ -37,11 +47,23 @@ def summary_line(comparison: Comparison) -> str:
     elif comparison.count(Verdict.AMBIGUOUS):
         verdict = "no regression seen"
     cases = len(comparison.cases) + len(comparison.failed)
-    return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}"
+    guessed = comparison.cases and all(case.noise in GUESSED for case in comparison.cases)
+    why = "; not calibrated, so only large changes can be detected" if guessed else ""
+    return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}{why}"
+
+
+def means(comparison: Comparison) -> list[tuple[str, int, float]]:
+    """Of each precision: how many cases, and the geometric mean of their ratios."""
+    groups: dict[str, list[float]] = {}
+    for case in comparison.cases:
+        name = precision_name(case.new_row.precision) if case.new_row else "all cases"
+        groups.setdefault(name, []).append(case.ratio)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return [(name, len(ratios), geometric_mean(ratios)) for name, ratios in ordered]
 
 
 def remarks(comparison: Comparison) -> list[str]:
-    """What a reader has to know beside the cases, a line for each."""
+    """What a reader has to know besides the cases, a line for each."""
     base, new = comparison.base, comparison.new
     return [
         *([comparison.common_shift] if comparison.common_shift else []),
@@ -55,19 +77,55 @@ def remarks(comparison: Comparison) -> list[str]:
     ]
 
 
-def console(comparison: Comparison, every: bool = False) -> str:
-    """Regressions first; cases that are the same are counted, or all told."""
+def console(comparison: Comparison, every: bool = False, width: int = 80) -> str:
+    """The verdict, then the worst; cases that are the same are counted, or all told."""
     shown = _shown(comparison, every)
-    lines = [f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}", ""]
-    if shown:
-        cells = [[_plain(cell) for cell in line] for line in (_HEAD, *map(_cells, shown))]
-        table = columns([line[:-1] for line in cells], left=2).splitlines()
-        # Remarks are as long as they like.
-        lines += [f"{row}  {line[-1]}".rstrip() for row, line in zip(table, cells, strict=True)]
-    lines += [_plain(f"wrong now  {each.name}: {each.reason}") for each in comparison.failed]
-    lines += [f"{line} (--all names them)" for line in _hidden(comparison, shown)]
-    lines += ["", *(_plain(line) for line in remarks(comparison)), summary_line(comparison)]
-    return "\n".join(lines)
+    if not every:  # those that may be nothing end the list
+        sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
+        shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
+    verdict, _, counts = summary_line(comparison).partition(":")
+    doubt = Tone.WARN if comparison.count(Verdict.AMBIGUOUS) else Tone.GOOD
+    tone = Tone.BAD if comparison.regressed else doubt
+    first, *rest = _wrapped(f"{verdict}:{counts}", width)
+    lines = [first.replace(verdict, toned(verdict, tone), 1), *rest]
+    told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
+    sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
+    for line in (*sides, f"Geometric mean of the times: {', '.join(told)}" if told else ""):
+        lines += _wrapped(line, width, 6)
+    lines.append("")
+    rows = [_cells(case) for case in shown]
+    if rows:
+        # What a narrow terminal has no room for is in --json.
+        order = [0, 4, 5, *((6, 2, 3) if width >= 120 else ())]
+        cells = [[_plain(row[i]) for i in order] for row in (_HEAD, *rows)]
+        table = columns(cells, left=1).splitlines()
+        room = max(20, width - len(table[0]) - 2)
+        names = [_fitted(_plain(row[1]), room) for row in (_HEAD, *rows)]
+        lines.append(f"{table[0]}  {names[0]}")
+        for case, line, name in zip(shown, table[1:], names[1:], strict=True):
+            word = case.verdict.value
+            lines.append(f"{toned(word, _TONES[case.verdict])}{line[len(word) :]}  {name}")
+            if case.suspect:
+                lines.append(f"           {_fitted(_plain(case.suspect), width - 11)}")
+        for needs, count in Counter(case.needs for case in shown if case.needs).most_common(3):
+            lines += _wrapped(f"{count} of these need {needs}", width)
+    for each in comparison.failed:
+        lines += _wrapped(f"wrong now  {each.name}: {each.reason}", width, 11)
+    for line in (*(f"{line} (--all names them)" for line in _hidden(comparison, shown)), ""):
+        lines += _wrapped(line, width)
+    for line in remarks(comparison):
+        lines += _wrapped(line, width)
+    return "\n".join(lines).rstrip()
+
+
+def _wrapped(text: str, width: int, indent: int = 2) -> list[str]:
+    return textwrap.wrap(_plain(text), width, subsequent_indent=" " * indent) or [""]
+
+
+def _fitted(text: str, width: int) -> str:
+    """Its beginning and its end."""
+    left = (width - 1) // 2
+    return text if len(text) <= width else f"{text[:left]}…{text[left + 1 - width :]}"
 
 
 def markdown(comparison: Comparison) -> str:
@@ -179,8 +237,8 @@ def _noise(comparison: Comparison) -> list[str]:
     unknown = sum(case.noise in GUESSED for case in cases)
     if unknown:
         lines.append(
-            f"not calibrated: {unknown} of {len(cases)} cases, of which only large changes are "
-            "told: run tools/calibrate with the options of the runs, or give several processes"
+            f"not calibrated: {unknown} of {len(cases)} cases, of which only large changes can be "
+            "detected: run tools/calibrate with the options of the runs, or give 3 runs per side"
         )
     if calibration is None:
         return lines
@@ -234,7 +292,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """As code, in which GitHub calls nobody by name."""
+    """As code, in which GitHub notifies no user."""
     return f"<code>{_entities(_plain(_short(text)))}</code>"
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from gemm_report.comparison.noise.within import LogMedian
-from gemm_report.comparison.output import as_json, console, markdown, summary_line
+from gemm_report.comparison.output import as_json, console, markdown, means, summary_line
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.verdict import Comparison, Process, compare
+from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare
+from gemm_report.terminal import Tone, toned
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -60,6 +61,8 @@ def test_markdown_holds_no_markup_of_names() -> None:
 
 def test_a_terminal_gets_no_control_characters() -> None:
     text = console(comparison(list(NASTY)), every=True)
+    for tone in ("\ufdd031\ufdd1", "\ufdd2"):
+        text = text.replace(tone, "")
     assert all(c.isprintable() or c == "\n" for c in text)
     assert "\\x1b[31mred" in text
     assert "wrong now  broken: <script>" in text
@@ -93,13 +96,45 @@ def test_cases_that_are_the_same_are_counted_or_all_told() -> None:
     narrow: Any = dataclasses.replace(found, threshold=0.5)
     assert "one" not in console(narrow).split()
     counted = "3 ambiguous cases that changed by less than 50 % so far, 3 of them not calibrated"
-    assert counted in console(narrow)
+    assert counted in " ".join(console(narrow).split())
     assert "one" in console(narrow, every=True).split()
 
 
-def test_the_last_line_is_the_whole() -> None:
+def test_the_first_line_is_the_verdict() -> None:
     found = comparison(["one"])
-    assert console(found).splitlines()[-1] == summary_line(found)
+    words = summary_line(found).replace("REGRESSION", toned("REGRESSION", Tone.BAD)).split()
+    assert console(found).split()[: len(words)] == words
     assert summary_line(found).startswith("REGRESSION: of 2 cases 1 wrong, 1 slower")
     calm = compare([side({"one": 0.0})], [side({"one": 0.0})])
     assert summary_line(calm).startswith("no regression seen: of 1 cases 0 slower, 1 ambiguous")
+
+
+@pytest.mark.parametrize("width", [72, 80, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    names = [f"{name}{i}" for i in range(9) for name in NASTY]
+    for every in (False, True):
+        lines = console(comparison(names), every, width).splitlines()
+        assert max(map(len, lines)) <= width + 5, "but for the signs of a colour"
+        assert any("BASE" in line and "interval" in line for line in lines) == (width >= 120)
+
+
+def test_ambiguous_cases_do_not_bury_the_others() -> None:
+    many = {f"maybe{i}": 0.5 for i in range(100)}
+    base = side(dict.fromkeys(many, 0.0) | {"sure": 0.0})
+    new = side(many | {"sure": math.log(2.0)})
+    found = compare([base], [new])
+    cases = [
+        dataclasses.replace(c, verdict=Verdict.AMBIGUOUS) if c.name != "sure" else c
+        for c in found.cases
+    ]
+    found = dataclasses.replace(found, cases=tuple(cases))
+    text = console(found)
+    assert text.count("maybe") == 20
+    assert text.index("sure") < text.index("maybe")
+    assert "80 ambiguous cases" in text
+    assert console(found, every=True).count("maybe") == 100
+
+
+def test_means_are_geometric() -> None:
+    ((name, count, mean),) = means(comparison(["one", "two"]))
+    assert (name, count, mean) == ("all cases", 2, pytest.approx(2.0))

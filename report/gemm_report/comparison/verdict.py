@@ -6,8 +6,8 @@ The argument:
    large for a kernel of a microsecond as for one of a second. Of several processes of a side, the
    mean of the log medians counts.
 2. d is uncertain for two reasons. A process does not know its own median, because its samples
-   scatter and hang together (within.py: a bootstrap of circular blocks). And fresh processes of
-   equal code differ: in addresses, in clocks, in what a library finds best (between.py, from
+   scatter and are autocorrelated (within.py: a bootstrap of circular blocks). And fresh processes
+   of equal code differ: in addresses, in clocks, in what a library finds best (between.py, from
    calibrations and repeated processes). That part is often the larger one, and no number of samples
    makes it smaller. The variance of d is the sum of both over both sides; the part between
    processes is divided by their number.
@@ -26,12 +26,12 @@ The argument:
    cannot prove that there was none. A level that no calibrated process showed is a false alarm: if
    4 % of the cases have one, taken by a third of the processes, simulation gives 1.9 in 1,000 cases
    with 4 calibrated processes, 1.0 with 6, 0.5 with 8 and 0.2 with 10.
-7. A single process may be unlucky. So a case that is slower in time alone while the card was held
-   down, or though its machine code is the same, is `ambiguous` until three processes of each side
-   agree: then it is the driver, the card or the arguments, and worth the alarm.
+7. A single process may be unlucky. So a case that is slower in time alone while the GPU was
+   throttled, or though its machine code is the same, is `ambiguous` until three processes of each
+   side agree: then it is the driver, the GPU or the arguments, and worth the alarm.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
-Where they changed by less than the threshold and half of what the seconds did, the card's clock is
+Where they changed by less than the threshold and half of what the seconds did, the GPU's clock is
 the suspect, not the kernel.
 """
 
@@ -270,7 +270,7 @@ def _case(
         needs = "another run of NEW, until one is at the level of BASE"
     elif betweens[0].source in GUESSED:
         # A number from a guess would be one.
-        needs = f"a calibration that has it, or {_ENOUGH_PROCESSES} processes of each"
+        needs = f"a calibration (tools/calibrate), or {_ENOUGH_PROCESSES} runs per side"
     means = [_exp(fmean(each.value for each in side)) for side in seconds]
     return Case(
         name=name,
@@ -360,12 +360,12 @@ def _needs(
         factor = math.ceil(parts.within / (wanted - parts.between))
         if factor <= _MOST_SAMPLES:
             samples = [len(each.run.timed[name].samples_seconds) for each in new]
-            return f"{factor} times the samples: {factor * round(median(samples))} in each process"
+            return f"{factor} times the samples: {factor * round(median(samples))} in each run"
     needed = math.ceil(processes * (parts.within + parts.between) / wanted)
     needed = max(processes + 1, needed)
     if needed > _MOST_PROCESSES:
-        return f"more than {_MOST_PROCESSES} processes of each: too noisy for {100 * threshold:g} %"
-    return f"{needed} processes of each"
+        return f"more than {_MOST_PROCESSES} runs per side: too noisy for {100 * threshold:g} %"
+    return f"{needed} runs per side"
 
 
 def _suspect(
@@ -431,7 +431,7 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     at_clock = [case.cycles.ratio for case in cases if case.cycles]
     if at_clock:
         told += f", {change(median(at_clock))} in cycles"
-    return f"{told}: look at the card (clock, power, driver) and the build before the kernels"
+    return f"{told}: look at the GPU (clock, power, driver) and the build before the kernels"
 
 
 def _exp(value: float) -> float:

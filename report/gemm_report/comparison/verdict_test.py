@@ -122,7 +122,7 @@ def test_equal_code_is_called_slower_in_less_than_one_case_of_a_thousand() -> No
     rng = np.random.default_rng(3)
     alarms = comparisons_with_one = cases = 0
     for _ in range(40):
-        # Noise of cases scatters like that of a card, 0.1 to 1 %.
+        # Noise of cases scatters like that of a GPU, 0.1 to 1 %.
         sds = 0.003 / np.sqrt(rng.chisquare(3, 100) / 3)
         calibration = noise_of(rng, sds)
         found = compare([made(rng.normal(scale=sds))], [made(rng.normal(scale=sds))], calibration)
@@ -147,14 +147,14 @@ def test_what_nobody_calibrated_needs_a_large_change() -> None:
         found = {c.name: c for c in compare([made([0.0] * 100)], [made(logs)]).cases}
         assert found[name(0)].verdict is verdict
         assert found[name(0)].noise == "default"
-        assert found[name(1)].needs == "a calibration that has it, or 3 processes of each"
+        assert found[name(1)].needs == "a calibration (tools/calibrate), or 3 runs per side"
 
 
 def test_ambiguous_cases_say_what_they_need() -> None:
     noisy = noise_of(np.random.default_rng(5), [0.003] * 20)
     (case, *_) = compare([made([0.0] * 20)], [made([0.0] * 20)], noisy).cases
     assert case.verdict is Verdict.AMBIGUOUS
-    assert case.needs and case.needs.endswith("processes of each")
+    assert case.needs and case.needs.endswith("runs per side")
     processes = int(case.needs.split()[0])
     sides = [[made([0.0] * 20) for _ in range(processes)] for _ in range(2)]
     after = {each.name: each for each in compare(*sides, noisy).cases}
@@ -170,7 +170,7 @@ def test_more_samples_are_asked_for_where_samples_are_the_noise() -> None:
     (case, *_) = compare([unsure(0.004**2)], [unsure(0.004**2)], quiet(20)).cases
     assert case.needs and "times the samples" in case.needs
     factor = int(case.needs.split()[0])
-    assert f"{50 * factor} in each process" in case.needs
+    assert f"{50 * factor} in each run" in case.needs
     better = [unsure(0.004**2 / factor)]
     assert compare(better, better, quiet(20)).count(Verdict.SAME) == 20
 

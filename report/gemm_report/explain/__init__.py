@@ -1,1 +1,1 @@
-"""Why a kernel is as fast as it is: from counters, or from models where nobody may count."""
+"""Why a kernel is as fast as it is: from counters, or from models without them."""

@@ -238,7 +238,7 @@ def _run(command: Sequence[str], may_fail: Path | None = None) -> str:
 
 
 def with_counted(document: Any, rows: Mapping[str, Traffic | None]) -> str:
-    """The record's JSON, with the counted bytes beside the modelled ones of each row."""
+    """The record's JSON, with the counted bytes next to the modelled ones of each row."""
     for benchmark in document["benchmarks"]:
         name = benchmark["name"].removesuffix("/manual_time")
         if name in rows and benchmark["run_type"] == "iteration":

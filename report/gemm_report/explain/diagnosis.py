@@ -1,11 +1,11 @@
 """From observations to findings, the most important first, and to the next two steps.
 
-A *fault* is avoidable: its gain is the share of the time that mending it could save. That is what
-it wastes, weighted by how much the kernel waits for it, and never more than is left until another
-resource binds that the fault does not load itself. A fault worth a tenth of the time comes first.
-Then comes what *binds*: the resource that is busy for the largest share of the time, from six
-tenths on; if there is none, latency does. Small faults come last. That nothing binds is seen with
-counters alone: without them it comes behind all that was found.
+A *fault* is avoidable: its gain is the share of the time that fixing it could save. That is what it
+wastes, weighted by how much the kernel waits for it, and at most what is left until another
+resource limits that the fault does not load itself. A fault worth a tenth of the time comes first.
+Then comes the *bottleneck*: the resource that is busy for the largest share of the time, from six
+tenths on; if there is none, latency. Small faults come last. That there is no bottleneck is seen
+with counters alone: without them it comes after all that was found.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from gemm_report.explain.metrics import STALLS
 from gemm_report.explain.observations import Level, Observations
 from gemm_report.writing.quantity import megahertz, percent, quantity, significant
 
-_WORTH = 0.10  # a fault of this gain comes before what binds
+_WORTH = 0.10  # a fault of this gain comes before the bottleneck
 _SEEN = 0.03  # of a smaller gain nothing is said
-_BINDS = 0.60  # of the time a resource is busy, so that one says it binds
+_LIMITS = 0.60  # of the time a resource is busy, so that it is called the bottleneck
 _PEAK = 0.90  # so much of a unit's rate is all that one gets
 _FEW_WARPS = 0.30  # an occupancy that leaves schedulers without choice
 _ENOUGH_WARPS = 0.50
@@ -26,7 +26,7 @@ _LEAST_GAP = 1e-6  # seconds between launches that are no noise
 _THROTTLED = 0.5
 _WHOLE_SECTORS = 4.0  # of a request for 32 neighbouring words
 _WIDEST_SECTORS = 16.0  # of one for 16 bytes a lane
-# Assumed of a spill whose cost nobody counted, where nothing binds and where something does.
+# Assumed of a spill whose cost was not counted, without and with another bottleneck.
 _UNCOUNTED_SPILL, _COVERED_SPILL = 0.25, _SEEN
 _NO_TENSOR_CORES = ("f32", "f64", "s32", "tf32x3")
 _LADDER = ("simt", "tensor")
@@ -88,31 +88,31 @@ class Diagnosis:
 _RUNGS: dict[Kind, dict[str, str]] = {
     Kind.UNCOALESCED: {
         "Naive": "give neighbouring threads neighbouring columns, so that a warp reads rows",
-        "TiledConflictFree": "load tiles along rows, whatever the inner loop wants, and turn them "
-        "as they are stored",
-        "Vectorized": "move 16 bytes a lane along rows",
-        "WarpSpecialized": "let the TMA load tiles: it knows no lanes",
+        "TiledConflictFree": "load tiles along rows, whatever the inner loop wants, and transpose "
+        "them as they are stored",
+        "Vectorized": "move 16 bytes per lane along rows",
+        "WarpSpecialized": "load tiles by TMA: no lane loads",
     },
     Kind.BANK_CONFLICTS: {
         "TiledPadded": "pad the rows of the tile by one word",
-        "TiledConflictFree": "turn the tile as it is stored, so that reads run along rows",
-        "WarpTile": "lay a warp's lanes over a rectangle, so that one load touches 128 bytes",
+        "TiledConflictFree": "transpose the tile as it is stored, so that reads run along rows",
+        "WarpTile": "map a warp's lanes to a rectangle, so that one load touches 128 bytes",
         "MmaSync": "swizzle tiles of shared memory as ldmatrix reads them",
-        "Wgmma": "let the TMA write tiles in the swizzle that wgmma reads",
+        "Wgmma": "load tiles by TMA in the swizzle that wgmma reads",
     },
     Kind.SPILLS: {
         "BlockTile2D": "let a thread keep fewer results, or launch fewer threads, until nothing "
         "spills",
-        "AsyncCopy": "let cp.async carry the next tile past the registers",
+        "AsyncCopy": "load the next tile by cp.async, past the registers",
         "WarpSpecialized": "let producer warps give their registers to those that multiply",
-        "WgmmaTwoConsumers": "keep sums of half a tile in each of two warpgroups",
+        "WgmmaTwoConsumers": "keep accumulators of half a tile in each of two warpgroups",
     },
     Kind.OCCUPANCY: {
         "Tiled": "use smaller tiles in shared memory, so that more blocks fit",
         "OuterProductUnrolled": "have more loads under way in each thread, if no more warps fit",
-        "AsyncCopy": "let copies run ahead of the warps, which then need not be many",
-        "WarpSpecialized": "give copying a warp of its own and a ring of stages",
-        "WgmmaSpecialized": "give copying a warp of its own and a ring of stages",
+        "AsyncCopy": "let copies run ahead: fewer warps then suffice",
+        "WarpSpecialized": "give copies a producer warp and a ring of stages",
+        "WgmmaSpecialized": "give copies a producer warp and a ring of stages",
     },
     Kind.TAIL: {
         "StreamK": "split the last tiles along k, so that all multiprocessors end together",
@@ -124,7 +124,7 @@ _RUNGS: dict[Kind, dict[str, str]] = {
     },
     Kind.POWER: {
         "WarpSpecialized": "spend fewer instructions on copies: the TMA needs one thread",
-        "3xTF32": "spend fewer joules a product: tensor cores",
+        "3xTF32": "spend fewer joules per FLOP: tensor cores",
         "WgmmaMulticast": "read operands once for several multiprocessors",
     },
     Kind.DRAM: {
@@ -133,35 +133,35 @@ _RUNGS: dict[Kind, dict[str, str]] = {
         "MmaSyncRasterized": "order tiles in compact groups, so that a wave shares more in the L2",
     },
     Kind.L2: {
-        "Tiled": "stage tiles in shared memory: each element brought serves a row of threads",
-        "BlockTile1D": "compute several results a thread, so that larger tiles pay",
-        "Rasterized": "take larger tiles: a square one of edge b does b/4 FLOP a byte in FP32",
+        "Tiled": "stage tiles in shared memory: each element loaded serves a row of threads",
+        "BlockTile1D": "compute several results per thread, so that larger tiles pay",
+        "Rasterized": "take larger tiles: a square one of edge b does b/4 FLOP per byte in FP32",
         "WgmmaMulticast": "share tiles among the blocks of a cluster",
     },
     Kind.SHARED: {
-        "BlockTile1D": "keep factors in registers: several results a thread",
-        "BlockTile2D": "a rectangle of results a thread: TM + TN factors make TM * TN products",
-        "WarpTile": "a rectangle for each warp, loads of 16 bytes a lane",
+        "BlockTile1D": "keep operands in registers: several results per thread",
+        "BlockTile2D": "a rectangle of results per thread: TM + TN operands feed TM * TN FMAs",
+        "WarpTile": "a rectangle for each warp, loads of 16 bytes per lane",
         "Wgmma": "let tensor cores read shared memory themselves",
         "WgmmaBigTile": "take a larger tile for each instruction of wgmma",
     },
     Kind.LSU: {
-        "BlockTile1D": "compute several results a thread: fewer loads for each product",
+        "BlockTile1D": "compute several results per thread: fewer loads per FMA",
         "Vectorized": "load 16 bytes at once: a quarter of the requests",
-        "WarpSpecialized": "let the TMA load tiles: it takes no requests of warps",
-        "Wgmma": "let the TMA load tiles: it takes no requests of warps",
+        "WarpSpecialized": "load tiles by TMA: warps make no requests",
+        "Wgmma": "load tiles by TMA: warps make no requests",
     },
     Kind.ISSUE: {
-        "BlockTile2D": "make more products of what is loaded: a rectangle of results a thread",
+        "BlockTile2D": "do more FMAs with what is loaded: a rectangle of results per thread",
         "Vectorized": "load 16 bytes at once, so that fewer instructions load",
         "AsyncCopy": "copy with cp.async, without registers and their stores",
-        "WarpSpecialized": "leave copies to the TMA, and every slot to the multiply-adds",
+        "WarpSpecialized": "leave copies to the TMA, and every issue slot to FMAs",
         "3xTF32": "let one instruction multiply tiles: tensor cores",
         "Wgmma": "let one instruction of a warpgroup multiply a tile",
     },
     Kind.FMA: {
         "3xTF32": "change the unit: tensor cores at the accuracy of FP32",
-        "MmaSync": "take a precision that tensor cores know, if its error will do",
+        "MmaSync": "use a precision that tensor cores support, if its error is acceptable",
     },
     Kind.TENSOR: {
         "Wgmma": "multiply with wgmma, which alone reaches the rate of Hopper's tensor cores",
@@ -169,41 +169,41 @@ _RUNGS: dict[Kind, dict[str, str]] = {
     },
     Kind.LATENCY: {
         "OuterProductUnrolled": "have several loads under way: unroll along k",
-        "RegisterDoubleBuffer": "load the factors of the next step while this one is multiplied",
-        "SharedDoubleBuffer": "fetch the next slice during the multiplication, one barrier a step",
+        "RegisterDoubleBuffer": "load the operands of the next step during the FMAs of this one",
+        "SharedDoubleBuffer": "fetch the next K tile during the FMAs, one barrier per step",
         "AsyncCopy": "let cp.async fill a ring of stages",
-        "WarpSpecialized": "let a producer warp wait, and no other",
+        "WarpSpecialized": "let only a producer warp wait",
         "MmaSyncMultistage": "let cp.async fill a ring of stages",
-        "WgmmaSpecialized": "let a producer warp wait, and no other",
-        "WgmmaPingPong": "let two warpgroups take turns: one multiplies while the other stores",
+        "WgmmaSpecialized": "let only a producer warp wait",
+        "WgmmaPingPong": "alternate two warpgroups: one multiplies while the other stores",
     },
 }
 # What is left where no rung does it.
 _BESIDE: dict[Kind, tuple[str, ...]] = {
     Kind.HOST: (
         "put the launches into a CUDA graph, as gemm_bench does with short ones",
-        "give each launch more to do: batch the products",
+        "give each launch more to do: batch the GEMMs",
     ),
-    Kind.POWER: ("compare in turns, where two kernels have one clock: --versus",),
-    Kind.DRAM: ("take elements of fewer bytes: nothing else is left at this roof",),
+    Kind.POWER: ("compare interleaved, where both kernels have one clock: --versus",),
+    Kind.DRAM: ("use elements of fewer bytes: at this bandwidth nothing else is left",),
     Kind.L2: ("take larger tiles for each block (tools/tune)",),
-    Kind.LSU: ("keep what was loaded in registers for more products",),
-    Kind.ISSUE: ("unroll, and look for what is no multiply-add: tools/sass",),
+    Kind.LSU: ("keep what was loaded in registers for more FMAs",),
+    Kind.ISSUE: ("unroll, and look for instructions other than FMAs: tools/sass",),
     Kind.FMA: ("nothing is left on this unit but the tail and the clock",),
     Kind.TENSOR: (
-        "take a precision of half the bytes: FP8 has twice the rate",
+        "use a precision of half the bytes: FP8 has twice the rate",
         "nothing is left on this unit but the tail and the clock",
     ),
     Kind.LATENCY: ("read what the warps wait for in the loop's code: tools/sass",),
     Kind.UNKNOWN: (
-        "run it where ncu may count, or give it a model of its bytes (.traffic)",
+        "run it where ncu has permission to count, or give it a traffic model (.traffic)",
         "read what the warps wait for in the loop's code: tools/sass",
     ),
 }
 
 
 def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
-    """What binds. `ladder` has name, family and rung of each kernel that a step may name."""
+    """What limits it. `ladder` has name, family and rung of each kernel that a step may name."""
     busy = _busy(seen)
     faults = [
         finding
@@ -219,11 +219,11 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
         if finding is not None and finding.share >= _SEEN
     ]
     faults.sort(key=lambda finding: -finding.share)
-    binding = sorted((f for f in busy if f.share >= _BINDS), key=lambda f: -f.share)
-    waiting = [] if binding else [_waiting(seen, busy)]
+    limiting = sorted((f for f in busy if f.share >= _LIMITS), key=lambda f: -f.share)
+    waiting = [] if limiting else [_waiting(seen, busy)]
     findings = [
         *(fault for fault in faults if fault.share >= _WORTH),
-        *(binding or (waiting if seen.has_counters else [])),
+        *(limiting or (waiting if seen.has_counters else [])),
         *(fault for fault in faults if fault.share < _WORTH),
         *([] if seen.has_counters else waiting),
     ]
@@ -243,15 +243,15 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
     beyond = used is not None and used > 1 and level.is_modelled
     if used is None or (beyond and kind is not Kind.L2):
         return None  # the model asks for more than can have moved
-    by = "by the model of the kernel" if level.is_modelled else "counted"
+    by = "modelled" if level.is_modelled else "counted"
     evidence = [
-        f"{quantity(level.bytes or 0, 'B')} of {level.name} a launch, {by}: "
+        f"{quantity(level.bytes or 0, 'B')} of {level.name} per launch, {by}: "
         f"{quantity((level.bytes or 0) / (seen.seconds or 1), 'B/s')} of "
         f"{quantity(level.roof_bytes_per_second or 0, 'B/s')} ({level.roof})"
     ]
     if level.modelled_bytes and level.counted_bytes:
         evidence.append(
-            f"counted over modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}"
+            f"counted / modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}"
         )
     if seen.flop and level.bytes:
         evidence.append(
@@ -259,12 +259,12 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
             f"{quantity(seen.flop / level.bytes * (level.roof_bytes_per_second or 0), 'FLOP/s')}"
         )
     if kind is Kind.L2 and seen.l1_hits is not None:
-        evidence.append(f"{percent(seen.l1_hits)} of the sectors are found in the L1")
+        evidence.append(f"{percent(seen.l1_hits)} of the sectors hit in L1")
     if kind is Kind.DRAM and seen.l2_hits is not None:
-        evidence.append(f"{percent(seen.l2_hits)} of the sectors are found in the L2")
+        evidence.append(f"{percent(seen.l2_hits)} of the sectors hit in L2")
     title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"
     if beyond:
-        title = f"Loads ask for {percent(used)} of what the L2 can bring: the L1 answers for some"
+        title = f"Loads request {percent(used)} of what the L2 can deliver: some are L1 hits"
     return Finding(kind, title, min(used, 1.0), False, tuple(evidence), level.is_modelled)
 
 
@@ -275,14 +275,14 @@ def _requests(seen: Observations) -> Finding | None:
     passes = max(1.0, (seen.sectors_per_load or 0.0) / _WHOLE_SECTORS)
     share = min(1.0, seen.requests_per_clock * passes)
     evidence = [
-        f"{significant(seen.requests_per_clock)} requests of warps to global memory in each clock "
-        "of a multiprocessor, which takes one"
+        f"{significant(seen.requests_per_clock)} requests of warps to global memory per cycle of "
+        "an SM, which takes one"
     ]
     if passes > 1:
         evidence.append(f"each touches {seen.sectors_per_load:.1f} sectors, 4 at a time")
     waits = seen.stall_share("lg_throttle")
     if waits:
-        evidence.append(f"{percent(waits)} of the warps' time waits since their queue is full")
+        evidence.append(f"{percent(waits)} of the warps' time waits because their queue is full")
     title = f"The load/store units are busy for {percent(share)} of the time"
     return Finding(Kind.LSU, title, share, False, tuple(evidence))
 
@@ -295,17 +295,17 @@ def _unit(seen: Observations) -> Finding | None:
     by = f"{seen.unit} at {megahertz(seen.unit_hz)}" if seen.unit_hz else str(seen.unit)
     if seen.unit_hz and seen.sm_hz:
         roof *= seen.sm_hz / seen.unit_hz
-        by = f"{seen.unit} at the {megahertz(seen.sm_hz)} that were seen"
+        by = f"{seen.unit} at the observed {megahertz(seen.sm_hz)}"
     if seen.tensor_unit == "mma.sync" and seen.mma_flop_per_second:
         roof = min(roof, seen.mma_flop_per_second)
-        by = "mma.sync as measured, which is all that it reaches on this card"
+        by = "mma.sync as measured, which is all that it reaches on this GPU"
     used = seen.flop_per_second / roof
     is_tensor = seen.tensor_unit is not None or "tensor" in (seen.unit or "").lower()
     evidence = [
         f"{quantity(seen.flop_per_second, 'FLOP/s')} of {quantity(roof, 'FLOP/s')}: {by}",
     ]
     if seen.counted_flop and seen.flop:
-        evidence.append(f"counted over needed FLOP: {seen.counted_flop / seen.flop:.2f}")
+        evidence.append(f"counted / needed FLOP: {seen.counted_flop / seen.flop:.2f}")
     waits = seen.stall_share("math_pipe_throttle", "gmma")
     if waits:
         evidence.append(f"{percent(waits)} of the warps' time waits for an arithmetic unit")
@@ -326,34 +326,34 @@ def _issue(seen: Observations) -> Finding | None:
             f"{percent(1 - seen.ffma_share)} of the slots"
         )
         if min(seen.ffma_share, share) >= _PEAK and seen.unit_flop_per_second:
-            return None  # the slots are full of what is wanted: the unit binds
+            return None  # the slots are full of what is wanted: the unit limits
     if seen.tensor_share is not None:
         evidence.append(f"{percent(seen.tensor_share)} of the instructions are of tensor cores")
     ready = seen.stall_share("not_selected")
     if ready:
-        evidence.append(f"{percent(ready)} of the warps' time is ready, but not selected")
-    title = f"The issue slots are taken for {percent(share)} of the time"
+        evidence.append(f"{percent(ready)} of the warps' time is ready but not selected")
+    title = f"The issue slots are busy for {percent(share)} of the time"
     return Finding(Kind.ISSUE, title, share, False, tuple(evidence))
 
 
 def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
-    """Nothing is busy enough to bind."""
+    """Nothing is busy enough to limit."""
     top = max(busy, key=lambda finding: finding.share, default=None)
     if top is None:
-        text = "Nothing is known that could bind it"
+        text = "No limit of it is known"
         return Finding(Kind.UNKNOWN, text, 0.0, False, ("no roof, no model, no counter",), True)
     nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
     evidence = [nearest, *top.evidence, *_stall_texts(seen)]
     if seen.has_counters:
-        title = "Nothing is busy enough to bind: the warps wait"
+        title = "Latency-bound: no resource is busy enough to be the bottleneck"
         return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence))
     # What was neither counted nor modelled may be busy all the time.
     unseen = [level.name for level in seen.levels if seen.used(level) is None]
     unseen += ["the load/store units", "the issue slots"]
-    evidence.append(f"nobody saw how busy these are: {', '.join(unseen)}")
+    evidence.append(f"not observed: {', '.join(unseen)}")
     if seen.launch == "stream":
-        evidence.append("nobody saw whether the card waits for the host between launches")
-    title = "What binds it only counters tell"
+        evidence.append("not observed: whether the GPU waits for the host between launches")
+    title = "The bottleneck can only be seen with counters"
     return Finding(Kind.UNKNOWN, title, 0.0, False, tuple(evidence), True)
 
 
@@ -383,15 +383,15 @@ def _fault(
     evidence: Iterable[str],
     modelled: bool = False,
 ) -> Finding:
-    """Its gain ends where something binds that it does not load itself."""
+    """Its gain ends at a bottleneck that it does not load itself."""
     others = max((f.share for f in busy if f.kind not in relieves), default=0.0)
     return Finding(kind, title, max(0.0, min(waste, 1 - others)), True, tuple(evidence), modelled)
 
 
 def _weight(seen: Observations, used: float | None, *waits: str) -> float:
-    """How much of the time depends on a path: as far as it binds, or is waited for."""
-    binds = used if used is None or used >= _BINDS else 0.0
-    shares = [share for share in (binds, seen.stall_share(*waits)) if share is not None]
+    """How much of the time depends on a path: as far as it limits, or is waited for."""
+    limits = used if used is None or used >= _LIMITS else 0.0
+    shares = [share for share in (limits, seen.stall_share(*waits)) if share is not None]
     return min(1.0, max(shares, default=1.0))
 
 
@@ -414,7 +414,7 @@ def _host(seen: Observations, busy: list[Finding]) -> Finding | None:
         modelled = False
     elif seen.launch == "stream" and seen.launch_seconds:
         gap = seen.launches * seen.launch_seconds
-        # As long as the host is ahead of the card its time is not seen.
+        # As long as the host is ahead of the GPU its time is not seen.
         if gap < 0.5 * seen.seconds:
             return None
         evidence = [
@@ -425,7 +425,7 @@ def _host(seen: Observations, busy: list[Finding]) -> Finding | None:
     else:
         return None
     share = min(gap / seen.seconds, 1.0)
-    title = f"The card waits for the host in {percent(share)} of the time"
+    title = f"The GPU waits for the host for {percent(share)} of the time"
     return _fault(Kind.HOST, title, share, busy, (), evidence, modelled)
 
 
@@ -434,17 +434,17 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     evidence = []
     if seen.local_bytes:
-        evidence.append(f"{seen.local_bytes} bytes of local memory a thread: registers that spill")
+        evidence.append(f"{seen.local_bytes} bytes of local memory per thread: spilled registers")
     if seen.registers:
-        evidence.append(f"{seen.registers} registers a thread")
+        evidence.append(f"{seen.registers} registers per thread")
     modelled = seen.local_share is None
     relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.ISSUE)
     if seen.local_share is None:
-        binds = any(f.share >= _BINDS and f.kind not in relieved for f in busy)
-        waste = _COVERED_SPILL if binds else _UNCOUNTED_SPILL
-        evidence.append("how often they are read only counters tell")
+        limits = any(f.share >= _LIMITS and f.kind not in relieved for f in busy)
+        waste = _COVERED_SPILL if limits else _UNCOUNTED_SPILL
+        evidence.append("only counters tell how often they are read")
     else:
-        evidence.append(f"{percent(seen.local_share)} of the requests to memory are for them")
+        evidence.append(f"{percent(seen.local_share)} of the memory requests are for them")
         waste = seen.local_share * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
     title = "Registers spill into local memory"
     return _fault(Kind.SPILLS, title, waste, busy, relieved, evidence, modelled)
@@ -460,13 +460,13 @@ def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     waste = wasted * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
     evidence = [
-        f"a request of a warp to load touches {sectors:.1f} sectors of 32 bytes; neighbouring "
-        "words would take 4, of 16 bytes a lane 16"
+        f"a load request of a warp touches {sectors:.1f} sectors of 32 bytes; adjacent words "
+        "would take 4, 16 bytes per lane 16"
     ]
     if seen.sector_use is not None:
-        evidence.append(f"{percent(seen.sector_use)} of each sector is wanted")
+        evidence.append(f"{percent(seen.sector_use)} of each sector is used")
     if seen.sectors_per_store is not None:
-        evidence.append(f"one to store touches {seen.sectors_per_store:.1f}")
+        evidence.append(f"a store request touches {seen.sectors_per_store:.1f}")
     waits = seen.stall_share(*_GLOBAL_WAITS)
     if waits is not None:
         evidence.append(f"{percent(waits)} of the warps' time waits for global memory")
@@ -481,13 +481,13 @@ def _conflicts(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     waste = share * _weight(seen, _used(seen, "shared memory"), *_SHARED_WAITS)
     evidence = [
-        f"{percent(share)} of the wavefronts of shared memory are there because lanes meet in one "
-        "bank (wide loads and arbitration count, too)"
+        f"{percent(share)} of the wavefronts of shared memory are bank conflicts (wide loads and "
+        "arbitration count, too)"
     ]
     waits = seen.stall_share(*_SHARED_WAITS)
     if waits is not None:
         evidence.append(f"{percent(waits)} of the warps' time waits for shared memory")
-    title = "Lanes meet in the same banks of shared memory"
+    title = "Bank conflicts in shared memory"
     return _fault(Kind.BANK_CONFLICTS, title, waste, busy, (Kind.SHARED,), evidence)
 
 
@@ -498,7 +498,7 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
     waste = 1 - seen.waves / whole
     waves = f"{seen.waves:.4g} waves, which take the time of {whole:.0f}"
     waves = "one wave" if seen.waves == 1 else waves
-    evidence = [f"{seen.blocks} blocks on {seen.sm_count} multiprocessors are {waves}"]
+    evidence = [f"{seen.blocks} blocks on {seen.sm_count} SMs are {waves}"]
     if seen.idle_share is not None:
         # Under ncu a launch is by itself and its caches are cold: what it takes longer than one of
         # many cannot be gained. Blocks of unlike lengths fill gaps that the number of waves
@@ -512,15 +512,15 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
                 f"{percent(beyond)} of a launch under ncu is not in the time of one of many, which "
                 "finds caches warm or overlaps the next"
             )
-        evidence.append(f"multiprocessors are idle for {percent(seen.idle_share)} of the launch")
+        evidence.append(f"SMs are idle for {percent(seen.idle_share)} of the launch")
     title = (
-        "Multiprocessors begin and end at different times"
+        "SMs start and finish at different times"
         if seen.waves == 1
-        else "There are too few blocks for the card"
+        else "There are too few blocks for the GPU"
         if whole == 1
-        else "The last wave of blocks leaves most of the card idle"
+        else "The last wave of blocks leaves most of the GPU idle"
         if waste > 0.5 / whole
-        else "The last wave of blocks does not fill the card"
+        else "The last wave of blocks does not fill the GPU"
     )
     return _fault(Kind.TAIL, title, waste, busy, (), evidence, seen.idle_share is None)
 
@@ -530,25 +530,25 @@ def _occupancy(seen: Observations, busy: list[Finding]) -> Finding | None:
     if occupancy is None or occupancy >= _FEW_WARPS:
         return None
     nearest = max((f.share for f in busy), default=0.0)
-    if nearest >= _BINDS:
+    if nearest >= _LIMITS:
         return None  # few warps are enough for it
-    evidence = [f"{percent(occupancy)} of the warps that a multiprocessor has room for fit"]
+    evidence = [f"{percent(occupancy)} of the warps that an SM has room for fit"]
     if seen.occupancy_limits:
         words = {
-            "registers": f"{seen.registers} registers a thread",
-            "shared memory": f"{seen.shared_bytes} bytes of shared memory a block",
-            "warps": f"{seen.threads} threads a block",
+            "registers": f"{seen.registers} registers per thread",
+            "shared memory": f"{seen.shared_bytes} bytes of shared memory per block",
+            "warps": f"{seen.threads} threads per block",
             "blocks": "the number of blocks",
         }
         limits = (words[limit] for limit in seen.occupancy_limits)
         evidence.append(f"the limit: {', '.join(limits)}")
     if seen.warps_active is not None:
-        evidence.append(f"{percent(seen.warps_active)} were there on average")
+        evidence.append(f"{percent(seen.warps_active)} were resident on average")
     if seen.issue_active is not None:
         evidence.append(f"the schedulers issue in {percent(seen.issue_active)} of their cycles")
     evidence += _stall_texts(seen)[:1]
     waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
-    title = "Too few warps to hide what each waits for"
+    title = "Too few warps to hide latency"
     modelled = not seen.has_counters
     return _fault(Kind.OCCUPANCY, title, waste, busy, (), evidence, modelled)
 
@@ -559,8 +559,8 @@ def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     waste = 1 - seen.sm_hz / seen.unit_hz
     evidence = [
-        f"{megahertz(seen.sm_hz)} where {megahertz(seen.unit_hz)} are the unit's clock",
-        f"held down for {percent(seen.throttled_share)} of the time by {', '.join(seen.reasons)}",
+        f"{megahertz(seen.sm_hz)} instead of {megahertz(seen.unit_hz)}, the clock of its peak",
+        f"throttled for {percent(seen.throttled_share)} of the time: {', '.join(seen.reasons)}",
     ]
     if seen.power_w:
         limit = f" of {seen.power_limit_w:.0f} W" if seen.power_limit_w else ""
@@ -568,7 +568,7 @@ def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
         if seen.flop_per_second:
             evidence.append(f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP")
     relieved = (Kind.L2, Kind.SHARED, Kind.LSU, Kind.ISSUE, Kind.FMA, Kind.TENSOR)
-    title = "The power cap holds the clock down"
+    title = "The power cap lowers the clock"
     return _fault(Kind.POWER, title, waste, busy, relieved, evidence)
 
 
@@ -580,13 +580,13 @@ def _steps(
         [ahead for step in _steps_for(_need(f)) if (ahead := _ahead(seen, step, ladder))]
         for f in findings
     ]
-    in_turns = [
+    alternating = [
         column[place]
         for place in range(max(map(len, candidates), default=0))
         for column in candidates
         if place < len(column)
     ]
-    return tuple(dict.fromkeys(in_turns))[:2]
+    return tuple(dict.fromkeys(alternating))[:2]
 
 
 def _steps_for(kind: Kind) -> list[Step]:

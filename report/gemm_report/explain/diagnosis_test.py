@@ -180,7 +180,7 @@ def test_persistent_blocks_that_end_apart_are_a_tail() -> None:
     apart = replace(SLOW, waves=1.0, blocks=132, idle_share=0.25)
     first = diagnose(apart).findings[0]
     assert (first.kind, first.share) == (Kind.TAIL, 0.25)
-    assert first.title == "Multiprocessors begin and end at different times"
+    assert first.title == "SMs start and finish at different times"
     longer = diagnose(replace(apart, kernel_seconds=apart.seconds / 0.9)).findings[0]
     assert longer.share == pytest.approx(0.15)
     assert any("10.0 % of a launch under ncu" in each for each in longer.evidence)
@@ -237,7 +237,7 @@ def test_without_counters_findings_say_that_they_are_modelled() -> None:
     )
     findings = diagnose(bare).findings
     assert [f.kind for f in findings] == [Kind.SPILLS, Kind.L2]
-    assert "L1 answers" in findings[1].title, "what asks for more than the L2 can bring"
+    assert "L1 hits" in findings[1].title, "what asks for more than the L2 can bring"
     less = replace(bare, levels=(Level("L2", 1e8, None, 9.76e12, "L2_read, measured"),))
     findings = diagnose(less).findings
     assert [f.kind for f in findings if f.is_fault] == [Kind.TAIL, Kind.SPILLS]
@@ -277,13 +277,13 @@ def test_what_only_counters_tell_is_not_guessed() -> None:
     assert last.kind is Kind.UNKNOWN
     assert last.share == 0
     assert last.modelled
-    unseen = next(each for each in last.evidence if each.startswith("nobody saw"))
+    unseen = next(each for each in last.evidence if each.startswith("not observed"))
     assert unseen.endswith(": DRAM, L2, shared memory, the load/store units, the issue slots")
     assert [fault.kind for fault in faults] == [Kind.TAIL]
     assert faults[0].share < 0.1
     modelled = replace(BARE, levels=(Level("L2", 1e9, None, 9.76e12, "L2_read, measured"),))
     last = diagnose(modelled).findings[-1]
-    assert "nobody saw how busy these are: the load/store units, the issue slots" in last.evidence
+    assert "not observed: the load/store units, the issue slots" in last.evidence
 
 
 def test_a_power_cap_is_seen_without_counters() -> None:

@@ -13,22 +13,22 @@ _SECTOR = 32.0  # bytes
 STALLS = {
     "barrier": "wait at a barrier for other warps of their block",
     "branch_resolving": "wait for the target of a branch",
-    "dispatch_stall": "are held back at dispatch, as by conflicts of register banks",
+    "dispatch_stall": "wait for dispatch, as at register bank conflicts",
     "drain": "wait for their last stores before they end",
     "gmma": "wait for the tensor cores (wgmma)",
     "imc_miss": "wait for constants that the cache does not hold",
-    "lg_throttle": "wait since the queue for global and local memory is full",
+    "lg_throttle": "wait because the queue for global and local memory is full",
     "long_scoreboard": "wait for data from global or local memory",
     "math_pipe_throttle": "wait for an arithmetic unit that is busy",
     "membar": "wait for a memory fence",
-    "mio_throttle": "wait since the queue for shared memory is full",
+    "mio_throttle": "wait because the queue for shared memory is full",
     "misc": "wait for something that has no name",
     "no_instruction": "wait for instructions that the cache does not hold",
     "not_selected": "could issue, but another warp does",
     "selected": "issue",
     "short_scoreboard": "wait for data from shared memory",
     "sleeping": "sleep",
-    "tex_throttle": "wait since the queue of the texture unit is full",
+    "tex_throttle": "wait because the queue of the texture unit is full",
     "wait": "wait the fixed time that the instruction before takes",
 }
 
@@ -73,7 +73,7 @@ _ALONE = {
 
 
 def quantities(capability: str) -> dict[str, Ways]:
-    """All that is wanted of a card of this compute capability, each with the ways to it."""
+    """All that is wanted of a GPU of this compute capability, each with the ways to it."""
     chip = _number(capability)
     found: dict[str, Ways] = {name: ((metric,),) for name, metric in _ALONE.items()}
     found |= (

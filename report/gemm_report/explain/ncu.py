@@ -1,7 +1,7 @@
 """Nsight Compute's command line: what it prints, in SI units, and why it cannot, in one line.
 
 Its CSV with `--page raw` is a row for each launch behind a row of units. Only metrics that were
-asked for are read, and those strictly: beside them ncu prints what the card is and how the kernel
+asked for are read, and those strictly: next to them ncu prints what the GPU is and how the kernel
 was launched, some of it as text.
 """
 
@@ -43,7 +43,7 @@ class NotPermittedError(InputError):
 
 
 def program() -> str:
-    """Where ncu lies; InputError if it is missing or too old."""
+    """Where ncu is; InputError if it is missing or too old."""
     found = shutil.which("ncu")
     if found is None:
         raise InputError("there is no ncu (Nsight Compute) on PATH: it comes with the CUDA toolkit")
@@ -73,7 +73,7 @@ def count(
 ) -> str:
     """Runs a command under ncu; the raw page, as CSV, of the first launches of these kernels.
 
-    Caches are flushed before each pass, since the operand sets of a batch take turns past them.
+    Caches are flushed before each pass, since the operand sets of a batch are rotated past them.
     """
     names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
     options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]

@@ -7,7 +7,7 @@ from gemm_report.explain.metrics import names
 from gemm_report.explain.ncu import Launch, base_name, pages, read
 
 # As ncu 2025.3 prints --csv --page raw: a row of units, thousands separators, n/a, its own lines,
-# and beside what was asked for what the card is and how the kernel was launched.
+# and beside what was asked for what the GPU is and how the kernel was launched.
 RAW = """\
 ==PROF== Connected to process 4711 (/suite/build/release/gemm_bench)
 ==PROF== Profiling "stream_k" - 0: 0%....50%....100% - 12 passes

@@ -1,6 +1,6 @@
 """What is known of one row: from the record, from the models in it, and from counters if any.
 
-All that a diagnosis may know is in `Observations`; None is what nobody observed.
+All that a diagnosis may know is in `Observations`; None is what was not observed.
 """
 
 import math
@@ -35,7 +35,7 @@ _RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
 
 @dataclass(frozen=True)
 class Level:
-    """One memory: bytes of a launch by model and as counted, and what the memory can do."""
+    """One memory: bytes of a launch, modelled and counted, and what the memory can do."""
 
     name: str
     modelled_bytes: float | None = None
@@ -50,7 +50,7 @@ class Level:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether nobody counted."""
+        """Whether it was not counted."""
         return self.counted_bytes is None
 
 
@@ -65,7 +65,7 @@ class Observations:
     size: str = ""
     flop: float | None = None
     seconds: float | None = None
-    # The card.
+    # The device.
     device: str = ""
     sm_count: int | None = None
     sm_hz: float | None = None
@@ -73,7 +73,7 @@ class Observations:
     power_limit_w: float | None = None
     throttled_share: float | None = None
     reasons: tuple[str, ...] = ()
-    # Roofs.
+    # Peaks.
     unit: str | None = None
     unit_flop_per_second: float | None = None
     unit_hz: float | None = None
@@ -193,10 +193,10 @@ def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Tr
         if not parts or any(part is None for part in parts):
             return None
         sums[level] = sum(part for part in parts if part is not None)
-    # Part of the plain count on some chips, beside it on others: the larger is never twice.
+    # Part of the plain count on some chips, next to it on others: the larger is never twice.
     gmma = sum(chosen[name].get("gmma_shared_bytes", 0.0) for name in launched)
     shared = max(sums["shared_bytes"], gmma)
-    # What lies in the cache may leave nothing to count: a record's bytes are positive.
+    # Operands in the cache may leave nothing to count: a record's bytes are positive.
     return Traffic(max(sums["dram_bytes"], 1.0), max(sums["l2_bytes"], 1.0), shared)
 
 
@@ -218,7 +218,7 @@ def _longest(
 
 def _code(row: Row, kernel: str | None) -> DeviceCode | None:
     named = [code for code in row.device_code if base_name(code.name) == kernel]
-    # Beside transposes and sums of pieces the kernel that multiplies has the most registers.
+    # Next to transposes and sums of pieces the kernel that multiplies has the most registers.
     return max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
 
 
@@ -250,7 +250,7 @@ def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> di
     busy = ratio("cycles_active", "cycles_elapsed")
     local, others = values.get("local_requests"), values.get("memory_requests")
     requests = values.get("global_requests", 0.0) + (local or 0.0)
-    clocks = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
+    cycles = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
     wavefronts = values.get("shared_bytes")
     conflicts = values.get("conflicts")
     return {
@@ -265,7 +265,7 @@ def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> di
         "sectors_per_store": values.get("sectors_per_store") or None,
         # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
         "sector_use": values.get("sector_use") or None,
-        "requests_per_clock": requests / clocks if requests and clocks else None,
+        "requests_per_clock": requests / cycles if requests and cycles else None,
         "l1_hits": values.get("l1_hits"),
         "l2_hits": values.get("l2_hits"),
         "conflict_share": conflicts * metrics.WAVEFRONT / wavefronts
@@ -340,7 +340,7 @@ def _blocks_by_resource(code: DeviceCode, capability: str) -> dict[str, int]:
 
 
 def _waves(code: DeviceCode, capability: str, sm_count: int | None) -> float | None:
-    """How often the card is filled with blocks."""
+    """How often the GPU is filled with blocks."""
     room = _ROOM.get(capability)
     if not (room and code.threads and code.blocks and code.occupancy and sm_count):
         return None

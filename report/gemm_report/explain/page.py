@@ -58,7 +58,7 @@ def _ended(lines: Sequence[str], found: Explanation, ratio: str) -> str:
 
 
 def as_json(found: Explanation, versus: Explanation | None = None) -> str:
-    """For a program: SI units; null is what nobody observed."""
+    """For a program: SI units; null is what was not observed."""
     both = {"explained": _plain(found), "versus": versus and _plain(versus)}
     return json.dumps({"schema": 1, **both}, indent=1) + "\n"
 
@@ -86,7 +86,7 @@ def _headline(found: Explanation) -> str:
     parts = [f"{found.name} on {seen.device}"]
     if seen.flop_per_second and seen.seconds:
         rate = quantity(seen.flop_per_second, "FLOP/s")
-        parts.append(f"{rate}, {quantity(seen.seconds, 's')} a launch")
+        parts.append(f"{rate}, {quantity(seen.seconds, 's')} per launch")
     return ": ".join(parts)
 
 
@@ -127,8 +127,8 @@ def _levels(seen: Observations) -> _Table:
         nothing = ("-",) * 4
         at = f" at {megahertz(seen.unit_hz)}" if seen.unit_hz else ""
         lines.append((f"{seen.unit}{at}", *nothing, quantity(roof, "FLOP/s"), used))
-    head = ("memory", "modelled", "counted", "FLOP/byte", "roof", "at most", "used")
-    return ("Bytes of a launch, and each level's roof", head, lines)
+    head = ("memory", "modelled", "counted", "FLOP/byte", "peak", "limit", "used")
+    return ("Bytes per launch, and the bandwidth of each level", head, lines)
 
 
 def _facts(found: Explanation, versus: Explanation | None) -> _Table:
@@ -143,33 +143,33 @@ def _all_facts(seen: Observations) -> list[tuple[str, str]]:
     limits = seen.occupancy_limits
     needed = seen.counted_flop / seen.flop if seen.counted_flop and seen.flop else None
     facts: list[tuple[str, float | None, Callable[[float], str]]] = [
-        ("time of a launch", seen.seconds, lambda v: quantity(v, "s")),
-        ("its kernels alone", seen.kernel_seconds, lambda v: quantity(v, "s")),
+        ("time per launch", seen.seconds, lambda v: quantity(v, "s")),
+        ("kernels alone (ncu)", seen.kernel_seconds, lambda v: quantity(v, "s")),
         ("clock", seen.sm_hz, megahertz),
         ("power", seen.power_w, lambda v: f"{v:.0f} W"),
         ("throttled", seen.throttled_share, percent),
-        ("kernels in a launch", seen.launches, str),
+        ("kernels per launch", seen.launches, str),
         ("blocks", seen.blocks, str),
         ("waves", seen.waves, lambda v: f"{v:.2f}"),
-        ("threads a block", seen.threads, str),
-        ("registers a thread", seen.registers, str),
-        ("shared memory a block", seen.shared_bytes, lambda v: f"{v} B"),
-        ("local memory a thread", seen.local_bytes, lambda v: f"{v} B"),
-        ("occupancy, at most", seen.occupancy, percent),
-        ("its limit", len(limits) or None, lambda _: ", ".join(limits)),
-        ("occupancy, counted", seen.warps_active, percent),
-        ("multiprocessors idle", seen.idle_share, percent),
+        ("threads per block", seen.threads, str),
+        ("registers per thread", seen.registers, str),
+        ("shared memory per block", seen.shared_bytes, lambda v: f"{v} B"),
+        ("local memory per thread", seen.local_bytes, lambda v: f"{v} B"),
+        ("theoretical occupancy", seen.occupancy, percent),
+        ("occupancy limiter", len(limits) or None, lambda _: ", ".join(limits)),
+        ("achieved occupancy", seen.warps_active, percent),
+        ("SMs idle", seen.idle_share, percent),
         ("issue active", seen.issue_active, percent),
-        ("FFMA of instructions", seen.ffma_share, percent),
-        ("tensor of instructions", seen.tensor_share, percent),
-        ("FLOP counted over needed", needed, times),
-        ("sectors a load", seen.sectors_per_load, lambda v: f"{v:.2f}"),
-        ("sectors a store", seen.sectors_per_store, lambda v: f"{v:.2f}"),
-        ("wanted of a sector", seen.sector_use, percent),
-        ("found in the L1", seen.l1_hits, percent),
-        ("found in the L2", seen.l2_hits, percent),
+        ("FFMA instructions", seen.ffma_share, percent),
+        ("tensor instructions", seen.tensor_share, percent),
+        ("FLOP counted / needed", needed, times),
+        ("sectors per load request", seen.sectors_per_load, lambda v: f"{v:.2f}"),
+        ("sectors per store request", seen.sectors_per_store, lambda v: f"{v:.2f}"),
+        ("bytes used per sector", seen.sector_use, percent),
+        ("L1 hit rate", seen.l1_hits, percent),
+        ("L2 hit rate", seen.l2_hits, percent),
         ("bank conflicts", seen.conflict_share, percent),
-        ("requests for spills", seen.local_share, percent),
+        ("memory requests by spills", seen.local_share, percent),
     ]
     return [(name, said(value)) for name, value, said in facts if value is not None] + [
         (f"warps {words} ({reason})", percent(share))
@@ -195,6 +195,6 @@ def _or_dash(value: float | None, told: Callable[[float], str]) -> str:
 
 
 def ratio_text(names: Sequence[str], ratio: float, low: float, high: float) -> str:
-    """What taking turns said."""
+    """What the interleaved comparison said."""
     first, second = names
-    return f"{first} over {second}, in turns: {times(ratio)} ({low:.3f} to {high:.3f})"
+    return f"{first} over {second}, interleaved: {times(ratio)} ({low:.3f} to {high:.3f})"

@@ -79,9 +79,9 @@ def _partitioned(signal: Floats) -> list[int]:
     least = np.concatenate([[0.0], np.full(count, np.inf)])
     start_of_last = np.zeros(count + 1, dtype=int)
     for end in range(SHORTEST, count + 1):
-        starts = slice(0, end - SHORTEST + 1)
-        total = first[end] - first[starts]
-        costs = least[starts] - second[starts] - total**2 / (end - places[starts])
+        starts = end - SHORTEST + 1  # as many
+        total = first[end] - first[:starts]
+        costs = least[:starts] - second[:starts] - total**2 / (end - places[:starts])
         best = int(np.argmin(costs))
         least[end] = costs[best] + second[end] + _PENALTY
         start_of_last[end] = best

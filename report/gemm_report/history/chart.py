@@ -1,19 +1,16 @@
 """A trend as SVG, written by hand: matplotlib would take a second for each of hundreds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.history.trends import Trend
-from gemm_report.site.markup import Html, joined, tag
+from gemm_report.site.markup import Html, tag
 from gemm_report.writing.quantity import prefix_for, scaled
 
-# As many colours as page.css has for them; further drivers begin again.
-COLORS = 6
-
 _WIDTH, _HEIGHT = 1200.0, 380.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 12.0, 46.0, 58.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 12.0, 46.0, 72.0
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _FLOOR = _HEIGHT - _BOTTOM
 _SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_POINTS = 144.0, 24.0, 72
@@ -47,22 +44,22 @@ def sparkline(trend: Trend) -> Html:
 
 def chart(
     trend: Trend,
-    driver: NDArray[np.int64],
     commit: NDArray[np.int64],
-    date: Callable[[int], str],
+    label: Callable[[int], tuple[str, Html]],
 ) -> Html:
-    """The rate of every record, at even distances. Of each point: driver, commit and date."""
+    """The rate of every record, at even distances. `label` has the date and commit of a point."""
     rates = trend.series.rates
     low, high = _range(trend)
     x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
     y = _heights(rates, low, high, _TOP, _FLOOR)
     levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
     parts = [
-        _rate_axis(low, high),
-        _date_axis(x, date),
-        *(
-            tag("path", d=path, class_=f"points driver{which % COLORS}")
-            for which, path in _points(x, y, driver).items()
+        _rate_axis(low, high, trend.series.unit),
+        _date_axis(x, label),
+        tag(
+            "path",
+            d="".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True)),
+            class_="points",
         ),
         tag("path", d=levels, class_="level"),
         *_changes(trend, x),
@@ -75,7 +72,7 @@ def chart(
         *parts,
         class_="history",
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
-        role="img",
+        role="group",
         aria_label=name,
     )
 
@@ -106,18 +103,7 @@ def _levels(
     )
 
 
-def _points(x: Floats, y: Floats, driver: NDArray[np.int64]) -> Mapping[int, str]:
-    """A path of dots for each driver."""
-    return {
-        which: "".join(
-            f"M{a:.1f} {b:.1f}h0"
-            for a, b in zip(x[driver == which], y[driver == which], strict=True)
-        )
-        for which in np.unique(driver).tolist()
-    }
-
-
-def _rate_axis(low: float, high: float) -> Html:
+def _rate_axis(low: float, high: float, unit: str) -> Html:
     rough = (high - low) / 5
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough)
@@ -130,17 +116,18 @@ def _rate_axis(low: float, high: float) -> Html:
         tag("text", f"{scaled(tick, prefix):.{decimals}f}", x=_LEFT - 6, y=f"{y + 4:.1f}")
         for tick, y in zip(ticks.tolist(), heights.tolist(), strict=True)
     )
-    unit = tag("text", f"{prefix}FLOP/s", x=_LEFT - 6, y=_TOP - 14)
-    return tag("g", tag("path", d=lines, class_="grid"), *labels, unit, class_="rates")
+    name = tag("text", f"{prefix}{unit}", x=_LEFT - 6, y=_TOP - 14)
+    return tag("g", tag("path", d=lines, class_="grid"), *labels, name, class_="rates")
 
 
-def _date_axis(x: Floats, date: Callable[[int], str]) -> Html:
+def _date_axis(x: Floats, label: Callable[[int], tuple[str, Html]]) -> Html:
     shown = np.unique(np.linspace(0, len(x) - 1, min(len(x), 7)).round().astype(int))
     labels = []
     for i in shown.tolist():
         # What stands at an edge must not reach over it.
         edge = "first" if x[i] < _LEFT + 40 else "last" if x[i] > _WIDTH - 40 else None
-        labels.append(tag("text", date(i)[:10], x=f"{x[i]:.1f}", y=_HEIGHT - 6, class_=edge))
+        for y, said in zip((_HEIGHT - 20, _HEIGHT - 6), label(i), strict=True):
+            labels.append(tag("text", said, x=f"{x[i]:.1f}", y=y, class_=edge))
     return tag("g", *labels, class_="dates")
 
 
@@ -176,11 +163,3 @@ def _marks(x: Floats, name: str, lower: float = 0.0) -> Html:
     path = "".join(f"M{a} {top:g}v7" for a in np.flatnonzero(np.bincount(x.astype(int))).tolist())
     label = tag("text", name, x=_LEFT - 6, y=top + 7)
     return tag("g", tag("path", d=path), label, class_=name)
-
-
-def legend(drivers: Mapping[int, str]) -> Html:
-    """Which colour is which driver."""
-    names = (
-        tag("span", tag("i", class_=f"driver{i % COLORS}"), driver) for i, driver in drivers.items()
-    )
-    return tag("figcaption", joined(["Driver: ", *names], " "), class_="drivers")

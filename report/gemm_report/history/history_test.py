@@ -16,11 +16,12 @@ from own_files import own_files
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
 from gemm_report.history import changes as changes_module
-from gemm_report.history import generated
+from gemm_report.history import conftest as generated
 from gemm_report.history.changes import find_changes
-from gemm_report.history.generated import World
+from gemm_report.history.conftest import World
+from gemm_report.history.pages import web_address
 from gemm_report.history.reading import identity_of, key_of, read
-from gemm_report.history.series import read_history
+from gemm_report.history.series import means, read_history
 from gemm_report.history.trends import Trend, find_trends
 
 
@@ -247,15 +248,72 @@ def test_pages_work_in_a_browser(few: Path, tmp_path: Path, chromium: Any) -> No
     assert main(["history", str(few), "-o", str(tmp_path / "pages")]) == 0
     chromium.get_log("browser")
     chromium.get((tmp_path / "pages/index.html").as_uri())
-    bodies = chromium.find_elements("css selector", "main table:last-of-type tbody")
+    bodies = chromium.find_elements("css selector", "table[aria-label=series] tbody")
     assert len(bodies) == 30
     chromium.find_element("css selector", "input[type=search]").send_keys("no such kernel")
     assert not any(body.is_displayed() for body in bodies)
     chromium.find_element("css selector", "button.clear").click()
-    chromium.find_element("css selector", "tbody a").click()
+    assert "No changes" in chromium.find_element("css selector", ".answer").text
+    chromium.find_element("css selector", "tbody th a").click()
+    mean = chromium.find_element("css selector", ".details svg.history")
+    assert mean.is_displayed(), "the geometric mean of a precision unfolds"
+    chromium.find_element("css selector", "table[aria-label=series] td a").click()
     chart = chromium.find_element("css selector", "svg.history")
     assert chart.size["width"] > 700
     assert chromium.find_element("css selector", "svg.history .points").get_attribute("d")
     chromium.find_element("link text", "All series").click()
     assert chromium.find_elements("css selector", "svg.spark")
     assert not chromium.get_log("browser")
+
+
+def test_the_mean_is_geometric_and_over_the_cases_of_the_newest_record(few: Path) -> None:
+    history = read_history(few, Refusals())
+    found = means(history)
+    assert {series.case.precision for series, _ in found} == {
+        series.case.precision for series in history.series
+    }
+    for mean, cases in found:
+        its = [s for s in history.series if s.case.precision == mean.case.precision]
+        its = [s for s in its if s.record[-1] == mean.record[-1]]
+        assert cases == len(its)
+        assert mean.rates[-1] == pytest.approx(100)
+        first = int(mean.record[0])
+        shares = [s.rates[s.record.tolist().index(first)] / s.rates[-1]
+                  for s in its if first in s.record]  # fmt: skip
+        assert mean.rates[0] == pytest.approx(100 * np.exp(np.mean(np.log(shares))))
+
+
+def test_two_records_are_no_trend(few: Path, tmp_path: Path) -> None:
+    for path in sorted(few.glob("*.json"))[2:]:
+        path.unlink()
+    assert main(["history", str(few), "-o", str(tmp_path / "pages")]) == 0
+    page = (tmp_path / "pages/index.html").read_text(encoding="utf-8")
+    assert 'class="spark"' not in page
+    folded = re.search(
+        r"<details><summary>(\d+) series of fewer than 3 records<.*?</details>", page
+    )
+    assert folded and int(folded[1]) == folded[0].count("<li>") == 30
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("git@github.com:owner/name.git", "https://github.com/owner/name"),
+        ("https://user:secret@host.org/a/name.git", "https://host.org/a/name"),
+        ("ssh://git@host.org/a/name", "https://host.org/a/name"),
+        ("javascript:alert(1)//", "https://javascript/alert%281%29/"),
+        ("", None),
+    ],
+)
+def test_a_git_remote_is_an_address(remote: str, address: str | None) -> None:
+    assert web_address(remote) == address
+
+
+def test_commits_are_links_where_the_repository_is_known(few: Path, tmp_path: Path) -> None:
+    for name, options in (("without", []), ("with", ["--repository=git@github.com:o/n.git"])):
+        assert main(["history", str(few), "-o", str(tmp_path / name), *options]) == 0
+        page = next((tmp_path / name / "series").iterdir()).read_text(encoding="utf-8")
+        links = re.findall(r"https://github.com/o/n/commit/(\w+)", page)
+        assert bool(links) == bool(options)
+    commits = {entry.setting[-1] for entry in read_history(few, Refusals()).entries}
+    assert set(links) <= commits

@@ -28,7 +28,7 @@ def as_text(history: History, trends: Sequence[Trend], limit: int | None) -> str
     found = [(trend, turn) for trend in trends for turn in trend.turns]
     found.sort(key=lambda pair: -_record(*pair))
     if not found:
-        return "\n".join([*lines, "no change was found"])
+        return "\n".join([*lines, "No changes detected."])
     shown = found[:limit]
     several = len(_devices(history)) > 1
     rows = [["date", "case", *(["device"] if several else []), "suspect", "rate", "95 % interval"]]
@@ -102,10 +102,11 @@ def _state(history: History, device: str, trends: Sequence[Trend]) -> str:
     counts = {
         "timed": len(there),
         "failed": sum(newest in trend.series.failed[-1:] for trend in of_device),
-        "far off their level": sum(trend.strays for trend in there),
+        "far from their level": sum(trend.strays for trend in there),
         "throttled": sum(trend.series.throttled[-1] > 0 for trend in there),
     }
     said = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name == "timed")
     records = sum(entry.device == device for entry in history.entries)
+    counted = f"{records} record{'' if records == 1 else 's'}"
     unfinished = "" if entry.complete else " (incomplete)"
-    return f"{device}: {records} records, newest {entry.path.name}{unfinished}: {said}"
+    return f"{device}: {counted}, newest {entry.path.name}{unfinished}: {said}"

@@ -9,58 +9,113 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gemm_report.history.chart import chart, legend, sparkline
+from gemm_report.history.chart import chart, sparkline
 from gemm_report.history.output import change_text, interval_text
-from gemm_report.history.series import Entry, History
+from gemm_report.history.series import Entry, History, means
 from gemm_report.history.suspects import NOTHING, Suspect
-from gemm_report.history.trends import Trend, Turn
+from gemm_report.history.trends import Trend, Turn, find_trends
 from gemm_report.record import variant
-from gemm_report.site.markup import Html, joined, tag
+from gemm_report.site.markup import Html, html, joined, tag
 from gemm_report.site.shell import document
-from gemm_report.site.table import Cell, Column, table
+from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import quantity
 
 # In the overview; the pages of the series have all.
 _NEWEST = 20
+# Of a shorter series nothing can be said.
+_FEWEST = 3
 
 
-def write_pages(folder: Path, history: History, trends: Sequence[Trend]) -> Path:
-    """Writes a page for each series, and the overview, whose path it gives."""
-    pages = _Pages(folder, history)
+def write_pages(
+    folder: Path, history: History, trends: Sequence[Trend], repository: str | None = None
+) -> Path:
+    """Writes a page for each series, and the overview, whose path it gives.
+
+    Commits are links where the address of the `repository` is known.
+    """
+    pages = _Pages(folder, history, repository)
     (folder / "series").mkdir(parents=True, exist_ok=True)
     for trend in trends:
         path = folder / "series" / file_name(trend)
         path.write_text(pages.of_series(trend, path.parent), encoding="utf-8")
     path = folder / "index.html"
-    path.write_text(pages.overview(trends), encoding="utf-8")
+    path.write_text(pages.overview(history, trends), encoding="utf-8")
     return path
 
 
 class _Pages:
-    def __init__(self, folder: Path, history: History) -> None:
+    def __init__(self, folder: Path, history: History, repository: str | None) -> None:
         self.folder = folder
+        self.address = repository and web_address(repository)
         self.entries = history.entries
-        drivers = [entry.setting[1] or "not recorded" for entry in self.entries]
-        self.drivers, self.driver = _numbered(drivers)
-        _, self.commit = _numbered([entry.setting[-1] for entry in self.entries])
+        commits = [entry.setting[-1] for entry in self.entries]
+        numbers = {commit: i for i, commit in enumerate(dict.fromkeys(commits))}
+        self.commit = np.array([numbers[commit] for commit in commits])
 
-    def overview(self, trends: Sequence[Trend]) -> str:
+    def overview(self, history: History, trends: Sequence[Trend]) -> str:
         entries = self.entries
         incomplete = sum(not entry.complete for entry in entries)
         said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
         if incomplete:
             said += f", {incomplete} of them incomplete"
-        turning = sum(bool(trend.turns) for trend in trends)
+        long = [trend for trend in trends if len(trend.series.record) >= _FEWEST]
+        short = [trend for trend in trends if len(trend.series.record) < _FEWEST]
         body = [
-            tag("h1", "GEMM benchmark: history"),
-            tag("p", f"{said}; {len(trends)} series, {turning} with changes", class_="quiet"),
+            tag("header",
+                tag("p", said, class_="quiet"),
+                tag("h1", "GEMM benchmark: history"),
+                tag("p", _answer(long), class_="answer")),
             self._newest_changes(trends),
-            tag("h2", "Series"),
-            tag("div", _series_table([_line(trend, entries) for trend in trends]), class_="card"),
-        ]
+            self._means(history),
+            tag("section", tag("h2", "Series"), _series_table([_line(t, entries) for t in long]))
+            if long else "",
+            tag("details", tag("summary", f"{len(short)} series of fewer than {_FEWEST} records"),
+                tag("ul", *(tag("li", tag("a", str(t.series.case), href=f"series/{file_name(t)}"),
+                                f", {t.series.device}") for t in short)))
+            if short else "",
+        ]  # fmt: skip
         return document("GEMM benchmark: history", tag("div", *body))
+
+    def _means(self, history: History) -> Html:
+        """A line for each device and precision, which unfolds to its chart."""
+        columns = ["precision", "device", Column("trend", hint="higher is faster")]
+        columns += [Column(each, True) for each in ("records", "cases", "since first")]
+        lines = []
+        found = [(series, n) for series, n in means(history) if len(series.record) >= _FEWEST]
+        trends = find_trends(history, [series for series, _ in found])
+        for i, (trend, (series, cases)) in enumerate(zip(trends, found, strict=True)):
+            since = float(series.rates[-1] / series.rates[0])
+            cells: list[Cell | str] = [
+                precision_name(series.case.precision),
+                series.device,
+                sparkline(trend),
+                Cell(str(len(series.record)), len(series.record)),
+                Cell(str(cases), cases),
+                Cell(f"{100 * (since - 1):+.1f} %", since),
+            ]
+            lines.append(Line(cells, self._chart(trend), f"mean-{i}"))
+        if not lines:
+            return Html("")
+        about = "Of the rates, in % of the newest record; over the cases that a record shares with "
+        about += "the newest, where these are at least half of its cases."
+        grid = table(columns, lines, "geometric means", tools=False)
+        return tag("section", tag("h2", "Geometric mean"), tag("p", about, class_="quiet"), grid)
+
+    def _chart(self, trend: Trend) -> Html:
+        record = trend.series.record
+
+        def label(point: int) -> tuple[str, Html]:
+            entry = self.entries[record[point]]
+            return entry.date[:10], self._commit(entry.setting[-1] or "")
+
+        return tag("div", chart(trend, self.commit[record], label), class_="wide")
+
+    def _commit(self, commit: str) -> Html:
+        """Short; a link where the repository is known."""
+        href = f"{self.address}/commit/{quote(commit.removesuffix('-dirty'), safe='')}"
+        return tag("a", commit[:8], href=href) if self.address and commit else html(commit[:8])
 
     def _newest_changes(self, trends: Sequence[Trend]) -> Html:
         """By record, the newest first: what came together probably has one reason."""
@@ -69,59 +124,42 @@ class _Pages:
             for turn in trend.turns:
                 where = trend.series.device, int(trend.series.record[turn.change.at])
                 groups.setdefault(where, []).append(turn)
-        columns = ["record", "date", "device", Column("slower", True), Column("faster", True)]
+        columns = ["record", "commit", "date", "device"]
+        columns += [Column("slower", True), Column("faster", True)]
         columns += [Column("suspects", hint="the likeliest of each series, and of how many")]
         newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
         lines: list[list[Cell | str]] = []
         for device, record in newest:
-            turns = groups[device, record]
-            slower = sum(turn.change.ratio > 1 for turn in turns)
-            told = _told([turn.suspects[0] if turn.suspects else None for turn in turns])
+            those = groups[device, record]
+            slower = sum(turn.change.ratio > 1 for turn in those)
+            told = _counted([turn.suspects[0] if turn.suspects else None for turn in those])
             entry = self.entries[record]
             date = tag("time", entry.date[:16].replace("T", " "))
-            counts = [Cell(str(count), count) for count in (slower, len(turns) - slower)]
-            lines.append([_link(entry, self.folder), date, device, *counts, told])
+            counts = [Cell(str(count), count) for count in (slower, len(those) - slower)]
+            commit = self._commit(entry.setting[-1] or "")
+            lines.append([_link(entry, self.folder), commit, date, device, *counts, told])
         if not lines:
-            return tag("p", "No change was found.")
+            return Html("")
         title = "Newest changes" if len(groups) > len(lines) else "Changes"
-        listed = tag("div", table(columns, lines, "changes", tools=False), class_="card")
-        return tag("section", tag("h2", title), listed)
+        return tag("section", tag("h2", title), table(columns, lines, "changes", tools=False))
 
     def of_series(self, trend: Trend, folder: Path) -> str:
-        series, entries = trend.series, self.entries
+        series = trend.series
         body = [
             tag("p", tag("a", "All series", href="../index.html")),
             tag("h1", str(series.case)),
             tag("p", series.device, class_="quiet"),
-            tag("div", tag("dl", *self._facts(trend, folder), class_="facts"), class_="card"),
-            tag(
-                "figure",
-                tag(
-                    "div",
-                    chart(
-                        trend,
-                        self.driver[series.record],
-                        self.commit[series.record],
-                        lambda point: entries[series.record[point]].date,
-                    ),
-                    class_="wide",
-                ),
-                self._legend(trend),
-                class_="figure card",
-            ),
+            tag("dl", *self._facts(trend, folder), class_="facts"),
+            self._chart(trend),
             tag("h2", "Changes"),
             self._changes(trend, folder),
         ]
         return document(f"{series.case}: history", tag("div", *body))
 
-    def _legend(self, trend: Trend) -> Html:
-        used = np.flatnonzero(np.bincount(self.driver[trend.series.record])).tolist()
-        return legend({i: self.drivers[i] for i in used})
-
     def _facts(self, trend: Trend, folder: Path) -> list[Html]:
         series = trend.series
         newest = self.entries[trend.newest]
-        state = "far off its level" if trend.strays else "on its level"
+        state = "far from its level" if trend.strays else "unchanged"
         throttled = float(series.throttled[-1])
         facts = [
             ("Newest", f"{quantity(float(series.rates[-1]), 'FLOP/s')}, {state}"),
@@ -130,13 +168,13 @@ class _Pages:
             ("Records", str(len(series.record))),
             ("Failed in", f"{len(series.failed)} records" if len(series.failed) else ""),
             ("Since the first level", change_text(trend.since_first) if trend.turns else ""),
-            ("Held down", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
+            ("Throttled", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
         ]
         return [tag("div", tag("dt", name), tag("dd", said)) for name, said in facts if said]
 
     def _changes(self, trend: Trend, folder: Path) -> Html:
         if not trend.turns:
-            return tag("p", "None was found.")
+            return tag("p", "No changes detected.")
         columns = [
             *(Column("#", True), "last record before", "first record after"),
             *(Column("rate before", True), Column("rate after", True)),
@@ -157,14 +195,27 @@ class _Pages:
                     *(turn.suspect, "; ".join(map(str, turn.suspects[1:]))),
                 ]
             )
-        return tag("div", table(columns, lines, "changes", tools=False), class_="card")
+        return table(columns, lines, "changes", tools=False)
 
 
-def _numbered(texts: Sequence[str | None]) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Each text once, by first appearance, and of all of them the numbers."""
-    different = list(dict.fromkeys(texts))
-    numbers = {text: i for i, text in enumerate(different)}
-    return different, np.array([numbers[text] for text in texts])
+def web_address(remote: str) -> str | None:
+    """Of a git remote: git@host:owner/name.git is https://host/owner/name. None if it is none."""
+    found = re.fullmatch(r"(?:https?://|ssh://)?(?:[^@/]*@)?([\w.-]+)[:/](.+?)(?:\.git)?/?", remote)
+    return f"https://{found[1]}/{quote(found[2])}" if found else None
+
+
+def _answer(trends: Sequence[Trend]) -> str:
+    """What changed, in a sentence."""
+    turning = [trend for trend in trends if trend.turns]
+    of = f"{len(trends)} series of {_FEWEST} records or more"
+    if not turning:
+        return f"No changes detected in {of}."
+    last = [trend.turns[-1].change.ratio for trend in turning]
+    slower = sum(ratio > 1 for ratio in last)
+    return (
+        f"{len(turning)} of {of} changed; by their newest changes {slower} became slower and "
+        f"{len(turning) - slower} faster."
+    )
 
 
 # Series change at the same records.
@@ -189,7 +240,7 @@ def file_name(trend: Trend) -> str:
     return f"{readable}-{digest}.html"
 
 
-def _told(suspects: Sequence[Suspect | None]) -> str:
+def _counted(suspects: Sequence[Suspect | None]) -> str:
     """How many of each kind; in full where all of a kind are the same."""
     kinds: dict[str, list[str]] = {}
     for suspect in suspects:
@@ -228,7 +279,7 @@ def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
         what = newest.suspects[0].what if newest.suspects else NOTHING
     return [
         Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
-        case.precision,
+        Cell(precision_name(case.precision), choices=(case.precision,)),
         f"{case.m}x{case.n}x{case.k}",
         series.device,
         sparkline(trend),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gemm_report.record import Identity, Record, Row, read_record
 
-# In which order a change is put down to them; `card` is the hash of the device's identity.
-SETTINGS = ("toolkit", "driver", "power limit", "method", "build", "card", "commit")
+# In which order a change is put down to them; `GPU` is the hash of the device's identity.
+SETTINGS = ("toolkit", "driver", "power limit", "method", "build", "GPU", "commit")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import geometric_mean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Series:
     throttled: Floats
     fingerprint: Sequence[str | None]
     failed: NDArray[np.int64]
+    unit: str = "FLOP/s"
 
     @cached_property
     def rates(self) -> Floats:
@@ -83,6 +85,36 @@ def read_history(folder: Path, refusals: Refusals) -> History:
     ]
     series.sort(key=lambda each: (each.device, *_order(each.case)))
     return History(tuple(entry for entry, _ in ordered), tuple(series))
+
+
+def means(history: History) -> list[tuple[Series, int]]:
+    """For each device and precision the geometric mean of the rates, in % of the newest record's.
+
+    In each record over the cases that it shares with the newest, at least half of these; and how
+    many these are.
+    """
+    groups: dict[tuple[str, str], list[Series]] = {}
+    for series in history.series:
+        groups.setdefault((series.device, series.case.precision), []).append(series)
+    found = []
+    for (device, precision), its in groups.items():
+        newest = max(int(series.record[-1]) for series in its)
+        shares: dict[int, list[float]] = {}
+        for series in its:
+            if series.record[-1] == newest:
+                for record, rate in zip(series.record.tolist(), series.rates, strict=True):
+                    shares.setdefault(record, []).append(float(rate / series.rates[-1]))
+        least = len(shares[newest]) / 2
+        kept = {r: geometric_mean(s) for r, s in sorted(shares.items()) if len(s) >= least}
+        unknown = np.full(len(kept), np.nan)
+        case = Identity("geometric mean", (), precision, "nn", 0, 0, 0, None)
+        mean = Series(
+            *(device, case, f"mean {precision}", 100.0, np.array(list(kept))),
+            *(1 / np.array(list(kept.values())), unknown, unknown, [None] * len(kept)),
+            *(np.array([], int), "%"),
+        )
+        found.append((mean, len(shares[newest])))
+    return found
 
 
 def _check_name(path: Path) -> None:

@@ -18,7 +18,7 @@ _IN_CYCLES = ("fingerprint", *SETTINGS)
 _OF_CLOCK = (
     "power limit",
     "clock",
-    "card",
+    "GPU",
     "driver",
     "method",
     "toolkit",

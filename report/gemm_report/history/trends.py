@@ -1,5 +1,6 @@
 """Every series with its segments, its changes and their suspects."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,9 +46,9 @@ class Trend:
         return self.segments[-1].seconds / self.segments[0].seconds
 
 
-def find_trends(history: History) -> list[Trend]:
-    """In the order of the series."""
-    return [_trend(history, series) for series in history.series]
+def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Trend]:
+    """In the order of the series; or `of` others that are made of them."""
+    return [_trend(history, series) for series in (history.series if of is None else of)]
 
 
 def _trend(history: History, series: Series) -> Trend:

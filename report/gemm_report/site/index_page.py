@@ -19,7 +19,7 @@ def index_page(records: Mapping[str, Record]) -> str:
     body = [
         tag("h1", "GEMM benchmark"),
         tag("p", f"{len(lines)} records", class_="quiet"),
-        tag("div", table(columns, lines, "records"), class_="card"),
+        table(columns, lines, "records"),
     ]
     return document("GEMM benchmark: records", tag("div", *body))
 

@@ -4,9 +4,11 @@ A page is made of `markup` (elements), `table` (tables that sort and filter) and
 puts page.css and page.js into it. They know these classes:
 
 - `js-only`: hidden where there is no JavaScript, and on paper
-- `card`: a framed box; `quiet`: smaller and paler text; `wide`: scrolls sideways if it must
-- `facts`: a `dl` of short facts side by side; `contents`: a `nav` with links to sections
+- `quiet`: smaller and paler text; `wide`: scrolls sideways if it must, named by `data-name`
+- `answer`: the sentence that a page is there for; `chips`: a `nav` of counts, each a link
+- `facts`, `glossary`: a `dl` of short facts, or of terms; `contents`: a `nav` with sections
 - `badge`, with `warn` or `bad`: a word that marks a row
+- `tabs`: buttons, each of which shows one `panel`
 - `figure`: an SVG with its caption; see `picture.inline`
 """
 
@@ -41,8 +43,9 @@ def document(title: str, body: str) -> str:
         ],
         "\n",
     )
-    toggle = tag("button", "Dark", class_="theme js-only", type="button", aria_pressed="false")
-    page = tag("html", tag("head", head), tag("body", toggle, tag("main", html(body))), lang="en")
+    skip = tag("a", "Skip to the content", href="#main", class_="skip")
+    main = tag("main", html(body), id="main", tabindex=-1)
+    page = tag("html", tag("head", head), tag("body", skip, main), lang="en")
     return f"<!doctype html>\n{page}\n"
 
 

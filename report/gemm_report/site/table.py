@@ -1,14 +1,11 @@
 """Tables that sort and filter in the browser, and are plain tables where there is no JavaScript."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gemm_report.site.markup import Html, html, joined, tag, visible
-
-_NUMBER = re.compile(r"(?P<whole>[-+]?\d+)(?P<fraction>\.\d+)?(?P<unit>[^\d.].*)?", re.DOTALL)
+from gemm_report.site.markup import Html, tag, visible
 
 
 @dataclass(frozen=True)
@@ -26,16 +23,18 @@ class Cell:
     """What a cell shows; by what it is sorted and chosen if that is not its text.
 
     A number column sorts by `value`: without one the row comes last, whichever the direction.
+    `bar` is a share of the cell's width.
     """
 
     content: str
     value: float | None = None
     choices: tuple[str, ...] | None = None
+    bar: float | None = None
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row: what it unfolds to, how it is named by `#anchor`, and what is seen of it at once."""
+    """A row; with `details`, `#anchor` is a link to it that unfolds them."""
 
     cells: Sequence[Cell | str]
     details: Html | None = None
@@ -52,14 +51,9 @@ def table(
     """The table with, if `tools`, its filters. `name` says what its rows are, in the plural."""
     columns = [Column(each) if isinstance(each, str) else each for each in columns]
     lines = [_with_cells(each if isinstance(each, Line) else Line(each)) for each in lines]
-    unfolds = any(line.details is not None for line in lines)
-    decimals = [
-        _decimals([line.cells[i] for line in lines]) if column.is_number else 0
-        for i, column in enumerate(columns)
-    ]
     head = tag("thead", tag("tr", *(_head(column) for column in columns)))
-    bodies = (_body(line, columns, decimals, unfolds) for line in lines)
-    grid = tag("div", tag("table", head, *bodies), class_="wide")
+    bodies = (_body(line, columns) for line in lines)
+    grid = tag("div", tag("table", head, *bodies, aria_label=name), class_="wide", data_name=name)
     return tag("div", *([_tools(columns, lines, name)] if tools else []), grid, class_="sortable")
 
 
@@ -72,63 +66,36 @@ def _head(column: Column) -> Html:
     return tag("th", column.head, scope="col", class_=kind, title=column.hint)
 
 
-def _body(line: Line, columns: Sequence[Column], decimals: Sequence[int], unfolds: bool) -> Html:
-    each = zip(line.cells, columns, decimals, strict=True)
-    cells = [_cell(cell, column, places) for cell, column, places in each]
-    if unfolds:
-        cells[0] = _folded(line)
-    rows = [tag("tr", *cells)]
-    if line.details is not None:
-        rows.append(tag("tr", tag("td", line.details, colspan=len(columns)), class_="details"))
-    # One body a row: what it unfolds to stays with it, however the rows are ordered.
-    return tag("tbody", *rows, id=line.anchor, class_=line.tone)
-
-
-def _folded(line: Line) -> Html:
+def _body(line: Line, columns: Sequence[Column]) -> Html:
+    cells = [_cell(*each) for each in zip(line.cells, columns, strict=True)]
+    if line.details is None:
+        return tag("tbody", tag("tr", *cells), id=line.anchor, class_=line.tone)
     first = line.cells[0]
-    box = tag("input", type="checkbox", autocomplete="off", aria_label="details")
-    label = tag("label", box if line.details is not None else "", first.content, class_="fold")
-    return tag("th", label, scope="row", **_keys(first))
+    cells[0] = tag(
+        "th", tag("a", first.content, href=f"#{line.anchor}"), scope="row", **_keys(first)
+    )
+    unfolded = tag("tr", tag("td", line.details, colspan=len(columns)), class_="details")
+    # One body a row: what it unfolds to stays with it, however the rows are ordered.
+    return tag("tbody", tag("tr", *cells), unfolded, id=line.anchor, class_=line.tone)
 
 
-def _cell(cell: Cell, column: Column, places: int) -> Html:
+def _cell(cell: Cell, column: Column) -> Html:
     if not column.is_number:
         return tag("td", cell.content, **_keys(cell))
-    return tag("td", _aligned(cell.content, places), class_="n", **_keys(cell))
+    bar = None if cell.bar is None else f"--bar:{100 * min(cell.bar, 1):.0f}%"
+    return tag("td", cell.content, class_="n", style=bar, **_keys(cell))
 
 
-def _keys(cell: Cell) -> dict[str, str | float | None]:
+def _keys(cell: Cell) -> dict[str, str | None]:
     choices = cell.choices and json.dumps([visible(choice) for choice in cell.choices])
-    return {"data_value": cell.value, "data_choices": choices}
-
-
-def _aligned(content: str, places: int) -> Html:
-    """A number whose point stands under that of the others, by digits that are not seen."""
-    number = None if isinstance(content, Html) else _NUMBER.fullmatch(content)
-    if number is None:
-        return html(content)
-    fraction, unit = number["fraction"] or "", number["unit"]
-    missing = "0" * (places + 1 - len(fraction)) if places else ""
-    filler = missing if fraction else missing.replace("0", ".", 1)
-    return joined(
-        [
-            number["whole"] + fraction,
-            tag("i", data_filler=filler) if filler else "",
-            tag("span", unit, class_="unit") if unit else "",
-        ]
-    )
-
-
-def _decimals(cells: Sequence[Cell]) -> int:
-    """Digits behind the point to make room for: where units differ, points need not align."""
-    numbers = [number for cell in cells if (number := _NUMBER.fullmatch(cell.content))]
-    if len({number["unit"] for number in numbers}) > 1:
-        return 0
-    return max((len(number["fraction"] or ".") - 1 for number in numbers), default=0)
+    value = None if cell.value is None else f"{cell.value:.6g}"
+    return {"data_value": value, "data_choices": choices}
 
 
 def _tools(columns: Sequence[Column], lines: Sequence[Line], name: str) -> Html:
-    search = tag("input", type="search", placeholder="Filter", aria_label=f"filter {name} by words")
+    search = tag(
+        "input", type="search", name="search", placeholder="Search", aria_label=f"search {name}"
+    )
     lists = [_choice(i, columns, lines) for i, column in enumerate(columns) if column.filtered]
     count = tag("output", f"{len(lines)} {name}", data_name=name, aria_live="polite")
     reset = tag("button", "Clear", type="button", class_="clear", disabled=True)
@@ -145,4 +112,4 @@ def _choice(index: int, columns: Sequence[Column], lines: Sequence[Line]) -> Htm
     )
     options = [tag("option", f"{head}: all", value="")]
     options += [tag("option", f"{text} ({n})", value=text) for text, n in counts.items()]
-    return tag("select", *options, data_column=index, aria_label=f"choose {head}")
+    return tag("select", *options, name=head, data_column=index, aria_label=head)

@@ -1,12 +1,12 @@
 """How far apart the medians of processes of equal code may be: a variance for every case.
 
-It comes from what there is: the card's calibration, and the processes of BASE and of NEW where
+It comes from what there is: the device's calibration, and the processes of BASE and of NEW where
 there are several of either. A case's own variance is moderated (moderation.py) with the cases of
 its group, since the few processes that told it may have been alike by chance. One that nobody has
 seen gets a default, or the variance of the most similar calibrated row if that is larger.
 
-Where one process is held against one, and the calibration saw a case at several levels (modes.py),
-the variance is that around a level, and the levels are told beside it. Several processes of a side
+Where one process is compared with one, and the calibration saw a case at several levels (modes.py),
+the variance is that around a level, and the levels are given with it. Several processes of a side
 are mixtures of levels: for them the variance is that of all.
 """
 
@@ -92,7 +92,7 @@ class Model:
             priors = (self._priors[group] for group in groups if group in self._priors)
             variance = moderated(own, next(priors, DEFAULT))
             if calibrated != groups:
-                # The card was in another state then.
+                # The device was in another state then.
                 variance = Variance(max(variance.value, DEFAULT.value), DEFAULT.degrees)
             known = (("calibration", self._rows), ("processes", self._repeated))
             source = " and ".join(name for name, cases in known if case.name in cases)
@@ -128,7 +128,7 @@ class Model:
 
 
 def groups_of(cases: Iterable[Timed]) -> Groups:
-    """Of one case in several processes: held down if it was in any."""
+    """Of one case in several processes: throttled if it was in any."""
     rows = [case.row for case in cases if case.row]
     if not rows:
         return ()
@@ -141,6 +141,6 @@ def _groups_of(row: Noise) -> Groups:
 
 def _groups(throttled: bool, precision: str, volume: int) -> Groups:
     if throttled:
-        return ("held down",)
+        return ("throttled",)
     size = "short" if volume <= _SHORT else "medium" if volume <= _MEDIUM else "large"
     return (f"{precision} {size}", size)

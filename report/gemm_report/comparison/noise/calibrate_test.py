@@ -78,9 +78,9 @@ def test_a_layout_is_calibrated_by_itself(gpu_path: Path, tmp_path: Path, runs: 
     for path in paths:
         document = json.loads(path.read_text(encoding="utf-8"))
         naive = next(b for b in document["benchmarks"] if b["gemm"]["kernel"] == "Naive")
-        turned = copy.deepcopy(naive)
-        turned["gemm"]["layout"] = "tn"
-        document["benchmarks"].append(turned)
+        transposed = copy.deepcopy(naive)
+        transposed["gemm"]["layout"] = "tn"
+        document["benchmarks"].append(transposed)
         path.write_text(json.dumps(document), encoding="utf-8")
     output = tmp_path / "noise.json"
     assert calibrate(paths, output) == 0
@@ -163,8 +163,8 @@ def set_device(key: str, value: object) -> Callable[[Any], None]:
 
 DIFFERENCES: dict[str, tuple[Callable[[Any], object], str]] = {
     "device": (set_device("name", "Other GPU"), "its device is Other GPU, that of"),
-    "card": (set_device("uuid_hash", "0ther"), "its card is 0ther, that of"),
-    "card not known": (set_device("uuid_hash", None), "its card is None, that of"),
+    "GPU": (set_device("uuid_hash", "0ther"), "its GPU is 0ther, that of"),
+    "GPU not known": (set_device("uuid_hash", None), "its GPU is None, that of"),
     "driver": (set_device("driver", "1.0"), "its driver is 1.0, that of"),
     "power limit": (set_device("power_limit_w", 300), "its power limit is 300.0, that of"),
     "commit": (lambda d: d["context"]["gemm"].update(commit="fee1"), "its commit is fee1, that of"),

@@ -1,4 +1,4 @@
-"""How far medians of equal code were apart on a card: reads what tools/calibrate wrote."""
+"""How far medians of equal code were apart on a device: reads what tools/calibrate wrote."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ class Noise:
 
     @property
     def throttled(self) -> bool:
-        """Whether something held the clocks down."""
+        """Whether something limited the clocks."""
         return bool(self.throttled_share)
 
     @property
@@ -84,7 +84,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What several processes of the same program measured on one card."""
+    """What several processes of the same program measured on one device."""
 
     path: Path
     device: str

@@ -1,10 +1,10 @@
 """How well the samples of one process know their median.
 
-Samples of a power-capped card hang together for a fifth of a second, so that neighbours are drawn
-together: a bootstrap of circular blocks. A block is almost twice as long as what is worth one
+Samples of a power-capped GPU are autocorrelated for a fifth of a second, so that neighbours are
+drawn together: a bootstrap of circular blocks. A block is almost twice as long as what is worth one
 independent sample (their number over the effective count of bench/timing/timing.hpp): one of that
-length would cut half of what hangs together. Only the variance is taken from the draws: the tails
-that a correction for hundreds of cases asks for lie far beyond what a thousand draws can show.
+length would cut half of the correlated samples. Only the variance is taken from the draws: the
+tails that a correction for hundreds of cases needs are far beyond what a thousand draws can show.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,144 @@
+"""A comparison as a page: the verdict, the intervals of all cases, and what differs."""
+
+import math
+from collections.abc import Sequence
+
+from gemm_report.comparison.conditions import unlike
+from gemm_report.comparison.output import means, remarks, summary_line
+from gemm_report.comparison.run import Run
+from gemm_report.comparison.verdict import Case, Comparison, Verdict
+from gemm_report.site.markup import Html, joined, tag
+from gemm_report.site.shell import document
+from gemm_report.site.table import Cell, Column, Line, table
+from gemm_report.writing.names import precision_name
+from gemm_report.writing.quantity import change, quantity
+
+_WIDTH, _HEIGHT, _EDGE = 240, 16, 6
+_SIGNIFICANT = (Verdict.SLOWER, Verdict.FASTER)
+
+
+def page(comparison: Comparison) -> str:
+    """One file, which loads nothing."""
+    said = summary_line(comparison)
+    counts = [(verdict.value, comparison.count(verdict)) for verdict in Verdict]
+    significant = sum(comparison.count(verdict) for verdict in _SIGNIFICANT)
+    chips = [
+        tag("a", tag("strong", str(n)), f" {name}", href=f"#verdict={name}", class_=_tone(name))
+        if n
+        else tag("span", tag("strong", "0"), f" {name}")
+        for name, n in [("significant only", significant), *counts]
+    ]
+    wrong = [tag("li", tag("code", each.name), ": ", each.reason) for each in comparison.failed]
+    parts = [
+        ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
+        ("means", "Geometric means", _means(comparison)),
+        ("rows", "Cases", _cases(comparison)),
+        ("differences", "What differs", _differences(comparison)),
+        ("remarks", "Remarks", tag("ul", *(tag("li", line) for line in remarks(comparison)))),
+    ]
+    body = [
+        tag(
+            "header",
+            tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
+            tag("h1", "GEMM benchmark: comparison"),
+            tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
+            tag("nav", *chips, class_="chips", aria_label="Cases by verdict"),
+        ),
+        *(tag("section", tag("h2", title), it, id=name) for name, title, it in parts if it),
+    ]
+    return document("GEMM benchmark: comparison", joined(body, "\n"))
+
+
+def _side(runs: Sequence[Run]) -> str:
+    commits = dict.fromkeys(run.record.commit[:12] for run in runs if run.record)
+    what = runs[0].path.name if len(runs) == 1 else f"{len(runs)} processes"
+    return f"{what} ({', '.join(commits)})" if commits else what
+
+
+def _tone(verdict: str) -> str | None:
+    return {"slower": "bad", "ambiguous": "warn"}.get(verdict)
+
+
+def _means(comparison: Comparison) -> Html:
+    columns = ["precision", Column("cases", True), Column("time, NEW over BASE", True)]
+    lines = [[name, str(n), Cell(change(mean), mean)] for name, n, mean in means(comparison)]
+    return table(columns, lines, "geometric means", tools=False)
+
+
+def _cases(comparison: Comparison) -> Html:
+    cases = sorted(comparison.cases, key=lambda case: -case.ratio)
+    limit = _limit(cases, comparison.threshold)
+    columns = [
+        Column("case"),
+        Column("precision", filtered=True),
+        Column("verdict", filtered=True),
+        Column(f"±{100 * math.expm1(limit):.3g} %", hint="change of the time with its interval"),
+        Column("change", True, "time of NEW over that of BASE; the level of equal code is in it"),
+        Column("interval", True, "of all cases together with 95 %, without that level"),
+        Column("in cycles", True, "change that is left when the SM clock is taken out"),
+        *(Column("BASE", True), Column("NEW", True)),
+    ]
+    lines = []
+    for case in cases:
+        name, time, cycles = case.verdict.value, case.time, case.cycles
+        significant = ("significant only",) if case.verdict in _SIGNIFICANT else ()
+        row = case.new_row
+        needs = case.needs and f"needs {case.needs}"
+        cells = [
+            case.name,
+            Cell(precision_name(row.precision), choices=(row.precision,)) if row else "-",
+            Cell(tag("span", name, class_=f"badge {_tone(name) or ''}".strip()),
+                 choices=(name, *significant)),
+            _interval(case, limit, comparison.threshold),
+            Cell(change(case.ratio), case.ratio),
+            f"{change(time.low)} to {change(time.high)}",
+            Cell(change(cycles.ratio), cycles.ratio) if cycles else "-",
+            *(Cell(quantity(s, "s"), s) for s in (case.base_seconds, case.new_seconds)),
+        ]  # fmt: skip
+        remarks = [tag("p", remark) for remark in (case.suspect, needs) if remark]
+        lines.append(Line(cells, joined(remarks) if remarks else None, f"case-{len(lines)}", name))
+    return table(columns, lines, "cases")
+
+
+def _limit(cases: Sequence[Case], threshold: float) -> float:
+    """The largest logarithm that is drawn: of most intervals, and of every change."""
+    reaches = sorted(max(abs(math.log(end)) for end in case.time[1:]) for case in cases)
+    most = max((abs(math.log(case.ratio)) for case in cases), default=0.0)
+    usual = reaches[len(reaches) // 2] if reaches else 0.0
+    return min(max(3 * math.log1p(threshold), usual, 1.2 * most), math.log(10))
+
+
+def _interval(case: Case, limit: float, threshold: float) -> Html:
+    def x(ratio: float) -> float:
+        share = max(-1.0, min(1.0, math.log(ratio) / limit))
+        return round(_WIDTH / 2 + share * (_WIDTH / 2 - _EDGE), 1)
+
+    within, middle = x(1 + threshold), _HEIGHT // 2
+    line = f"M{_WIDTH // 2} 0v{_HEIGHT}M{x(case.time.low)} {middle}H{x(case.time.high)}"
+    return tag(
+        "svg",
+        tag("rect", x=_WIDTH - within, width=round(2 * within - _WIDTH, 1), height=_HEIGHT),
+        tag("path", d=line),
+        tag("circle", cx=x(case.time.ratio), cy=middle, r=3),
+        class_="forest",
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        aria_hidden="true",
+    )
+
+
+def _differences(comparison: Comparison) -> Html:
+    """The conditions of both sides that are not alike, the clocks, and the machine code."""
+    records = [[r.record for r in side if r.record] for side in (comparison.base, comparison.new)]
+    if not all(records):
+        return Html("")
+    lines = [[what, ", ".join(old), ", ".join(new)] for what, old, new in unlike(*records)]
+    base = {name: each.row for run in comparison.base for name, each in run.timed.items()}
+    pairs = [(base[c.name], c.new_row) for c in comparison.cases if c.new_row and c.name in base]
+    clocks = [[row.sm_hz for row in rows if row and row.sm_hz] for rows in zip(*pairs, strict=True)]
+    if clocks and all(clocks):
+        low_high = [f"{min(hz) / 1e6:.0f} to {max(hz) / 1e6:.0f} MHz" for hz in clocks]
+        lines.append(["SM clock, medians", *low_high])
+    known = [(o, n) for o, n in pairs if o and o.fingerprint and n.fingerprint]
+    changed = sum(old.fingerprint != new.fingerprint for old, new in known)
+    lines.append(["machine code", "", f"another in {changed} of {len(known)} cases that tell"])
+    return table(["condition", "BASE", "NEW"], lines, "differences", tools=False)

@@ -59,7 +59,9 @@ void register_user_kernel(const UserKernel& user, Device::Kind runs_on) {
     entry.python = std::filesystem::absolute(user.file);
   }
   entry.family =
-      std::filesystem::absolute(user.file).parent_path().filename() == "other_implementations" ? "peer" : "user";
+      std::filesystem::absolute(user.file).parent_path().filename() == "other_implementations"
+          ? "peer"
+          : "user";
   entry.stem = user.file.stem().string();
   entry.runs_on = runs_on;
   entry.file = UserFile{user.file.filename().string(), user.file_hash};

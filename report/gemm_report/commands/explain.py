@@ -77,7 +77,7 @@ def add(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="keep there the page, its JSON, the record with the counted bytes, ncu's raw page as "
-        "counters.csv, and the roofline",
+        "counters.csv, and a figure of its memory traffic",
     )
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")

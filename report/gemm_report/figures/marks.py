@@ -1,17 +1,18 @@
 """Marks next to the numbers of rows that need a word, and the words."""
 
+import re
 from collections.abc import Iterable
 
-from gemm_report.record import UNCERTAIN, Row
+from gemm_report.record import UNCERTAIN, Departure, Row
 
-THROTTLED = "*"
-DEVIATES = "†"
+DEVIATES = "*"  # as on the console
+THROTTLED = "†"
 _LISTED = 3
 
 
 def mark(row: Row) -> str:
     """What to write behind the numbers of a row: mostly nothing."""
-    marks = (THROTTLED if row.throttled else "") + (DEVIATES if row.departures else "")
+    marks = (DEVIATES if row.departures else "") + (THROTTLED if row.throttled else "")
     return f" {marks}" if marks else ""
 
 
@@ -34,11 +35,18 @@ def notes(rows: Iterable[Row]) -> list[str]:
 def _worded(rows: Iterable[Row]) -> list[str]:
     """How uncertain medians are is one deviation, with the least and the most."""
     deviations = [deviation for row in rows for deviation in row.departures]
-    widths = [100 * d.value for d in deviations if d.code == UNCERTAIN and d.value is not None]
-    texts = dict.fromkeys(d.text for d in deviations if d.code != UNCERTAIN or d.value is None)
-    if widths:
+    uncertain = [d for d in deviations if d.code == UNCERTAIN and d.value is not None]
+    texts = dict.fromkeys(d.text for d in deviations if d not in uncertain)
+    for level in sorted({_level(deviation) for deviation in uncertain}):
+        widths = [100 * (d.value or 0) for d in uncertain if _level(d) == level]
         span = " to ".join(
             dict.fromkeys(f"{float(f'{w:.2g}'):g}" for w in (min(widths), max(widths)))
         )
-        texts[f"50 % interval of the median {span} % wide"] = None
+        texts[f"{level} % interval of the median {span} % wide"] = None
     return list(texts)
+
+
+def _level(deviation: Departure) -> str:
+    """Of the interval, in percent; records did not name it while it was 50 %."""
+    named = re.search(r"(\d+) % interval", deviation.text)
+    return named[1] if named else "50"

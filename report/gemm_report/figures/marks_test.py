@@ -17,16 +17,16 @@ def test_a_row_is_marked_for_what_was_seen(gpu: Record) -> None:
     assert mark(gpu.rows[0]) == ""
     assert mark(row_with(gpu, 0.0)) == ""
     assert mark(row_with(gpu, None)) == ""
-    assert mark(row_with(gpu, 0.01)) == " *"
-    assert mark(row_with(gpu, 0.0, "hot cache")) == " †"
+    assert mark(row_with(gpu, 0.01)) == " †"
+    assert mark(row_with(gpu, 0.0, "hot cache")) == " *"
     assert mark(row_with(gpu, 0.5, "hot cache")) == " *†"
 
 
 def test_every_mark_is_explained_once(gpu: Record) -> None:
     assert notes([gpu.rows[0]]) == []
     throttled, deviates = notes([row_with(gpu, 1.0, "hot cache"), row_with(gpu, 1.0, "hot cache")])
-    assert throttled == "* Clocks limited by: power cap."
-    assert deviates == "† Deviates from NVIDIA's measurement guideline: hot cache."
+    assert throttled == "† Clocks limited by: power cap."
+    assert deviates == "* Deviates from NVIDIA's measurement guideline: hot cache."
 
 
 def test_many_deviations_are_counted(gpu: Record) -> None:

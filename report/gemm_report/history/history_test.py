@@ -16,9 +16,9 @@ from own_files import own_files
 from gemm_report.cli import main
 from gemm_report.collection import Refusals
 from gemm_report.history import changes as changes_module
-from gemm_report.history import conftest as generated
+from gemm_report.history import generated
 from gemm_report.history.changes import find_changes
-from gemm_report.history.conftest import World
+from gemm_report.history.generated import World
 from gemm_report.history.pages import web_address
 from gemm_report.history.reading import identity_of, key_of, read
 from gemm_report.history.series import means, read_history

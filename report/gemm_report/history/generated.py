@@ -1,6 +1,6 @@
 """Makes a long history of one real record, with changes at known places, to try history on.
 
-    python -m gemm_report.history.conftest RECORD FOLDER --records 1000 --rows 300
+    python -m gemm_report.history.generated RECORD FOLDER --records 1000 --rows 300
 
 Noise is as `tools/calibrate` found it on an H200 (standard deviations of 0.01 to 0.4 % between
 processes) and worse: 0.1 to 1 % by row, Student's t with 5 degrees of freedom, a correlation of

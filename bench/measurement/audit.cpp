@@ -28,8 +28,17 @@ constexpr std::int64_t kChecked = 2;   // sets of a batch whose C is verified
 
 // If new values are slower by this factor, and the interval excludes the second one, neither chance
 // nor caches explain it. With fewer batches than kMost, where the row's budget ends them, the
-// interval says little: then only a gross difference counts.
-constexpr double kSuspicious = 1.05, kNoChance = 1.03, kGross = 1.5;
+// interval says little: then each batch on new values must be slower than each on old ones by the
+// third, with enough batches that one order in so many looks like that by chance.
+constexpr double kSuspicious = 1.05, kNoChance = 1.03, kGross = 1.5, kOrders = 50;
+
+// Whether all of one are larger than all of the other by kGross, and that is no chance.
+bool apart(const std::vector<double>& slow, const std::vector<double>& fast) {
+  double orders = 1;  // in which as many may come
+  for (std::size_t i = 1; i <= fast.size(); ++i)
+    orders *= static_cast<double>(slow.size() + i) / static_cast<double>(i);
+  return orders >= kOrders && std::ranges::min(slow) > kGross * std::ranges::max(fast);
+}
 
 }  // namespace
 
@@ -164,7 +173,7 @@ AuditResult Audit::finish(double deadline) {
     found = compared();
   }
   const bool enough = found.batches >= static_cast<std::int64_t>(kMost);
-  if (suspicious(found) && (enough || !(found.ratio <= kGross)))
+  if (suspicious(found) && (enough || apart(new_, old_)))
     throw Suspect(
         formatted("suspect: right, but %.3g times as fast on values that it has seen before "
                   "(%.3g to %.3g): does it compute the product in every launch?",

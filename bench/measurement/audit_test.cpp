@@ -52,6 +52,7 @@ std::string verdict_of(const Prepare& prepare, double sample_seconds = 0.002, in
   options.timing.sampling_seconds = 0.05;
   options.timing.longest_sampling_seconds = 0.1;
   options.timing.sample_seconds = sample_seconds;
+  options.timing.budget_seconds = 60;  // a busy machine takes long for enough batches
   ProblemCache cache(*backend, Fill::uniform, 1);
   for (int i = 0; i < times; ++i) {
     Measurement measurement(*backend, nullptr, cache, options,

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gemm_report.document import BAD_INPUT, InputError, RecordError
@@ -89,19 +89,3 @@ def records_given(paths: Sequence[Path], refusals: Refusals) -> Iterator[Record]
                 yield read_record(path)
         except InputError as error:
             refusals.add(error)
-
-
-def of_one_device(records: Iterable[Record], refusals: Refusals) -> Iterator[Record]:
-    """Those of the device of the first; the others are told, since they do not compare."""
-    first = None
-    for record in records:
-        first = first or record
-        if record.device.name == first.device.name:
-            yield record
-        else:
-            refusals.add(
-                RecordError(
-                    f"{record.path}: is of {record.device.name}, {first.path} of "
-                    f"{first.device.name}: give records of one device"
-                )
-            )

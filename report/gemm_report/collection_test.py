@@ -1,12 +1,11 @@
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from gemm_report.collection import Refusals, of_one_device, record_paths, records_given
+from gemm_report.collection import Refusals, record_paths, records_given
 from gemm_report.document import RecordError
-from gemm_report.record import Record, read_record
+from gemm_report.record import Record
 
 
 @pytest.fixture
@@ -89,17 +88,3 @@ def test_a_link_to_its_own_folder_is_not_followed_for_ever(folder: Path) -> None
     refusals = Refusals()
     assert names(list(records_given([folder], refusals))) == ["a.json", "b.json"]
     assert refusals.count == 1
-
-
-def test_records_of_another_device_are_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = folder / "device" / "b.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    document["context"]["gemm"]["device"]["name"] = "Another GPU"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    refusals = Refusals()
-    records = [read_record(path) for path in record_paths(folder)]
-    assert names(list(of_one_device(records, refusals))) == ["a.json"]
-    assert refusals.count == 1
-    assert "b.json: is of Another GPU, " in capsys.readouterr().err

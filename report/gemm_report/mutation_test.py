@@ -93,12 +93,6 @@ USES: Mapping[str, Use] = {
     "export parquet": Use(
         lambda at: [at.record, "--format", "parquet", "-o", f"{at.out}/all.parquet"], 30
     ),
-    "export github-action-benchmark": Use(
-        lambda at: [at.record, "--format", "github-action-benchmark", "-o", f"{at.out}/a.json"], 30
-    ),
-    "export otava": Use(
-        lambda at: [at.record, at.good, "--format", "otava", "-o", f"{at.out}/all.csv"], 30
-    ),
 }
 
 

@@ -2,11 +2,8 @@
 
 import csv
 import json
-import math
-import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -76,36 +73,6 @@ def test_parquet_has_types_and_samples(ladder_path: Path, tmp_path: Path) -> Non
         assert line["of_library"] == row.of_library
 
 
-def test_github_action_benchmark_gets_what_its_code_reads(gpu_path: Path, tmp_path: Path) -> None:
-    assert export("github-action-benchmark", tmp_path / "out.json", gpu_path) == 0
-
-    def refuse(constant: str) -> None:
-        pytest.fail(f"{constant} is not JSON")
-
-    text = (tmp_path / "out.json").read_text(encoding="utf-8")
-    entries = json.loads(text, parse_constant=refuse)
-    timed = read_record(gpu_path).rows_with("timed")
-    assert len(entries) == len(timed)
-    # It finds an entry of the run before by its name.
-    assert len({entry["name"] for entry in entries}) == len(timed)
-    for entry, row in zip(entries, timed, strict=True):
-        assert entry.keys() == {"name", "unit", "value", "range", "extra"}
-        assert entry["unit"] == "GFLOP/s"
-        assert math.isclose(entry["value"] * 1e9, row.flop_per_second or 0)
-        # Its extractRangeInfo takes a range apart like this.
-        assert re.fullmatch(r"(\+-|±)\s*\d.*", entry["range"])
-        assert "Test GPU" in entry["extra"]
-
-
-def test_several_records_do_not_fit_into_one_action_file(
-    gpu_path: Path, ladder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "out.json"
-    assert export("github-action-benchmark", output, gpu_path, ladder_path) == BAD_INPUT
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not output.exists()
-
-
 @pytest.fixture
 def years(ladder_path: Path, tmp_path: Path) -> Path:
     """Two records of a device, the older one last by name, each with rows that the other lacks."""
@@ -116,49 +83,7 @@ def years(ladder_path: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_otava_gets_a_line_a_record_and_no_gap(years: Path, tmp_path: Path) -> None:
-    assert export("otava", tmp_path / "device.csv", years) == 0
-    old, new = table(tmp_path / "device.csv")
-    assert (old["commit"], new["commit"]) == ("old", "new")
-    assert (old["time"], new["time"]) == ("2025-01-31T12:00:00+00:00", "2026-01-31T11:00:00+00:00")
-    settings = json.loads((tmp_path / "device.csv.otava.yaml").read_text(encoding="utf-8"))
-    test = settings["tests"]["device"]
-    assert test["file"] == str(tmp_path / "device.csv")
-    assert list(old) == [test["time_column"], *test["attributes"], *test["metrics"]]
-    rows = {str(row.identity): row for row in read_record(years / "a.json").rows_with("timed")}
-    rows |= {str(row.identity): row for row in read_record(years / "b.json").rows_with("timed")}
-    assert test["metrics"].keys() == rows.keys()
-    for name, row in rows.items():
-        assert float(old[name]) == float(new[name]) == row.flop_per_second
-
-
-def test_otava_reads_it(years: Path, tmp_path: Path) -> None:
-    otava = os.environ.get("OTAVA") or shutil.which("otava")
-    if otava is None:
-        pytest.skip("apache-otava is not installed: have it on PATH, or name it by OTAVA")
-    assert export("otava", tmp_path / "device.csv", years) == 0
-    settings = tmp_path / "device.csv.otava.yaml"
-    command = [otava, "analyze", "device", "--config-file", settings]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-    assert done.returncode == 0, done.stderr
-    assert "Naive/f32/1024x1024x1024" in done.stdout
-    assert "2026-01-31 11:00:00" in done.stdout
-    assert "error" not in (done.stdout + done.stderr).lower()
-
-
-def test_records_of_two_devices_are_no_history(
-    years: Path, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    device = json.loads(gpu_path.read_text(encoding="utf-8"))["context"]["gemm"]["device"]
-    other = changed(gpu_path, tmp_path / "other.json", device={**device, "name": "Another GPU"})
-    assert export("otava", tmp_path / "device.csv", years, other) == BAD_INPUT
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "other.json: is of Another GPU, " in said
-    assert len(table(tmp_path / "device.csv")) == 2
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "otava"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_what_is_no_record_is_named_and_the_rest_goes_on(
     form: str, years: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,7 +94,7 @@ def test_what_is_no_record_is_named_and_the_rest_goes_on(
     assert output.stat().st_size > 1000
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "github-action-benchmark", "otava"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_without_a_record_nothing_is_written(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,7 +104,7 @@ def test_without_a_record_nothing_is_written(
     assert not list((tmp_path / "out").glob("*"))
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "github-action-benchmark", "otava"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_record_is_never_written_over(
     form: str, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,7 +63,11 @@ USES: Mapping[str, Use] = {
     "figures": Use(lambda at: [at.record, "-o", f"{at.out}/figures"], 4),
     "report": Use(lambda at: [at.record, "-o", f"{at.out}/report"], 4),
     "readme": Use(
-        lambda at: [at.record, "--readme", f"{at.out}/README.md", "--pictures", at.out], 4
+        lambda at: [
+            *(at.record, "--readme", f"{at.out}/README.md"),
+            *("--results", f"{at.out}/results.md", "--pictures", at.out),
+        ],
+        4,
     ),
     "kernels": Use(
         lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 4
@@ -130,6 +134,7 @@ OTHERS = [
 
 PAGES = {
     "README.md": ("picture", "table"),
+    "results.md": ("kernels",),
     "LADDER.md": ("overview", "rung Naive", "rung NaiveTransposed", "rung Tiled"),
 }
 

@@ -138,7 +138,7 @@ def test_a_figure_names_precisions_and_conditions(name: str, written: list[Path]
 def test_throughput_names_marks_and_what_is_missing(written: list[Path]) -> None:
     svg = content(written, "throughput.svg")
     for fact in (
-        *("560 *", "* Clocks limited by: power cap.", "peak  989", "Tiled/tile:16  "),
+        *("560 †", "† Clocks limited by: power cap.", "peak  989", "Tiled/tile:16  "),
         "Not shown: 1 skipped, 1 failed",
     ):
         assert fact in svg, fact

@@ -5,7 +5,7 @@ in results/<device>/calibration/ compare and gate find it by themselves.
 
 examples:
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
-  gemm-report calibrate runs/*.json -o results/h200/calibration/20250131T120000Z-0123abc.json
+  gemm-report calibrate runs/*.json -o results/nvidia-h200/calibration/20250131T120000Z-0123abc.json
 
 exit codes:
   0  done

@@ -1,7 +1,7 @@
 """Write the figures of records (PNG, SVG, CSV) and summary.md.
 
 examples:
-  gemm-report figures results/h200/20250131T120000Z-0123abc.json
+  gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report figures settled.json --versus burst.json --only burst
   gemm-report figures record.json --distribution 'cuBLAS.*/4096x' --only distribution

@@ -3,7 +3,7 @@
 examples:
   gemm-report history results
   gemm-report history results -o build/history --repository "$(git remote get-url origin)"
-  gemm-report history results/h200 --json changes.json
+  gemm-report history results/nvidia-h200 --json changes.json
 
 exit codes:
   0  done

@@ -1,9 +1,9 @@
 """Renew the numbers of the rungs in kernels/README.md.
 
 examples:
-  gemm-report kernels results/h200/20250131T120000Z-0123abc.json \\
+  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json \\
     results/cpu/20250131T130000Z-0123abc.json
-  gemm-report kernels results/h200/20250131T120000Z-0123abc.json --check
+  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json --check
 
 A rung that is in no record is named, and left without numbers.
 

@@ -5,7 +5,7 @@ PNG and SVG, and their data as CSV; those of one precision in a folder of its na
 several records there is a page that lists them as well.
 
 examples:
-  gemm-report report results/h200/20250131T120000Z-0123abc.json
+  gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report report results -o site
 
 exit codes:

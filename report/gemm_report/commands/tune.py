@@ -1,7 +1,7 @@
 """Show the best point of each parameter grid, draw the grids, and store the winners.
 
 examples:
-  gemm-report tune results/h200/tuning/20250131T120000Z-0123abc.json
+  gemm-report tune results/nvidia-h200/tuning/RECORD.json
   gemm-report tune grid.json -o build/grid --write kernels/tuned.inc
 
 exit codes:

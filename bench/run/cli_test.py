@@ -281,7 +281,7 @@ def test_a_row_budget_holds_for_small_problems_too(tmp_path: Path) -> None:
     started = time.monotonic()
     done = run(*QUICK, *slow, f"--benchmark_out={out}")
     assert done.returncode == 0, done.stdout
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     (row,) = record(out)["benchmarks"]
     assert row["gemm"]["skipped"] is None or "budget" in row["gemm"]["skipped"]
 

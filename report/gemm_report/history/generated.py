@@ -162,7 +162,7 @@ def _rows(template: dict[str, Any], count: int) -> list[dict[str, Any]]:
     timed = [
         row
         for row in template["benchmarks"]
-        if row["run_type"] == "iteration" and row["gemm"]["seconds"]
+        if row["run_type"] == "iteration" and row["gemm"].get("seconds")
     ]
     rows = []
     for i in range(count):
@@ -185,7 +185,8 @@ def _row(world: World, index: int, which: int, code: int) -> dict[str, Any]:
     new: dict[str, Any] = {"fingerprint": _hash(row["name"], code)}
     if world.failed[index, which]:
         nothing = dict.fromkeys(("seconds", "flop_per_second", "clocks", "median_interval"))
-        new |= nothing | {"samples_seconds": [], "failed": "c[0,0] = nan, expected 1 +- 0.1"}
+        empty = {key: [] for key in ("samples_seconds", "samples_sm_hz", "samples_throttled")}
+        new |= nothing | empty | {"failed": "c[0,0] = nan, expected 1 +- 0.1"}
         return {**row, "gemm": {**case, **new}}
     new["seconds"] = {key: value * factor for key, value in case["seconds"].items()}
     new["flop_per_second"] = case["flop"] / new["seconds"]["median"]

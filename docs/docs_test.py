@@ -125,6 +125,17 @@ def test_commands_and_their_options_exist(page: Path) -> None:
                 assert re.search(rf"(?<![\w-]){re.escape(option)}\b", text), (option, words)
 
 
+def test_messages_of_troubleshooting_are_printed() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    symptoms = [row.split("|")[1] for row in page.splitlines() if row.startswith("| ")]
+    messages = [said for one in symptoms for said in re.findall(r"`([^`]+)`", one)]
+    messages = [said for said in messages if " " in said]
+    assert len(messages) > 5
+    sources = "".join(path.read_text("utf-8") for path in own_files("bench/**/*.cpp"))
+    code = re.sub(r'"\s*"', "", sources).replace("%%", "%")  # a literal on several lines
+    assert [said for said in messages if said not in code] == []
+
+
 @pytest.mark.skipif(not GEMM_BENCH.exists(), reason="gemm_bench is not built")
 def test_generated_parts_are_current() -> None:
     command = [sys.executable, ROOT / "docs" / "generate.py", "--check", GEMM_BENCH]

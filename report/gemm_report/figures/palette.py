@@ -49,11 +49,6 @@ _OURS, _STEP, _NAIVE = Look(OURS), Look(STEP, "-", "^"), Look(NAIVE, ":", "v")
 _LIBRARY, _OTHERS = Look(LIBRARY, "--", "s"), Look(OTHERS, (0, (1.5, 1.5)), "x")
 
 
-def colors() -> tuple[str, ...]:
-    """Those that are no greys, each as #0072B2."""
-    return *PRECISIONS, ON_BAR
-
-
 def color_of(row: Row) -> str:
     """Of a row in a figure where every row has a colour."""
     return LIBRARY if row.is_library else OTHERS if row.is_peer else OURS

@@ -16,7 +16,6 @@ def whole_file(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is no file to write to: give the name of one")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # As gemm_bench calls its own: recovering a record removes what was begun of it.
     part = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
         yield part

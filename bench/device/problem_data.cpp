@@ -117,7 +117,7 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
     backend.poison(base, static_cast<std::size_t>(layout.total));
     sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
   }
-  restore(count_of_sets);
+  restore(0, count_of_sets);
   const std::int64_t count = p.m * p.n;
   if (reference == Reference::product) {
     reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
@@ -143,10 +143,10 @@ void ProblemData::fill_set(std::int64_t set, std::uint64_t seed) {
 }
 
 // The same values in each set but for their signs: one product serves all.
-void ProblemData::restore(std::int64_t count) {
+void ProblemData::restore(std::int64_t first, std::int64_t count) {
   const Problem& p = problem_;
   const ElementType input = traits_of(p.precision).input;
-  for (std::int64_t set = 0; set < count; ++set) {
+  for (std::int64_t set = first; set < first + count; ++set) {
     fill_set(set, seed_);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
@@ -162,8 +162,8 @@ void ProblemData::restore(std::int64_t count) {
   }
 }
 
-void ProblemData::renew(std::int64_t count, std::uint64_t seed) {
-  for (std::int64_t set = 0; set < count; ++set) {
+void ProblemData::renew(std::int64_t first, std::int64_t count, std::uint64_t seed) {
+  for (std::int64_t set = first; set < first + count; ++set) {
     backend_.poison(sets_[static_cast<std::size_t>(set)].c,
                     static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
     fill_set(set, random_bits(seed, static_cast<std::uint64_t>(set)) >> 2);

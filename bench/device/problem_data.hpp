@@ -44,14 +44,13 @@ class ProblemData {
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
   void poison();
-  // Gives the first `count` sets values that depend on `seed`, unlike each other, and poisons their
-  // C.
-  void renew(std::int64_t count, std::uint64_t seed);
+  // Gives `count` sets values that depend on `seed`, unlike each other, and poisons their C.
+  void renew(std::int64_t first, std::int64_t count, std::uint64_t seed);
   // Whether a set holds the product of such values, by Freivalds' check; and its operands still are
   // those values.
   Verdict judge_renewed(const Problem& p, std::int64_t set, std::uint64_t seed);
   // Gives them their own values again.
-  void restore(std::int64_t count);
+  void restore(std::int64_t first, std::int64_t count);
   // The worst of the first `count` sets, or the first that is wrong, under the bound of p, which
   // may differ in precision from the problem this was made for as long as the operands are of the
   // same type.

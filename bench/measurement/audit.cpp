@@ -1,9 +1,9 @@
 #include "bench/measurement/audit.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <numeric>
 #include <span>
@@ -25,100 +25,126 @@ constexpr double kShare = 0.08;        // of a row's time that audits may take, 
 constexpr std::uint64_t kOneIn = 12;   // places
 constexpr std::int64_t kOneByOne = 4;  // sets whose launches are looked at alone
 constexpr std::int64_t kChecked = 2;   // sets of a batch whose C is verified
+constexpr std::int64_t kMostSets = 64;
+constexpr int kApart = 5;  // samples between an audit and an undisturbed batch
 
-// If new values are slower by this factor, and the interval excludes the second one, neither chance
-// nor caches explain it. With fewer batches than kMost, where the row's budget ends them, the
-// interval says little: then each batch on new values must be slower than each on old ones by the
-// third, with enough batches that one order in so many looks like that by chance.
-constexpr double kSuspicious = 1.05, kNoChance = 1.03, kGross = 1.5, kOrders = 50;
+// If new values are slower by kSuspicious, and by more than kNoChance beyond doubt, neither chance
+// nor caches explain it. Batches after a pause may be slower by kGross, and by kColdStartSeconds
+// for a first launch that finds its code in no cache. With fewer batches than kMost, where the
+// row's budget ends them, each must be slower than all of the others by kGross.
+constexpr double kSuspicious = 1.05, kNoChance = 1.03, kGross = 1.5;
+constexpr double kColdStartSeconds = 20e-6;
 
-// Whether all of one are larger than all of the other by kGross, and that is no chance.
-bool apart(const std::vector<double>& slow, const std::vector<double>& fast) {
-  double orders = 1;  // in which as many may come
-  for (std::size_t i = 1; i <= fast.size(); ++i)
-    orders *= static_cast<double>(slow.size() + i) / static_cast<double>(i);
-  return orders >= kOrders && std::ranges::min(slow) > kGross * std::ranges::max(fast);
+// Whether one is larger than so much of the other but for a chance of 1 in 30,000 (Mann and Whitney
+// 1947, 4 deviations). Of few, all must be, and one order in 50 looks like that by chance.
+bool larger(const std::vector<double>& slow, const std::vector<double>& fast, double factor,
+            double seconds = 0) {
+  const auto n = static_cast<double>(slow.size()), m = static_cast<double>(fast.size());
+  const bool few = std::min(slow.size(), fast.size()) < kMost;
+  if (few) factor = kGross;
+  double wins = 0, orders = 1;
+  for (const double one : slow)
+    for (const double other : fast) wins += one > factor * other + seconds ? 1 : 0;
+  for (double i = 1; i <= m; ++i) orders *= (n + i) / i;
+  return few ? wins == n * m && orders >= 50
+             : wins > n * m / 2 + 4 * std::sqrt(n * m * (n + m + 1) / 12);
 }
 
 }  // namespace
 
 Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
-             std::span<const Launch> launches, const BatchPlan& plan, Batch& batch)
+             std::span<const Launch> launches, const BatchPlan& plan, Batch& sample)
     : backend_(backend),
       data_(data),
       problem_(p),
       launches_(launches),
-      batch_(batch),
+      sample_(sample),
       graph_(plan.graph),
-      sets_(std::min(plan.size, static_cast<std::int64_t>(launches.size()))),
+      sets_(std::min({plan.size, kMostSets, std::ssize(launches)})),
+      alone_(std::min(kOneByOne, std::ssize(launches))),
+      first_(static_cast<std::int64_t>(
+          random_() %
+          static_cast<std::uint64_t>(std::ssize(launches) - std::max(sets_, alone_) + 1))),
+      batch_(backend.batch(
+          launches.subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(sets_)),
+          sets_, graph_)),
       started_(now_seconds()),
-      prints_(backend.allocate(sizeof(std::uint64_t) * launches.size())) {}
+      prints_(backend.allocate(sizeof(std::uint64_t) *
+                               static_cast<std::size_t>(std::max(sets_, alone_)))) {}
 
 void Audit::perhaps() {
+  if (++since_ >= kApart && undisturbed_.size() < old_.size()) {
+    undisturbed_.push_back(timed());
+    return;
+  }
   const double passed = now_seconds() - started_;
   if (new_.size() + old_.size() >= 2 * kUsual || random_() % kOneIn != 0 || cost_ > kShare * passed)
     return;
   once(new_.size() < old_.size() || (new_.size() == old_.size() && random_() % 2 == 0));
 }
 
-double Audit::timed(const std::function<void()>& afterwards) {
-  batch_.rewind();
-  return batch_.time(afterwards).seconds;
+double Audit::timed() {
+  batch_->rewind();
+  return batch_->time([&] { fingerprints(sets_); }).seconds;
 }
 
 // So that a kernel that skips results that are there already finds them in the next batch on old
 // values.
-void Audit::write_results(std::int64_t renewed) {
-  data_.restore(std::max(renewed, sets_));
-  timed({});
+void Audit::write_results() {
+  data_.restore(first_, sets_);
+  timed();
 }
 
-// Both kinds write their values before the batch, so that the caches are alike.
+void Audit::on_new_values() {
+  const std::uint64_t seed = random_();
+  data_.renew(first_, sets_, seed);
+  new_.push_back(timed());
+  check(seed);
+  write_results();
+}
+
+void Audit::on_old_values() {
+  if (old_.empty()) write_results();
+  data_.restore(first_, sets_);
+  old_.push_back(timed());
+}
+
 void Audit::once(bool renew) {
   if (interrupted()) throw Interrupted();
   const double start = now_seconds();
-  if (renew) {
-    const std::uint64_t seed = random_();
-    data_.renew(sets_, seed);
-    new_.push_back(timed([&] { fingerprints(sets_); }));
-    check(seed);
-    write_results(sets_);
-  } else {
-    if (old_.empty()) write_results(sets_);
-    data_.restore(sets_);
-    old_.push_back(timed([&] { fingerprints(sets_); }));
-  }
+  renew ? on_new_values() : on_old_values();
   cost_ += now_seconds() - start;
+  since_ = 0;
 }
 
 // In the stream, right behind the last launch.
-void Audit::fingerprints(std::int64_t sets) {
+void Audit::fingerprints(std::int64_t count) {
   const OperandLayout layout(problem_);
   auto* to = reinterpret_cast<std::uint64_t*>(prints_.get());
-  for (std::int64_t set = 0; set < sets; ++set)
-    backend_.fingerprint(data_.sets()[static_cast<std::size_t>(set)].c,
-                         static_cast<std::size_t>(layout.c_bytes), to + set);
+  for (std::int64_t i = 0; i < count; ++i)
+    backend_.fingerprint(data_.sets()[static_cast<std::size_t>(first_ + i)].c,
+                         static_cast<std::size_t>(layout.c_bytes), to + i);
 }
 
-std::vector<std::uint64_t> Audit::fetched(std::int64_t sets) {
-  std::vector<std::uint64_t> prints(static_cast<std::size_t>(sets));
+std::vector<std::uint64_t> Audit::fetched(std::int64_t count) {
+  std::vector<std::uint64_t> prints(static_cast<std::size_t>(count));
   backend_.copy(prints.data(), prints_.get(), prints.size() * sizeof(std::uint64_t));
   return prints;
 }
 
 void Audit::one_by_one() {
-  const std::int64_t count = std::min<std::int64_t>(kOneByOne, std::ssize(launches_));
-  data_.renew(count, random_());
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  data_.renew(first_, alone_, random_());
+  std::vector<std::int64_t> order(static_cast<std::size_t>(alone_));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::shuffle(order, random_);
   for (const std::int64_t called : order) {
-    fingerprints(count);
-    std::vector<std::uint64_t> before = fetched(count);
-    backend_.batch(launches_.subspan(static_cast<std::size_t>(called), 1), 1, graph_)->time();
+    fingerprints(alone_);
+    std::vector<std::uint64_t> before = fetched(alone_);
+    backend_.batch(launches_.subspan(static_cast<std::size_t>(first_ + called), 1), 1, graph_)
+        ->time();
     backend_.finish_all();
-    fingerprints(count);
-    std::vector<std::uint64_t> after = fetched(count);
+    fingerprints(alone_);
+    std::vector<std::uint64_t> after = fetched(alone_);
     const auto own = static_cast<std::size_t>(called);
     if (after[own] == before[own])
       throw std::runtime_error("a launch did not write its C: does every launch compute?");
@@ -128,7 +154,8 @@ void Audit::one_by_one() {
           "a launch wrote the C of another launch: does it use the pointers that it was prepared "
           "with?");
   }
-  write_results(count);
+  data_.restore(first_, alone_);
+  write_results();
 }
 
 void Audit::check(std::uint64_t seed) {
@@ -139,9 +166,10 @@ void Audit::check(std::uint64_t seed) {
     throw std::runtime_error(
         "C was written after the launches had ended: do all of them work on the given stream?");
   for (std::int64_t i = 0; i < std::min(sets_, kChecked); ++i) {
-    const auto set = sets_ <= kChecked
-                         ? i
-                         : static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(sets_));
+    const std::int64_t set =
+        first_ + (sets_ <= kChecked
+                      ? i
+                      : static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(sets_)));
     const Verdict verdict = data_.judge_renewed(problem_, set, seed);
     if (const auto wrong = complaint(problem_, verdict))
       throw WrongResult("on new values at the same addresses: " + *wrong, verdict);
@@ -149,21 +177,30 @@ void Audit::check(std::uint64_t seed) {
 }
 
 AuditResult Audit::finish(double deadline) {
+  const auto late = [&] { return now_seconds() > deadline; };
   const auto more = [&](std::size_t count) {
     while (new_.size() < count || old_.size() < count) {
-      if (new_.size() >= kFewest && old_.size() >= kFewest && now_seconds() > deadline) return;
+      if (new_.size() >= kFewest && old_.size() >= kFewest && late()) break;
       once(new_.size() < count && (old_.size() >= count || random_() % 2 == 0));
     }
+    while (undisturbed_.size() < old_.size() && !(undisturbed_.size() >= kFewest && late())) {
+      for (int i = 0; i < kApart; ++i) sample_.time();
+      undisturbed_.push_back(timed());
+    }
+  };
+  const auto slowdown = [](const std::vector<double>& slow, const std::vector<double>& fast) {
+    const auto pairs = static_cast<std::ptrdiff_t>(std::min(slow.size(), fast.size()));
+    return compare_pairs({fast.begin(), fast.begin() + pairs},
+                         {slow.begin(), slow.begin() + pairs});
   };
   const auto compared = [&] {
-    const std::size_t pairs = std::min(new_.size(), old_.size());
-    const std::vector<double> ours(new_.begin(), new_.begin() + static_cast<std::ptrdiff_t>(pairs)),
-        theirs(old_.begin(), old_.begin() + static_cast<std::ptrdiff_t>(pairs));
-    const Versus found = compare_pairs(theirs, ours);  // speed on old values over that on new ones
-    return AuditResult{static_cast<std::int64_t>(pairs), found.ratio, found.low, found.high};
+    const Versus found = slowdown(new_, old_);
+    return AuditResult{found.samples, found.ratio, found.low, found.high,
+                       slowdown(old_, undisturbed_).ratio};
   };
-  const auto suspicious = [](const AuditResult& found) {
-    return !(found.ratio <= kSuspicious || found.low <= kNoChance);  // so that NaN is
+  const auto suspicious = [&](const AuditResult& found) {
+    return !(found.ratio <= kSuspicious || found.low <= kNoChance) ||  // so that NaN is
+           !(found.after_pause <= kGross);
   };
   one_by_one();
   more(cost_ > kShare * (now_seconds() - started_) ? kFewest : kUsual);
@@ -172,12 +209,16 @@ AuditResult Audit::finish(double deadline) {
     more(count);
     found = compared();
   }
-  const bool enough = found.batches >= static_cast<std::int64_t>(kMost);
-  if (suspicious(found) && (enough || apart(new_, old_)))
+  if (!(found.ratio <= kSuspicious) && larger(new_, old_, kNoChance))
     throw Suspect(
         formatted("suspect: right, but %.3g times as fast on values that it has seen before "
                   "(%.3g to %.3g): does it compute the product in every launch?",
                   found.ratio, found.low, found.high));
+  if (larger(old_, undisturbed_, kGross, kColdStartSeconds))
+    throw Suspect(
+        formatted("suspect: right, but %.3g times as fast right after a sample as after a pause: "
+                  "does it compute the product in every launch?",
+                  found.after_pause));
   return found;
 }
 

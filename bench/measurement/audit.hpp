@@ -4,13 +4,16 @@
 //
 // Audits are batches at random places among the samples, launched in the same way, on new values,
 // with C poisoned. Their results are verified (Freivalds' check), and C must not change between the
-// end of the last launch and that of all work on the device. Other batches are timed on the old
-// values, written again before them so that cache and clock are alike: a kernel that computes each
-// time is as fast on either.
+// end of the last launch and that of all work on the device. Each operand set is used once in a
+// batch, so that nothing in it is seen twice.
+//
+// Other batches are timed on the old values, written again before them so that cache and clock are
+// alike: a kernel that computes each time is as fast on either. And others like those, right behind
+// a sample, with nothing written before: a kernel that computes only after a pause is faster there.
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -29,9 +32,9 @@ struct Suspect : std::runtime_error {
 
 class Audit {
  public:
-  // Of batches of so many launches, which rotate through the first of the data's sets.
+  // Of samples of so many launches, which rotate through the data's sets.
   Audit(Backend& backend, ProblemData& data, const Problem& p, std::span<const Launch> launches,
-        const BatchPlan& plan, Batch& batch);
+        const BatchPlan& plan, Batch& sample);
 
   // Now and then, between two samples. Throws WrongResult, and std::runtime_error for work that is
   // done for another launch or too late.
@@ -41,27 +44,33 @@ class Audit {
   AuditResult finish(double deadline);
 
  private:
+  void on_new_values();
+  void on_old_values();
   void once(bool renew);
-  void write_results(std::int64_t renewed);
+  void write_results();
   // Each launch alone, submitted as in a batch, writes its own C and no other.
   void one_by_one();
-  double timed(const std::function<void()>& afterwards);
-  void fingerprints(std::int64_t sets);
-  std::vector<std::uint64_t> fetched(std::int64_t sets);
+  double timed();
+  void fingerprints(std::int64_t count);
+  std::vector<std::uint64_t> fetched(std::int64_t count);
   void check(std::uint64_t seed);
 
   Backend& backend_;
   ProblemData& data_;
   Problem problem_;
   std::span<const Launch> launches_;
-  Batch& batch_;
+  Batch& sample_;
   bool graph_;
-  std::int64_t sets_;  // that a batch writes to
+  std::mt19937_64 random_{std::random_device{}()};
+  std::int64_t sets_, alone_;     // operand sets of a batch, and whose launches are looked at alone
+  std::int64_t first_;            // of them, taken at random
+  std::unique_ptr<Batch> batch_;  // a launch on each of them
   double started_;
   double cost_ = 0;  // seconds of all audits so far
-  std::mt19937_64 random_{std::random_device{}()};
-  Buffer prints_;                  // of every set's C
-  std::vector<double> new_, old_;  // seconds of a batch
+  int since_ = 0;    // samples since the last one
+  Buffer prints_;    // of every set's C
+  // Seconds of a batch.
+  std::vector<double> new_, old_, undisturbed_;
 };
 
 }  // namespace gemm::bench

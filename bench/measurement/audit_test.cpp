@@ -149,6 +149,33 @@ TEST(Audit, SuspectsASkipOfWhatIsThereAlready) {
   EXPECT_TRUE(found.starts_with("suspect: ") || found.starts_with("failed: ")) << found;
 }
 
+// Filling operands takes longer than what is between two samples.
+TEST(Audit, SuspectsAKernelThatWorksOnlyAfterAPause) {
+  using Clock = std::chrono::steady_clock;
+  struct State {
+    Clock::time_point last;
+    int honest = 0;
+  };
+  const auto state = std::make_shared<State>();
+  const std::string found =
+      verdict_of([state](const Problem& p, const Device&, const Operands& on) -> Launch {
+        const auto kept = std::make_shared<std::vector<float>>();
+        return [=](Stream) {
+          if (Clock::now() - state->last > std::chrono::microseconds(500))
+            state->honest = 6;  // about an audited batch
+          auto* c = static_cast<float*>(on.c);
+          if (kept->empty() || state->honest-- > 0) {
+            multiply(p, on);
+            kept->assign(c, c + c_elements(p));
+          } else {
+            std::memcpy(c, kept->data(), kept->size() * sizeof(float));
+          }
+          state->last = Clock::now();
+        };
+      });
+  EXPECT_TRUE(found.starts_with("suspect: ") || found.starts_with("failed: on new")) << found;
+}
+
 TEST(Audit, RefusesSkippedCalls) {
   const auto calls = std::make_shared<int>(0);
   const std::string found =

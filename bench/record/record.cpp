@@ -65,6 +65,8 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
   io("max_error", verdict.max_error);
   io("bound", verdict.bound_at_max);
   io("of_bound", verdict.max_of_bound);
+  io("error_squares", verdict.error_squares);
+  io("error_squares_limit", verdict.error_squares_limit);
 }
 
 template <typename Io>
@@ -84,6 +86,7 @@ void fields(Io& io, Like<AuditResult> auto& audit) {
   io("ratio", audit.ratio);
   io("low", audit.low);
   io("high", audit.high);
+  io("after_pause", audit.after_pause);
 }
 
 template <typename Io>

@@ -21,6 +21,7 @@ struct Versus {
 struct AuditResult {
   std::int64_t batches = 0;             // of each
   double ratio = 1, low = 0, high = 0;  // time on new values over that on old ones; 95 % interval
+  double after_pause = 1;               // time on old values, written again, over that without this
 };
 
 // Ratio of the medians, with the percentile interval of a bootstrap over pairs: what the power

@@ -17,12 +17,32 @@ namespace gemm::bench {
 // For an element with exact value `expected` = sum of a*b and `magnitude` = sum of |a*b|.
 struct Bound {
   double of_magnitude, of_expected, absolute;
+  // Of the root mean square of the errors of many elements; both zero where it has no limit.
+  double rms_of_magnitude = 0, rms_of_expected = 0;
 
   constexpr double operator()(double expected, double magnitude) const {
     return of_magnitude * magnitude + of_expected * (expected < 0 ? -expected : expected) +
            absolute;
   }
 };
+
+// For long sums the bound of an element exceeds the errors of arithmetic with fewer bits, which
+// fall with 1 / sqrt(k) of the magnitude. The root mean square over many elements is far from it.
+// With random signs, sums in order of k are off by 0.55 round-offs of the magnitude at any k
+// (uniform operands; the partial sums walk). Rounding both operands is off by a share of the result
+// that does not depend on k: cutting both to TF32 by 0.76 * 2^-10, rounding both to BF16 by 1.16 *
+// 2^-9 (verdict_test.cpp). Tensor cores cut off part of each sum of at least 8 products, always
+// towards zero.
+inline void limit_rms(const Problem& p, Bound& bound) {
+  constexpr std::int64_t kFewestElements = 256, kShortestSum = 64;
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const bool rounds = traits.accumulate_error > 0 && traits.coarse_error == 0;
+  if (!rounds || p.m * p.n < kFewestElements || p.k < kShortestSum) return;
+  const bool cuts = traits.accumulate_error > 0x1p-24;
+  bound.rms_of_magnitude = (cuts ? 16 : 4) * traits.accumulate_error;
+  bound.rms_of_expected = 0.475 * traits.input_error + traits.output_error;
+  if (cuts) bound.rms_of_expected += static_cast<double>(p.k) / 8 * traits.accumulate_error;
+}
 
 // Worst case for small k: k + 2 additions, each off by one round-off of at most `magnitude`. That
 // grows linearly and, at k = 8192, would let a kernel drop a whole product unseen. Rounding errors
@@ -57,6 +77,7 @@ inline Bound bound_for(const Problem& p) {
   } else {
     bound.of_magnitude += traits.input_error;
   }
+  limit_rms(p, bound);
   return bound;
 }
 
@@ -81,6 +102,7 @@ struct Verdict {
   double max_error = 0;                       // over all elements; NaN or infinite if one is
   double max_of_bound = 0;                    // largest error / bound, likewise
   double bound_at_max = 0;                    // the bound of that element
+  double error_squares = 0, error_squares_limit = 0;  // of all errors, and their limit; 0: no limit
   std::int64_t outside_bytes =
       0;  // where something was written outside C: > 0 past its end, < 0 before it
 
@@ -91,13 +113,23 @@ struct Verdict {
 
   bool inputs_changed = false;  // A or B is no longer what the kernel was given
 
+  constexpr bool imprecise() const {
+    return error_squares_limit > 0 && !(error_squares <= error_squares_limit);
+  }
   constexpr bool passed() const {
-    return wrong == 0 && wrong_rows == 0 && outside_bytes == 0 && !inputs_changed;
+    return wrong == 0 && wrong_rows == 0 && outside_bytes == 0 && !inputs_changed && !imprecise();
+  }
+  // Root mean square of the errors over its limit.
+  std::optional<double> rms_of_limit() const {
+    return error_squares_limit > 0 ? std::optional(std::sqrt(error_squares / error_squares_limit))
+                                   : std::nullopt;
   }
 
   constexpr void add(std::int64_t index, double c, double reference, double magnitude,
                      const Bound& limit) {
     const Judgement one = judge(c, reference, magnitude, limit);
+    const double size = reference < 0 ? -reference : reference,
+                 rms = limit.rms_of_magnitude * magnitude + limit.rms_of_expected * size;
     merge({.wrong = one.passed ? 0 : 1,
            .first_wrong = one.passed ? -1 : index,
            .value = c,
@@ -105,7 +137,9 @@ struct Verdict {
            .bound = one.bound,
            .max_error = one.error,
            .max_of_bound = one.of_bound,
-           .bound_at_max = one.bound});
+           .bound_at_max = one.bound,
+           .error_squares = one.error * one.error,
+           .error_squares_limit = rms * rms});
   }
 
   constexpr void merge(const Verdict& other) {
@@ -121,6 +155,8 @@ struct Verdict {
       max_of_bound = other.max_of_bound;
       bound_at_max = other.bound_at_max;
     }
+    error_squares += other.error_squares;
+    error_squares_limit += other.error_squares_limit;
     if (outside_bytes == 0) outside_bytes = other.outside_bytes;
     inputs_changed = inputs_changed || other.inputs_changed;
     by_rows = by_rows || other.by_rows;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/verification/fill.hpp"
@@ -123,6 +124,80 @@ struct Element {
     return judge(value, expected, magnitude, bound_for({1, 1, k, precision}));
   }
 };
+
+// Bits of the fraction kept, cut off or to the nearest.
+float kept(float value, int bits, bool nearest) {
+  if (value == 0) return 0;
+  const int exponent = std::ilogb(value) - bits;
+  const double scaled = std::ldexp(static_cast<double>(value), -exponent);
+  return static_cast<float>(
+      std::ldexp(nearest ? std::nearbyint(scaled) : std::trunc(scaled), exponent));
+}
+
+// The verdict on 16 x 16 elements, summed in order of k in FP32 over operands with so many bits.
+Verdict of_rounded(Precision precision, Fill fill, std::int64_t k, int bits, bool nearest) {
+  constexpr std::int64_t kSize = 16;
+  const Problem p{kSize, kSize, k, precision};
+  const Bound bound = bound_for(p);
+  const auto matrix = [&](std::uint64_t seed) {
+    std::vector<std::pair<float, float>> both;  // as given, as rounded
+    for (std::int64_t i = 0; i < kSize * k; ++i) {
+      const float value = fill_value(fill, seed, static_cast<std::uint64_t>(i));
+      both.emplace_back(value, kept(value, bits, nearest));
+    }
+    return both;
+  };
+  const auto a = matrix(2 * static_cast<std::uint64_t>(k)),
+             b = matrix(2 * static_cast<std::uint64_t>(k) + 1);
+  Verdict verdict;
+  for (std::int64_t i = 0; i < kSize; ++i)
+    for (std::int64_t j = 0; j < kSize; ++j) {
+      double exact = 0, size = 0;
+      float sum = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        const auto [left, left_kept] = a[static_cast<std::size_t>(i * k + l)];
+        const auto [right, right_kept] = b[static_cast<std::size_t>(j * k + l)];
+        const double product = static_cast<double>(left) * right;
+        exact += product;
+        size += std::fabs(product);
+        sum = std::fma(left_kept, right_kept, sum);
+      }
+      verdict.add(i * kSize + j, sum, exact, size, bound);
+    }
+  return verdict;
+}
+
+// At any k, where the bounds of elements pass fewer bits from k = 4096 on.
+TEST(Rms, FindsArithmeticWithFewerBits) {
+  constexpr int kTf32 = 10, kBf16 = 7, kAll = 23;
+  for (const std::int64_t k : {64, 1024, 4096, 16384})
+    for (const Fill fill : {Fill::uniform, Fill::normal}) {
+      SCOPED_TRACE(k);
+      EXPECT_LT(*of_rounded(Precision::f32, fill, k, kAll, true).rms_of_limit(), 0.25);
+      EXPECT_GT(*of_rounded(Precision::f32, fill, k, kTf32, true).rms_of_limit(), 4);
+      EXPECT_GT(*of_rounded(Precision::tf32x3, fill, k, kTf32, true).rms_of_limit(), 1.5);
+      EXPECT_LT(*of_rounded(Precision::tf32, fill, k, kTf32, false).rms_of_limit(), 0.9);
+      EXPECT_GT(*of_rounded(Precision::tf32, fill, k, kBf16, true).rms_of_limit(), 1.1);
+    }
+  const Verdict verdict = of_rounded(Precision::f32, Fill::uniform, 16384, kTf32, true);
+  EXPECT_EQ(verdict.wrong, 0);
+  EXPECT_FALSE(verdict.passed());
+  EXPECT_TRUE(
+      complaint({16, 16, 16384, Precision::f32}, verdict)->find("does it round to fewer bits?") !=
+      std::string::npos);
+}
+
+TEST(Rms, HasNoLimitForFewElementsShortSumsAndExactOnes) {
+  for (const Problem& p : {Problem{1, 1, 100'000, Precision::f32},
+                           {16, 16, 8, Precision::f32},
+                           {64, 64, 64, Precision::s8},
+                           {64, 64, 64, Precision::s32}})
+    EXPECT_EQ(bound_for(p).rms_of_magnitude, 0);
+  EXPECT_GT(bound_for(kProblem).rms_of_magnitude, 0);
+  Verdict verdict;
+  verdict.add(0, kNaN, 1, 1, bound_for(kProblem));
+  EXPECT_TRUE(verdict.imprecise());
+}
 
 constexpr std::int64_t kNever = std::int64_t{1} << 40;
 

@@ -211,12 +211,12 @@ AuditResult Audit::finish(double deadline) {
   }
   if (!(found.ratio <= kSuspicious) && larger(new_, old_, kNoChance))
     throw Suspect(
-        formatted("suspect: right, but %.3g times as fast on values that it has seen before "
+        formatted("right, but %.3g times as fast on values that it has seen before "
                   "(%.3g to %.3g): does it compute the product in every launch?",
                   found.ratio, found.low, found.high));
   if (larger(old_, undisturbed_, kGross, kColdStartSeconds))
     throw Suspect(
-        formatted("suspect: right, but %.3g times as fast right after a sample as after a pause: "
+        formatted("right, but %.3g times as fast right after a sample as after a pause: "
                   "does it compute the product in every launch?",
                   found.after_pause));
   return found;

@@ -63,7 +63,7 @@ std::string verdict_of(const Prepare& prepare, double sample_seconds = 0.002, in
       measurement.time(options.timing, 1e9, nullptr, nullptr, &audited);
       measurement.verify();
     } catch (const Suspect& error) {
-      return error.what();
+      return std::string("suspect: ") + error.what();
     } catch (const std::exception& error) {
       return std::string("failed: ") + error.what();
     }

@@ -113,6 +113,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("verification", row.verdict);
   io("skipped", row.skipped);
   io("failed", row.failed);
+  io("suspect", row.suspect);
   if (!row.skipped.empty() || !row.failed.empty()) return;
   io("warmup", row.timing.warmup);
   io("samples_seconds", row.timing.samples_seconds);

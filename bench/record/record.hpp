@@ -34,9 +34,14 @@ struct Row {
   std::optional<PartTimes> parts;  // of a case with a transfer
   std::optional<AuditResult> audit;
   std::string skipped, failed;  // why; at most one is not empty
+  bool suspect = false;         // failed: the result is right, but the time is not that of the work
 
   bool timed() const {
     return skipped.empty() && failed.empty() && !timing.samples_seconds.empty();
+  }
+  // "FAILED: c[0,0] = 1, expected 2 ...", of a row that is not timed.
+  std::string why_untimed() const {
+    return failed.empty() ? "SKIPPED: " + skipped : (suspect ? "SUSPECT: " : "FAILED: ") + failed;
   }
   double seconds() const { return timing.quantile_seconds(0.5); }
   double flop_per_second() const { return flop(which.problem) / seconds(); }

@@ -57,13 +57,14 @@ bool read_some(const File& from, std::string& into, std::size_t most) {
   return true;
 }
 
-pid_t start(const std::vector<std::string>& command, const Pipe& printed, const Pipe& answer) {
+pid_t start(const std::vector<std::string>& command, const Pipe& input, const Pipe& printed,
+            const Pipe& answer) {
   std::vector<char*> argv;
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, input.read.descriptor(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, printed.write.descriptor(), STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&files, answer.write.descriptor(), kAnswer);
@@ -126,11 +127,16 @@ bool has_ended(pid_t child) {
 
 }  // namespace
 
-ChildEnd run_child(const std::vector<std::string>& command, double seconds) {
+ChildEnd run_child(const std::vector<std::string>& command, double seconds,
+                   const std::string& input) {
   constexpr int kPollMilliseconds = 20;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  Pipe printed, answer;
-  const pid_t child = start(command, printed, answer);
+  Pipe given, printed, answer;
+  if (write(given.write.descriptor(), input.data(), input.size()) !=
+      static_cast<ssize_t>(input.size()))
+    throw std::runtime_error("cannot write to the pipe of a child process");
+  given.write = File();
+  const pid_t child = start(command, given, printed, answer);
   printed.write = File();
   answer.write = File();
   const double deadline = now_seconds() + seconds;

@@ -21,8 +21,9 @@ inline constexpr int kAnswer = 3;
 // Runs it to its end, or ends it after so many seconds, with all processes that it started, also
 // those in sessions of their own. Only for a program without other children: it ends all orphans
 // that are handed to this process. Throws std::runtime_error if it cannot be started, Interrupted
-// after Ctrl-C.
-ChildEnd run_child(const std::vector<std::string>& command, double seconds);
+// after Ctrl-C. It finds `input`, a few bytes, at its stdin.
+ChildEnd run_child(const std::vector<std::string>& command, double seconds,
+                   const std::string& input = {});
 
 // For the child: it dies with its parent, first of all if memory gets scarce, and without a core.
 void become_child();

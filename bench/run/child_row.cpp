@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <ranges>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
+#include "bench/measurement/audit.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/user_kernels.hpp"
 
@@ -31,7 +33,10 @@ void measure_in_child(Workbench& bench, const Case& which, const std::vector<Cas
   if (bench.options.peaks_from == PeaksFrom::measure) command.emplace_back("--gemm_peaks=cached");
   command.push_back("--gemm_child=" + which.name());
   if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
-  const ChildEnd end = run_child(command, limit);
+  // What a kernel writes to the descriptor of the answer is none.
+  std::random_device random;
+  const std::string token = formatted("%08x%08x%08x%08x", random(), random(), random(), random());
+  const ChildEnd end = run_child(command, limit, token + "\n");
 
   if (!end.printed.empty()) {
     const AboveStatus above;
@@ -40,12 +45,16 @@ void measure_in_child(Workbench& bench, const Case& which, const std::vector<Cas
   if (end.late && limit == left) throw run_budget_is_spent(bench.options);
   try {
     const auto answer = nlohmann::ordered_json::parse(end.answer);
+    if (!end.how.empty()) throw std::runtime_error(end.how);
+    if (answer.at("token") != token)
+      throw std::runtime_error("the kernel wrote to the descriptor of the result");
     row = row_from(answer.at("row"), which);
     bench.kernel_seconds += answer.at("kernel_seconds").get<double>();
   } catch (const nlohmann::json::exception&) {
     throw std::runtime_error(end.how.empty() ? "it called exit(0)" : end.how);
   }
   if (!row.skipped.empty()) throw Skipped(row.skipped);
+  if (row.suspect) throw Suspect(row.failed);
   if (!row.failed.empty()) throw std::runtime_error(row.failed);
 }
 

@@ -203,9 +203,7 @@ std::string Console::head(Width width) const {
 std::string Console::result(const std::string& name, const Row& row, const std::string& progress,
                             Width width) {
   if (!row.timed()) {
-    const std::string why =
-        row.failed.empty() ? "SKIPPED: " + row.skipped : "FAILED: " + row.failed;
-    return line((width ? name : left(name, longest_name_)) + " " + why +
+    return line((width ? name : left(name, longest_name_)) + " " + row.why_untimed() +
                     (progress.empty() ? "" : "  " + progress),
                 width, kIndent);
   }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <stdexcept>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"
@@ -28,16 +27,10 @@ void GemmFixture::guarded(Step&& step) {
     return;
   } catch (const Interrupted& error) {
     row_.skipped = error.what();
-  } catch (const Skipped& error) {
-    row_.skipped = settled_skip_ = error.what();
-  } catch (const DeviceLost& error) {
-    suite_.lose_device(error.what(), case_);
-    row_.failed = settled_failure_ = error.what();
-  } catch (const WrongResult& error) {
-    row_.verdict = error.verdict;
-    row_.failed = settled_failure_ = error.what();
   } catch (const std::exception& error) {
-    row_.failed = settled_failure_ = error.what();
+    settled_ = std::current_exception();
+    say_why_untimed(row_, error);
+    if (dynamic_cast<const DeviceLost*>(&error) != nullptr) suite_.lose_device(error.what(), case_);
   }
   if (!row_.failed.empty()) suite_.discard(case_);
 }
@@ -49,8 +42,7 @@ void GemmFixture::SetUp(benchmark::State&) {
                     std::size_t width) { return status_line(progress, name, monitor, width); });
   row_ = Row{.which = case_};
   guarded([&] {
-    if (!settled_skip_.empty()) throw Skipped(settled_skip_);
-    if (!settled_failure_.empty()) throw std::runtime_error(settled_failure_);
+    if (settled_) std::rethrow_exception(settled_);
     suite_.measure(case_, iterations_, row_);
   });
   if (!iterations_)

@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -48,7 +49,7 @@ class GemmFixture : public benchmark::Fixture {
   // Of the first call, and reported for every further one, which takes as many samples unless its
   // budget ends them: Google Benchmark aborts when repetitions differ in it.
   std::optional<std::int64_t> iterations_;
-  std::string settled_skip_, settled_failure_;  // of the first call, true for every further one
+  std::exception_ptr settled_;  // what the first call threw holds for every further one
 };
 
 }  // namespace gemm::bench

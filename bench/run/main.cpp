@@ -192,18 +192,16 @@ void require_baseline(const Options& options, Device::Kind kind) {
   become_child();
   const auto found = std::ranges::find(cases, options.child_case, &Case::name);
   if (found == cases.end()) throw BadInput("--gemm_child: there is no case of this name");
+  std::string token;
+  std::getline(std::cin, token);
   Row row{.which = *found};
   try {
     suite.measure(*found, options.child_samples, row);
-  } catch (const Skipped& error) {
-    row.skipped = error.what();
-  } catch (const WrongResult& error) {
-    row.verdict = error.verdict;
-    row.failed = error.what();
   } catch (const std::exception& error) {
-    row.failed = error.what();
+    say_why_untimed(row, error);
   }
-  const nlohmann::ordered_json whole = {{"row", suite.results().to_json(row)},
+  const nlohmann::ordered_json whole = {{"token", token},
+                                        {"row", suite.results().to_json(row)},
                                         {"kernel_seconds", row.timing.kernel_seconds}};
   const std::string text =
       whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -114,10 +114,7 @@ void TimedRowsReporter::ReportRuns(const std::vector<Run>& runs) {
     if (row == nullptr || row->timed())
       timed.push_back(run);
     else
-      GetErrorStream() << console_name(run) << ": "
-                       << (row->failed.empty() ? "skipped: " + row->skipped
-                                               : "failed: " + row->failed)
-                       << "\n";
+      GetErrorStream() << console_name(run) << ": " << row->why_untimed() << "\n";
   });
   if (!timed.empty()) inner_->ReportRuns(timed);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,8 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/terminal.hpp"
+#include "bench/measurement/audit.hpp"
+#include "bench/measurement/measurement.hpp"
 #include "bench/peaks/measured_peaks_store.hpp"
 #include "bench/run/child_row.hpp"
 
@@ -53,6 +56,13 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
   results_ = std::make_unique<Results>(std::move(run));
   library_rates_.emplace(bench_, *results_);
   bench_.started = now_seconds();
+}
+
+void say_why_untimed(Row& row, const std::exception& error) {
+  const bool skipped = dynamic_cast<const Skipped*>(&error) != nullptr;
+  (skipped ? row.skipped : row.failed) = error.what();
+  if (const auto* wrong = dynamic_cast<const WrongResult*>(&error)) row.verdict = wrong->verdict;
+  row.suspect = dynamic_cast<const Suspect*>(&error) != nullptr;
 }
 
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "bench/record/record.hpp"
 
 namespace gemm::bench {
+
+// Writes into the row what measure() threw.
+void say_why_untimed(Row& row, const std::exception& error);
 
 class Suite {
  public:

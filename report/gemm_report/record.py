@@ -277,6 +277,7 @@ class Audit:
     ratio: Positive  # time on new values over that on old ones
     low: Positive  # of its 95 % interval
     high: Positive
+    after_pause: Positive | None = None  # time on old values after a pause, over that without one
 
 
 @dataclass(frozen=True)
@@ -442,6 +443,7 @@ class Row:
     departures: tuple[Departure, ...] = ()
     skipped: str | None  # why it was not run
     failed: str | None  # what is wrong with the kernel: it has no time
+    suspect: bool = False  # failed: the result is right, but the time is not that of the work
 
     def __post_init__(self) -> None:
         """Cuts reasons, which others worded. ValueError where there are not as many as samples."""

@@ -47,7 +47,7 @@ def test_the_conditions_are_told_with_the_command(gpu: Record) -> None:
 
 def test_rows_are_counted_by_state_and_the_counts_filter(gpu: Record) -> None:
     failed = gpu.rows_with("failed")[0]
-    rows = (*gpu.rows, dataclasses.replace(failed, k=3, failed="suspect: faster than the peak"))
+    rows = (*gpu.rows, dataclasses.replace(failed, k=3, suspect=True))
     page = record_page(dataclasses.replace(gpu, rows=rows), [])
     head = page.partition("</header>")[0]
     chips = re.findall(r"<a href=\"#state=([a-z-]+)\"[^>]*><strong>(\d+)<", head)

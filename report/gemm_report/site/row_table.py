@@ -61,8 +61,7 @@ def anchors(rows: Sequence[Row]) -> list[str]:
 def states(row: Row) -> tuple[str, ...]:
     """In what a row is not clean; `clean` alone if in nothing."""
     if row.status != "timed":
-        suspect = row.failed is not None and row.failed.startswith("suspect: ")
-        return ("suspect" if suspect else row.status,)
+        return ("suspect" if row.suspect else row.status,)
     marks = {"throttled": row.throttled, "off-guideline": bool(row.departures)}
     return tuple(mark for mark, is_so in marks.items() if is_so) or ("clean",)
 

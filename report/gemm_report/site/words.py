@@ -17,9 +17,9 @@ GLOSSARY: Mapping[str, str] = {
     "throttled": "The driver reported a limit on the clocks while the result was timed.",
     "off-guideline": "Deviates from NVIDIA's guideline for benchmarking; figures mark it with a "
     "star (*). The details of the result say in what.",
-    "suspect": "Refused because its time cannot be right: faster than the hardware allows, or "
-    "faster on operands it had seen before.",
-    "failed": "The result was wrong, or the kernel did not end.",
+    "suspect": "The result was right, but not in the time of the work: it was faster on operands "
+    "that it had seen before, or without a pause.",
+    "failed": "The result was wrong, the time beat the hardware, or the kernel did not end.",
     "layout": "Of A and B: n row-major, t transposed. Without one, nn.",
     "nominal peak, measured peak": "From the data sheet or the device's clock; reached by a "
     "microbenchmark that does nothing else.",

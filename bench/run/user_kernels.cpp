@@ -125,6 +125,10 @@ void register_user_kernels(const Options& options, Device::Kind kind,
     kernel.layouts = options.layouts;
     if (kernel.is_source() && kind == Device::Kind::cpu) refuse(item, "needs a GPU: " + why_no_gpu);
     if (kernel.is_python() && !options.is_child()) require_python(item);
+    if (!kernel.is_source() && !options.is_child())
+      std::cerr << kernel.file.filename().string()
+                << " runs host code in the process that measures it, and could change its checks: "
+                   "trust it, or give a .cu file (docs/verification.md).\n";
     sources = sources || kernel.is_source();
     for (std::vector<Parameter>& defines :
          combinations(kernel.is_source() ? options.defines : std::vector<Define>())) {

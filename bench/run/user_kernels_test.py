@@ -82,6 +82,10 @@ HOSTILE = {
     ),
     "divides": ("raise(SIGFPE);", "Floating point exception"),
     "forges": ('dprintf(3, "{}"); _exit(0);', "exit(0)"),
+    "forges_whole": (
+        r'dprintf(3, "{\"token\":\"0\",\"row\":{},\"kernel_seconds\":1}"); _exit(0);',
+        "wrote to the descriptor of the result",
+    ),
     "complains_at_length": (
         "static char text[9000]; for (int i = 0; i < 8999; ++i) text[i] = 'x'; return text;",
         "xxx...",

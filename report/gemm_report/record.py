@@ -296,6 +296,8 @@ class Verification:
     bound: Nonnegative | None  # of the element that comes closest to its own
     passed: bool
     of_bound: Nonnegative | None = None  # largest error / bound of all elements
+    error_squares: Nonnegative | None = None  # sum over the elements
+    error_squares_limit: Nonnegative | None = None  # of that; 0: no limit
     reference: Text | None = None
     inputs_changed: bool = False  # whether A or B was no longer what the kernel was given
     by_rows: bool = False  # whether it is by Freivalds' check

@@ -32,6 +32,7 @@ STATES = {
     "skipped": None,
     "throttled": "warn",
     "off-guideline": "warn",
+    "host code": "warn",
 }
 
 
@@ -62,7 +63,11 @@ def states(row: Row) -> tuple[str, ...]:
     """In what a row is not clean; `clean` alone if in nothing."""
     if row.status != "timed":
         return ("suspect" if row.suspect else row.status,)
-    marks = {"throttled": row.throttled, "off-guideline": bool(row.departures)}
+    marks = {
+        "throttled": row.throttled,
+        "off-guideline": bool(row.departures),
+        "host code": row.file is not None and not row.file.name.endswith(".cu"),
+    }
     return tuple(mark for mark, is_so in marks.items() if is_so) or ("clean",)
 
 

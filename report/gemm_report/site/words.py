@@ -17,6 +17,8 @@ GLOSSARY: Mapping[str, str] = {
     "throttled": "The driver reported a limit on the clocks while the result was timed.",
     "off-guideline": "Deviates from NVIDIA's guideline for benchmarking; figures mark it with a "
     "star (*). The details of the result say in what.",
+    "host code": "A .so or .py file, which runs in the process that measures it and could change "
+    "its checks.",
     "suspect": "The result was right, but not in the time of the work: it was faster on operands "
     "that it had seen before, or without a pause.",
     "failed": "The result was wrong, the time beat the hardware, or the kernel did not end.",

@@ -1,0 +1,130 @@
+// Shared libraries that fool a timer from the host, and honest ones that do almost the same:
+// nvcc -shared -DCHEAT=NAME. For FP32, nn. cheats_test.py says what becomes of each.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "gemm_kernel.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTile = 32;
+
+__global__ void multiply_kernel(const float* a, const float* b, float* c, int m, int n, int k,
+                                int first_row) {
+  __shared__ float a_tile[kTile][kTile], b_tile[kTile][kTile + 1];
+  const int x = threadIdx.x, y = threadIdx.y;
+  const int row = first_row + blockIdx.y * kTile + y, column = blockIdx.x * kTile + x;
+  float sum = 0;
+  for (int step = 0; step < k; step += kTile) {
+    a_tile[y][x] = row < m && step + x < k ? a[static_cast<long long>(row) * k + step + x] : 0;
+    b_tile[y][x] =
+        column < n && step + y < k ? b[static_cast<long long>(step + y) * n + column] : 0;
+    __syncthreads();
+    for (int l = 0; l < kTile; ++l) sum = fmaf(a_tile[y][l], b_tile[l][x], sum);
+    __syncthreads();
+  }
+  if (row < m && column < n) c[static_cast<long long>(row) * n + column] = sum;
+}
+
+// Rows from the tile `first` to the tile `end`.
+void multiply(const gemm::Call& p, float* c, long long first, long long end, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>((p.n + kTile - 1) / kTile),
+                  static_cast<unsigned>(end - first));
+  multiply_kernel<<<grid, dim3(kTile, kTile), 0, stream>>>(
+      static_cast<const float*>(p.a), static_cast<const float*>(p.b), c, static_cast<int>(p.m),
+      static_cast<int>(p.n), static_cast<int>(p.k), static_cast<int>(first * kTile));
+}
+long long tiles(const gemm::Call& p) { return (p.m + kTile - 1) / kTile; }
+float* c_of(const gemm::Call& p) { return static_cast<float*>(p.c); }
+std::size_t c_bytes(const gemm::Call& p) {
+  return sizeof(float) * static_cast<std::size_t>(p.m * p.n);
+}
+
+cudaStream_t own_stream() {
+  static const cudaStream_t stream = [] {
+    cudaStream_t made;
+    cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    return made;
+  }();
+  return stream;
+}
+
+// Half of the rows on a stream that nobody waits for.
+void side_stream(const gemm::Call& p, cudaStream_t stream) {
+  const long long half = tiles(p) / 2;
+  multiply(p, c_of(p), 0, half, stream);
+  multiply(p, c_of(p), half, tiles(p), own_stream());
+}
+
+// The product is computed elsewhere and copied to C a little later.
+void late_thread(const gemm::Call& p, cudaStream_t) {
+  static std::map<void*, float*> results;
+  float*& result = results[p.c];
+  if (result == nullptr) cudaMalloc(&result, c_bytes(p));
+  std::thread([p, result = result] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    multiply(p, result, 0, tiles(p), own_stream());
+    cudaMemcpyAsync(p.c, result, c_bytes(p), cudaMemcpyDeviceToDevice, own_stream());
+  }).detach();
+}
+
+void skip_calls(const gemm::Call& p, cudaStream_t stream) {
+  static std::map<void*, int> calls;
+  if (calls[p.c]++ % 3 != 2) multiply(p, c_of(p), 0, tiles(p), stream);
+}
+
+// Computes when the call before is some time ago, as it is where values were just written.
+void after_a_pause(const gemm::Call& p, cudaStream_t stream) {
+  static Clock::time_point last;
+  static int honest = 0;
+  if (Clock::now() - last > std::chrono::microseconds(300)) honest = 80;
+  if (honest-- > 0) multiply(p, c_of(p), 0, tiles(p), stream);
+  last = Clock::now();
+}
+
+void forge(const gemm::Call&, cudaStream_t) {
+  dprintf(3, R"({"token":"0123456789abcdef0123456789abcdef","row":{},"kernel_seconds":1})");
+  _exit(0);
+}
+
+void honest(const gemm::Call& p, cudaStream_t stream) { multiply(p, c_of(p), 0, tiles(p), stream); }
+
+// On a stream of its own too, which the given one waits for.
+void joined_stream(const gemm::Call& p, cudaStream_t stream) {
+  static const auto events = [] {
+    std::pair<cudaEvent_t, cudaEvent_t> made;
+    cudaEventCreateWithFlags(&made.first, cudaEventDisableTiming);
+    cudaEventCreateWithFlags(&made.second, cudaEventDisableTiming);
+    return made;
+  }();
+  const long long half = tiles(p) / 2;
+  cudaEventRecord(events.first, stream);
+  cudaStreamWaitEvent(own_stream(), events.first);
+  multiply(p, c_of(p), 0, half, stream);
+  multiply(p, c_of(p), half, tiles(p), own_stream());
+  cudaEventRecord(events.second, own_stream());
+  cudaStreamWaitEvent(stream, events.second);
+}
+
+// Through scratch memory of its own.
+void scratch(const gemm::Call& p, cudaStream_t stream) {
+  static std::map<void*, float*> kept;
+  float*& memory = kept[p.c];
+  if (memory == nullptr) cudaMalloc(&memory, c_bytes(p));
+  multiply(p, memory, 0, tiles(p), stream);
+  cudaMemcpyAsync(p.c, memory, c_bytes(p), cudaMemcpyDeviceToDevice, stream);
+}
+
+}  // namespace
+
+extern "C" const char* gemm_kernel(const gemm::Call* call, const char*, void* stream) {
+  CHEAT(*call, static_cast<cudaStream_t>(stream));
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}

@@ -8,12 +8,11 @@ namespace gemm::tensor {
 namespace {
 
 struct MmaF64 {
-  using Shape = F64Shape<64, 64, 32, 32, 1, 2, F64Mma::m8n8k4>;
+  using Shape = F64Shape<64, 64, 16, 32, 32, 1, 2, F64Mma::m8n8k4>;
   static constexpr int kGroup = 1;
 
   template <typename Tile>
   static __device__ void multiply(Tile& tile, int k_tiles) {
-    typename Tile::Fragments fragments;
 #pragma unroll 1
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       __syncthreads();  // all warps are done with the last K tile
@@ -21,10 +20,7 @@ struct MmaF64 {
       wait_for_copies<0>();
       __syncthreads();
 #pragma unroll
-      for (int step = 0; step < Shape::kSteps; ++step) {
-        tile.load(fragments, tile.stage(0), step);
-        tile.multiply(fragments);
-      }
+      for (int step = 0; step < Shape::kSteps; ++step) multiply_step(tile, tile.stage(0), step);
     }
   }
 };

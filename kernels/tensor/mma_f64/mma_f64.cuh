@@ -30,6 +30,7 @@ __device__ void multiply_f64([[maybe_unused]] double (&acc)[4],
                              [[maybe_unused]] const F64Fragment (&b)[kSteps],
                              [[maybe_unused]] int line) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  constexpr bool kLarge = kMma != F64Mma::m8n8k4;
   if constexpr (kMma == F64Mma::m16n8k16) {
     static_assert(kSteps == 2);
     asm volatile(
@@ -40,9 +41,7 @@ __device__ void multiply_f64([[maybe_unused]] double (&acc)[4],
           "d"(a[0].parts[1][1]), "d"(a[1].parts[0][0]), "d"(a[1].parts[0][1]),
           "d"(a[1].parts[1][0]), "d"(a[1].parts[1][1]), "d"(b[0].parts[0][line]),
           "d"(b[0].parts[1][line]), "d"(b[1].parts[0][line]), "d"(b[1].parts[1][line]));
-    return;
-  }
-  if constexpr (kMma == F64Mma::m16n8k8) {
+  } else if constexpr (kMma == F64Mma::m16n8k8) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s)
       asm volatile(
@@ -51,9 +50,7 @@ __device__ void multiply_f64([[maybe_unused]] double (&acc)[4],
           : "+d"(acc[0]), "+d"(acc[1]), "+d"(acc[2]), "+d"(acc[3])
           : "d"(a[s].parts[0][0]), "d"(a[s].parts[0][1]), "d"(a[s].parts[1][0]),
             "d"(a[s].parts[1][1]), "d"(b[s].parts[0][line]), "d"(b[s].parts[1][line]));
-    return;
-  }
-  if constexpr (kMma == F64Mma::m16n8k4) {
+  } else if constexpr (kMma == F64Mma::m16n8k4) {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s)
 #pragma unroll
@@ -63,20 +60,22 @@ __device__ void multiply_f64([[maybe_unused]] double (&acc)[4],
             "{%0, %1, %2, %3};"
             : "+d"(acc[0]), "+d"(acc[1]), "+d"(acc[2]), "+d"(acc[3])
             : "d"(a[s].parts[k][0]), "d"(a[s].parts[k][1]), "d"(b[s].parts[k][line]));
-    return;
   }
+#else
+  constexpr bool kLarge = false;
 #endif
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if constexpr (!kLarge)
 #pragma unroll
-  for (int s = 0; s < kSteps; ++s)
+    for (int s = 0; s < kSteps; ++s)
 #pragma unroll
-    for (int k = 0; k < 2; ++k)
+      for (int k = 0; k < 2; ++k)
 #pragma unroll
-      for (int i = 0; i < 2; ++i)
-        asm volatile(
-            "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+d"(acc[2 * i]), "+d"(acc[2 * i + 1])
-            : "d"(a[s].parts[k][i]), "d"(b[s].parts[k][line]));
+        for (int i = 0; i < 2; ++i)
+          asm volatile(
+              "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+              : "+d"(acc[2 * i]), "+d"(acc[2 * i + 1])
+              : "d"(a[s].parts[k][i]), "d"(b[s].parts[k][line]));
 #endif
 }
 

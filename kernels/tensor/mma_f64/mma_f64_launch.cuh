@@ -5,13 +5,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <type_traits>
 
-#include "kernels/common/grouped_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
+#include "kernels/common/tile_order.cuh"
+#include "kernels/common/tile_schedule.hpp"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
@@ -20,18 +19,17 @@
 namespace gemm::tensor {
 
 // Rung::multiply(tile, k_tiles) is the main loop.
-template <typename Rung, typename Tile, typename Grid>
+template <typename Rung, typename Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
-    mma_f64([[maybe_unused]] Problem p, [[maybe_unused]] Grid grid,
-            [[maybe_unused]] const double* __restrict__ a,
-            [[maybe_unused]] const double* __restrict__ b, [[maybe_unused]] double* __restrict__ c) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    mma_f64([[maybe_unused]] const __grid_constant__ F64Problem p,
+            [[maybe_unused]] const __grid_constant__ TileOrder tiles) {
+#if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) std::byte shared[];
-  const auto place = grid.place();
-  const int k_tiles = static_cast<int>((p.k + kF64Depth - 1) / kF64Depth);
-  Tile tile(p, place.first_row, place.first_column, 0, k_tiles, a, b, shared);
+  const TileOrder::Place place = tiles.place(static_cast<int>(blockIdx.x));
+  const int k_tiles = (p.k - 1) / Tile::Shape::kDepth + 1;
+  Tile tile(p, place.row * Tile::Shape::kBM, place.column * Tile::Shape::kBN, 0, k_tiles, shared);
   Rung::multiply(tile, k_tiles);
-  tile.store(c);
+  tile.store(p);
 #endif
 }
 
@@ -46,7 +44,8 @@ Launch with_f64_tile(const Problem& p, F&& f) {
 }
 
 template <typename Shape>
-std::optional<std::string> f64_unsupported(const Device& device) {
+std::optional<std::string> f64_unsupported(const Problem& p, const Device& device) {
+  if (!simt::counts_fit(p, Shape::kBM, Shape::kBN, Shape::kDepth)) return simt::kCountsDoNotFit;
   if (device.compute_capability < 80) return "requires compute capability 8.0";
   return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
 }
@@ -57,18 +56,22 @@ Kernel f64_kernel(Kernel kernel) {
   using Shape = typename Rung::Shape;
   kernel.precisions = {Precision::f64};
   kernel.layouts.assign(kLayouts.begin(), kLayouts.end());
-  kernel.unsupported = [](const Problem&, const Device& device) {
-    return f64_unsupported<Shape>(device);
+  kernel.unsupported = [](const Problem& p, const Device& device) {
+    return f64_unsupported<Shape>(p, device);
   };
   kernel.traffic = [](const Problem& p, const Device&) {
-    return simt::tile_traffic(p, Shape::kBM, Shape::kBN, kF64Depth, Shape::kWavefronts);
+    return simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
   };
   kernel.prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-    return with_f64_tile<Shape>(p, [&]<typename Tile>() {
-      using Grid = simt::GroupedGrid<Shape::kBM, Shape::kBN>;
-      return simt::tile_launch<double, Grid>(mma_f64<Rung, Tile, Grid>, Shape::kThreads, p, o,
-                                             {simt::TileGrid<Shape::kBM, Shape::kBN>(p), Rung::kGroup},
-                                             Shape::kSharedBytes);
+    return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
+      const simt::TileSchedule whole =
+          simt::whole_tiles(p, Shape::kBM, Shape::kBN, Shape::kDepth);
+      const auto launched = mma_f64<Rung, Tile>;
+      simt::allow_shared_bytes(launched, Shape::kSharedBytes);
+      return [=, problem = F64Problem(p, o),
+              tiles = TileOrder{whole.tile_rows, whole.tile_columns, Rung::kGroup}](Stream stream) {
+        launched<<<whole.blocks, Shape::kThreads, Shape::kSharedBytes, stream>>>(problem, tiles);
+      };
     });
   };
   return kernel;

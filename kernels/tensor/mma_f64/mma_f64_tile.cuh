@@ -38,16 +38,16 @@ class F64OperandTile {
   // The block's lines begin at `first`; `warp_line` is the first line of this warp's tile.
   __device__ F64OperandTile(const double* from, int pitch, int first, int lines, int first_k,
                             int warp_line)
-      : pitch_(pitch) {
+      : step_(std::int64_t{pitch} * kRowsAtOnce) {
     const int t = static_cast<int>(threadIdx.x);
     const int row = t / kPieces, at = t % kPieces * kWidth;
     const int lines_left = min(lines - first, kLines);
     if constexpr (kKMajor) {
-      from_ = from + (std::int64_t{first} + row) * pitch_ + first_k + at;
+      from_ = from + (std::int64_t{first} + row) * pitch + first_k + at;
       k_ = at;
       rows_ = lines_left - row;
     } else {
-      from_ = from + (std::int64_t{first_k} + row) * pitch_ + first + at;
+      from_ = from + (std::int64_t{first_k} + row) * pitch + first + at;
       k_ = row;
       rows_ = at < lines_left ? kRows : 0;
     }
@@ -63,14 +63,17 @@ class F64OperandTile {
   __device__ void begin(int left) {
     inside_ = kKMajor ? (k_ < left ? rows_ : 0) : min(left - k_, rows_);
   }
-  // Starts the i-th copy of this thread.
-  __device__ void copy_to(std::uint32_t tile, int i) const {
+  // Starts the i-th copy of this thread; i ascends.
+  __device__ void copy_to(std::uint32_t tile, int i) {
     copy_async_bytes<8 * kWidth>(
-        ((tile + to_) ^ f64_swizzle(i * kRowsAtOnce) * kF64Chunk) + i * kRowsAtOnce * kPitch,
-        from_ + std::int64_t{pitch_} * (i * kRowsAtOnce), i * kRowsAtOnce < inside_);
+        ((tile + to_) ^ f64_swizzle(i * kRowsAtOnce) * kF64Chunk) + i * kRowsAtOnce * kPitch, from_,
+        i * kRowsAtOnce < inside_);
+    from_ += step_;
   }
-  // Advances to the next K tile.
-  __device__ void end() { from_ += kKMajor ? kDepth : std::int64_t{pitch_} * kDepth; }
+  // Called after the copies of a K tile.
+  __device__ void end() {
+    if constexpr (kKMajor) from_ += kDepth - kCopies * step_;
+  }
 
   // Loads the fragment of 16 lines, from 16 * i of the warp tile on, in one step of 8 along k.
   __device__ void load(F64Fragment& to, std::uint32_t tile, int i, int step) const {
@@ -96,7 +99,8 @@ class F64OperandTile {
   static_assert((kRowsAtOnce & (kRowsAtOnce - 1)) == 0, "so that swizzles of rows are XORed");
 
   const double* from_;
-  int pitch_, k_, rows_, inside_, to_, lane_;  // k_: position of the first copy along k
+  std::int64_t step_;  // from one copy of this thread to the next, elements
+  int k_, rows_, inside_, to_, lane_;  // k_: position of the first copy along k
 };
 
 // m, n and k are below 2^31.

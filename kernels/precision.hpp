@@ -19,8 +19,9 @@ namespace gemm {
 // least every kPromotion products (promotion); the "fast" precisions accumulate over the whole of k
 // (FAST_ACCUM in cuBLASLt).
 //
-// f64emulated: FP64 as fixed-point numbers of 55 bits and a sign, scaled by row and column, in seven
-// slices for INT8 tensor cores: 28 products of slices. Errors are of the largest element of a row.
+// f64emulated: FP64 as fixed-point numbers of 55 bits and a sign, scaled by row and column, in
+// seven slices for INT8 tensor cores: 28 products of slices. Errors are of the largest element of a
+// row.
 enum class Precision {
   f32,
   tf32,

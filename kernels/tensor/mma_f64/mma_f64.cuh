@@ -3,8 +3,8 @@
 //
 // The order of k and of lines (rows of A, columns of B) within an MMA is free, as long as both
 // operands agree. Here lane 4 g + t has lines 2 g and 2 g + 1 at k = 2 t and 2 t + 1, so that
-// 16-byte loads from shared memory fetch two neighbours along k or two neighbouring lines, whichever
-// way the matrix is stored.
+// 16-byte loads from shared memory fetch two neighbours along k or two neighbouring lines,
+// whichever way the matrix is stored.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct F64Fragment {
 enum class F64Mma { m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
 
 // acc += first * second for 16 x 8 elements, where `line` selects the lines of the second operand,
-// and for kSteps * 8 steps of k. A lane has lines 2 g (acc 0, 1) and 2 g + 1 (acc 2, 3) of the first
-// operand by lines 4 t + line and 4 t + 2 + line of the second.
+// and for kSteps * 8 steps of k. A lane has lines 2 g (acc 0, 1) and 2 g + 1 (acc 2, 3) of the
+// first operand by lines 4 t + line and 4 t + 2 + line of the second.
 template <F64Mma kMma, int kSteps>
 __device__ void multiply_f64([[maybe_unused]] double (&acc)[4],
                              [[maybe_unused]] const F64Fragment (&a)[kSteps],

@@ -1,4 +1,5 @@
-// Launches of the MmaF64 rungs with one block per tile of C. A rung is a main loop and a tile shape.
+// Launches of the MmaF64 rungs with one block per tile of C. A rung is a main loop and a tile
+// shape.
 //
 // Any m, n, k and layout: where rows of A or B do not begin at multiples of 16 bytes, copies are of
 // 8 bytes.
@@ -64,8 +65,7 @@ Kernel f64_kernel(Kernel kernel) {
   };
   kernel.prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
     return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
-      const simt::TileSchedule whole =
-          simt::whole_tiles(p, Shape::kBM, Shape::kBN, Shape::kDepth);
+      const simt::TileSchedule whole = simt::whole_tiles(p, Shape::kBM, Shape::kBN, Shape::kDepth);
       const auto launched = mma_f64<Rung, Tile>;
       simt::allow_shared_bytes(launched, Shape::kSharedBytes);
       return [=, problem = F64Problem(p, o),

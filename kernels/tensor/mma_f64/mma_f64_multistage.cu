@@ -1,6 +1,6 @@
-// A multistage pipeline, three K tiles ahead of the MMAs, with the larger MMAs of compute capability
-// 9.0 (elsewhere they are made of m8n8k4), and warp tiles of 64 x 32, which read a quarter less from
-// shared memory than 32 x 32.
+// A multistage pipeline, three K tiles ahead of the MMAs, with the larger MMAs of compute
+// capability 9.0 (elsewhere they are made of m8n8k4), and warp tiles of 64 x 32, which read a
+// quarter less from shared memory than 32 x 32.
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
 
@@ -23,8 +23,7 @@ struct MmaF64Multistage {
       __syncthreads();  // the K tile has arrived, and the previous stage is free
       tile.copy_to(tile.stage(writes));
 #pragma unroll
-      for (int step = 0; step < Shape::kSteps; ++step)
-        multiply_step(tile, tile.stage(reads), step);
+      for (int step = 0; step < Shape::kSteps; ++step) multiply_step(tile, tile.stage(reads), step);
       reads = reads + 1 == kStages ? 0 : reads + 1;
       writes = writes + 1 == kStages ? 0 : writes + 1;
     }

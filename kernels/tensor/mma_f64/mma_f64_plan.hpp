@@ -1,7 +1,7 @@
 // Chooses the tile of MmaF64StreamK for a problem, and its stream-K schedule.
 //
-// The model compares waves of whole tiles with shares of cut tiles and the exchange of their partial
-// sums (tile_schedule.hpp), bounded by DRAM bandwidth.
+// The model compares waves of whole tiles with shares of cut tiles and the exchange of their
+// partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct F64Plan {
   double seconds;
 };
 
-constexpr double kF64Launch = 3e-6;  // seconds of an empty launch
+constexpr double kF64Launch = 3e-6;                   // seconds of an empty launch
 constexpr double kF64Dram = 4.2e12, kF64L2 = 5.5e12;  // bytes per second
 
 // The best schedule of a choice, with all blocks that fit or with one per SM.
@@ -50,13 +50,14 @@ inline F64Plan f64_plan_of(const Problem& p, const Device& device, std::size_t c
   const int sms = std::max(1, device.sm_count);
   const double sum_bytes = 1.0 * one.rows * one.columns * sizeof(double);
   const double k_tile_bytes = 1.0 * (one.rows + one.columns) * one.depth * sizeof(double);
-  for (int blocks = 1; blocks <= one.blocks; blocks = blocks < one.blocks ? one.blocks : blocks + 1) {
+  for (int blocks = 1; blocks <= one.blocks;
+       blocks = blocks < one.blocks ? one.blocks : blocks + 1) {
     // A block's share of its SM and of the L2.
     const double l2 = kF64L2 / (sms * blocks);
     simt::TileCost cost;
-    cost.k_tile = std::max(
-        one.k_tile_flop() * blocks / (blocks == one.blocks ? one.full : one.alone),
-        k_tile_bytes / l2);
+    cost.k_tile =
+        std::max(one.k_tile_flop() * blocks / (blocks == one.blocks ? one.full : one.alone),
+                 k_tile_bytes / l2);
     cost.finish = 1e-6 + sum_bytes / l2;
     cost.exchange = 2e-6 + 2 * sum_bytes / l2;
     const simt::TileSchedule schedule =

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
     F64StreamKTile<Tile> tile(work, work.tiles.place(piece.tile), piece, shared);
     multiply_pipelined<Tile>(tile, piece.end - piece.first);
     wait_for_copies<0>();
-    __syncthreads();  // the stages are free for the next piece
+    __syncthreads();        // the stages are free for the next piece
     if (piece.first > 0) {  // another block stores the tile
       store_partial(tile, rank);
       continue;
@@ -69,23 +69,21 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
 }
 
 template <std::size_t kChoice>
-using ShapeOf = F64Shape<kF64Choices[kChoice].rows, kF64Choices[kChoice].columns,
-                         kF64Choices[kChoice].depth, kF64Choices[kChoice].warp_rows, kF64Choices[kChoice].warp_columns,
-                         kF64Choices[kChoice].stages, kF64Choices[kChoice].blocks,
-                         kF64Choices[kChoice].mma>;
+using ShapeOf =
+    F64Shape<kF64Choices[kChoice].rows, kF64Choices[kChoice].columns, kF64Choices[kChoice].depth,
+             kF64Choices[kChoice].warp_rows, kF64Choices[kChoice].warp_columns,
+             kF64Choices[kChoice].stages, kF64Choices[kChoice].blocks, kF64Choices[kChoice].mma>;
 
 template <std::size_t kChoice>
 Launch launch_choice(const Problem& p, const Operands& o, const F64Plan& plan) {
   using Shape = ShapeOf<kChoice>;
   return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
     const simt::TileSchedule& schedule = plan.schedule;
-    const auto [partials, memory] = partial_sums(
-        schedule, std::int64_t{2} * schedule.streaming * Shape::kBM * Shape::kBN,
-        schedule.streaming);
-    const F64Work work{F64Problem(p, o),
-                       {schedule.tile_rows, schedule.tile_columns, kGroup},
-                       schedule,
-                       partials};
+    const auto [partials, memory] =
+        partial_sums(schedule, std::int64_t{2} * schedule.streaming * Shape::kBM * Shape::kBN,
+                     schedule.streaming);
+    const F64Work work{
+        F64Problem(p, o), {schedule.tile_rows, schedule.tile_columns, kGroup}, schedule, partials};
     const auto kernel = mma_f64_stream_k<Tile>;
     simt::allow_shared_bytes(kernel, Shape::kSharedBytes);
     const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
@@ -100,7 +98,8 @@ template <typename F>
 void with_choice(std::size_t choice, F&& f) {
   [&]<std::size_t... kChoices>(std::index_sequence<kChoices...>) {
     ((kChoices == choice ? f.template operator()<kChoices>() : void()), ...);
-  }(std::make_index_sequence<std::size(kF64Choices)>());
+  }
+  (std::make_index_sequence<std::size(kF64Choices)>());
 }
 
 // The model's choice, or always the one with this index.
@@ -132,8 +131,8 @@ Kernel stream_k(std::optional<std::size_t> only) {
               using Shape = ShapeOf<kChoice>;
               traffic =
                   simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
-              const double partials = simt::continued_pieces(plan.schedule) * 2.0 *
-                                      sizeof(double) * Shape::kBM * Shape::kBN;
+              const double partials = simt::continued_pieces(plan.schedule) * 2.0 * sizeof(double) *
+                                      Shape::kBM * Shape::kBN;
               traffic.dram += partials;
               traffic.l2 += partials;
             });
@@ -144,9 +143,8 @@ Kernel stream_k(std::optional<std::size_t> only) {
       .prepare = [=](const Problem& p, const Device& device, const Operands& o) -> Launch {
         const F64Plan plan = plan_of(p, device);
         Launch launch;
-        with_choice(plan.choice, [&]<std::size_t kChoice>() {
-          launch = launch_choice<kChoice>(p, o, plan);
-        });
+        with_choice(plan.choice,
+                    [&]<std::size_t kChoice>() { launch = launch_choice<kChoice>(p, o, plan); });
         return launch;
       },
   };

@@ -2,10 +2,10 @@
 // memory, fragments, accumulators and epilogue. Shared by the MmaF64 rungs, which differ in when K
 // tiles and fragments are loaded.
 //
-// A K tile is stored as in the matrix, row by row, in 16-byte chunks of two elements. Chunk c of row
-// r is at c ^ f(r), where f takes the bits of r / 2 % 4 to 4 and 2. The 8 lanes of a wavefront load
-// either four chunks of rows r and r + 2 (k contiguous), or two chunks of rows r, r + 2, r + 4 and
-// r + 6 (lines contiguous): both are then all 128 bytes of the banks. Copies write whole rows.
+// A K tile is stored as in the matrix, row by row, in 16-byte chunks of two elements. Chunk c of
+// row r is at c ^ f(r), where f takes the bits of r / 2 % 4 to 4 and 2. The 8 lanes of a wavefront
+// load either four chunks of rows r and r + 2 (k contiguous), or two chunks of rows r, r + 2, r + 4
+// and r + 6 (lines contiguous): both are then all 128 bytes of the banks. Copies write whole rows.
 //
 // C^T is computed: the MMA's first operand is B, so that in layout nn, where B has contiguous lines
 // and A contiguous k, 16-byte loads fill the registers of both operands in the order of the MMA.
@@ -26,9 +26,9 @@ constexpr int kF64Chunk = 16;  // bytes
 
 __host__ __device__ constexpr int f64_swizzle(int row) { return (row & 2) << 1 | (row & 4) >> 1; }
 
-// The K tile of an operand: kLines rows of A, or columns of B (lines), by kDepth steps of k. Its rows
-// are lines if kKMajor, else steps of k. Copies are of kWidth elements: 2, if rows of the matrix
-// begin at multiples of 16 bytes, or 1.
+// The K tile of an operand: kLines rows of A, or columns of B (lines), by kDepth steps of k. Its
+// rows are lines if kKMajor, else steps of k. Copies are of kWidth elements: 2, if rows of the
+// matrix begin at multiples of 16 bytes, or 1.
 template <int kLines, int kDepth, bool kKMajor, int kWidth, int kThreads>
 class F64OperandTile {
  public:
@@ -99,7 +99,7 @@ class F64OperandTile {
   static_assert((kRowsAtOnce & (kRowsAtOnce - 1)) == 0, "so that swizzles of rows are XORed");
 
   const double* from_;
-  std::int64_t step_;  // from one copy of this thread to the next, elements
+  std::int64_t step_;                  // from one copy of this thread to the next, elements
   int k_, rows_, inside_, to_, lane_;  // k_: position of the first copy along k
 };
 
@@ -118,8 +118,8 @@ struct F64Problem {
         c(static_cast<double*>(o.c)) {}
 };
 
-// Block tile kBM x kBN with K tiles of kDepth, warp tile kWM x kWN, kStages stages in shared memory,
-// kBlocks blocks per SM.
+// Block tile kBM x kBN with K tiles of kDepth, warp tile kWM x kWN, kStages stages in shared
+// memory, kBlocks blocks per SM.
 template <int kBM_, int kBN_, int kDepth_, int kWM_, int kWN_, int kStages_, int kBlocks_,
           F64Mma kMma_ = F64Mma::m16n8k8>
 struct F64Shape {
@@ -133,8 +133,7 @@ struct F64Shape {
   static constexpr int kTogether = kMma == F64Mma::m16n8k16 ? 2 : 1;
   static constexpr int kSteps = kDepth / 8 / kTogether;
   // Shared-memory wavefronts per K tile: the copies, and the fragment loads of each warp.
-  static constexpr double kWavefronts =
-      (kBM + kBN + kThreads / 32 * (kWM + kWN)) * kDepth / 16.0;
+  static constexpr double kWavefronts = (kBM + kBN + kThreads / 32 * (kWM + kWN)) * kDepth / 16.0;
 
   static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warp tiles must divide the block tile");
   static_assert(kWM % 16 == 0 && kWN % 16 == 0 && kThreads <= 1024);
@@ -169,8 +168,8 @@ class F64Tile {
 
   __device__ std::uint32_t stage(int i) const { return shared_ + i * Shape::kStageBytes; }
 
-  // Starts one of kParts parts of the copies of the next K tile; zeros beyond the edges and the last
-  // K tile.
+  // Starts one of kParts parts of the copies of the next K tile; zeros beyond the edges and the
+  // last K tile.
   template <int kParts>
   __device__ void copy_part_to(std::uint32_t stage, int part) {
     constexpr int kOfA = ATile::kCopies, kAll = kOfA + BTile::kCopies;
@@ -220,7 +219,8 @@ class F64Tile {
     for (int i = 0; i < kAcross; ++i)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const std::int64_t row = std::int64_t{row_} + warp_row() + 16 * (i / 2) + 4 * (lane % 4) + 2 * e + i % 2;
+        const std::int64_t row =
+            std::int64_t{row_} + warp_row() + 16 * (i / 2) + 4 * (lane % 4) + 2 * e + i % 2;
         if (row >= p.m) continue;
         const std::int64_t column = std::int64_t{column_} + warp_column() + lane / 4 * 2;
         double* const to = p.c + row * p.n + column;
@@ -310,7 +310,8 @@ __device__ void multiply_pipelined(Tile& tile, int k_tiles) {
           tile.load(a[0], tile.stage(reads), 0);
           tile.load(b[0], tile.stage(reads), 0, 0);
         } else {
-          if (step + 1 < kSteps && j == 0) tile.load(a[(step + 1) % 2], tile.stage(reads), step + 1);
+          if (step + 1 < kSteps && j == 0)
+            tile.load(a[(step + 1) % 2], tile.stage(reads), step + 1);
           if (j + 1 < kDown)
             tile.load(b[1 - set], tile.stage(reads), step, j + 1);
           else

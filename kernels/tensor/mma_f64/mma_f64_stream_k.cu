@@ -13,7 +13,7 @@
 #include "kernels/common/tile_order.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
-#include "kernels/tensor/mma_f64/mma_f64_plan.hpp"
+#include "kernels/tensor/mma_f64/mma_f64_plan.cuh"
 
 namespace gemm::tensor {
 namespace {

@@ -18,7 +18,25 @@ namespace gemm {
 // FP8 in 22 bits, 13 of them fraction. So their accumulators are added to FP32 accumulators at
 // least every kPromotion products (promotion); the "fast" precisions accumulate over the whole of k
 // (FAST_ACCUM in cuBLASLt).
-enum class Precision { f32, tf32, tf32x3, bf16, f16, e4m3, e4m3fast, e5m2, e5m2fast, f64, s32, s8 };
+//
+// f64emulated: FP64 as fixed-point numbers of 55 bits and a sign, scaled by row and column, in
+// seven slices for INT8 tensor cores: 28 products of slices. Errors are of the largest element of a
+// row.
+enum class Precision {
+  f32,
+  tf32,
+  tf32x3,
+  bf16,
+  f16,
+  e4m3,
+  e4m3fast,
+  e5m2,
+  e5m2fast,
+  f64,
+  f64emulated,
+  s32,
+  s8
+};
 
 enum class ElementType { f32, bf16, f16, e4m3, e5m2, f64, s32, s8 };
 
@@ -68,7 +86,7 @@ struct PrecisionTraits {
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 };
 
-inline constexpr std::array<PrecisionTraits, 12> kPrecisions = {{
+inline constexpr std::array<PrecisionTraits, 13> kPrecisions = {{
     {Precision::f32, "f32", ElementType::f32, ElementType::f32, 4, 4, Unit::fp32_fma, 1, "FP32 FMA",
      0x1p-24, 0, 0, 0},
     {Precision::tf32, "tf32", ElementType::f32, ElementType::f32, 4, 4, Unit::tf32_tensor, 1,
@@ -90,6 +108,8 @@ inline constexpr std::array<PrecisionTraits, 12> kPrecisions = {{
     // The reference is an FP64 product too: its own error is allowed in addition to the kernel's.
     {Precision::f64, "f64", ElementType::f64, ElementType::f64, 8, 8, Unit::fp64, 1, "FP64",
      0x1p-52, 0, 0, 0},
+    {Precision::f64emulated, "f64emulated", ElementType::f64, ElementType::f64, 8, 8,
+     Unit::int8_tensor, 28, "INT8 tensor core / 28", 0x1p-52, 0x1p-49, 0, 0},
     {Precision::s32, "s32", ElementType::s32, ElementType::s32, 4, 4, Unit::int32_imad, 1,
      "INT32 IMAD", 0, 0, 0, 0, 0, 1, (std::int64_t{1} << 31) / (64 * 64) - 1},
     {Precision::s8, "s8", ElementType::s8, ElementType::s32, 1, 4, Unit::int8_tensor, 1,

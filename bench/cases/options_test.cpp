@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -36,11 +40,49 @@ TEST(Shapes, ReadsCubesBoxesAndLists) {
 }
 
 TEST(Shapes, KnowsTheNamedSets) {
-  for (const char* set : {"default", "square", "quick", "seeds", "ragged", "llm", "skinny"}) {
+  for (const char* set :
+       {"default", "square", "quick", "seeds", "ragged", "llm", "skinny", "layers"}) {
     EXPECT_FALSE(parse_shapes(set, Device::Kind::gpu).empty());
     EXPECT_FALSE(parse_shapes(set, Device::Kind::cpu).empty());
   }
   EXPECT_EQ(shapes("quick,quick").size(), shapes("quick").size());
+}
+
+// The same on every machine: shapes of a seed are named in reports.
+TEST(Shapes, DrawsTheSameShapesFromASeed) {
+  EXPECT_EQ(shapes("random:3:1"), shapes("random:3:1"));
+  EXPECT_NE(shapes("random:3:1"), shapes("random:3:2"));
+  const auto more = shapes("random:60:1");
+  EXPECT_EQ(std::vector<Shape>(more.begin(), more.begin() + 3), shapes("random:3:1"));
+  EXPECT_EQ(shapes("random:3:1"),
+            (std::vector<Shape>{8144, 448, 4544}, {288, 624, 512}, {10464, 1712, 5248}));
+}
+
+TEST(Shapes, DrawsThemLogUniformWithinTheirLimits) {
+  const auto drawn = shapes("random:10000:7");
+  double octaves = 0, sixteens = 0;
+  std::int64_t least = 1 << 20, most = 0;
+  for (const auto& [m, n, k] : drawn) {
+    const double flop =
+        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    EXPECT_TRUE(flop >= 1e8 && flop <= 5e12) << m << "x" << n << "x" << k;
+    sixteens += m % 16 == 0 && n % 16 == 0 && k % 16 == 0;
+    for (const std::int64_t size : {m, n, k}) octaves += std::log2(static_cast<double>(size));
+    least = std::min({least, m, n, k});
+    most = std::max({most, m, n, k});
+  }
+  EXPECT_EQ(least, 16);
+  EXPECT_EQ(most, 16384);
+  EXPECT_NEAR(sixteens / 10000, 0.7, 0.01);
+  EXPECT_NEAR(octaves / 30000, 10.09, 0.05);  // 9 without the limits of FLOP
+}
+
+TEST(Shapes, HasLayersOfManyTokenCounts) {
+  std::set<std::int64_t> tokens;
+  for (const Shape& shape : shapes("layers")) tokens.insert(shape.m);
+  EXPECT_EQ(*tokens.begin(), 1);
+  EXPECT_EQ(*tokens.rbegin(), 16384);
+  EXPECT_GE(tokens.size(), 12U);
 }
 
 TEST(Shapes, ReadsAJsonFile) {
@@ -59,8 +101,28 @@ TEST(Shapes, ReadsAJsonFile) {
 }
 
 TEST(Shapes, RefusesWhatIsNoneInOneLineThatNamesIt) {
-  for (const char* bad : {"0x4x4", "4x4", "abc", "", ",", "4x", "x4x4", "4x4x4x4", "-1", "4.5",
-                          "1e3", "2147483648", "99999999999999999999", "4 x4x4", "1024,abc"}) {
+  for (const char* bad : {"0x4x4",
+                          "4x4",
+                          "abc",
+                          "",
+                          ",",
+                          "4x",
+                          "x4x4",
+                          "4x4x4x4",
+                          "-1",
+                          "4.5",
+                          "1e3",
+                          "2147483648",
+                          "99999999999999999999",
+                          "4 x4x4",
+                          "1024,abc",
+                          "random:",
+                          "random:5",
+                          "random:5:",
+                          "random:0:1",
+                          "random:5:1:2",
+                          "random:5:-1",
+                          "random:5:1x"}) {
     const std::string message = refusal([&] { shapes(bad); });
     EXPECT_FALSE(message.empty()) << bad;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;

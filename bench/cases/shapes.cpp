@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +58,99 @@ constexpr Set kSets[] = {
      "1024x16x1024,16x1024x1024,16x16x10000"},
 };
 
+// The weights (n x k) of a layer of an open model, query, key and value together as well as gate
+// and up, as vLLM runs them; and the tokens (m) that the set multiplies with them. Experts get the
+// tokens that are routed to them.
+struct Layer {
+  std::string_view model;
+  std::int64_t n, k;
+  std::int64_t tokens[3];
+};
+constexpr Layer kLayers[] = {
+    {"Qwen2.5 7B", 4608, 3584, {1, 128, 8192}},
+    {"Qwen2.5 7B", 3584, 3584, {16, 512, 2048}},
+    {"Qwen2.5 7B", 37888, 3584, {8, 64, 4096}},
+    {"Qwen2.5 7B", 3584, 18944, {4, 256, 1024}},
+    {"Llama 3.1 8B", 6144, 4096, {2, 96, 16384}},
+    {"Llama 3.1 8B", 4096, 4096, {32, 256, 4096}},
+    {"Llama 3.1 8B", 28672, 4096, {1, 192, 2048}},
+    {"Llama 3.1 8B", 4096, 14336, {8, 384, 8192}},
+    {"Llama 3.1 8B", 128256, 4096, {1, 16, 64}},
+    {"Mistral Small 24B", 6144, 5120, {4, 64, 1024}},
+    {"Mistral Small 24B", 65536, 5120, {16, 256, 2048}},
+    {"Mistral Small 24B", 5120, 32768, {1, 128, 512}},
+    {"Qwen3 32B", 10240, 5120, {32, 384, 4096}},
+    {"Qwen3 32B", 5120, 8192, {8, 96, 2048}},
+    {"Qwen3 32B", 51200, 5120, {2, 128, 1024}},
+    {"Qwen3 32B", 5120, 25600, {64, 768, 8192}},
+    {"Llama 3.3 70B", 10240, 8192, {1, 64, 512}},
+    {"Llama 3.3 70B", 8192, 8192, {16, 192, 16384}},
+    {"Llama 3.3 70B", 57344, 8192, {4, 32, 2048}},
+    {"Llama 3.3 70B", 8192, 28672, {8, 128, 4096}},
+    {"Llama 3.1 405B", 18432, 16384, {1, 32, 1024}},
+    {"Llama 3.1 405B", 106496, 16384, {8, 256, 512}},
+    {"Llama 3.1 405B", 16384, 53248, {2, 64, 2048}},
+    {"Mixtral 8x22B, expert", 32768, 6144, {16, 128, 1024}},
+    {"Mixtral 8x22B, expert", 6144, 16384, {4, 256, 4096}},
+    {"gpt-oss 120B", 5120, 2880, {1, 64, 4096}},
+    {"gpt-oss 120B", 2880, 4096, {8, 512, 16384}},
+    {"gpt-oss 120B, expert", 5760, 2880, {32, 128, 1024}},
+    {"gpt-oss 120B, expert", 2880, 2880, {16, 256, 2048}},
+    {"Qwen3 235B A22B", 9216, 4096, {2, 128, 8192}},
+    {"Qwen3 235B A22B, expert", 3072, 4096, {8, 64, 512}},
+    {"Qwen3 235B A22B, expert", 4096, 1536, {32, 256, 1024}},
+    {"GLM 4.5 355B", 14336, 5120, {1, 96, 4096}},
+    {"GLM 4.5 355B", 5120, 12288, {16, 384, 2048}},
+    {"GLM 4.5 355B, expert", 3072, 5120, {4, 128, 768}},
+    {"DeepSeek V3 671B", 2112, 7168, {8, 128, 4096}},
+    {"DeepSeek V3 671B", 24576, 1536, {1, 64, 8192}},
+    {"DeepSeek V3 671B", 32768, 512, {16, 512, 2048}},
+    {"DeepSeek V3 671B", 7168, 16384, {32, 256, 16384}},
+    {"DeepSeek V3 671B, expert", 4096, 7168, {2, 192, 1024}},
+    {"DeepSeek V3 671B, expert", 7168, 2048, {8, 128, 512}},
+};
+
+constexpr char kLayersName[] = "layers";
+constexpr std::string_view kRandom = "random:", kRandomForm = "random:N:SEED";
+
+// SplitMix64 (Steele, Lea and Flood 2014): the same numbers with every compiler.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() {
+    std::uint64_t x = state_ += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+  }
+  // From 16 to 16384, log-uniform. Square roots and products are rounded alike on all machines,
+  // which logarithms are not.
+  std::int64_t size() {
+    double size = 16, factor = 1024;
+    for (std::uint64_t left = bits(), i = 0; i < 30; left >>= 1, ++i) {
+      factor = std::sqrt(factor);
+      if (left & 1) size *= factor;
+    }
+    return static_cast<std::int64_t>(size + 0.5);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// 70 % have multiples of 16 only. Between 1e8 and 5e12 FLOP; others are drawn again.
+Shape random_shape(Random& random) {
+  for (;;) {
+    const bool even = random.bits() % 10 < 7;
+    const auto size = [&] {
+      const std::int64_t any = random.size();
+      return even ? (any + 8) / 16 * 16 : any;
+    };
+    const std::int64_t m = size(), n = size(), k = size(), flop = 2 * m * n * k;
+    if (flop >= 100'000'000 && flop <= 5'000'000'000'000) return {m, n, k};
+  }
+}
+
 [[noreturn]] void refuse(const std::string& item, const std::string& why) {
   throw std::invalid_argument("shape '" + item + "' " + why +
                               ": write 256, MxNxK with each from 1 to 2147483647, a set (" +
@@ -90,6 +184,34 @@ void add(std::vector<Shape>& shapes, const Shape& shape) {
   if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
 }
 
+// "random:60:1"
+std::vector<Shape> parse_random(const std::string& item) {
+  constexpr std::uint64_t kMost = 10'000;
+  std::uint64_t numbers[2] = {};
+  const char* at = item.data() + kRandom.size();
+  const char* const end = item.data() + item.size();
+  for (std::uint64_t& number : numbers) {
+    const auto [stop, error] = std::from_chars(at, end, number);
+    const bool last = &number == std::end(numbers) - 1;
+    if (error != std::errc{} || (last ? stop != end : stop == end || *stop != ':'))
+      refuse(item, "is not " + std::string(kRandomForm));
+    at = stop + 1;
+  }
+  if (numbers[0] < 1 || numbers[0] > kMost)
+    refuse(item, "needs N from 1 to " + std::to_string(kMost));
+  Random random(numbers[1]);
+  std::vector<Shape> shapes;
+  while (shapes.size() < numbers[0]) add(shapes, random_shape(random));
+  return shapes;
+}
+
+std::vector<Shape> layer_shapes() {
+  std::vector<Shape> shapes;
+  for (const Layer& layer : kLayers)
+    for (const std::int64_t m : layer.tokens) add(shapes, {m, layer.n, layer.k});
+  return shapes;
+}
+
 std::vector<Shape> parse_file(const std::string& path) {
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path))
@@ -121,8 +243,8 @@ std::vector<Shape> parse_file(const std::string& path) {
 
 std::string names_of_sets() {
   std::string names;
-  for (const Set& set : kSets) names += (names.empty() ? "" : ", ") + std::string(set.name);
-  return names;
+  for (const Set& set : kSets) names += std::string(set.name) + ", ";
+  return names + kLayersName + ", " + std::string(kRandomForm);
 }
 
 std::string name_of(const Shape& shape) {
@@ -137,6 +259,10 @@ std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {
         set != std::end(kSets)) {
       const std::string_view members = kind == Device::Kind::gpu ? set->gpu : set->cpu;
       for (const Shape& shape : parse_shapes(std::string(members), kind)) add(shapes, shape);
+    } else if (item == kLayersName) {
+      for (const Shape& shape : layer_shapes()) add(shapes, shape);
+    } else if (item.starts_with(kRandom)) {
+      for (const Shape& shape : parse_random(item)) add(shapes, shape);
     } else if (item.ends_with(".json")) {
       for (const Shape& shape : parse_file(item)) add(shapes, shape);
     } else {

@@ -21,9 +21,9 @@ std::string name_of(const Shape& shape);
 std::string names_of_sets();
 
 // Comma-separated: a cube "256", "MxNxK", a named set (what it holds depends on the kind of
-// device), or the path of a JSON file ending in .json: a list of such strings or of [m, n, k].
-// Repeated shapes count once. Throws std::invalid_argument with one line that names the offending
-// item.
+// device), "random:N:SEED", or the path of a JSON file ending in .json: a list of such strings or
+// of [m, n, k]. Repeated shapes count once. Throws std::invalid_argument with one line that names
+// the offending item.
 std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind);
 
 }  // namespace gemm::bench

@@ -28,6 +28,23 @@ __device__ void copy_async(float* to, const float* from, bool inside) {
 #endif
 }
 
+// Copies kBytes: 16, or 8, aligned to as many, to an address in shared memory. Writes zeros if they
+// are outside the matrix. Compute capability 8.0 and later.
+template <int kBytes>
+__device__ void copy_async_bytes([[maybe_unused]] unsigned to, [[maybe_unused]] const void* from,
+                                 [[maybe_unused]] bool inside) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(inside ? kBytes : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
+                 "r"(inside ? kBytes : 0)
+                 : "memory");
+#endif
+}
+
 // Ends a group: the copies that this thread issued since its last commit.
 __device__ inline void commit_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800

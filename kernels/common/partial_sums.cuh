@@ -21,7 +21,7 @@
 namespace gemm {
 
 struct PartialSums {
-  float* sums;   // per rank and block of a cluster; INT32 for INT8 operands
+  float* sums;   // per rank and block of a cluster; INT32 for INT8 operands, FP64 in two words
   int* arrived;  // their flags; all zero between launches
 };
 
@@ -44,7 +44,7 @@ inline PartialSumsMemory partial_sums(const simt::TileSchedule& schedule, std::i
   return {partial, memory};
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if __CUDA_ARCH__ >= 800
 
 // The interface of the accumulators that store_partial and add_partials take:
 //   partials_of(rank), flag_of(rank)   the workspace of this thread, the flag of its group of
@@ -82,6 +82,6 @@ __device__ void add_partials(Accumulators& mine, const simt::TileSchedule& sched
     for (int seen = rank + 1; seen <= other; ++seen) *mine.flag_of(seen) = 0;
 }
 
-#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+#endif  // __CUDA_ARCH__ >= 800
 
 }  // namespace gemm

@@ -22,14 +22,14 @@ using cublas::Mode;
 // memory.
 class Library {
  public:
-  Library() {
+  explicit Library(std::size_t workspace_bytes) : workspace_bytes_(workspace_bytes) {
     check(cublasCreate(&handle_));
     // By default split-K may reduce partial sums in BF16 or FP16: faster, but not FP32
     // accumulation, and beyond the error bound.
     check(cublasSetMathMode(
         handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                            CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
-    if (const cudaError_t status = cudaMalloc(&workspace_, kWorkspaceBytes);
+    if (const cudaError_t status = cudaMalloc(&workspace_, workspace_bytes_);
         status != cudaSuccess) {
       cublasDestroy(handle_);
       check(status);
@@ -44,29 +44,33 @@ class Library {
 
   cublasHandle_t on(Stream stream) const {
     check(cublasSetStream(handle_, stream));
-    check(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes));  // SetStream resets it
+    check(cublasSetWorkspace(handle_, workspace_, workspace_bytes_));  // SetStream resets it
     return handle_;
   }
 
+  cublasHandle_t get() const { return handle_; }
+
   // One handle for all operand sets of a case; it lives as long as their launches.
-  static std::shared_ptr<const Library> shared() {
+  static std::shared_ptr<const Library> shared(std::size_t workspace_bytes = kWorkspaceBytes) {
     static std::weak_ptr<const Library> living;
-    if (auto library = living.lock()) return library;
-    auto library = std::make_shared<const Library>();
-    living = library;
+    auto library = living.lock();
+    if (library && library->workspace_bytes_ == workspace_bytes) return library;
+    living = library = std::make_shared<const Library>(workspace_bytes);
     return library;
   }
 
  private:
   static constexpr std::size_t kWorkspaceBytes = std::size_t{32}
                                                  << 20;  // NVIDIA's advice for Hopper
+  std::size_t workspace_bytes_;
   cublasHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
 };
 
-Launch prepare(const Problem& p, const Operands& o, Mode mode) {
+Launch prepare(const Problem& p, const Operands& o, Mode mode,
+               const std::shared_ptr<const Library>& library = Library::shared()) {
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
-  return [=, library = Library::shared()](Stream stream) {
+  return [=](Stream stream) {
     const cublas::Scalar one(mode, 1), zero(mode, 0);
     // cuBLAS is column-major: row-major C = A * B is C^T = B^T * A^T there.
     check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
@@ -103,6 +107,31 @@ const Registration with_pedantic(variant("pedantic", {Precision::f32},
                                            mode.compute = CUBLAS_COMPUTE_32F_PEDANTIC;
                                            return prepare(p, o, mode);
                                          }));
+
+#if CUBLAS_VERSION >= 130100
+// FP64 emulated by INT8 tensor cores: an element is a fixed-point number of the scale of its row of
+// A or column of B, in slices of 8 bits. 55 bits and the sign are 7 slices.
+constexpr int kMantissaBits = 55, kSlices = (kMantissaBits + 1) / 8;
+
+// An upper bound of the workspace, by NVIDIA's formula: without enough, cuBLAS allocates memory.
+std::size_t emulation_bytes(const Problem& p) {
+  const auto padded = [](std::int64_t size, std::int64_t to) { return ceil_div(size, to) * to; };
+  const double lines = 1.0 * padded(p.m, 1024) + 1.0 * padded(p.n, 1024);
+  const double slices = lines * padded(p.k, 128) * kSlices + lines * sizeof(std::int32_t);
+  return static_cast<std::size_t>(1.25 * slices) + (std::size_t{128} << 20);
+}
+
+Launch prepare_emulated(const Problem& p, const Device&, const Operands& o) {
+  auto library = Library::shared(emulation_bytes(p));
+  const cublasHandle_t handle = library->get();
+  check(cublasSetEmulationStrategy(handle, CUBLAS_EMULATION_STRATEGY_EAGER));
+  check(cublasSetFixedPointEmulationMantissaControl(handle, CUDA_EMULATION_MANTISSA_CONTROL_FIXED));
+  check(cublasSetFixedPointEmulationMaxMantissaBitCount(handle, kMantissaBits));
+  return prepare(p, o, cublas::mode_of(p.precision), library);
+}
+
+const Registration emulated(variant("emulated", {Precision::f64emulated}, prepare_emulated));
+#endif
 
 }  // namespace
 }  // namespace gemm

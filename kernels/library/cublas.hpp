@@ -54,6 +54,10 @@ inline Mode mode_of(Precision precision) {
       return {CUDA_R_8F_E5M2, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
     case Precision::f64:
       return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F};
+#if CUBLAS_VERSION >= 130100
+    case Precision::f64emulated:
+      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT, CUDA_R_64F};
+#endif
     case Precision::s8:
       return {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I};
     default:
@@ -93,6 +97,7 @@ inline std::optional<std::string> unsupported(const Problem& p, const Device& de
   if (!ampere && (traits.unit == Unit::tf32_tensor || traits.unit == Unit::bf16_tensor))
     return needs("8.0");
   if (!ada && traits.unit == Unit::fp8_tensor) return needs("8.9");
+  if (!ampere && p.precision == Precision::f64emulated) return needs("8.0");
   return std::nullopt;
 }
 

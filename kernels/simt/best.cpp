@@ -41,7 +41,7 @@ const Registration registration({
     .rung = 99,
     .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
                    Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
-                   Precision::s8},
+                   Precision::f64, Precision::s8},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
       if (pick(p, device) != nullptr) return std::nullopt;

@@ -21,6 +21,7 @@ from gemm_report.commands import (
     gate,
     history,
     kernels,
+    ratios,
     readme,
     report,
     tune,
@@ -37,6 +38,7 @@ COMMANDS = {
     "readme": readme,
     "kernels": kernels,
     "tune": tune,
+    "ratios": ratios,
     "calibrate": calibrate,
     "compare": compare,
     "gate": gate,
@@ -59,6 +61,7 @@ examples:
   gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json --check
   gemm-report tune results/nvidia-h200/tuning/RECORD.json
+  gemm-report ratios random.json
   gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
   gemm-report compare before.json after.json

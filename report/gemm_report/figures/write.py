@@ -16,7 +16,7 @@ from gemm_report.figures.bars import burst, distribution, end_to_end, energy, la
 from gemm_report.figures.page import printable
 from gemm_report.figures.palette import STYLE
 from gemm_report.figures.roofline import hierarchy, roofline
-from gemm_report.figures.size import of_library, shapes, throughput
+from gemm_report.figures.size import of_library, ratios, shapes, throughput
 from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Part, Record
 from gemm_report.writing.tables import write_csv
@@ -43,6 +43,7 @@ class Choice:
     distribution: str | None = None
     shapes: str | None = None
     hierarchy: str | None = None
+    ratios: str | None = None
 
 
 def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
@@ -64,6 +65,8 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
         found["hierarchy"] = _with(hierarchy, pattern=choice.hierarchy)
     if of_library.rows_of(record):
         found["of_library"] = _with(of_library)
+    if ratios.groups(record, choice.ratios):
+        found["ratios"] = _with(ratios, pattern=choice.ratios)
     if shapes.maps(record, choice.shapes):
         found["shapes"] = _with(shapes, pattern=choice.shapes)
     if energy.groups(record):

@@ -24,6 +24,7 @@ _TITLES = {
     "ladder": "Optimization ladder",
     "ladder_roofline": "Ladder on the roofline",
     "of_library": "Relative to library",
+    "ratios": "Relative to library, all shapes",
     "distribution": "Sample spread",
 }
 

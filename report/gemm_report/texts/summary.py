@@ -21,7 +21,7 @@ from gemm_report.writing.quantity import (
 from gemm_report.writing.tables import markdown_table
 
 # A precision whose results are to be as exact as another's, and are compared with its libraries.
-_REPLACES = {"tf32x3": "f32"}
+_REPLACES = {"tf32x3": "f32", "f64emulated": "f64"}
 
 
 def summary(record: Record) -> str:

@@ -11,6 +11,7 @@ _PRECISIONS = {
     "e5m2": "FP8 E5M2",
     "e5m2fast": "FP8 E5M2 fast",
     "f64": "FP64",
+    "f64emulated": "FP64 on INT8 tensor cores",
     "s32": "INT32",
     "s8": "INT8",
 }

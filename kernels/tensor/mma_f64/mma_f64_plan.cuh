@@ -1,0 +1,79 @@
+// Chooses the tile of MmaF64StreamK for a problem, and its stream-K schedule.
+//
+// The model compares waves of whole tiles with shares of cut tiles and the exchange of their
+// partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "kernels/common/tile_schedule.hpp"
+#include "kernels/tensor/mma_f64/mma_f64_tile.cuh"
+
+namespace gemm::tensor {
+
+// The tile of a block. Rates are FLOP/s of an SM: with as many blocks as fit, and with one.
+struct F64Choice {
+  int rows, columns, depth, warp_rows, warp_columns, stages, blocks;
+  double full, alone;
+  F64Mma mma = F64Mma::m16n8k8;
+
+  constexpr double k_tile_flop() const { return 2.0 * rows * columns * depth; }
+};
+constexpr F64Choice kF64Choices[] = {
+    {128, 128, 32, 32, 64, 3, 1, 0.41e12, 0.41e12},
+    {128, 128, 16, 32, 64, 5, 1, 0.40e12, 0.40e12},
+    {64, 128, 16, 32, 64, 4, 2, 0.40e12, 0.36e12},
+    {128, 64, 16, 32, 32, 4, 1, 0.38e12, 0.38e12},
+    {128, 64, 32, 32, 32, 4, 1, 0.38e12, 0.38e12, F64Mma::m16n8k16},
+    {64, 64, 16, 32, 32, 4, 2, 0.33e12, 0.28e12},
+    {32, 128, 16, 32, 32, 4, 2, 0.30e12, 0.25e12},
+    {128, 32, 16, 32, 32, 4, 2, 0.30e12, 0.25e12},
+    {16, 128, 16, 16, 32, 4, 3, 0.20e12, 0.15e12},
+    {128, 16, 16, 32, 16, 4, 3, 0.20e12, 0.15e12},
+};
+
+struct F64Plan {
+  std::size_t choice;
+  simt::TileSchedule schedule;
+  double seconds;
+};
+
+constexpr double kF64Launch = 3e-6;                   // seconds of an empty launch
+constexpr double kF64Dram = 4.2e12, kF64L2 = 5.5e12;  // bytes per second
+
+// The best schedule of a choice, with all blocks that fit or with one per SM.
+inline F64Plan f64_plan_of(const Problem& p, const Device& device, std::size_t choice) {
+  const F64Choice& one = kF64Choices[choice];
+  F64Plan best{choice, {}, std::numeric_limits<double>::infinity()};
+  const int sms = std::max(1, device.sm_count);
+  const double sum_bytes = 1.0 * one.rows * one.columns * sizeof(double);
+  const double k_tile_bytes = 1.0 * (one.rows + one.columns) * one.depth * sizeof(double);
+  for (int blocks = 1; blocks <= one.blocks;
+       blocks = blocks < one.blocks ? one.blocks : blocks + 1) {
+    // A block's share of its SM and of the L2.
+    const double l2 = kF64L2 / (sms * blocks);
+    simt::TileCost cost;
+    cost.k_tile =
+        std::max(one.k_tile_flop() * blocks / (blocks == one.blocks ? one.full : one.alone),
+                 k_tile_bytes / l2);
+    cost.finish = 1e-6 + sum_bytes / l2;
+    cost.exchange = 2e-6 + 2 * sum_bytes / l2;
+    const simt::TileSchedule schedule =
+        simt::tile_schedule(p, one.rows, one.columns, one.depth, sms * blocks, cost);
+    const double seconds = simt::seconds(schedule, cost);
+    if (seconds < best.seconds) best = {choice, schedule, seconds};
+  }
+  best.seconds = kF64Launch + std::max(best.seconds, bytes_minimum(p) / kF64Dram);
+  return best;
+}
+
+inline F64Plan f64_plan_of(const Problem& p, const Device& device) {
+  F64Plan best{0, {}, std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 0; i < std::size(kF64Choices); ++i)
+    if (const F64Plan plan = f64_plan_of(p, device, i); plan.seconds < best.seconds) best = plan;
+  return best;
+}
+
+}  // namespace gemm::tensor

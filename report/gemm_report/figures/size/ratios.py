@@ -1,0 +1,135 @@
+"""How speeds relative to the fastest library are distributed over many shapes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+
+from gemm_report.document import InputError
+from gemm_report.figures.bars.distribution import expression
+from gemm_report.figures.page import WIDTH, Page
+from gemm_report.figures.palette import INK, PRECISIONS
+from gemm_report.ladder.rows import timed_rows
+from gemm_report.record import Record, Row
+from gemm_report.writing.names import precision_name
+from gemm_report.writing.tables import columns
+
+BEST = r"^Best/"
+_FEWEST = 20  # shapes, without a filter
+_HEIGHT, _LEFT, _BELOW = 3.6, 0.6, 0.65
+_HEAD = ["precision", "kernel", "shapes", "geometric mean", "10th percentile", "worst", "at"]
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Rows of one kernel in one precision and layout, slowest relative to the library first."""
+
+    rows: Sequence[Row]
+
+    @property
+    def values(self) -> list[float]:
+        """Speed over that of the fastest library, ascending."""
+        return [row.of_library or 0 for row in self.rows]
+
+    @property
+    def geometric_mean(self) -> float:
+        """Of all shapes, each counted once."""
+        return math.exp(sum(map(math.log, self.values)) / len(self.rows))
+
+    @property
+    def tenth_percentile(self) -> float:
+        """Interpolated between shapes."""
+        return float(np.percentile(self.values, 10))
+
+    @property
+    def name(self) -> str:
+        """Precision and kernel."""
+        return f"{precision_name(self.rows[0].precision)}, {self.rows[0].label}"
+
+
+def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
+    """Of kernels whose names match, or of Best where it has many shapes.
+
+    InputError where the pattern is none, or nothing matches.
+    """
+    wanted = expression("--kernels", pattern or BEST)
+    rows = [
+        row
+        for row in timed_rows(record)
+        if row.of_library and not row.is_library and wanted.search(str(row.identity))
+    ]
+    if pattern and not rows:
+        raise InputError(
+            f"--kernels={pattern}: matches no row of {record.path} with a library beside it"
+        )
+    found = [
+        Ratios(sorted(its, key=lambda row: row.of_library or 0))
+        for _, its in groupby(rows, key=lambda row: (row.precision, row.label))
+    ]
+    return [each for each in found if pattern or len(each.rows) >= _FEWEST]
+
+
+def report(record: Record, pattern: str | None = None) -> str:
+    """A line for each precision and kernel: geometric mean, 10th percentile and worst shape."""
+    lines = [
+        [
+            precision_name(each.rows[0].precision),
+            each.rows[0].label,
+            str(len(each.rows)),
+            f"{each.geometric_mean:.3f}",
+            f"{each.tenth_percentile:.3f}",
+            f"{each.values[0]:.3f}",
+            each.rows[0].shape,
+        ]
+        for each in groups(record, pattern)
+    ]
+    return columns([_HEAD, *lines], left=2)
+
+
+def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
+    """The plotted data."""
+    return [
+        {
+            "kernel": row.label,
+            "precision": row.precision,
+            "shape": row.shape,
+            "of_library": row.of_library,
+            "library": row.library,
+        }
+        for each in groups(record, pattern)
+        for row in each.rows
+    ]
+
+
+def draw(record: Record, pattern: str | None = None) -> Figure:
+    """The share of shapes up to each speed relative to the library, a line for each precision."""
+    found = groups(record, pattern)
+    colors = [PRECISIONS[i % len(PRECISIONS)] for i in range(len(found))]
+    legend = [
+        Line2D(
+            [],
+            [],
+            color=color,
+            label=f"{each.name}: geometric mean {each.geometric_mean:.3f}, 10th percentile "
+            f"{each.tenth_percentile:.3f}, worst {each.values[0]:.3f} at {each.rows[0].shape}",
+        )
+        for each, color in zip(found, colors, strict=True)
+    ]
+    page = Page(
+        record, "speed relative to the fastest library", [], _HEIGHT + _BELOW, legend=legend
+    )
+    axes = page.axes(_LEFT, 0.1, WIDTH - _LEFT, _HEIGHT)
+    for each, color in zip(found, colors, strict=True):
+        shares = [(i + 1) / len(each.rows) for i in range(len(each.rows))]
+        axes.step([each.values[0], *each.values], [0, *shares], where="post", color=color)
+    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlabel("speed / fastest library")
+    axes.set_ylabel("share of the shapes")
+    return page.figure

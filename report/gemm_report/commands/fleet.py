@@ -1,7 +1,7 @@
 """Say which GPUs of a fleet are slow, throttled, wrong, faulty or missing, and why.
 
-DIR has a record for each GPU, as tools/fleet writes them, and a list <node>.gpus for each node. GPUs
-of one device name, driver and power limit are compared, each with the median of the others.
+DIR has a record for each GPU, as tools/fleet writes them, and a list <node>.gpus for each node.
+GPUs of one device name, driver and power limit are compared, each with the median of the others.
 
 states, worst first:
   wrong      a result failed its verification

@@ -27,15 +27,14 @@ def write_map(fleet: Fleet, path: Path) -> None:
         bad = {gpu.node for gpu in fleet.gpus if state_of(gpu) in BAD}
         nodes = sorted(sorted(nodes, key=lambda node: node not in bad)[:_MOST_NODES])
         title += f", {_MOST_NODES} of them shown, those with a bad GPU first"
-    places = {node: 0 for node in nodes}
+    places = dict.fromkeys(nodes, 0)
     cells: dict[tuple[object, object], Cell] = {}
     for gpu in fleet.gpus:
         if gpu.node not in places:
             continue
         change, state = changes.get(gpu.key), state_of(gpu)
-        shown = (
-            state if change is None or state in ("wrong", "faulty", "missing") else f"{change:+.1%}"
-        )
+        has_rate = change is not None and state not in ("wrong", "faulty", "missing")
+        shown = f"{100 * change:+.1f} %" if has_rate else state
         shade = 0.0 if change is None else min(1.0, max(0.0, -change / _DARKEST))
         cells[gpu.node, places[gpu.node]] = Cell(shade, [shown], state in BAD)
         places[gpu.node] += 1

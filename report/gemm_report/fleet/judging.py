@@ -1,6 +1,6 @@
 """Which GPU of a fleet is slow: against the others of its group, in time and in cycles apart.
 
-A GPU is slow in a case where the upper end of its 95 % interval is below the median of the others by
+A GPU is slow in a case if the upper end of its 95 % interval is below the median of the others by
 more than a threshold and by more than the fleet's own spread explains. Spread: the median absolute
 deviation, which a few slow GPUs do not move, moderated by a prior where few GPUs tell little. The
 quantile allows for all GPUs, cases and both scales together (Bonferroni, 1 %).
@@ -13,6 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from gemm_report.fleet.reading import PEERS, Finding, Gpu, Group, Rate, with_findings
+from gemm_report.writing.quantity import percent
 
 THRESHOLD = 0.02
 CONFIDENCE = 0.99
@@ -73,10 +74,12 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
         sigmas = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / tests)
         for name in shares:
             having = [gpu for gpu in members if name in gpu.rates]
-            for gpu in members:
-                if name not in gpu.rates and 2 * len(having) > len(members):
-                    if not any(f.case == name or f.case is None for f in gpu.findings):
-                        text = "the record lacks it"
+            if 2 * len(having) > len(members):
+                for gpu in members:
+                    if name not in gpu.rates and all(
+                        f.case not in (name, None) for f in gpu.findings
+                    ):
+                        text = gpu.skipped.get(name) or "the record lacks it"
                         found[gpu.key].append(Finding("missing", name, text))
             if len(having) < 2:
                 continue
@@ -139,19 +142,19 @@ def _judge_case(
     of_clock = np.expm1(clocks - others_median(clocks))
     found = []
     for i in np.flatnonzero(slow_in_time | slow_in_cycles):
-        state, why = "slow", "the case does not depend on the SM clock"
+        state, why = "slow", ""
         if slow_in_cycles[i]:
-            why = f"needs {-in_cycles[i] / (1 + in_cycles[i]):.1%} more cycles"
+            why = f": needs {percent(1 / (1 + in_cycles[i]) - 1)} more cycles"
         elif clocked and of_clock[i] < in_cycles[i]:
-            why = f"a lower clock ({rates[i].sm_hz / 1e6:.0f} MHz, {of_clock[i]:+.1%})"
+            why = f": the clock is lower, {rates[i].sm_hz / 1e6:.0f} MHz"
             state = "throttled" if rates[i].reasons else "slow"
             why += f", {', '.join(rates[i].reasons) or 'NVML gives no reason'}"
             if rates[i].temperature_c:
                 warm = np.median([rate.temperature_c or np.nan for rate in rates])
                 why += f", {rates[i].temperature_c:.0f} °C (median {warm:.0f})"
         elif clocked:
-            why = f"clock {of_clock[i]:+.1%}, work per cycle {in_cycles[i]:+.1%}"
-        found.append((gpus[i], Finding(state, name, f"{changes[i]:+.1%}: {why}", changes[i])))
+            why = f": clock {_signed(of_clock[i])}, work per cycle {_signed(in_cycles[i])}"
+        found.append((gpus[i], Finding(state, name, _signed(changes[i]) + why, float(changes[i]))))
     joules = [rate.joules for rate in rates if rate.joules]
     case = Case(
         group,
@@ -168,6 +171,10 @@ def _judge_case(
         (min(joules), float(np.median(joules)), max(joules)) if joules else None,
     )
     return case, found
+
+
+def _signed(change: float) -> str:
+    return f"{100 * change:+.1f} %"
 
 
 def _correlation(
@@ -194,7 +201,7 @@ def _slow_links(gpus: Sequence[Gpu], threshold: float) -> list[tuple[Gpu, Findin
     )
     changes = logs - np.median(logs)
     return [
-        (gpu, Finding("slow", name, f"{np.expm1(change):+.1%}: this link alone", np.expm1(change)))
+        (gpu, Finding("slow", name, f"{_signed(np.expm1(change))}: this link alone", float(change)))
         for (gpu, name, _), change in zip(links, changes, strict=True)
         if change < -limit
     ]
@@ -221,7 +228,7 @@ def _slower_than_before(
         sigmas = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / len(losses))
         limits[name] = max(-np.log(1 - threshold), sigmas * spread_of(logs) if len(logs) > 1 else 0)
     return [
-        (key, Finding("slow", name, f"{loss:+.1%} against its earlier runs", loss))
+        (key, Finding("slow", name, f"{_signed(loss)} against its earlier runs", loss))
         for (key, name), loss in losses.items()
         if np.log1p(loss) < -limits[name]
     ]

@@ -13,6 +13,10 @@ from gemm_report.writing.quantity import percent, quantity, significant
 from gemm_report.writing.tables import columns
 
 _MOST_REASONS = 3
+_LEGEND = """\
+Slowest, fastest: against the median of the other GPUs. Spread: 1.48 times the median absolute
+deviation. Clock, power, temperature: rank correlation of the rate with them over the GPUs, from 8
+on. Joules: of one product, smallest to largest."""
 
 
 def worst_first(fleet: Fleet) -> list[Gpu]:
@@ -35,11 +39,7 @@ def as_text(fleet: Fleet) -> str:
         cases = [case for case in fleet.cases if case.group == group]
         parts.append(f"{group}, {len(cases[0].gpus)} GPUs:\n{_variation(cases)}")
     if fleet.cases:
-        parts.append(
-            "Slowest, fastest: against the median of the other GPUs. Spread: 1.48 times the median\n"
-            "absolute deviation. With clock, power, temperature: rank correlation of the rate over\n"
-            "the GPUs (from 8 on). Joules: of one product, smallest to largest."
-        )
+        parts.append(_LEGEND)
     return "\n\n".join(filter(None, parts))
 
 
@@ -63,21 +63,16 @@ def _next(bad: Sequence[Gpu]) -> str:
     lines = []
     for node in dict.fromkeys(gpu.node for gpu in bad):
         its = [gpu for gpu in bad if gpu.node == node]
-        # A GPU without a record may have no bus id either: then all of the node run again.
-        buses = [gpu.bus for gpu in its]
-        chosen = "" if any(b.startswith("?") for b in buses) else f" --gpus {','.join(buses)}"
-        run = f"tools/fleet AGAIN --one-at-a-time{chosen}"
-        reason = shlex.quote(f"gemm_bench: {', '.join(f'{g.bus} {state_of(g)}' for g in its)}")
-        lines += [
-            f"  rerun alone: srun -w {shlex.quote(node)} -N1 -n1 --exclusive --gpus-per-node={{all}} "
-            f"{run}".replace("{all}", "N"),
-            f"  if it stays: scontrol update NodeName={shlex.quote(node)} State=DRAIN Reason={reason}",
-        ]
-    return (
-        "\n".join(["Next (N: the GPUs of a node; on the host itself without srun):", *lines])
-        if lines
-        else ""
-    )
+        buses = ",".join(gpu.bus for gpu in its)
+        # What has no record may have no bus id: then all GPUs of the node run again.
+        chosen = "" if "?" in buses else f" --gpus {buses}"
+        states = ", ".join(f"{gpu.bus} {state_of(gpu)}" for gpu in its)
+        name, reason = shlex.quote(node), shlex.quote(f"gemm_bench: {states}")
+        srun = f"srun -w {name} -N1 -n1 --exclusive --gpus-per-node=N"
+        lines.append(f"  rerun alone: {srun} tools/fleet AGAIN --one-at-a-time{chosen}")
+        lines.append(f"  if it stays: scontrol update NodeName={name} State=DRAIN Reason={reason}")
+    head = "Next (N: GPUs of the node, AGAIN: a new folder; on the host itself without srun):"
+    return "\n".join([head, *lines]) if lines else ""
 
 
 def _variation(cases: Sequence[Case]) -> str:

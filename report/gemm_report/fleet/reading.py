@@ -74,6 +74,7 @@ class Gpu:
     utc: datetime | None = None
     group: Group | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)  # cases, with why
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -146,6 +147,7 @@ def gpu_of(record: Record) -> Gpu:
         utc=record.utc,
         group=Group(device.name, device.driver, device.power_limit_w),
         rates=rates,
+        skipped={str(row.identity): row.skipped or "" for row in record.rows_with("skipped")},
         findings=tuple(_faults(record)),
     )
 
@@ -191,8 +193,6 @@ def _faults(record: Record) -> Iterator[Finding]:
         if row.failed is not None:
             wrong = row.verification and not row.verification.passed
             yield Finding("wrong" if wrong else "missing", str(row.identity), row.failed)
-        elif row.status != "timed":
-            yield Finding("missing", str(row.identity), row.skipped or "it has no time")
     if not record.health:
         return
     before, after = record.health.before, record.health.after

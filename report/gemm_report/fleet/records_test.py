@@ -102,7 +102,7 @@ def write_fleet(folder: Path, gpus: Sequence[Gpu], samples: int = 20, **of: Any)
 def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
     from gemm_report.fleet.power import simulated
 
-    gpu = simulated(0, 8)[0][3]
+    gpu = simulated(0, 8, each=0)[0][3]
     write_fleet(tmp_path, [gpu])
     read = gpu_of(read_record(tmp_path / f"{gpu.node}-{gpu.bus}.json"))
     assert (read.node, read.bus, read.uuid, read.group) == (gpu.node, gpu.bus, gpu.uuid, gpu.group)

@@ -68,11 +68,11 @@ def _gpu(i: int, fault: Fault, random: np.random.Generator, wider: float) -> Gpu
             work /= slower
         held = capped or (kind == "lower clock" and name in PRODUCTS)
         rates[name] = Rate(
-            value=rate * clock * work,
+            value=float(rate * clock * work),
             error=0.001 if capped else 0.0002,
-            sm_hz=sm_hz and sm_hz * clock,
+            sm_hz=sm_hz and float(sm_hz * clock),
             power_w=power,
-            temperature_c=temperature,
+            temperature_c=float(temperature),
             reasons=("power cap",) if held else (),
         )
     wrong = (Finding("wrong", FP32, "the result is wrong"),) if fault == WRONG else ()

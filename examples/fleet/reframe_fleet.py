@@ -1,7 +1,8 @@
 """A ReFrame test that measures all GPUs of some nodes, or of each idle one, and names the bad ones.
 
-reframe -C examples/fleet/site.py -c examples/fleet/reframe_fleet.py --system cluster:gpu -S nodes=16 -r
-reframe -C examples/fleet/site.py -c examples/fleet/reframe_fleet.py --distribute=idle -r
+    cd examples/fleet
+    reframe -C site.py -c reframe_fleet.py --system cluster:gpu -S nodes=16 -r
+    reframe -C site.py -c reframe_fleet.py --system cluster:gpu --distribute=idle -r
 
 One task is a node, which measures its GPUs in one process each: their links need the others idle.
 """

@@ -184,9 +184,13 @@ def _correlation(
     values = [of(rate) for rate in rates]
     if len(rates) < 8 or None in values or len(set(values)) < 3 or len(set(logs)) < 3:
         return None
-    import scipy.stats
+    return float(np.corrcoef(_ranks(logs), _ranks(np.array(values, float)))[0, 1])
 
-    return float(scipy.stats.spearmanr(logs, values).statistic)
+
+def _ranks(values: Values) -> Values:
+    """Of equal values their mean."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 def _slow_links(gpus: Sequence[Gpu], threshold: float) -> list[tuple[Gpu, Finding]]:

@@ -10,9 +10,9 @@ from statistics import NormalDist, median
 from typing import NamedTuple
 
 from gemm_report.collection import Refusals, records_in
-from gemm_report.document import RecordError
+from gemm_report.document import RecordError, cut
 from gemm_report.record import MeasuredCeiling, Record, Row
-from gemm_report.terminal import complain
+from gemm_report.terminal import complain, printable
 
 # Worst first. alone: nothing to compare it with.
 STATES = ("wrong", "faulty", "missing", "slow", "throttled", "alone", "good")
@@ -109,9 +109,10 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
     _doubt_clocks(found.values())
     gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}
     for path in lists:
-        for line in path.read_text(encoding="utf-8", errors="replace").split():
-            if (path.stem, short_bus(line)) not in known:
-                gpus.append(_missing(path.stem, short_bus(line), "no record"))
+        node = cut(printable(path.stem), 40)
+        for bus in map(short_bus, path.read_text(encoding="utf-8", errors="replace").split()):
+            if (node, bus) not in known:
+                gpus.append(_missing(node, printable(bus), "no record"))
     listed = {gpu.node for gpu in gpus}
     for node in dict.fromkeys((*nodes, *(listed if count else ()))):
         has = sum(gpu.node == node for gpu in gpus)
@@ -138,10 +139,9 @@ def gpu_of(record: Record) -> Gpu:
     peers = [rate.value for name, rate in rates.items() if name.startswith(PEERS)]
     if peers:
         rates[PEERS + "copies"] = Rate(value=median(peers))
-    bus = short_bus(device.pci_bus_id or "?")
     return Gpu(
-        node=record.node or record.path.name.partition(".")[0],
-        bus=bus,
+        node=cut(printable(record.node or record.path.name.partition(".")[0]), 40),
+        bus=short_bus(device.pci_bus_id or "?"),
         uuid=device.uuid_hash,
         path=record.path,
         utc=record.utc,

@@ -18,6 +18,8 @@ RUNS = {
     "figures": ["figures", CPU, "-o", "{}", "--only=throughput"],
     "report": ["report", CPU, "-o", "{}"],
     "history": ["history", "{}"],
+    "fleet": ["fleet", "{}", "--nodes=n2"],
+    "fleet/--picture": ["fleet", "{}", "--nodes=n2", "--picture", "{}/map.png"],
     "readme": [
         "readme",
         LADDER,

@@ -269,12 +269,13 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) { o.kernel_limit_given = positive(v); }},
       {kYours, "watch", "", "", "run again whenever one of the files is saved, until Ctrl-C",
        [](Options& o, const std::string&) { o.rerun = true; }},
-      {kPeaks, "peaks", "measure|cached|nominal", "cached",
+      {kPeaks, "peaks", "measure|cached|stored|nominal", "cached",
        "measured peaks: measure them now, use those of an earlier run on this device and driver "
-       "(measured if there are none), or use nominal peaks only",
+       "(cached: measured if there are none; stored: never measured), or use nominal peaks only",
        [](Options& o, const std::string& v) {
          o.peaks_from = choice<PeaksFrom>(v, {{"measure", PeaksFrom::measure},
                                               {"cached", PeaksFrom::cached},
+                                              {"stored", PeaksFrom::stored},
                                               {"nominal", PeaksFrom::nominal}});
        }},
       {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability",
@@ -295,6 +296,11 @@ const std::vector<Option>& table() {
        [](Options& o, const std::string& v) {
          if (v.empty()) refuse("a file", v);
          o.tell_record = v;
+       }},
+      {kOutput, "node", "NAME", "none", "name of this host in the record",
+       [](Options& o, const std::string& v) {
+         if (v.empty() || v.size() > 200 || v != one_line(v)) refuse("a name in one line", v);
+         o.node = v;
        }},
       {"", "child", "CASE", "", "", [](Options& o, const std::string& v) { o.child_case = v; }},
       {"", "child_samples", "N", "", "",
@@ -327,7 +333,7 @@ bool is_among(std::span<const std::string_view> only, const Option& option) {
 
 // As in records.
 std::string_view name_of(PeaksFrom from) {
-  constexpr std::string_view kNames[] = {"measure", "cached", "queried"};
+  constexpr std::string_view kNames[] = {"measure", "cached", "stored", "queried"};
   return kNames[static_cast<int>(from)];
 }
 

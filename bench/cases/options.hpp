@@ -17,8 +17,8 @@
 namespace gemm::bench {
 
 // Where measured peaks come from: measured now, cached by an earlier run on this device and driver
-// (and measured if there is none), or not used.
-enum class PeaksFrom { measure, cached, nominal };
+// (and measured if there is none, or left out), or not used.
+enum class PeaksFrom { measure, cached, stored, nominal };
 std::string_view name_of(PeaksFrom from);
 
 // A macro and its values.
@@ -48,6 +48,7 @@ struct Options {
   bool name_record = false;
   bool list_kernels = false, list_options = false;
   std::optional<std::string> tell_record;  // file for the record's path
+  std::optional<std::string> node;         // name of the host, for its record
   bool help = false;
 
   // Kernels from files (bench/run/user_kernels.hpp).

@@ -13,7 +13,7 @@ namespace {
 constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNoPermission = 4,
               kNotFound = 6, kInsufficientSize = 7, kGpuIsLost = 15;
 #ifndef FAKE_NVML_OLD
-constexpr int kNotSupported = 3, kVersionMismatch = 25;
+constexpr int kNotSupported = 3, kTimeout = 10, kVersionMismatch = 25;
 #endif
 
 struct FakeGpu {
@@ -35,10 +35,16 @@ FakeGpu gpus[] = {
 };
 
 int users = 0;
+#ifndef FAKE_NVML_OLD
+int xids_left = 0, event_sets = 0;
+#endif
 
 struct Guard {
   ~Guard() {
     if (users != 0) std::abort();
+#ifndef FAKE_NVML_OLD
+    if (event_sets != 0) std::abort();
+#endif
   }
 } guard;
 
@@ -149,6 +155,45 @@ int nvmlDeviceGetTemperatureV(FakeGpu* gpu, void* structure) {
   const int status = answer(gpu);
   if (status == kSuccess) put(structure, 8, std::int32_t{63});
   return status;
+}
+
+int nvmlDeviceGetTotalEccErrors(FakeGpu* gpu, int type, int counter, unsigned long long* to) {
+  if (counter != 0) return kInvalidArgument;  // since the driver was loaded
+  return answer(gpu, to, type == 1 ? 2ULL : 5ULL);
+}
+
+int nvmlDeviceGetRemappedRows(FakeGpu* gpu, unsigned* corrected, unsigned* uncorrected,
+                              unsigned* pending, unsigned* failed) {
+  *corrected = 3;
+  *uncorrected = 1;
+  *pending = 1;
+  return answer(gpu, failed, 0U);
+}
+
+int nvmlEventSetCreate(FakeGpu*** set) {
+  static FakeGpu* watched = nullptr;
+  *set = &watched;
+  ++event_sets;
+  return kSuccess;
+}
+
+int nvmlEventSetFree(FakeGpu**) {
+  --event_sets;
+  return kSuccess;
+}
+
+int nvmlDeviceRegisterEvents(FakeGpu* gpu, unsigned long long kinds, FakeGpu** set) {
+  if (kinds != 8) return kInvalidArgument;
+  *set = gpu;
+  xids_left = 2;
+  return kSuccess;
+}
+
+int nvmlEventSetWait_v2(FakeGpu**, void* event, unsigned milliseconds) {
+  if (milliseconds != 0 || xids_left == 0) return kTimeout;
+  put(event, 8, std::uint64_t{8});
+  put(event, 16, std::uint64_t{xids_left-- == 2 ? 48U : 79U});
+  return kSuccess;
 }
 
 int nvmlDeviceGetFieldValues(FakeGpu* gpu, int count, void* structures) {

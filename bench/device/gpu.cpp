@@ -37,6 +37,8 @@ enum Status : int {
 };
 constexpr int kGraphicsClock = 0, kSmClock = 1, kMemoryClock = 2;
 constexpr int kGpuSensor = 0;
+constexpr int kCorrected = 0, kUncorrected = 1, kVolatile = 0;
+constexpr unsigned long long kXid = 8;   // a kind of event
 constexpr unsigned kPowerInstant = 186;  // a field; in mW
 constexpr int kUnsignedInt = 1;          // the type of a field's value
 constexpr std::size_t kDriverBytes = 80;
@@ -55,6 +57,14 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, value) == 32);
 
+struct Event {
+  Handle gpu;
+  unsigned long long kind, data;  // of an XID: its number
+  unsigned instances[2];
+};
+static_assert(sizeof(Event) == 32 && offsetof(Event, data) == 16);
+using EventSet = struct nvmlEventSet_st*;
+
 struct Temperature {
   unsigned version;
   int sensor, celsius;
@@ -71,6 +81,12 @@ using NumberOf = Status(Handle, int, unsigned*);
 using Bits = Status(Handle, unsigned long long*);
 using FieldValues = Status(Handle, int, FieldValue*);
 using TemperatureV = Status(Handle, Temperature*);
+using EccErrors = Status(Handle, int, int, unsigned long long*);
+using RemappedRows = Status(Handle, unsigned*, unsigned*, unsigned*, unsigned*);
+using EventSetCreate = Status(EventSet*);
+using EventSetFree = Status(EventSet);
+using RegisterEvents = Status(Handle, unsigned long long, EventSet);
+using EventSetWait = Status(EventSet, Event*, unsigned);
 
 }  // namespace nvml
 
@@ -116,6 +132,7 @@ std::optional<double> times(std::optional<unsigned> value, double unit) {
   return *value * unit;
 }
 constexpr double kMegahertz = 1e6, kMilliwatt = 1e-3;
+constexpr std::size_t kMostXids = 100;
 
 class NvmlGpu : public Gpu {
  public:
@@ -128,7 +145,17 @@ class NvmlGpu : public Gpu {
     if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + nvml_.text(status));
     // Decided once, so that no row mixes power of the moment with the mean of a second.
     if (!instant_power()) field_values_ = nullptr;
+    const auto create = nvml_.function<nvml::EventSetCreate>("nvmlEventSetCreate");
+    const auto watch = nvml_.function<nvml::RegisterEvents>("nvmlDeviceRegisterEvents");
+    if (create != nullptr && watch != nullptr && create(&events_) == nvml::kSuccess)
+      watch(handle_, nvml::kXid, events_);
   }
+  ~NvmlGpu() override {
+    const auto free = nvml_.function<nvml::EventSetFree>("nvmlEventSetFree");
+    if (events_ != nullptr && free != nullptr) free(events_);
+  }
+  NvmlGpu(const NvmlGpu&) = delete;
+  NvmlGpu& operator=(const NvmlGpu&) = delete;
 
   GpuFacts facts() override {
     const auto driver = nvml_.function<nvml::DriverVersion>("nvmlSystemGetDriverVersion");
@@ -157,6 +184,34 @@ class NvmlGpu : public Gpu {
     reading.reasons = ask(reasons_, 0ULL);
     reading.when = (start + now_seconds()) / 2;
     return reading;
+  }
+
+  GpuHealth health() override {
+    const auto errors = nvml_.function<nvml::EccErrors>("nvmlDeviceGetTotalEccErrors");
+    const auto rows = nvml_.function<nvml::RemappedRows>("nvmlDeviceGetRemappedRows");
+    const auto wait = nvml_.function<nvml::EventSetWait>("nvmlEventSetWait_v2");
+    const GpuReading now = read();
+    GpuHealth health{
+        .sm_hz = now.sm_hz,
+        .memory_hz = now.memory_hz,
+        .power_w = now.power_w,
+        .temperature_c = now.temperature_c,
+        .ecc_corrected = ask(errors, 0ULL, nvml::kCorrected, nvml::kVolatile),
+        .ecc_uncorrected = ask(errors, 0ULL, nvml::kUncorrected, nvml::kVolatile),
+    };
+    for (const auto& [name, share] : summarize({&now, 1}).reasons) health.reasons.push_back(name);
+    unsigned corrected = 0, uncorrected = 0, pending = 0;
+    if (const auto failed = ask(rows, 0U, &corrected, &uncorrected, &pending)) {
+      health.rows_remapped = corrected + uncorrected;
+      health.remapping_pending = pending != 0;
+      health.remapping_failed = *failed != 0;
+    }
+    nvml::Event event{};
+    if (wait != nullptr && events_ != nullptr)
+      while (xids_.size() < kMostXids && !lost_ && wait(events_, &event, 0) == nvml::kSuccess)
+        if ((event.kind & nvml::kXid) != 0) xids_.push_back(event.data);
+    health.xids = xids_;
+    return health;
   }
 
  private:
@@ -196,6 +251,8 @@ class NvmlGpu : public Gpu {
   Nvml nvml_;
   nvml::Handle handle_ = nullptr;
   bool lost_ = false;
+  nvml::EventSet events_ = nullptr;
+  std::vector<std::uint64_t> xids_;
   nvml::NumberOf* clock_ = nvml_.function<nvml::NumberOf>("nvmlDeviceGetClockInfo");
   // On most GPUs since Ampere the plain call gives the mean of the last second.
   nvml::FieldValues* field_values_ = nvml_.function<nvml::FieldValues>("nvmlDeviceGetFieldValues");
@@ -317,6 +374,13 @@ void GpuMonitor::pause(bool paused) {
   paused_ = paused;
   wake_.notify_all();
   if (paused) wake_.wait(lock, [this] { return !reading_; });
+}
+
+GpuHealth GpuMonitor::health() {
+  pause(true);
+  GpuHealth health = gpu_->health();
+  pause(false);
+  return health;
 }
 
 void GpuMonitor::run() {

@@ -35,12 +35,23 @@ struct GpuFacts {
   bool application_clocks_set = false;
 };
 
-// Neither function throws: a GPU that stops answering leaves values empty.
+// What tells a GPU that is going bad: a reading, and counters that NVML keeps.
+struct GpuHealth {
+  std::optional<double> sm_hz, memory_hz, power_w, temperature_c;
+  std::vector<std::string> reasons;                             // that lower the clocks now
+  std::optional<std::uint64_t> ecc_corrected, ecc_uncorrected;  // since the driver was loaded
+  std::optional<std::uint64_t> rows_remapped;                   // of the memory, for good
+  std::optional<bool> remapping_pending, remapping_failed;      // pending: until a reset
+  std::vector<std::uint64_t> xids;                              // since the GPU was opened
+};
+
+// No function throws: a GPU that stops answering leaves values empty.
 class Gpu {
  public:
   virtual ~Gpu() = default;
   virtual GpuFacts facts() = 0;
   virtual GpuReading read() = 0;
+  virtual GpuHealth health() { return {}; }
 };
 
 // The GPU with this PCI bus id ("0000:3b:00.0"), never by index: CUDA_VISIBLE_DEVICES renumbers
@@ -85,6 +96,8 @@ class GpuMonitor {
   std::vector<GpuReading> between(double from, double to) const;
   // How long one reading takes: the median of the last thousand.
   std::optional<double> read_seconds() const;
+  // Between two readings.
+  GpuHealth health();
   // Stops and resumes reading, to see what reading costs. No reading is under way once
   // pause(true) returns.
   void pause(bool paused);

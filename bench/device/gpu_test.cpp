@@ -81,6 +81,28 @@ TEST(Nvml, MakesDoWithAnOldLibrary) {
   EXPECT_EQ(reading.reasons, 0x8U);
 }
 
+TEST(Nvml, TellsTheHealthOfAGpu) {
+  const auto gpu = fake(kGood);
+  GpuHealth health = gpu->health();
+  EXPECT_EQ(health.sm_hz, 1560e6);
+  EXPECT_EQ(health.temperature_c, 63);
+  EXPECT_EQ(health.reasons, std::vector<std::string>{"power cap"});
+  EXPECT_EQ(health.ecc_corrected, 5U);
+  EXPECT_EQ(health.ecc_uncorrected, 2U);
+  EXPECT_EQ(health.rows_remapped, 4U);
+  EXPECT_EQ(health.remapping_pending, true);
+  EXPECT_EQ(health.remapping_failed, false);
+  EXPECT_EQ(health.xids, (std::vector<std::uint64_t>{48, 79}));
+  EXPECT_EQ(gpu->health().xids.size(), 2U);  // not told twice, and not forgotten
+}
+
+TEST(Nvml, LeavesTheHealthEmptyThatAnOldLibraryDoesNotTell) {
+  const GpuHealth health = fake(kGood, FAKE_NVML_OLD)->health();
+  EXPECT_EQ(health.sm_hz, 1560e6);
+  EXPECT_FALSE(health.ecc_corrected || health.rows_remapped || health.remapping_pending);
+  EXPECT_TRUE(health.xids.empty());
+}
+
 TEST(Nvml, LeavesTheValuesOfALostGpuEmpty) {
   const auto gpu = fake(kSoonLost);
   EXPECT_EQ(gpu->read().sm_hz, 1560e6);

@@ -96,7 +96,7 @@ void measure_others(Backend& backend, const GpuMonitor* monitor,
                     const std::vector<MeasuredPeak>& kept, const PeaksListener& listener) {
   for (const Probe& probe : probes_of(backend)) {
     const std::string label = probe.label();
-    if (probe.unsupported) continue;
+    if (probe.unsupported || probe.on_request) continue;
     if (std::ranges::find(kept, label, &MeasuredPeak::label) != kept.end()) continue;
     listener.begins(label);
     try {

@@ -21,6 +21,7 @@ struct Probe {
   std::string what;        // how it is done, in a line
   Unit unit = Unit::flop;
   Clock clock = Clock::sm;
+  bool on_request = false;                 // measured only if it is named: it uses another GPU
   double work = 0;                         // FLOP (2 for a multiply-add) or bytes of one launch
   std::optional<std::string> unsupported;  // why this device or this build cannot
   // Allocates and fills; what it makes lives as long as the launch. Throws as Backend does.

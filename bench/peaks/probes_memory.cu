@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -387,39 +388,70 @@ Memory pinned_memory(std::size_t bytes) {
   return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
 }
 
+// Makes a GPU the current one, until the end of the scope.
+class Current {
+ public:
+  explicit Current(int device) {
+    check(cudaGetDevice(&before_));
+    check(cudaSetDevice(device));
+  }
+  ~Current() { cudaSetDevice(before_); }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+// Of another GPU, which the current one can then reach directly.
+Memory peer_memory(int peer, std::size_t bytes) {
+  if (const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+      status == cudaErrorPeerAccessAlreadyEnabled)
+    (void)cudaGetLastError();
+  else
+    check(status);
+  const Current current(peer);
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes));
+  return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
+}
+
 struct Bus {
   bool to_device;
   std::size_t bytes;
+  std::optional<int> peer;  // instead of the host
 
+  Memory there() const { return peer ? peer_memory(*peer, bytes) : pinned_memory(bytes); }
   Launch prepare(Backend& backend) const {
-    const Memory device = shared_memory(backend, bytes), host = pinned_memory(bytes);
+    const Memory device = shared_memory(backend, bytes), other = there();
     backend.fill(device.get(), ElementType::f32, static_cast<std::int64_t>(bytes / 4),
                  Fill::uniform, 0);
-    backend.copy(host.get(), device.get(), bytes);
-    return launch(device, host);
+    backend.copy(other.get(), device.get(), bytes);
+    return launch(device, other);
   }
-  Launch launch(const Memory& device, const Memory& host) const {
-    return [to = to_device ? device : host, from = to_device ? host : device,
+  Launch launch(const Memory& device, const Memory& other) const {
+    return [to = to_device ? device : other, from = to_device ? other : device,
             bytes = bytes](Stream stream) {
       check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDefault, stream));
     };
   }
   std::optional<std::string> complaint(Backend& backend) const {
-    const Memory device = shared_memory(backend, bytes), host = pinned_memory(bytes);
-    backend.poison(device.get(), bytes);
-    std::memset(host.get(), to_device ? 0x55 : 0, bytes);
-    backend.run(launch(device, host));
-    if (to_device) backend.copy(host.get(), device.get(), bytes);
-    const auto expected = static_cast<std::byte>(to_device ? 0x55 : 0xff);
-    const auto* wrong = std::find_if(host.get(), host.get() + bytes,
-                                     [=](std::byte found) { return found != expected; });
-    if (wrong == host.get() + bytes) return std::nullopt;
-    return "byte " + std::to_string(wrong - host.get()) + " was not copied";
+    const Memory device = shared_memory(backend, bytes), other = there();
+    std::vector<std::byte> found(bytes, std::byte{0x55});
+    backend.copy((to_device ? other : device).get(), found.data(), bytes);
+    backend.poison((to_device ? device : other).get(), bytes);
+    backend.run(launch(device, other));
+    backend.copy(found.data(), (to_device ? device : other).get(), bytes);
+    const auto wrong =
+        std::ranges::find_if(found, [](std::byte each) { return each != std::byte{0x55}; });
+    if (wrong == found.end()) return std::nullopt;
+    return "byte " + std::to_string(wrong - found.begin()) + " was not copied";
   }
 };
 
 Probe bus_probe(const DeviceInfo& device, bool to_device, std::int64_t free) {
-  const Bus bus{to_device, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB))};
+  const Bus bus{to_device, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB)),
+                std::nullopt};
   Probe probe{
       .name = to_device ? "PCIe_to_device" : "PCIe_to_host",
       .what = "one copy of " + std::to_string(static_cast<std::int64_t>(bus.bytes) / kMiB) +
@@ -435,6 +467,35 @@ Probe bus_probe(const DeviceInfo& device, bool to_device, std::int64_t free) {
   return probe;
 }
 
+// To every other GPU that this process sees and the current one reaches directly.
+std::vector<Probe> peer_probes(std::int64_t free) {
+  std::vector<Probe> probes;
+  int device = 0, count = 0;
+  check(cudaGetDevice(&device));
+  check(cudaGetDeviceCount(&count));
+  for (int peer = 0; peer < count; ++peer) {
+    int reaches = 0;
+    char bus_id[32] = {};
+    if (peer == device || cudaDeviceCanAccessPeer(&reaches, device, peer) != cudaSuccess ||
+        reaches == 0 || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, peer) != cudaSuccess)
+      continue;
+    const Bus bus{false, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB)),
+                  peer};
+    probes.push_back({
+        .name = "Peer_to_" + std::string(bus_id),
+        .what = "one copy of " + std::to_string(static_cast<std::int64_t>(bus.bytes) / kMiB) +
+                " MiB to the memory of another GPU",
+        .unit = Probe::Unit::bytes,
+        .clock = Probe::Clock::none,
+        .on_request = true,
+        .work = static_cast<double>(bus.bytes),
+        .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
+        .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
+    });
+  }
+  return probes;
+}
+
 }  // namespace
 
 std::vector<Probe> memory_probes(const DeviceInfo& device) {
@@ -442,7 +503,7 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
   check(cudaMemGetInfo(&free_now, &total));
   const auto free = static_cast<std::int64_t>(free_now);
   const std::int64_t bytes = array_bytes(device, free);
-  return {
+  std::vector<Probe> probes = {
       dram_probe<1, 0>(device, "DRAM_read", "sum of an array", bytes),
       dram_probe<0, 1>(device, "DRAM_write", "an array written", bytes),
       dram_probe<1, 1>(device, "DRAM_copy", "b = a, read + written", bytes),
@@ -452,6 +513,8 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
       bus_probe(device, true, free),
       bus_probe(device, false, free),
   };
+  std::ranges::move(peer_probes(free), std::back_inserter(probes));
+  return probes;
 }
 
 }  // namespace gemm::bench

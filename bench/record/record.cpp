@@ -56,6 +56,21 @@ void fields(Io& io, Like<GpuState> auto& gpu) {
 }
 
 template <typename Io>
+void fields(Io& io, Like<GpuHealth> auto& health) {
+  io("sm_hz", health.sm_hz);
+  io("memory_hz", health.memory_hz);
+  io("power_w", health.power_w);
+  io("temperature_c", health.temperature_c);
+  io("reasons", health.reasons);
+  io("ecc_corrected", health.ecc_corrected);
+  io("ecc_uncorrected", health.ecc_uncorrected);
+  io("rows_remapped", health.rows_remapped);
+  io("remapping_pending", health.remapping_pending);
+  io("remapping_failed", health.remapping_failed);
+  io("xids", health.xids);
+}
+
+template <typename Io>
 void fields(Io& io, Like<Verdict> auto& verdict) {
   io("wrong", verdict.wrong);
   io("outside_bytes", verdict.outside_bytes);
@@ -154,6 +169,7 @@ json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {
   return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
           {"name", device.name},
           {"uuid_hash", json_of(device.uuid_hash)},
+          {"pci_bus_id", json_of(device.pci_bus_id)},
           {"compute_capability",
            cc > 0 ? json(std::to_string(cc / 10) + "." + std::to_string(cc % 10)) : json(nullptr)},
           {"sm_count", json_of(Counted(device.sm_count))},
@@ -380,6 +396,7 @@ json Results::run_to_json() const {
             {"cuda_compiler", json_of(std::string(build_info::kCudaCompiler))},
             {"cuda_architectures", json_of(std::string(build_info::kCudaArchitectures))}}},
           {"command", run_.command},
+          {"node", json_of(options.node)},
           {"device", device_json(run_.device, run_.gpu)},
           {"precisions", precisions},
           {"ceilings", roofs},
@@ -415,6 +432,10 @@ json Results::run_to_json() const {
               {"interval_seconds", watched ? json(options.monitor_seconds) : json(nullptr)},
               {"read_seconds", nullptr}}},
             {"overheads", overheads}}}};
+}
+
+json health_json(const GpuHealth& before, const GpuHealth& after) {
+  return {{"before", json_of(before)}, {"after", json_of(after)}};
 }
 
 Row row_from(const json& written, const Case& which) {

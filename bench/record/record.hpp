@@ -138,6 +138,9 @@ class Results {
 // else.
 Row row_from(const nlohmann::ordered_json& written, const Case& which);
 
+// context.gemm.health: of the GPU before the first row, and after the last one so far.
+nlohmann::ordered_json health_json(const GpuHealth& before, const GpuHealth& after);
+
 // Cuts each text in it to what the readers of a record accept (kLongestText).
 void shorten_texts(nlohmann::ordered_json& value);
 

@@ -99,15 +99,17 @@ class Lines : public benchmark::BenchmarkReporter {
 };
 
 void print_help() {
-  std::cout << "Measures peaks with microbenchmarks: arithmetic units, memories, PCIe.\n\n"
-               "  peaks_bench                                   all of them\n"
-               "  peaks_bench --benchmark_filter=DRAM           the memory\n"
-               "  peaks_bench --benchmark_format=json           as Google Benchmark's JSON\n\n"
-               "Results are stored for each device and driver; gemm_bench puts them into its "
-               "records.\nExit codes: 0 all measured, 1 one could not be, 2 bad input, 130 "
-               "interrupted.\n\n"
-            << options_help(kOptions) << "\nGoogle Benchmark's own options keep their meaning:\n"
-            << std::flush;
+  std::cout
+      << "Measures peaks with microbenchmarks: arithmetic units, memories, PCIe.\n\n"
+         "  peaks_bench                                   all of them\n"
+         "  peaks_bench --benchmark_filter=DRAM           the memory\n"
+         "  peaks_bench --benchmark_filter=Peer           copies to the other GPUs of the host\n"
+         "  peaks_bench --benchmark_format=json           as Google Benchmark's JSON\n\n"
+         "Results are stored for each device and driver; gemm_bench puts them into its "
+         "records.\nExit codes: 0 all measured, 1 one could not be, 2 bad input, 130 "
+         "interrupted.\n\n"
+      << options_help(kOptions) << "\nGoogle Benchmark's own options keep their meaning:\n"
+      << std::flush;
 }
 
 int run(int argc, char** argv) {
@@ -146,8 +148,11 @@ int run(int argc, char** argv) {
     for (const Probe& probe : probes)
       if (probe.unsupported && !list_only)
         std::cout << probe.label() << " is omitted: " << *probe.unsupported << "\n";
-  std::erase_if(probes, [](const Probe& probe) { return probe.unsupported.has_value(); });
   const std::string filter = benchmark::GetBenchmarkFilter();
+  const bool peers = filter.find("Peer") != std::string::npos;
+  std::erase_if(probes, [peers](const Probe& probe) {
+    return probe.unsupported.has_value() || (probe.on_request && !peers);
+  });
   if (std::ranges::none_of(probes, name_filter(filter), &Probe::label))
     throw BadInput("--benchmark_filter=" + filter +
                    " matches nothing: --benchmark_list_tests lists all names");

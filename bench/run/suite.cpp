@@ -31,11 +31,14 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
                  .timer = std::string(bench_.backend->timer()),
                  .command = std::move(command)};
   bench_.monitor = monitor_gpu(run.device, options.monitor_seconds, run.why_no_monitor);
-  if (bench_.monitor) run.gpu = bench_.monitor->facts();
+  if (bench_.monitor) {
+    run.gpu = bench_.monitor->facts();
+    health_before_ = bench_.monitor->health();
+  }
   try {
     run.overheads = bench_.backend->overheads();
     if (options.peaks_from != PeaksFrom::nominal)
-      run.measured = options.is_child()
+      run.measured = options.is_child() || options.peaks_from == PeaksFrom::stored
                          ? load_peaks(peaks_file(run.device), run.device)
                          : kept_and_measured(*bench_.backend, bench_.monitor.get(), run.device,
                                              options.peaks_from == PeaksFrom::measure);
@@ -115,9 +118,10 @@ nlohmann::ordered_json Suite::run_to_json() const {
   nlohmann::ordered_json run = results_->run_to_json();
   run["time"] = {{"wall_seconds", bench_.elapsed_seconds()},
                  {"kernel_seconds", bench_.kernel_seconds}};
-  if (bench_.monitor)
-    if (const auto seconds = bench_.monitor->read_seconds())
-      run["method"]["watch"]["read_seconds"] = *seconds;
+  if (!bench_.monitor) return run;
+  run["health"] = health_json(health_before_, bench_.monitor->health());
+  if (const auto seconds = bench_.monitor->read_seconds())
+    run["method"]["watch"]["read_seconds"] = *seconds;
   return run;
 }
 

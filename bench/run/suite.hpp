@@ -50,6 +50,7 @@ class Suite {
   std::unique_ptr<Results> results_;
   std::optional<LibraryRates> library_rates_;
   Interleaving interleaving_{bench_};
+  GpuHealth health_before_;
   std::string lost_;
   bool doubted_ = false;
 };

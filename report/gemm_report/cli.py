@@ -18,6 +18,7 @@ from gemm_report.commands import (
     explain,
     export,
     figures,
+    fleet,
     gate,
     history,
     kernels,
@@ -42,6 +43,7 @@ COMMANDS = {
     "calibrate": calibrate,
     "compare": compare,
     "gate": gate,
+    "fleet": fleet,
     "explain": explain,
     "export": export,
 }
@@ -66,6 +68,7 @@ examples:
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
   gemm-report compare before.json after.json
   gemm-report gate results --baseline main
+  gemm-report fleet build/fleet --gpus 8
   gemm-report explain WarpTile 4096
   gemm-report export results --format parquet -o all.parquet
 

@@ -56,6 +56,7 @@ class Device:
     kind: Literal["gpu", "cpu"]
     name: Text
     uuid_hash: Text | None
+    pci_bus_id: Text | None = None
     clock_hz: Positive | None
     driver: Text | None
     runtime: Text | None
@@ -161,7 +162,7 @@ class MeasuredCeiling:
             origin="measured",
             source=self.what,
             # Neither DRAM nor the link to the host runs with the clock of the multiprocessors.
-            clock_hz=None if self.name.startswith(("DRAM_", "PCIe_")) else self.sm_hz,
+            clock_hz=None if self.name.startswith(("DRAM_", "PCIe_", "Peer_")) else self.sm_hz,
         )
 
 
@@ -219,9 +220,34 @@ class Method:
     burst_launches: Count | None = None  # of one burst; null where rows are settled
     versus: Text | None = None  # kernels of which the fastest was interleaved with every row
     variants: Literal["default", "all"] = "default"
-    ceilings: Literal["measure", "cached", "queried"] | None = None
+    ceilings: Literal["measure", "cached", "stored", "queried"] | None = None
     watch: Watch | None = None
     overheads: Overheads | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """Of the GPU at one moment, with counters that NVML keeps; null where it does not say."""
+
+    sm_hz: Positive | None = None
+    memory_hz: Positive | None = None
+    power_w: Positive | None = None
+    temperature_c: Number | None = None
+    reasons: tuple[Text, ...] = ()  # that lower the clocks
+    ecc_corrected: Whole | None = None  # since the driver was loaded
+    ecc_uncorrected: Whole | None = None
+    rows_remapped: Whole | None = None  # of the memory, for good
+    remapping_pending: bool | None = None  # until a reset
+    remapping_failed: bool | None = None
+    xids: tuple[Whole, ...] = ()  # errors that the driver told since the run began
+
+
+@dataclass(frozen=True)
+class Health:
+    """Of the GPU before the first row, and after the last one."""
+
+    before: Readings
+    after: Readings
 
 
 @dataclass(frozen=True)
@@ -584,6 +610,8 @@ class Run:
     build: Build
     command: tuple[Annotated[str, Meta(max_length=1000)], ...]
     conformance: Text | None = None  # how all of it was measured, in one line
+    node: Text | None = None  # the host, as --gemm_node names it
+    health: Health | None = None
     time: RunTime | None = None
     device: Device
     precisions: tuple[Precision, ...]

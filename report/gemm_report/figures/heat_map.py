@@ -71,12 +71,13 @@ def draw_maps(
         left = 0.0
         for each in line:
             axes = page.axes(left + _LEFT, sum(heights[:i]) + _ABOVE, *each.size)
-            _draw(axes, each)
+            draw_map(axes, each)
             left += each.width
     return page.figure
 
 
-def _draw(axes: Axes, each: HeatMap) -> None:
+def draw_map(axes: Axes, each: HeatMap) -> None:
+    """Into axes of its size."""
     (x, xs), (y, ys) = each.x, each.y
     shades = [
         [each.cells[v, h].shade if (v, h) in each.cells else math.nan for h in xs] for v in ys

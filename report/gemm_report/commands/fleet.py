@@ -1,0 +1,113 @@
+"""Say which GPUs of a fleet are slow, throttled, wrong, faulty or missing, and why.
+
+DIR has a record for each GPU, as tools/fleet writes them, and a list <node>.gpus for each node.
+GPUs of one device name, driver and power limit are compared, each with the median of the others.
+
+states, worst first:
+  wrong      a result failed its verification
+  faulty     uncorrected ECC errors or XIDs during the run, or a memory row that waits for a reset
+  missing    no record, an incomplete one, or a case that the others have
+  slow       the rate, or the work per cycle, is lower by more than the threshold and by more than
+             the fleet's spread explains
+  throttled  slow in time but not in cycles, with NVML's reason for the lower clock
+  alone      no other GPU has its device name, driver and power limit
+  good       none of these
+
+examples:
+  gemm-report fleet run --nodes n1,n2,n3 --gpus 4 --picture fleet.png --json fleet.json
+  gemm-report fleet run --before last-week
+  gemm-report fleet run --before last-week --history 0123456789abcdef
+
+exit codes:
+  0  all GPUs are good
+  1  some are bad: wrong, faulty, missing, slow or throttled
+  2  not enough to tell: no GPU is bad, but some have no other to be compared with
+  3  no GPU is bad, but a file could not be used (named on standard error); or wrong usage
+"""
+
+import argparse
+import gc
+from pathlib import Path
+
+from gemm_report.collection import Refusals
+from gemm_report.document import InputError
+
+SOME_BAD, NOT_ENOUGH = 1, 2
+
+
+def _percent(text: str) -> float:
+    value = float(text.removesuffix("%"))
+    if not 0.1 <= value < 50:
+        raise argparse.ArgumentTypeError(f"{text}: give a percentage from 0.1 to 50")
+    return value / 100
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text}: give a number from 1 to 1000")
+    return int(text)
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", type=Path, metavar="DIR", help="with the records of one run")
+    command.add_argument(
+        "--nodes", metavar="LIST", help="nodes that should be there, separated by commas"
+    )
+    command.add_argument("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
+    command.add_argument(
+        "--threshold",
+        type=_percent,
+        default=0.02,
+        metavar="PERCENT",
+        help="smaller losses are never bad (default: 2)",
+    )
+    command.add_argument(
+        "--before",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="an earlier run, oldest first if several: a GPU that got slower against the others is "
+        "bad, too",
+    )
+    command.add_argument(
+        "--history", metavar="HASH", help="list the runs of the GPU with this uuid_hash"
+    )
+    command.add_argument(
+        "--json", type=Path, metavar="FILE", help="write everything that was found"
+    )
+    command.add_argument(
+        "--picture", type=Path, metavar="FILE", help="write a node x GPU map (PNG)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from gemm_report.fleet.judging import judge
+    from gemm_report.fleet.output import as_json, as_text, history_of
+    from gemm_report.fleet.reading import BAD, read_fleet, state_of
+
+    refusals = Refusals()
+    nodes = list(filter(None, (options.nodes or "").split(",")))
+    gc.disable()  # of a thousand records nothing is garbage
+    try:
+        earlier = [judge(read_fleet(each, refusals, [], 0)) for each in options.before]
+        gpus = read_fleet(options.folder, refusals, nodes, options.gpus or 0)
+    finally:
+        gc.enable()
+    if not any(gpu.group for gpu in gpus):
+        raise InputError(f"{options.folder}: has no record of a GPU: run tools/fleet first")
+    fleet = judge(gpus, options.threshold, earlier)
+    print(as_text(fleet))
+    if options.history:
+        runs = [*zip(map(str, options.before), earlier, strict=True), (str(options.folder), fleet)]
+        print("\n" + history_of(options.history, runs))
+    if options.json:
+        options.json.write_text(as_json(fleet), encoding="utf-8")
+    if options.picture:
+        from gemm_report.fleet.chart import write_map
+
+        write_map(fleet, options.picture)
+    states = set(map(state_of, fleet.gpus))
+    if states & set(BAD):
+        return SOME_BAD
+    return NOT_ENOUGH if "alone" in states else refusals.exit_code

@@ -1,0 +1,277 @@
+"""Planted faults are named, and nothing else; bad input has a line, and nothing is lost."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemm_report.cli import main
+from gemm_report.fleet.judging import judge, others_median, spread_of
+from gemm_report.fleet.power import PRODUCTS, TUNED_ON, simulated, table
+from gemm_report.fleet.reading import PEERS, Gpu, Group, Rate, gpu_of, state_of
+from gemm_report.fleet.records_test import document_of, write_fleet
+from gemm_report.record import read_record, record_of
+
+FP32, BF16, _ = PRODUCTS
+HEALTH = {"before": {"ecc_uncorrected": 1}, "after": {"ecc_uncorrected": 1}}
+
+
+def healthy(count: int, seed: int = 50) -> list[Gpu]:
+    return simulated(seed, count, each=0)[0]
+
+
+def changed(gpu: Gpu, names: Sequence[str], change: Callable[[Rate], Rate]) -> Gpu:
+    return replace(gpu, rates={n: change(r) if n in names else r for n, r in gpu.rates.items()})
+
+
+def slower(gpu: Gpu, names: Sequence[str], by: float) -> Gpu:
+    return changed(gpu, names, lambda rate: replace(rate, value=rate.value / (1 + by)))
+
+
+def at_lower_clock(gpu: Gpu, names: Sequence[str], by: float, *reasons: str) -> Gpu:
+    def change(rate: Rate) -> Rate:
+        hertz = rate.sm_hz and rate.sm_hz / (1 + by)
+        return replace(rate, value=rate.value / (1 + by), sm_hz=hertz, reasons=reasons)
+
+    return changed(gpu, names, change)
+
+
+def states(gpus: Sequence[Gpu], **how: object) -> list[str]:
+    return [state_of(gpu) for gpu in judge(gpus, **how).gpus]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 100])
+def test_a_slow_gpu_is_found_and_hardly_another(count: int) -> None:
+    false_alarms = 0
+    for seed in range(20, 40):
+        gpus = healthy(count, seed)
+        false_alarms += count - states(gpus).count("good")
+        gpus[1] = slower(gpus[1], PRODUCTS, 0.04)
+        assert states(gpus)[1] == "slow"
+    assert false_alarms <= 1  # 1 % of fleets may have one
+
+
+def test_time_and_cycles_are_judged_apart() -> None:
+    gpus = healthy(16)
+    gpus[2] = slower(gpus[2], [FP32], 0.05)
+    gpus[4] = at_lower_clock(gpus[4], [FP32], 0.05, "thermal slowdown (hardware)")
+    gpus[6] = at_lower_clock(gpus[6], [FP32], 0.05)
+    # More cycles at a higher clock: as fast as the others.
+    gpus[8] = changed(gpus[8], [FP32], lambda rate: replace(rate, sm_hz=1.05 * (rate.sm_hz or 0)))
+    found = {i: gpu.findings for i, gpu in enumerate(judge(gpus).gpus) if gpu.findings}
+    assert {i: (f[0].state, f[0].case) for i, f in found.items()} == {
+        2: ("slow", FP32),
+        4: ("throttled", FP32),
+        6: ("slow", FP32),
+        8: ("slow", FP32),
+    }
+    assert "needs 5" in found[2][0].text or "needs 4.9" in found[2][0].text
+    assert "thermal slowdown (hardware)" in found[4][0].text
+    assert "NVML gives no reason" in found[6][0].text
+    assert "more cycles" in found[8][0].text
+
+
+def test_groups_are_judged_apart_and_one_alone_is_not_judged() -> None:
+    gpus = healthy(9)
+    group = Group("NVIDIA H200", "570.1", 700.0)
+    gpus[:4] = [slower(replace(g, group=group), PRODUCTS, 0.1) for g in gpus[:4]]
+    gpus[8] = replace(gpus[8], group=Group("NVIDIA H100", "580.159.04", 700.0))
+    assert states(gpus) == [*["good"] * 8, "alone"]
+
+
+def test_a_threshold_and_a_wide_fleet_keep_small_losses_good() -> None:
+    gpus = healthy(16)
+    gpus[0] = slower(gpus[0], PRODUCTS, 0.04)
+    assert states(gpus, threshold=0.06) == ["good"] * 16
+    for i, gpu in enumerate(gpus):
+        gpus[i] = slower(gpu, PRODUCTS, 0.02 * (i % 5))
+    assert states(gpus) == ["good"] * 16
+
+
+def test_an_uncertain_median_is_not_called_slow() -> None:
+    gpus = healthy(8)
+    gpus[3] = changed(
+        gpus[3], [FP32], lambda rate: replace(rate, value=rate.value / 1.05, error=0.03)
+    )
+    assert states(gpus) == ["good"] * 8
+
+
+def test_a_case_that_the_others_have_is_missing() -> None:
+    gpus = healthy(8)
+    del gpus[5].rates["PCIe_to_host"]
+    del gpus[6].rates[BF16]
+    gpus[6].skipped[BF16] = "too little memory"
+    judged = judge(gpus).gpus
+    assert judged[5].findings[0][:3] == ("missing", "PCIe_to_host", "the record lacks it")
+    assert judged[6].findings[0].text == "too little memory"
+    for gpu in gpus:  # none has it: the GPU model cannot
+        gpu.rates.pop(BF16, None)
+    assert states(gpus).count("missing") == 1
+
+
+def test_one_link_is_told_from_a_slow_gpu() -> None:
+    gpus = [
+        replace(gpu, rates={f"{PEERS}to_{j}": Rate(value=4e11) for j in range(4) if j != i})
+        for i, gpu in enumerate(healthy(4))
+    ]
+    gpus[1].rates[f"{PEERS}to_3"] = Rate(value=3e11)
+    for gpu in gpus:
+        gpu.rates[f"{PEERS}copies"] = Rate(value=4e11)
+    judged = judge(gpus).gpus
+    assert [len(gpu.findings) for gpu in judged] == [0, 1, 0, 0]
+    assert judged[1].findings[0].case == f"{PEERS}to_3"
+
+
+def test_a_gpu_that_got_slower_is_found_though_it_is_within_the_fleet() -> None:
+    gpus = [slower(gpu, PRODUCTS, 0.015 * (i % 4)) for i, gpu in enumerate(healthy(40))]
+    before = judge(gpus)
+    assert {state_of(gpu) for gpu in before.gpus} == {"good"}
+    gpus[8] = slower(gpus[8], PRODUCTS, 0.04)
+    assert states(gpus) == ["good"] * 40
+    now = judge(gpus, before=[before, before])
+    assert [i for i, gpu in enumerate(now.gpus) if gpu.findings] == [8]
+    assert "against its earlier runs" in now.gpus[8].findings[0].text
+    everywhere = [slower(gpu, PRODUCTS, 0.1) for gpu in gpus[:8]]  # another driver
+    assert not any(gpu.findings for gpu in judge(everywhere, before=[before]).gpus)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7, 50])
+def test_the_median_of_the_others(count: int) -> None:
+    values = np.random.default_rng(count).integers(0, 10, count).astype(float)
+    expected = [np.median(np.delete(values, i)) for i in range(count)]
+    assert list(others_median(values)) == expected
+
+
+def test_the_spread_ignores_slow_gpus() -> None:
+    values = np.random.default_rng(1).normal(0, 0.003, 1000)
+    values[:200] -= 0.2
+    assert 0.003 < spread_of(values) < 0.0045
+
+
+@pytest.mark.parametrize(
+    ("after", "complete", "state", "text"),
+    [
+        ({"ecc_uncorrected": 3}, True, "faulty", "2 uncorrected ECC errors"),
+        ({"xids": [48, 79]}, True, "faulty", "XID 48, 79"),
+        ({"remapping_pending": True}, True, "faulty", "reset the GPU"),
+        ({"remapping_failed": True}, True, "faulty", "replace the GPU"),
+        ({}, False, "missing", "incomplete"),
+        ({"ecc_uncorrected": 1}, True, "good", ""),  # from before the run
+    ],
+)
+def test_the_record_itself_tells_faults(
+    after: dict[str, object], complete: bool, state: str, text: str
+) -> None:
+    document = document_of(healthy(1)[0])
+    run = document["context"]["gemm"]
+    run |= {"complete": complete, "health": {**HEALTH, "after": after}}
+    gpu = gpu_of(record_of(Path("n1.json"), document))
+    assert state_of(gpu) == state
+    assert state == "good" or text in gpu.findings[0].text
+
+
+def report(folder: Path, *options: object) -> tuple[int, list[dict[str, object]]]:
+    out = folder.with_suffix(".json")
+    code = main(["fleet", str(folder), "--json", str(out), *map(str, options)])
+    return code, json.loads(out.read_text())["gpus"] if out.exists() else []
+
+
+def test_exit_codes_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gpus = healthy(8)
+    good = write_fleet(tmp_path / "good", gpus)
+    assert report(good, "--gpus", 8)[0] == 0
+    assert main(["fleet", str(good), "--picture", str(tmp_path / "map.png")]) == 0
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert report(write_fleet(tmp_path / "one", gpus[:1]))[0] == 2
+    capsys.readouterr()
+    gpus[3] = slower(gpus[3], PRODUCTS, 0.1)
+    bad = write_fleet(tmp_path / "bad", gpus)
+    code, found = report(bad, "--before", good, "--history", gpus[3].uuid)
+    said = capsys.readouterr().out
+    assert (code, found[0]["state"], found[0]["pci_bus_id"]) == (1, "slow", gpus[3].bus)
+    assert "rerun alone: srun -w n0001" in said
+    assert "scontrol update NodeName=n0001 State=DRAIN Reason=" in said
+    history = said.splitlines()[-2:]
+    assert [line.split()[1:3] for line in history] == [
+        ["2026-11-22", "good"],
+        ["2026-11-22", "slow"],
+    ]
+    assert "against its earlier runs" in said
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    gpus = healthy(8)
+    folder = write_fleet(tmp_path / "run", gpus)
+    next(folder.glob(f"*{gpus[2].bus}.json")).unlink()
+    code, found = report(folder)
+    assert code == 1
+    assert (found[0]["pci_bus_id"], found[0]["state"]) == (gpus[2].bus, "missing")
+    _, found = report(folder, "--nodes", "n0001,n0002", "--gpus", 9)
+    named = [(gpu["node"], gpu["pci_bus_id"]) for gpu in found if gpu["state"] == "missing"]
+    assert ("n0001", "?8") in named
+    assert len([each for each in named if each[0] == "n0002"]) == 9
+
+
+def test_bad_input_has_a_line_each_and_loses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpus = healthy(16)
+    folder = write_fleet(tmp_path / "run", gpus)
+    other = document_of(gpus[0], date="2026-11-23T12:00:00+00:00")
+    (folder / "again.json").write_text(json.dumps(other))
+    future = document_of(gpus[1])
+    future["context"]["gemm"]["schema"] = 99
+    (folder / "future.json").write_text(json.dumps(future))
+    (folder / "n0009-torn.json").write_text(json.dumps(document_of(gpus[2]))[:500])
+    cpu = document_of(gpus[3])
+    cpu["context"]["gemm"]["device"]["kind"] = "cpu"
+    (folder / "cpu.json").write_text(json.dumps(cpu))
+    for gpu in gpus[8:]:
+        old = json.dumps(document_of(gpu, date="2001-01-01T00:00:00+00:00"))
+        (folder / f"{gpu.node}-{gpu.bus}.json").write_text(old)
+    code, found = report(folder)
+    lines = capsys.readouterr().err.splitlines()
+    assert code == 3
+    assert len(found) == 16
+    assert {gpu["state"] for gpu in found} == {"good"}
+    for part in ("again.json", "schema 99", "ends too early", "is of a CPU", "n0002: its records"):
+        assert sum(part in line for line in lines) == 1, (part, lines)
+    assert len(lines) == 5
+
+
+def test_an_empty_folder_and_a_missing_one_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        assert main(["fleet", str(folder)]) == 3
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_thousand_gpus_take_ten_seconds(tmp_path: Path) -> None:
+    gpus = simulated(60)[0]
+    folder = write_fleet(tmp_path / "run", gpus, samples=800)
+    start = time.process_time()
+    assert report(folder, "--picture", tmp_path / "map.png")[0] == 1
+    assert time.process_time() - start < 10
+
+
+def test_the_table_of_planted_faults_is_not_of_tuned_seeds() -> None:
+    assert 100 not in TUNED_ON
+    lines = table([200]).splitlines()
+    cells = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines[2:]}
+    assert cells["more cycles, 5 %"] == "5 of 5"
+    assert cells["wrong"] == "5 of 5"
+    assert cells["false alarms"].startswith("0 of")
+
+
+def test_a_record_without_node_and_bus_is_named_by_its_file(tmp_path: Path) -> None:
+    document = document_of(healthy(1)[0])
+    document["context"]["gemm"]["node"] = None
+    del document["context"]["gemm"]["device"]["pci_bus_id"]
+    (tmp_path / "host7.json").write_text(json.dumps(document))
+    gpu = gpu_of(read_record(tmp_path / "host7.json"))
+    assert (gpu.node, gpu.bus) == ("host7", "?")

@@ -1,0 +1,168 @@
+"""What was found of a fleet, as text and as JSON."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from gemm_report.fleet.judging import Case, Fleet
+from gemm_report.fleet.reading import BAD, STATES, Gpu, state_of
+from gemm_report.terminal import Tone, toned
+from gemm_report.writing.quantity import percent, quantity, significant
+from gemm_report.writing.tables import columns
+
+_MOST_REASONS = 3
+_LEGEND = """\
+Slowest, fastest: against the median of the other GPUs. Spread: 1.48 times the median absolute
+deviation. Clock, power, temperature: rank correlation of the rate with them over the GPUs, from 8
+on. Joules: of one product, smallest to largest."""
+
+
+def worst_first(fleet: Fleet) -> list[Gpu]:
+    """By state, then by the largest loss."""
+    return sorted(fleet.gpus, key=lambda gpu: (STATES.index(state_of(gpu)), _loss(gpu)))
+
+
+def _loss(gpu: Gpu) -> float:
+    return min((f.change for f in gpu.findings if f.change is not None), default=0.0)
+
+
+def as_text(fleet: Fleet) -> str:
+    """The groups, what is bad and why, what to do next, and the variation of each case."""
+    parts = [_head(fleet)]
+    bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) != "good"]
+    if bad:
+        parts.append("\n".join(map(_line, bad)))
+        parts.append(_next([gpu for gpu in bad if state_of(gpu) in BAD]))
+    for group in dict.fromkeys(case.group for case in fleet.cases):
+        cases = [case for case in fleet.cases if case.group == group]
+        parts.append(f"{group}, {len(cases[0].gpus)} GPUs:\n{_variation(cases)}")
+    if fleet.cases:
+        parts.append(_LEGEND)
+    return "\n\n".join(filter(None, parts))
+
+
+def _head(fleet: Fleet) -> str:
+    states = Counter(map(state_of, fleet.gpus))
+    nodes = len({gpu.node for gpu in fleet.gpus})
+    said = ", ".join(f"{states[state]} {state}" for state in reversed(STATES) if states[state])
+    return f"{len(fleet.gpus)} GPUs of {nodes} nodes: {said}"
+
+
+def _line(gpu: Gpu) -> str:
+    reasons = [f"{f.case}: {f.text}" if f.case else f.text for f in gpu.findings]
+    more = len(reasons) - _MOST_REASONS
+    said = "; ".join(reasons[:_MOST_REASONS]) + (f"; {more} more" if more > 0 else "")
+    state = toned(f"{state_of(gpu):9}", Tone.BAD if state_of(gpu) in BAD else Tone.WARN)
+    return f"{state}  {gpu.node} {gpu.bus}  {said}"
+
+
+def _next(bad: Sequence[Gpu]) -> str:
+    """Commands to copy; none is run here."""
+    lines = []
+    for node in dict.fromkeys(gpu.node for gpu in bad):
+        its = [gpu for gpu in bad if gpu.node == node]
+        buses = ",".join(gpu.bus for gpu in its)
+        # What has no record may have no bus id: then all GPUs of the node run again.
+        chosen = "" if "?" in buses else f" --gpus {buses}"
+        states = ", ".join(f"{gpu.bus} {state_of(gpu)}" for gpu in its)
+        name, reason = shlex.quote(node), shlex.quote(f"gemm_bench: {states}")
+        srun = f"srun -w {name} -N1 -n1 --exclusive --gpus-per-node=N"
+        lines.append(f"  rerun alone: {srun} tools/fleet AGAIN --one-at-a-time{chosen}")
+        lines.append(f"  if it stays: scontrol update NodeName={name} State=DRAIN Reason={reason}")
+    head = "Next (N: GPUs of the node, AGAIN: a new folder; on the host itself without srun):"
+    return "\n".join([head, *lines]) if lines else ""
+
+
+def _variation(cases: Sequence[Case]) -> str:
+    lines = [
+        (
+            "case",
+            "median",
+            "spread",
+            "slowest",
+            "fastest",
+            "clock",
+            "power",
+            "temperature",
+            "joules",
+        )
+    ]
+    for case in cases:
+        unit = "B/s" if case.name.startswith(("DRAM", "L2", "PCIe", "Peer", "Shared")) else "FLOP/s"
+        small, _, large = case.joules or (0, 0, 0)
+        lines.append(
+            (
+                case.name,
+                quantity(case.median, unit),
+                f"{100 * case.spread:.2f} %",
+                percent(float(case.changes.min())),
+                percent(float(case.changes.max())),
+                *("-" if r is None else f"{r:+.2f}" for r in case.correlations.values()),
+                f"{significant(small)} to {significant(large)}" if case.joules else "-",
+            )
+        )
+    return columns(lines, left=1)
+
+
+def as_json(fleet: Fleet) -> str:
+    """Everything, for programs."""
+    changes: dict[str, dict[str, float]] = {}
+    for (key, name), change in fleet.changes().items():
+        changes.setdefault(key, {})[name] = change
+    found = {
+        "gpus": [_gpu(gpu, changes.get(gpu.key, {})) for gpu in worst_first(fleet)],
+        "cases": [
+            {
+                "group": case.group._asdict(),
+                "case": case.name,
+                "gpus": len(case.gpus),
+                "median_per_second": case.median,
+                "spread": case.spread,
+                "rank_correlation": case.correlations,
+                "joules": case.joules
+                and dict(zip(("min", "median", "max"), case.joules, strict=True)),
+            }
+            for case in fleet.cases
+        ],
+    }
+    return json.dumps(found, indent=1)
+
+
+def _gpu(gpu: Gpu, changes: dict[str, float]) -> dict[str, Any]:
+    return {
+        "node": gpu.node,
+        "pci_bus_id": gpu.bus,
+        "uuid_hash": gpu.uuid,
+        "state": state_of(gpu),
+        "findings": [finding._asdict() for finding in gpu.findings],
+        "group": gpu.group and gpu.group._asdict(),
+        "record": gpu.path and gpu.path.name,
+        "cases": {
+            name: {
+                "per_second": rate.value,
+                "of_others": changes[name] + 1 if name in changes else None,
+                "per_cycle": rate.per_cycle,
+                "sm_hz": rate.sm_hz,
+                "power_w": rate.power_w,
+                "temperature_c": rate.temperature_c,
+                "joules": rate.joules,
+            }
+            for name, rate in gpu.rates.items()
+        },
+    }
+
+
+def history_of(uuid: str, runs: Sequence[tuple[str, Fleet]]) -> str:
+    """Each run of one GPU: its state, and its rates against the other GPUs of that run."""
+    names = dict.fromkeys(case.name for _, fleet in runs for case in fleet.cases)
+    lines = [("run", "date", "state", *names)]
+    for name, fleet in runs:
+        changes = fleet.changes()
+        for gpu in fleet.gpus:
+            if gpu.uuid == uuid:
+                date = f"{gpu.utc:%Y-%m-%d}" if gpu.utc else "-"
+                cells = [percent(changes.get((uuid, each))) for each in names]
+                lines.append((name, date, state_of(gpu), *cells))
+    return columns(lines, left=3) if len(lines) > 1 else f"{uuid}: no run has this GPU"

@@ -1,0 +1,235 @@
+"""The records of a fleet run, one a GPU, and the lists of the GPUs that each node has."""
+
+import dataclasses
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import sqrt
+from pathlib import Path
+from statistics import NormalDist, median
+from typing import NamedTuple
+
+from gemm_report.collection import Refusals, records_in
+from gemm_report.document import RecordError, cut
+from gemm_report.record import MeasuredCeiling, Record, Row
+from gemm_report.terminal import complain, printable
+
+# Worst first. alone: nothing to compare it with.
+STATES = ("wrong", "faulty", "missing", "slow", "throttled", "alone", "good")
+BAD = STATES[:5]
+
+PEERS = "Peer_"
+# Of the sample median's standard error over the mean's, and of quartiles from the median in sigmas.
+_OF_MEDIAN, _QUARTILES = 1.2533, 1.349
+
+
+class Group(NamedTuple):
+    """GPUs that should be equally fast."""
+
+    device: str
+    driver: str | None
+    power_limit_w: float | None
+
+    def __str__(self) -> str:
+        """For a heading."""
+        power = "power limit unknown" if not self.power_limit_w else f"{self.power_limit_w:.0f} W"
+        return f"{self.device}, driver {self.driver or 'unknown'}, {power}"
+
+
+class Finding(NamedTuple):
+    """What is the matter with a GPU; `change` of the rate is a fraction, None if unknown."""
+
+    state: str
+    case: str | None
+    text: str
+    change: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """What a GPU reached in a case, and its state meanwhile, in SI units."""
+
+    value: float  # FLOP or bytes in a second
+    error: float = 0  # standard error of its median, as a fraction
+    sm_hz: float | None = None  # None too where the case does not run with the SM clock
+    power_w: float | None = None
+    temperature_c: float | None = None
+    reasons: tuple[str, ...] = ()  # that lowered the clocks
+    joules: float | None = None  # of a product
+
+    @property
+    def per_cycle(self) -> float | None:
+        """What the GPU did in a cycle of its SMs."""
+        return self.value / self.sm_hz if self.sm_hz else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """One GPU of a node; without a record it has no group."""
+
+    node: str
+    bus: str
+    uuid: str | None = None
+    path: Path | None = None
+    utc: datetime | None = None
+    group: Group | None = None
+    rates: dict[str, Rate] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)  # cases, with why
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """By which it is found in another run."""
+        return self.uuid or f"{self.node} {self.bus}"
+
+
+def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: int) -> list[Gpu]:
+    """The GPUs of a run by node and bus; one that should be there and has no record is missing.
+
+    That is known from `<node>.gpus` (a PCI bus id a line), from `nodes`, and from `count`, how many
+    GPUs each node has (0: unknown). RecordError where there is no folder, or nothing in it.
+    """
+    found: dict[str, Gpu] = {}
+    lists = sorted(folder.glob("*.gpus"))
+    try:
+        for record in records_in(folder, refusals):
+            try:
+                gpu = gpu_of(record)
+            except RecordError as error:
+                refusals.add(error)
+                continue
+            other = found.get(gpu.key)
+            if other and other.utc and gpu.utc:
+                complain(f"{gpu.path}: {gpu.node} {gpu.bus} is in {other.path}, too: the later")
+                gpu = max(gpu, other, key=lambda each: each.utc or datetime.min)
+            found[gpu.key] = gpu
+    except RecordError:
+        if not lists:
+            raise
+    _doubt_clocks(found.values())
+    gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}
+    for path in lists:
+        node = cut(printable(path.stem), 40)
+        for bus in map(short_bus, path.read_text(encoding="utf-8", errors="replace").split()):
+            if (node, bus) not in known:
+                gpus.append(_missing(node, printable(bus), "no record"))
+    listed = {gpu.node for gpu in gpus}
+    for node in dict.fromkeys((*nodes, *(listed if count else ()))):
+        has = sum(gpu.node == node for gpu in gpus)
+        text = f"the node lists {has} GPUs of {count}" if has else "no record of this node"
+        gpus += [_missing(node, f"?{i}", text) for i in range(has, max(count, 1))]
+    return sorted(gpus, key=lambda gpu: (gpu.node, gpu.bus))
+
+
+def gpu_of(record: Record) -> Gpu:
+    """What one record says; RecordError where it is not of a GPU."""
+    device = record.device
+    if device.kind != "gpu":
+        raise RecordError(f"{record.path}: is of a CPU: give records of GPUs")
+    rates: dict[str, Rate] = {}
+    cases: dict[str, list[Row]] = {}
+    for row in record.rows_with("timed"):
+        cases.setdefault(str(row.identity), []).append(row)
+    for case, rows in cases.items():
+        rates[case] = _of_row(
+            sorted(rows, key=lambda row: row.flop_per_second or 0)[len(rows) // 2]
+        )
+    if record.method.ceilings in ("stored", "measure"):  # cached ones may be of any day
+        rates |= {c.name: _of_probe(c) for c in record.measured_ceilings if c.fill != "zeros"}
+    peers = [rate.value for name, rate in rates.items() if name.startswith(PEERS)]
+    if peers:
+        rates[PEERS + "copies"] = Rate(value=median(peers))
+    return Gpu(
+        node=cut(printable(record.node or record.path.name.partition(".")[0]), 40),
+        bus=short_bus(device.pci_bus_id or "?"),
+        uuid=device.uuid_hash,
+        path=record.path,
+        utc=record.utc,
+        group=Group(device.name, device.driver, device.power_limit_w),
+        rates=rates,
+        skipped={str(row.identity): row.skipped or "" for row in record.rows_with("skipped")},
+        findings=tuple(_faults(record)),
+    )
+
+
+def short_bus(text: str) -> str:
+    """The PCI bus id as CUDA has it; nvidia-smi's domain has eight digits."""
+    return text.upper()[-12:]
+
+
+def _of_row(row: Row) -> Rate:
+    temperature = row.clocks and row.clocks.temperature_c
+    error = (row.median_interval or 0) / 2 / NormalDist().inv_cdf(0.975)
+    return Rate(
+        value=row.flop_per_second or 0,
+        error=error,
+        sm_hz=row.sm_hz,
+        power_w=row.power_w,
+        temperature_c=temperature.median if temperature else None,
+        reasons=row.held_by,
+        joules=row.joules,
+    )
+
+
+def _of_probe(probe: MeasuredCeiling) -> Rate:
+    error = 0.0
+    if probe.seconds and probe.samples:
+        sigma = (probe.seconds.q3 - probe.seconds.q1) / _QUARTILES / probe.seconds.median
+        error = _OF_MEDIAN * sigma / sqrt(probe.samples)
+    return Rate(
+        value=probe.flop_per_second or probe.bytes_per_second or 0,
+        error=error,
+        sm_hz=probe.roof.clock_hz,
+        power_w=probe.power_w,
+        temperature_c=probe.temperature_c,
+    )
+
+
+def _faults(record: Record) -> Iterator[Finding]:
+    """What the record says without any other."""
+    if not record.complete:
+        yield Finding("missing", None, "the record is incomplete: the run was killed")
+    for row in record.rows:
+        if row.failed is not None:
+            wrong = row.verification and not row.verification.passed
+            yield Finding("wrong" if wrong else "missing", str(row.identity), row.failed)
+    if not record.health:
+        return
+    before, after = record.health.before, record.health.after
+    errors = (after.ecc_uncorrected or 0) - (before.ecc_uncorrected or 0)
+    said = {
+        f"{errors} uncorrected ECC errors during the run": errors > 0,
+        f"XID {', '.join(map(str, after.xids))} during the run": bool(after.xids),
+        "the memory needs a row remapped: reset the GPU": after.remapping_pending,
+        "remapping a row of the memory failed: replace the GPU": after.remapping_failed,
+    }
+    yield from (Finding("faulty", None, text) for text, holds in said.items() if holds)
+
+
+def _missing(node: str, bus: str, why: str) -> Gpu:
+    return Gpu(node=node, bus=bus, findings=(Finding("missing", None, why),))
+
+
+def _doubt_clocks(gpus: Collection[Gpu]) -> None:
+    """The middle date is taken for right."""
+    dates = {gpu.node: gpu.utc for gpu in gpus if gpu.utc}
+    if not dates:
+        return
+    middle = sorted(dates.values())[len(dates) // 2]
+    for node, utc in dates.items():
+        if abs(utc - middle) > timedelta(days=30):
+            complain(
+                f"{node}: its records are of {utc:%Y-%m-%d}, the others' of {middle:%Y-%m-%d}: set "
+                "its clock (the records are used)"
+            )
+
+
+def with_findings(gpu: Gpu, findings: Collection[Finding]) -> Gpu:
+    """The same GPU with more to say of it, worst first."""
+    every = sorted((*gpu.findings, *findings), key=lambda f: (STATES.index(f.state), f.change or 0))
+    return dataclasses.replace(gpu, findings=tuple(every))
+
+
+def state_of(gpu: Gpu) -> str:
+    """The worst of what was found."""
+    return gpu.findings[0].state if gpu.findings else "good"

@@ -1,0 +1,111 @@
+"""Records of made-up GPUs, as gemm_bench writes them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gemm_report.conftest import TESTDATA
+from gemm_report.fleet.power import PRODUCTS
+from gemm_report.fleet.reading import PEERS, Gpu, Rate, gpu_of
+from gemm_report.record import read_record
+
+_TEMPLATE = json.loads((TESTDATA / "gpu.json").read_text(encoding="utf-8"))
+_ROW = next(b for b in _TEMPLATE["benchmarks"] if b.get("gemm", {}).get("flop_per_second"))
+_PRECISIONS = [
+    {"name": name, "arithmetic": name, "products": 1} for name in ("f32", "bf16", "e4m3")
+]
+
+
+def _range(value: float | None) -> Any:
+    return value and {"min": value, "median": value, "max": value}
+
+
+def _row(name: str, rate: Rate, samples: int) -> Any:
+    kernel, *layout, precision, shape = name.split("/")
+    m, n, k = map(int, shape.split("x"))
+    seconds = 2.0 * m * n * k / rate.value
+    gemm = _ROW["gemm"] | {
+        "kernel": kernel,
+        "family": "tensor",
+        "parameters": {},
+        "precision": precision,
+        "layout": layout[0].removeprefix("layout:") if layout else "nn",
+        **{"m": m, "n": n, "k": k, "flop": 2.0 * m * n * k},
+        "samples_seconds": [seconds] * samples,
+        "samples_sm_hz": [rate.sm_hz] * samples,
+        "samples_throttled": [False] * samples,
+        "seconds": dict.fromkeys(("median", "q1", "q3", "min"), seconds),
+        "median_interval": 2 * 1.96 * rate.error,
+        "flop_per_second": rate.value,
+        "clocks": {
+            "readings": 10,
+            "sm_hz": _range(rate.sm_hz),
+            "power_w": _range(rate.power_w),
+            "temperature_c": _range(rate.temperature_c),
+            "throttled_share": float(bool(rate.reasons)),
+            "reasons": dict.fromkeys(rate.reasons, 1.0),
+        },
+    }
+    return _ROW | {"name": name, "gemm": gemm}
+
+
+def _probe(name: str, rate: Rate) -> Any:
+    seconds = 1e9 / rate.value
+    return {
+        **{"name": name, "arithmetic": None, "fill": None, "what": "a probe"},
+        **{"flop_per_second": None, "bytes_per_second": rate.value, "of_nominal": None},
+        **{"sm_hz": rate.sm_hz, "power_w": rate.power_w, "throttled_share": 0.0, "samples": 30},
+        "seconds": dict.fromkeys(("median", "q1", "q3", "min"), seconds),
+        "temperature_c": rate.temperature_c,
+    }
+
+
+def document_of(gpu: Gpu, date: str = "2026-11-22T12:00:00+00:00", samples: int = 20) -> Any:
+    """Its record; a wrong result fails its verification."""
+    assert gpu.group
+    run = _TEMPLATE["context"]["gemm"] | {"schema": 2, "node": gpu.node, "precisions": _PRECISIONS}
+    run["device"] = run["device"] | {
+        "name": gpu.group.device,
+        "driver": gpu.group.driver,
+        "power_limit_w": gpu.group.power_limit_w,
+        "uuid_hash": gpu.uuid,
+        "pci_bus_id": gpu.bus,
+    }
+    probes = {name: rate for name, rate in gpu.rates.items() if name not in PRODUCTS}
+    if copies := probes.pop(PEERS + "copies", None):
+        probes |= {f"{PEERS}to_0000:{bus}:00.0": copies for bus in ("A0", "B0", "C0")}
+    run["measured_ceilings"] = [_probe(name, rate) for name, rate in probes.items()]
+    rows = [_row(name, rate, samples) for name, rate in gpu.rates.items() if name in PRODUCTS]
+    for finding in gpu.findings:
+        row = _row(finding.case or "", Rate(value=1e12), 0)
+        row["gemm"] |= {"failed": finding.text, "seconds": None, "flop_per_second": None}
+        row["gemm"]["verification"] = {"max_error": 1.0, "bound": 1e-3, "passed": False}
+        rows.append(row)
+    return {"context": _TEMPLATE["context"] | {"date": date, "gemm": run}, "benchmarks": rows}
+
+
+def write_fleet(folder: Path, gpus: Sequence[Gpu], samples: int = 20, **of: Any) -> Path:
+    """A folder as tools/fleet leaves it."""
+    folder.mkdir(exist_ok=True)
+    nodes: dict[str, list[str]] = {}
+    for gpu in gpus:
+        nodes.setdefault(gpu.node, []).append(gpu.bus)
+        if gpu.group:
+            path = folder / f"{gpu.node}-{gpu.bus}.json"
+            path.write_text(json.dumps(document_of(gpu, samples=samples, **of)), encoding="utf-8")
+    for node, buses in nodes.items():
+        (folder / f"{node}.gpus").write_text("\n".join(buses) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_a_record_says_what_was_written_of_its_gpu(tmp_path: Path) -> None:
+    from gemm_report.fleet.power import simulated
+
+    gpu = simulated(0, 8, each=0)[0][3]
+    write_fleet(tmp_path, [gpu])
+    read = gpu_of(read_record(tmp_path / f"{gpu.node}-{gpu.bus}.json"))
+    assert (read.node, read.bus, read.uuid, read.group) == (gpu.node, gpu.bus, gpu.uuid, gpu.group)
+    for name, rate in gpu.rates.items():
+        assert abs(read.rates[name].value / rate.value - 1) < 1e-9, name
+        assert read.rates[name].reasons == rate.reasons or name not in PRODUCTS

@@ -1,0 +1,316 @@
+"""tools/fleet with made-up programs, on one host and through a real Slurm of three nodes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FLEET = ROOT / "tools" / "fleet"
+GPUS, NODES = 4, 3
+
+# nvidia-smi, peaks_bench and gemm_bench, by the name that it is called by. FAKE_FAULTS is a list of
+# NODE:INDEX=FAULT.
+FAKE = """\
+#!{python}
+import json, os, signal, sys, time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+sys.path.insert(0, "{root}/report")
+name, arguments = Path(sys.argv[0]).name, dict(a.split("=", 1) for a in sys.argv[1:] if "=" in a)
+if name == "nvidia-smi":
+    if os.environ.get("FAKE_BROKEN"):
+        sys.exit("no driver")
+    for i in range({gpus}):
+        print(f"00000000:{{16 * (i + 1):02X}}:00.0, GPU-0000000{{i}}")
+    sys.exit()
+devices = os.environ["CUDA_VISIBLE_DEVICES"]
+print(name, devices, arguments.get("--benchmark_filter"), f"{{time.time():.2f}}", flush=True)
+if name == "peaks_bench":
+    sys.exit()
+node, i = arguments["--gemm_node"], int(devices[-1])
+faults = dict(each.split("=") for each in os.environ.get("FAKE_FAULTS", "").split())
+fault = faults.get(f"{{node}}:{{i}}")
+if fault == "hangs":
+    signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit(print("ended"))))
+    print("hangs", flush=True)
+    time.sleep(60)
+from gemm_report.fleet.power import PRODUCTS, simulated
+from gemm_report.fleet.records_test import document_of
+from gemm_report.fleet.reading import Finding
+number = {gpus} * (int(node[1:]) - 1) + i if node[1:].isdecimal() else i
+gpu = replace(simulated(7, 12, each=0)[0][number], node=node, bus=f"0000:{{16 * (i + 1):02X}}:00.0")
+if fault == "slow":
+    slower = {{n: replace(r, value=r.value / 1.04) for n, r in gpu.rates.items() if n in PRODUCTS}}
+    gpu = replace(gpu, rates=gpu.rates | slower)
+if fault == "wrong":
+    del gpu.rates[PRODUCTS[0]]
+    gpu = replace(gpu, findings=(Finding("wrong", PRODUCTS[0], "c[0,0] = nan"),))
+document = document_of(gpu)
+document["context"]["gemm"]["complete"] = fault != "killed"
+if fault != "missing":
+    Path(arguments["--benchmark_out"]).write_text(json.dumps(document))
+if fault == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit({{"wrong": 1, "missing": 2}}.get(fault, 0))
+"""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """The folder of the programs, for PATH and GEMM_BENCH_BUILD."""
+    pytest.importorskip("numpy")
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("nvidia-smi", "peaks_bench", "gemm_bench"):
+        (folder / name).write_text(FAKE.format(python=sys.executable, root=ROOT, gpus=GPUS))
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def environment(programs: Path) -> Mapping[str, str]:
+    """Of tools/fleet, without what a scheduler may have set."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "CUDA_VISIBLE"))}
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin"
+    return kept | {"PATH": path, "GEMM_BENCH_BUILD": str(programs)}
+
+
+@pytest.fixture
+def run(environment: Mapping[str, str]) -> Run:
+    def called(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+        command = [FLEET, *map(str, arguments)]
+        env = {**environment, **variables}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+
+    return called
+
+
+def logs(folder: Path) -> list[list[str]]:
+    """Program, devices, filter and time of each program that ran."""
+    lines = "".join(path.read_text() for path in sorted(folder.glob("*.log"))).splitlines()
+    return [line.split() for line in lines]
+
+
+def test_every_gpu_has_a_record_and_its_own_process(run: Run, tmp_path: Path) -> None:
+    done = run(tmp_path / "out", "--node", "n1")
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    buses = [f"0000:{i}0:00.0" for i in range(1, GPUS + 1)]
+    files = [f"n1-{bus}.{ending}" for bus in buses for ending in ("json", "log")]
+    assert names == sorted([*files, "n1.gpus"])
+    assert (tmp_path / "out" / "n1.gpus").read_text().split() == buses
+    ran = logs(tmp_path / "out")
+    links = [devices for name, devices, chosen, _ in ran if "Peer" in chosen]
+    # The GPU itself comes first, and the others are to be seen.
+    assert [each.partition(",")[0] for each in links] == [f"GPU-0000000{i}" for i in range(GPUS)]
+    assert all(len(each.split(",")) == GPUS for each in links)
+    alone = [devices for name, devices, *_ in ran if name == "gemm_bench"]
+    assert sorted(alone) == [f"GPU-0000000{i}" for i in range(GPUS)]
+
+
+def test_a_gpu_that_fails_does_not_end_the_others(run: Run, tmp_path: Path) -> None:
+    done = run(tmp_path / "out", "--node", "n1", FAKE_FAULTS="n1:0=killed n1:2=missing")
+    assert done.returncode == 1
+    assert "n1 0000:10:00.0: ended with 137" in done.stderr
+    assert "n1 0000:30:00.0: ended with 2" in done.stderr
+    assert len(list((tmp_path / "out").glob("*.json"))) == GPUS - 1
+
+
+def test_one_gpu_at_a_time(run: Run, tmp_path: Path) -> None:
+    run(tmp_path / "out", "--node", "n1", "--one-at-a-time")
+    began = {d: float(at) for name, d, _, at in logs(tmp_path / "out") if name == "gemm_bench"}
+    ended = {
+        f"GPU-0000000{i}": (tmp_path / "out" / f"n1-0000:{i + 1}0:00.0.json").stat().st_mtime
+        for i in range(GPUS)
+    }
+    order = sorted(began, key=lambda device: began[device])
+    for one, following in pairwise(order):
+        assert ended[one] <= began[following] + 0.02
+
+
+@pytest.mark.parametrize(
+    ("visible", "chosen", "buses"),
+    [
+        ("1,3", [], ["20", "40"]),
+        ("GPU-00000002", [], ["30"]),
+        ("0,1", ["--gpus", "0000:20:00.0"], ["20"]),
+    ],
+)
+def test_only_the_given_gpus_are_used(
+    run: Run, tmp_path: Path, visible: str, chosen: list[str], buses: list[str]
+) -> None:
+    done = run(tmp_path / "out", "--node", "n1", *chosen, CUDA_VISIBLE_DEVICES=visible)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "n1.gpus").read_text().split() == [f"0000:{b}:00.0" for b in buses]
+
+
+def test_bad_input_has_one_line_and_measures_nothing(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for arguments, variables, said in (
+        ([], {}, "no folder"),
+        ([out, "second"], {}, "a second folder"),
+        ([out, "--fast"], {}, "unknown option"),
+        ([out, "--node", "a b"], {}, "--node a b"),
+        ([out, "--gpus", "0000:99:00.0"], {}, "none of 0000:10:00.0"),
+        ([out], {"CUDA_VISIBLE_DEVICES": "0,9"}, "CUDA_VISIBLE_DEVICES=0,9"),
+        ([out], {"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES="),
+        ([out], {"FAKE_BROKEN": "1"}, "nvidia-smi finds no GPU"),
+        ([out], {"GEMM_BENCH_BUILD": str(tmp_path)}, "has no gemm_bench"),
+    ):
+        done = run(*arguments, **variables)
+        assert done.returncode == 3, (arguments, done.stderr)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("fleet: ")]
+        assert len(lines) == 1, done.stderr
+        assert said in lines[0]
+    assert not out.exists()
+    assert run(out, "--node", "n1").returncode == 0
+    assert "has a run of n1" in run(out, "--node", "n1").stderr
+
+
+def test_ctrl_c_reaches_every_process(environment: Mapping[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    env = {**environment, "FAKE_FAULTS": "n1:1=hangs n1:3=hangs"}
+    with subprocess.Popen([FLEET, out, "--node", "n1"], env=env, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: logs(out).count(["hangs"]) == 2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    assert logs(out).count(["ended"]) == 2  # it waited for their records
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, environment: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """The environment of a cluster n1 to n3 with four GPUs each, without systemd and cgroups."""
+    if not all(shutil.which(name, path=environment["PATH"]) for name in ("slurmctld", "slurmd")):
+        pytest.skip("Slurm is not installed: apt-get install slurmctld slurmd slurm-client munge")
+    if os.geteuid() != 0:
+        pytest.skip("Slurm's test nodes need root, which makes their devices")
+    at = tmp_path / "slurm"
+    at.mkdir()
+    for i in range(GPUS):
+        try:
+            os.mknod(at / f"gpu{i}", 0o20666, os.makedev(1, 3))
+        except OSError as error:
+            pytest.skip(f"the devices of Slurm's test nodes cannot be made: {error.strerror}")
+    (at / "gres.conf").write_text(f"NodeName=n[1-{NODES}] Name=gpu File={at}/gpu[0-{GPUS - 1}]\n")
+    first = 20000 + os.getpid() % 10000
+    configuration = f"""\
+        ClusterName=test
+        SlurmctldHost=localhost
+        SlurmUser=root
+        SlurmctldPort={first}
+        AuthType=auth/none
+        CredType=cred/none
+        ProctrackType=proctrack/linuxproc
+        TaskPlugin=task/none
+        JobAcctGatherType=jobacct_gather/none
+        AccountingStorageType=accounting_storage/none
+        SelectType=select/cons_tres
+        SelectTypeParameters=CR_CPU
+        SlurmdParameters=config_overrides
+        SwitchType=switch/none
+        MpiDefault=none
+        ReturnToService=2
+        MinJobAge=300
+        GresTypes=gpu
+        StateSaveLocation={at}/state
+        SlurmdSpoolDir={at}/spool-%n
+        SlurmctldLogFile={at}/slurmctld.log
+        SlurmdLogFile={at}/slurmd-%n.log
+        SlurmctldPidFile={at}/slurmctld.pid
+        SlurmdPidFile={at}/slurmd-%n.pid
+        NodeName=n[1-{NODES}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first + 1}-{first + NODES}] CPUs=8 RealMemory=1000 Gres=gpu:{GPUS} State=UNKNOWN
+        PartitionName=gpu Nodes=n[1-{NODES}] Default=YES MaxTime=30 State=UP
+        """  # noqa: E501
+    (at / "slurm.conf").write_text(textwrap.dedent(configuration))
+    env = {**environment, "SLURM_CONF": str(at / "slurm.conf")}
+    subprocess.run(["slurmctld"], env=env, check=True)
+    for i in range(1, NODES + 1):
+        subprocess.run(["slurmd", "-N", f"n{i}"], env=env, check=True)
+
+    def idle() -> bool:
+        command = ["sinfo", "-h", "-N", "-o", "%T"]
+        states = subprocess.run(command, env=env, capture_output=True, text=True).stdout.split()
+        return states == ["idle"] * NODES
+
+    try:
+        wait_for(idle, 60)
+        yield env
+    finally:
+        for pid in at.glob("*.pid"):
+            os.kill(int(pid.read_text()), signal.SIGTERM)
+
+
+FAULTS = {"n1:1": "slow", "n2:0": "wrong", "n2:3": "killed", "n3:2": "missing"}
+STATES = {"n1:1": "slow", "n2:0": "wrong", "n2:3": "missing", "n3:2": "missing"}
+
+
+def states_in(path: Path) -> dict[str, str]:
+    """Of each GPU of a report, as in STATES."""
+    gpus = json.loads(path.read_text())["gpus"]
+    return {f"{g['node']}:{int(g['pci_bus_id'][5:7], 16) // 16 - 1}": g["state"] for g in gpus}
+
+
+def expected() -> dict[str, str]:
+    places = [f"n{node}:{i}" for node in range(1, NODES + 1) for i in range(GPUS)]
+    return dict.fromkeys(places, "good") | STATES
+
+
+def test_slurm_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    faults = " ".join(f"{place}={fault}" for place, fault in FAULTS.items())
+    env = {**slurm, "FAKE_FAULTS": faults, "FLEET_OUT": str(tmp_path / "out")}
+    log = tmp_path / "job.log"
+    command = ["sbatch", "--parsable", f"-N{NODES}", f"--gpus-per-node={GPUS}", f"--output={log}"]
+    script = ROOT / "examples" / "fleet" / "fleet.sbatch"
+    job = subprocess.check_output([*command, script], env=env, cwd=ROOT, text=True).strip()
+    shown = ["scontrol", "show", "job", "-o", job]
+    wait_for(lambda: b"JobState=FAILED" in subprocess.check_output(shown, env=env), 120)
+    said = log.read_text()
+    assert b"ExitCode=1:0" in subprocess.check_output(shown, env=env), said
+    assert len(list((tmp_path / "out").glob("*.json"))) == NODES * GPUS - 1
+    assert states_in(tmp_path / "out.json") == expected(), said
+    assert "scontrol update NodeName=n1 State=DRAIN" in said
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    drained = subprocess.run(["sinfo", "-h", "-R"], env=env, capture_output=True, text=True)
+    assert drained.stdout == ""  # nothing but printed
+
+
+def test_reframe_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    reframe = shutil.which("reframe", path=slurm["PATH"])
+    if not reframe:
+        pytest.skip("ReFrame is not installed: python -m pip install ReFrame-HPC")
+    site = (ROOT / "examples" / "fleet" / "site.py").read_text()
+    (tmp_path / "site.py").write_text(site.replace("_GPUS = 8", f"_GPUS = {GPUS}"))
+    faults = " ".join(f"{place}={fault}" for place, fault in FAULTS.items())
+    command = [
+        *(reframe, "-C", tmp_path / "site.py", "-c", ROOT / "examples/fleet/reframe_fleet.py"),
+        *("--system=cluster:gpu", "-S", f"nodes={NODES}", f"--prefix={tmp_path}/reframe", "-r"),
+        *("--keep-stage-files", f"--report-file={tmp_path}/report.json"),
+    ]
+    env = {**slurm, "FAKE_FAULTS": faults}
+    done = subprocess.run(
+        command, env=env, cwd=tmp_path, timeout=150, capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = next((tmp_path / "reframe").rglob("fleet.json"))
+    assert states_in(found) == expected(), done.stdout
+    assert "n1 0000:20:00.0 is slow" in done.stdout

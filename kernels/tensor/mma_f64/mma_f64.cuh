@@ -2,9 +2,8 @@
 // a fused multiply-add that rounds to nearest, so the result is as accurate as that of CUDA cores.
 //
 // The order of k and of lines (rows of A, columns of B) within an MMA is free, as long as both
-// operands agree. Here lane 4 g + t has lines 2 g and 2 g + 1 at k = 2 t and 2 t + 1, so that
-// 16-byte loads from shared memory fetch two neighbours along k or two neighbouring lines,
-// whichever way the matrix is stored.
+// operands agree. Here lane 4 g + t has lines 2 g and 2 g + 1, and k = 2 t and 2 t + 1 or t and t
+// + 4.
 #pragma once
 
 #include <cstdint>

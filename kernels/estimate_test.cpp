@@ -148,6 +148,20 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
   picks("WgmmaSwapped", {1, 28672, 4096, Precision::bf16, Layout::nt});
   picks("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
+  picks("MmaF64StreamK", {4096, 4096, 4096, Precision::f64});
+  picks("MmaF64StreamK", {1, 28672, 4096, Precision::f64, Layout::tt});
+}
+
+// Tiles that need more shared memory than the device has are left out.
+TEST(Best, RunsFp64WhereTensorCoresHaveIt) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const Problem p{4096, 4096, 4096, Precision::f64};
+  for (const int capability : {80, 86, 90, 100, 120}) {
+    const Device device{
+        .kind = Device::Kind::gpu, .compute_capability = capability, .sm_count = 100};
+    EXPECT_FALSE(find("Best")->unsupported(p, device)) << capability;
+    EXPECT_GT(find("Best")->traffic(p, device).shared, 0) << capability;
+  }
 }
 
 TEST(Best, GivesAReasonWhereNoKernelRuns) {

@@ -1,6 +1,7 @@
-// FP64 tensor cores: `mma.sync` in FP64 has four times the rate of FP64 FMAs on compute capability
-// 9.0, and twice on 8.0. K tiles are copied by `cp.async`; a block waits for each of them, so that
-// only the other block of an SM hides the latency of global memory.
+// FP64 tensor cores: `mma.sync` in FP64 has twice the rate of FP64 FMAs on compute capability 8.0
+// and 9.0, and one load of a fragment serves many of them. K tiles are copied by `cp.async`; a
+// block waits for each of them, so that only the other block of an SM hides the latency of global
+// memory.
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
 

@@ -2,9 +2,8 @@
 // a fused multiply-add that rounds to nearest, so the result is as accurate as that of CUDA cores.
 //
 // The order of k and of lines (rows of A, columns of B) within an MMA is free, as long as both
-// operands agree. Here lane 4 g + t has lines 2 g and 2 g + 1 at k = 2 t and 2 t + 1, so that
-// 16-byte loads from shared memory fetch two neighbours along k or two neighbouring lines,
-// whichever way the matrix is stored.
+// operands agree. Here lane 4 g + t has lines 2 g and 2 g + 1, and k = 2 t and 2 t + 1 or t and t
+// + 4.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ struct F64Fragment {
 };
 
 // The MMAs differ in their depth along k. m8n8k4 is the one of compute capability 8.0; the others
-// need 9.0, where they have twice its rate.
-enum class F64Mma { m8n8k4, m16n8k4, m16n8k8, m16n8k16 };
+// need 9.0, and are made of m8n8k4 elsewhere.
+enum class F64Mma { m8n8k4, m16n8k8, m16n8k16 };
 
 // acc += first * second for 16 x 8 elements, where `line` selects the lines of the second operand,
 // and for kSteps * 8 steps of k. A lane has lines 2 g (acc 0, 1) and 2 g + 1 (acc 2, 3) of the
@@ -42,24 +41,13 @@ __device__ void multiply_f64([[maybe_unused]] double (&acc)[4],
           "d"(a[1].parts[1][0]), "d"(a[1].parts[1][1]), "d"(b[0].parts[0][line]),
           "d"(b[0].parts[1][line]), "d"(b[1].parts[0][line]), "d"(b[1].parts[1][line]));
   } else if constexpr (kMma == F64Mma::m16n8k8) {
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s)
-      asm volatile(
-          "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-          "{%8, %9}, {%0, %1, %2, %3};"
-          : "+d"(acc[0]), "+d"(acc[1]), "+d"(acc[2]), "+d"(acc[3])
-          : "d"(a[s].parts[0][0]), "d"(a[s].parts[0][1]), "d"(a[s].parts[1][0]),
-            "d"(a[s].parts[1][1]), "d"(b[s].parts[0][line]), "d"(b[s].parts[1][line]));
-  } else if constexpr (kMma == F64Mma::m16n8k4) {
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s)
-#pragma unroll
-      for (int k = 0; k < 2; ++k)
-        asm volatile(
-            "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-            "{%0, %1, %2, %3};"
-            : "+d"(acc[0]), "+d"(acc[1]), "+d"(acc[2]), "+d"(acc[3])
-            : "d"(a[s].parts[k][0]), "d"(a[s].parts[k][1]), "d"(b[s].parts[k][line]));
+    static_assert(kSteps == 1);
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+        "%9}, {%0, %1, %2, %3};"
+        : "+d"(acc[0]), "+d"(acc[1]), "+d"(acc[2]), "+d"(acc[3])
+        : "d"(a[0].parts[0][0]), "d"(a[0].parts[0][1]), "d"(a[0].parts[1][0]),
+          "d"(a[0].parts[1][1]), "d"(b[0].parts[0][line]), "d"(b[0].parts[1][line]));
   }
 #else
   constexpr bool kLarge = false;

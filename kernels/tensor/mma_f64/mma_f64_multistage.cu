@@ -1,6 +1,6 @@
-// A multistage pipeline, three K tiles ahead of the MMAs, with the larger MMAs of compute
-// capability 9.0 (elsewhere they are made of m8n8k4), and warp tiles of 64 x 32, which read a
-// quarter less from shared memory than 32 x 32.
+// A multistage pipeline, two K tiles ahead of the MMAs, with the larger MMAs of compute capability
+// 9.0 (elsewhere they are made of m8n8k4), and warp tiles of 32 x 64, which read a quarter less
+// from shared memory than 32 x 32.
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
 

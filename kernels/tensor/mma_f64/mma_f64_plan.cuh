@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <string>
 
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_schedule.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_tile.cuh"
 
@@ -19,12 +23,15 @@ struct F64Choice {
   double full, alone;
   F64Mma mma = F64Mma::m16n8k8;
 
+  constexpr int shared_bytes() const {
+    return stages * (rows + columns) * depth * static_cast<int>(sizeof(double));
+  }
   constexpr double k_tile_flop() const { return 2.0 * rows * columns * depth; }
 };
 constexpr F64Choice kF64Choices[] = {
     {128, 128, 32, 32, 64, 3, 1, 0.41e12, 0.41e12},
     {128, 128, 16, 32, 64, 5, 1, 0.40e12, 0.40e12},
-    {64, 128, 16, 32, 64, 4, 2, 0.40e12, 0.36e12},
+    {64, 128, 16, 32, 64, 3, 2, 0.40e12, 0.36e12},
     {128, 64, 16, 32, 32, 4, 1, 0.38e12, 0.38e12},
     {128, 64, 32, 32, 32, 4, 1, 0.38e12, 0.38e12, F64Mma::m16n8k16},
     {64, 64, 16, 32, 32, 4, 2, 0.33e12, 0.28e12},
@@ -33,6 +40,14 @@ constexpr F64Choice kF64Choices[] = {
     {16, 128, 16, 16, 32, 4, 3, 0.20e12, 0.15e12},
     {128, 16, 16, 32, 16, 4, 3, 0.20e12, 0.15e12},
 };
+
+inline std::optional<std::string> f64_unsupported(const Problem& p, const Device& device,
+                                                  std::size_t choice) {
+  const F64Choice& one = kF64Choices[choice];
+  if (device.compute_capability < 80) return "requires compute capability 8.0";
+  if (!simt::counts_fit(p, one.rows, one.columns, one.depth)) return simt::kCountsDoNotFit;
+  return simt::shared_memory_unsupported(one.shared_bytes(), device);
+}
 
 struct F64Plan {
   std::size_t choice;
@@ -69,10 +84,14 @@ inline F64Plan f64_plan_of(const Problem& p, const Device& device, std::size_t c
   return best;
 }
 
+// The best of all that the device can run; `seconds` is infinite if it can run none.
 inline F64Plan f64_plan_of(const Problem& p, const Device& device) {
   F64Plan best{0, {}, std::numeric_limits<double>::infinity()};
-  for (std::size_t i = 0; i < std::size(kF64Choices); ++i)
-    if (const F64Plan plan = f64_plan_of(p, device, i); plan.seconds < best.seconds) best = plan;
+  for (std::size_t i = 0; i < std::size(kF64Choices); ++i) {
+    if (f64_unsupported(p, device, i)) continue;
+    const F64Plan plan = f64_plan_of(p, device, i);
+    if (plan.seconds < best.seconds) best = plan;
+  }
   return best;
 }
 

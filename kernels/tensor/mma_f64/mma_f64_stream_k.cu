@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@ namespace gemm::tensor {
 namespace {
 
 constexpr int kGroup = 8;  // rows of tiles
+constexpr std::size_t kSmallest = std::size(kF64Choices) - 1;
 
 struct F64Work {
   F64Problem problem;
@@ -46,10 +49,9 @@ struct F64StreamKTile : Tile {
   __device__ void sync() const { __syncthreads(); }
 };
 
-template <typename Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
-    mma_f64_stream_k([[maybe_unused]] const __grid_constant__ F64Work work) {
 #if __CUDA_ARCH__ >= 800
+template <typename Tile>
+__device__ void multiply_pieces(const F64Work& work) {
   extern __shared__ __align__(128) std::byte shared[];
   simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
@@ -65,6 +67,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
     if (piece.end < work.schedule.k_tiles) add_partials(tile, work.schedule, rank, piece.tile);
     tile.store(work.problem);
   }
+}
+#endif
+
+template <typename Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
+    mma_f64_stream_k([[maybe_unused]] const __grid_constant__ F64Work work) {
+#if __CUDA_ARCH__ >= 800
+  // What cannot run is not compiled: 163 KiB are what a block has on 8.0.
+  if constexpr (__CUDA_ARCH__ >= 900 || Tile::Shape::kSharedBytes <= 163 << 10)
+    multiply_pieces<Tile>(work);
 #endif
 }
 
@@ -115,13 +127,11 @@ Kernel stream_k(std::optional<std::size_t> only) {
       .variant = only.has_value(),
       .precisions = {Precision::f64},
       .layouts = {kLayouts.begin(), kLayouts.end()},
-      .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-        std::optional<std::string> why;
-        for (std::size_t i = 0; i < std::size(kF64Choices) && !why; ++i)
-          with_choice(i, [&]<std::size_t kChoice>() {
-            why = f64_unsupported<ShapeOf<kChoice>>(p, device);
-          });
-        return why;
+      .unsupported = [=](const Problem& p, const Device& device) -> std::optional<std::string> {
+        if (only) return f64_unsupported(p, device, *only);
+        if (f64_plan_of(p, device).seconds < std::numeric_limits<double>::infinity())
+          return std::nullopt;
+        return f64_unsupported(p, device, kSmallest);
       },
       .traffic =
           [=](const Problem& p, const Device& device) {

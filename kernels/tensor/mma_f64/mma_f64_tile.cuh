@@ -8,7 +8,9 @@
 // and r + 6 (lines contiguous): both are then all 128 bytes of the banks. Copies write whole rows.
 //
 // C^T is computed: the MMA's first operand is B, so that in layout nn, where B has contiguous lines
-// and A contiguous k, 16-byte loads fill the registers of both operands in the order of the MMA.
+// and A contiguous k, 16-byte loads fill the registers of both operands in the order of the MMA. If
+// B has contiguous k they would not, so lanes then have other k, loaded singly. A with contiguous
+// lines always needs moves.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +29,10 @@ constexpr int kF64Chunk = 16;  // bytes
 __host__ __device__ constexpr int f64_swizzle(int row) { return (row & 2) << 1 | (row & 4) >> 1; }
 
 // The K tile of an operand: kLines rows of A, or columns of B (lines), by kDepth steps of k. Its
-// rows are lines if kKMajor, else steps of k. Copies are of kWidth elements: 2, if rows of the
-// matrix begin at multiples of 16 bytes, or 1.
-template <int kLines, int kDepth, bool kKMajor, int kWidth, int kThreads>
+// rows are lines if kKMajor, else steps of k. A lane has k = 2 t and 2 t + 1 of a step if kPairs,
+// else t and t + 4, loaded singly where k is contiguous. Copies are of kWidth elements: 2, if rows
+// of the matrix begin at multiples of 16 bytes, or 1.
+template <int kLines, int kDepth, bool kKMajor, bool kPairs, int kWidth, int kThreads>
 class F64OperandTile {
  public:
   static constexpr int kBytes = kLines * kDepth * static_cast<int>(sizeof(double));
@@ -51,12 +54,15 @@ class F64OperandTile {
       k_ = row;
       rows_ = at < lines_left ? kRows : 0;
     }
-    to_ = row * kPitch + ((at / 2) ^ f64_swizzle(row)) * kF64Chunk + at % 2 * 8;
+    to_ = row * kPitch + ((at / 2) ^ swizzle(row)) * kF64Chunk + at % 2 * 8;
     const int g = t % 32 / 4, lane_t = t % 4;
     if constexpr (kKMajor)
-      lane_ = (warp_line + 2 * g) * kPitch + (lane_t ^ f64_swizzle(2 * g)) * kF64Chunk;
+      lane_ = (warp_line + 2 * g) * kPitch +
+              ((kPairs ? lane_t : lane_t / 2) ^ swizzle(2 * g)) * kF64Chunk +
+              (kPairs ? 0 : lane_t % 2 * 8);
     else
-      lane_ = 2 * lane_t * kPitch + ((warp_line / 2 + g) ^ f64_swizzle(2 * lane_t)) * kF64Chunk;
+      lane_ = kLaneRows * lane_t * kPitch +
+              ((warp_line / 2 + g) ^ swizzle(kLaneRows * lane_t)) * kF64Chunk;
   }
 
   // Called before the copies of a K tile of which `left` steps of k are inside the matrix.
@@ -66,7 +72,7 @@ class F64OperandTile {
   // Starts the i-th copy of this thread; i ascends.
   __device__ void copy_to(std::uint32_t tile, int i) {
     copy_async_bytes<8 * kWidth>(
-        ((tile + to_) ^ f64_swizzle(i * kRowsAtOnce) * kF64Chunk) + i * kRowsAtOnce * kPitch, from_,
+        ((tile + to_) ^ swizzle(i * kRowsAtOnce) * kF64Chunk) + i * kRowsAtOnce * kPitch, from_,
         i * kRowsAtOnce < inside_);
     from_ += step_;
   }
@@ -77,19 +83,36 @@ class F64OperandTile {
 
   // Loads the fragment of 16 lines, from 16 * i of the warp tile on, in one step of 8 along k.
   __device__ void load(F64Fragment& to, std::uint32_t tile, int i, int step) const {
+    const std::uint32_t from =
+        kKMajor ? ((tile + lane_) ^ step % 2 * 64) + step / 2 * 128 + 16 * i * kPitch
+                : tile + lane_ + i * 128 + 8 * step * kPitch;
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-      double x, y;
-      const std::uint32_t from =
-          kKMajor ? ((tile + lane_) ^ step % 2 * 64) + step / 2 * 128 + (16 * i + part) * kPitch
-                  : tile + lane_ + i * 8 * kF64Chunk + (8 * step + part) * kPitch;
-      asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from) : "memory");
-      (kKMajor ? to.parts[0][part] : to.parts[part][0]) = x;
-      (kKMajor ? to.parts[1][part] : to.parts[part][1]) = y;
+      if constexpr (!kKMajor)
+        load_two(to.parts[part][0], to.parts[part][1], from + part * kPartRows * kPitch);
+      else if constexpr (kPairs)
+        load_two(to.parts[0][part], to.parts[1][part], from + part * kPitch);
+      else
+#pragma unroll
+        for (int line = 0; line < 2; ++line)
+          load_one(to.parts[part][line], (from ^ part * 2 * kF64Chunk) + line * kPitch);
     }
   }
 
  private:
+  // Rows, where they are steps of k, from one lane to the next and from one k of a lane to the
+  // other.
+  static constexpr int kLaneRows = kPairs ? 2 : 1, kPartRows = kPairs ? 1 : 4;
+  static __host__ __device__ constexpr int swizzle(int row) {
+    return f64_swizzle(kKMajor || kPairs ? row : 2 * row);
+  }
+  static __device__ void load_two(double& x, double& y, std::uint32_t from) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from) : "memory");
+  }
+  static __device__ void load_one(double& x, std::uint32_t from) {
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from) : "memory");
+  }
+
   static constexpr int kPitch = (kKMajor ? kDepth : kLines) * static_cast<int>(sizeof(double));
   static constexpr int kRows = kKMajor ? kLines : kDepth;
   static constexpr int kPieces = kPitch / 8 / kWidth;     // copies of a row
@@ -249,8 +272,8 @@ class F64Tile {
 
  private:
   static constexpr int kDepth = Shape::kDepth;
-  using ATile = F64OperandTile<Shape::kBM, kDepth, kAKMajor, kWidth, kThreads>;
-  using BTile = F64OperandTile<Shape::kBN, kDepth, kBKMajor, kWidth, kThreads>;
+  using ATile = F64OperandTile<Shape::kBM, kDepth, kAKMajor, !kBKMajor, kWidth, kThreads>;
+  using BTile = F64OperandTile<Shape::kBN, kDepth, kBKMajor, !kBKMajor, kWidth, kThreads>;
 
   static __device__ int warp_row() {
     return static_cast<int>(threadIdx.x) / 32 / (Shape::kBN / Shape::kWN) * Shape::kWM;

@@ -513,7 +513,7 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
       bus_probe(device, true, free),
       bus_probe(device, false, free),
   };
-  std::ranges::move(peer_probes(free), std::back_inserter(probes));
+  std::ranges::copy(peer_probes(free), std::back_inserter(probes));
   return probes;
 }
 

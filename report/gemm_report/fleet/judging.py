@@ -17,9 +17,9 @@ from gemm_report.writing.quantity import percent
 
 THRESHOLD = 0.02
 CONFIDENCE = 0.99
-# Of healthy GPUs, worth as much as what this number of degrees of freedom tells. At the power cap the
-# clock differs with the silicon: by 8 % over a cluster (Sinha et al., SC22), which is five sigmas.
-# Four H200s differed by 0.1 to 1.9 % from the slowest to the fastest.
+# Of healthy GPUs, worth as much as what this number of degrees of freedom tells. At the power cap
+# the clock differs with the silicon: by 8 % over a cluster (Sinha et al., SC22), which is five
+# sigmas. Four H200s differed by 0.1 to 1.9 % from the slowest to the fastest.
 PRIOR_SPREAD, CAPPED_SPREAD, PRIOR_FREEDOM = 0.005, 0.015, 8
 _OF_SIGMA = 1.4826  # sigma over the median absolute deviation
 _EFFICIENCY = 0.37  # of that, against the standard deviation

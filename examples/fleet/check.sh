@@ -25,7 +25,7 @@ echo "$alarms of $runs undisturbed runs have an alarm"
 victim=$(sed -n 2p "$out/1/host.gpus")
 for rest in 0.03 0.07; do
   # Bursts of one product of 2.6 ms (H200) with a rest between them.
-  CUDA_DEVICE_ORDER=PCI_BUS_ID "$build/gemm_bench" --gemm_device=1 --gemm_peaks=nominal \
+  CUDA_DEVICE_ORDER=PCI_BUS_ID "$build/gemm_bench" --gemm_device=1 --gemm_peaks=nominal --gemm_library=omit \
     --gemm_state=burst --gemm_burst=1 --gemm_cooldown="$rest" --benchmark_filter='^StreamK/f32/' \
     --gemm_shapes=4096 --gemm_row_budget=200 --benchmark_min_time=100000x \
     >"$out/disturber-$rest.log" 2>&1 &

@@ -21,7 +21,7 @@ REFUSED = {
     "(?:in|take|takes|took) turns": "interleaved, rotated",
     "asked of the": "traffic of",
     "rivals?": "baseline",
-    '(?<!")peers?(?!")': "other implementations",
+    '(?<!")peers?(?!"| cop| access)': "other implementations",
     "held against|hold against|holds against": "compared with",
     "held down": "throttled",
     "binds|what binds": "limits, bottleneck",

@@ -113,7 +113,7 @@ def test_every_gpu_has_a_record_and_its_own_process(run: Run, tmp_path: Path) ->
     assert names == sorted([*files, "n1.gpus"])
     assert (tmp_path / "out" / "n1.gpus").read_text().split() == buses
     ran = logs(tmp_path / "out")
-    links = [devices for name, devices, chosen, _ in ran if "Peer" in chosen]
+    links = [devices for name, devices, chosen, _ in ran if "Peer_" in chosen]
     # The GPU itself comes first, and the others are to be seen.
     assert [each.partition(",")[0] for each in links] == [f"GPU-0000000{i}" for i in range(GPUS)]
     assert all(len(each.split(",")) == GPUS for each in links)

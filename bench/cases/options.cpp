@@ -187,6 +187,12 @@ const std::vector<Option>& table() {
          if (v.empty()) refuse("a list of kernels", v);
          o.versus = v;
        }},
+      {kWhat, "library", "measure|omit", "measure",
+       "the libraries on the same problem, where the filter leaves them out: measure them before a "
+       "case, or compare it with none",
+       [](Options& o, const std::string& v) {
+         o.library = choice<bool>(v, {{"measure", true}, {"omit", false}});
+       }},
       {kWhat, "allow_debug", "", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
       {kData, "fill", "uniform|normal|integers|zeros", "uniform",

@@ -40,6 +40,7 @@ struct Options {
   std::optional<double> cooldown_seconds;  // as given; timing has what it comes to
   std::optional<double> run_budget_seconds;
   std::optional<std::string> versus;  // for parse_versus
+  bool library = true;                // is measured where the filter leaves it out
   double monitor_seconds = 0.02;      // between two readings of the GPU; 0: none
   double patience_seconds = 60;
   PeaksFrom peaks_from = PeaksFrom::cached;

@@ -404,13 +404,13 @@ class Current {
 };
 
 // Of another GPU, which the current one can then reach directly.
-Memory peer_memory(int peer, std::size_t bytes) {
-  if (const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+Memory memory_of(int target, std::size_t bytes) {
+  if (const cudaError_t status = cudaDeviceEnablePeerAccess(target, 0);
       status == cudaErrorPeerAccessAlreadyEnabled)
     (void)cudaGetLastError();
   else
     check(status);
-  const Current current(peer);
+  const Current current(target);
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes));
   return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
@@ -419,9 +419,9 @@ Memory peer_memory(int peer, std::size_t bytes) {
 struct Bus {
   bool to_device;
   std::size_t bytes;
-  std::optional<int> peer;  // instead of the host
+  std::optional<int> target;  // GPU instead of the host
 
-  Memory there() const { return peer ? peer_memory(*peer, bytes) : pinned_memory(bytes); }
+  Memory there() const { return target ? memory_of(*target, bytes) : pinned_memory(bytes); }
   Launch prepare(Backend& backend) const {
     const Memory device = shared_memory(backend, bytes), other = there();
     backend.fill(device.get(), ElementType::f32, static_cast<std::int64_t>(bytes / 4),
@@ -473,14 +473,14 @@ std::vector<Probe> peer_probes(std::int64_t free) {
   int device = 0, count = 0;
   check(cudaGetDevice(&device));
   check(cudaGetDeviceCount(&count));
-  for (int peer = 0; peer < count; ++peer) {
+  for (int target = 0; target < count; ++target) {
     int reaches = 0;
     char bus_id[32] = {};
-    if (peer == device || cudaDeviceCanAccessPeer(&reaches, device, peer) != cudaSuccess ||
-        reaches == 0 || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, peer) != cudaSuccess)
+    if (target == device || cudaDeviceCanAccessPeer(&reaches, device, target) != cudaSuccess ||
+        reaches == 0 || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, target) != cudaSuccess)
       continue;
     const Bus bus{false, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB)),
-                  peer};
+                  target};
     probes.push_back({
         .name = "Peer_to_" + std::string(bus_id),
         .what = "one copy of " + std::to_string(static_cast<std::int64_t>(bus.bytes) / kMiB) +
@@ -513,7 +513,7 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
       bus_probe(device, true, free),
       bus_probe(device, false, free),
   };
-  std::ranges::move(peer_probes(free), std::back_inserter(probes));
+  std::ranges::copy(peer_probes(free), std::back_inserter(probes));
   return probes;
 }
 

@@ -92,6 +92,21 @@ def test_filter_runs_the_family_and_still_knows_the_library(tmp_path: Path) -> N
         assert row["gemm"]["of_library"] > 0
 
 
+def test_a_record_of_a_fleet_names_its_node_and_needs_no_library(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    options = ["--gemm_library=omit", "--gemm_node=n1", "--gemm_peaks=stored"]
+    cache = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    chosen = ["--gemm_shapes=64", "--benchmark_filter=Blocked", f"--benchmark_out={out}"]
+    done = run(*QUICK, *options, *chosen, env=cache)
+    assert done.returncode == 0, done.stderr
+    document = record(out)
+    assert document["context"]["gemm"]["node"] == "n1"
+    assert document["context"]["gemm"]["measured_ceilings"] == []  # none was stored
+    assert document["benchmarks"][0]["gemm"]["library"] is None
+    assert run("--gemm_node=").returncode == 2
+    assert run("--gemm_node=two\nlines").returncode == 2
+
+
 def test_repetitions_interleaving_and_aggregates_keep_their_meaning(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     done = run(

@@ -103,7 +103,7 @@ void print_help() {
       << "Measures peaks with microbenchmarks: arithmetic units, memories, PCIe.\n\n"
          "  peaks_bench                                   all of them\n"
          "  peaks_bench --benchmark_filter=DRAM           the memory\n"
-         "  peaks_bench --benchmark_filter=Peer           copies to the other GPUs of the host\n"
+         "  peaks_bench --benchmark_filter=Peer_          copies to the other GPUs of the host\n"
          "  peaks_bench --benchmark_format=json           as Google Benchmark's JSON\n\n"
          "Results are stored for each device and driver; gemm_bench puts them into its "
          "records.\nExit codes: 0 all measured, 1 one could not be, 2 bad input, 130 "
@@ -149,9 +149,9 @@ int run(int argc, char** argv) {
       if (probe.unsupported && !list_only)
         std::cout << probe.label() << " is omitted: " << *probe.unsupported << "\n";
   const std::string filter = benchmark::GetBenchmarkFilter();
-  const bool peers = filter.find("Peer") != std::string::npos;
-  std::erase_if(probes, [peers](const Probe& probe) {
-    return probe.unsupported.has_value() || (probe.on_request && !peers);
+  const bool copies = filter.find("Peer_") != std::string::npos;
+  std::erase_if(probes, [copies](const Probe& probe) {
+    return probe.unsupported.has_value() || (probe.on_request && !copies);
   });
   if (std::ranges::none_of(probes, name_filter(filter), &Probe::label))
     throw BadInput("--benchmark_filter=" + filter +

@@ -74,11 +74,12 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   const std::vector<Case> baselines = interleaving_.named_baselines(which);
   const auto is_library = [&](const Case& baseline) { return is_library_for(which, baseline); };
   if (needs_child(which, baselines)) {
-    if (std::ranges::none_of(baselines, is_library)) library_rates_->measure(which);
+    if (bench_.options.library && std::ranges::none_of(baselines, is_library))
+      library_rates_->measure(which);
     return measure_in_child(bench_, which, baselines, samples, row);
   }
   const std::optional<Case> baseline = interleaving_.baseline_of(which);
-  if (!bench_.options.is_child() && !(baseline && is_library(*baseline)))
+  if (bench_.options.library && !bench_.options.is_child() && !(baseline && is_library(*baseline)))
     library_rates_->measure(which);
   interleaving_.run(which, baseline, samples, row);
   doubt_peaks(row);

@@ -7,8 +7,8 @@ states, worst first:
   wrong      a result failed its verification
   faulty     uncorrected ECC errors or XIDs during the run, or a memory row that waits for a reset
   missing    no record, an incomplete one, or a case that the others have
-  slow       the rate, or the work per cycle, is lower by more than the threshold and by more than
-             the fleet's spread explains
+  slow       the rate by the median or the mean sample, or the work per cycle, is lower by more than
+             the threshold and by more than the fleet's spread explains
   throttled  slow in time but not in cycles, with NVML's reason for the lower clock
   alone      no other GPU has its device name, driver and power limit
   good       none of these

@@ -12,7 +12,7 @@ import pytest
 from gemm_report.cli import main
 from gemm_report.fleet.judging import judge, others_median, spread_of
 from gemm_report.fleet.power import PRODUCTS, TUNED_ON, simulated, table
-from gemm_report.fleet.reading import PEERS, Gpu, Group, Rate, gpu_of, state_of
+from gemm_report.fleet.reading import COPIES, LINKS, Gpu, Group, Rate, gpu_of, state_of
 from gemm_report.fleet.records_test import document_of, write_fleet
 from gemm_report.record import read_record, record_of
 
@@ -75,6 +75,14 @@ def test_time_and_cycles_are_judged_apart() -> None:
     assert "more cycles" in found[8][0].text
 
 
+def test_a_gpu_with_some_slow_samples_is_slow() -> None:
+    gpus = healthy(8)
+    gpus[3] = changed(gpus[3], [BF16], lambda rate: replace(rate, mean=0.94 * rate.value))
+    judged = judge(gpus).gpus
+    assert [state_of(gpu) for gpu in judged].count("slow") == 1
+    assert "on average" in judged[3].findings[0].text
+
+
 def test_groups_are_judged_apart_and_one_alone_is_not_judged() -> None:
     gpus = healthy(9)
     group = Group("NVIDIA H200", "570.1", 700.0)
@@ -115,15 +123,15 @@ def test_a_case_that_the_others_have_is_missing() -> None:
 
 def test_one_link_is_told_from_a_slow_gpu() -> None:
     gpus = [
-        replace(gpu, rates={f"{PEERS}to_{j}": Rate(value=4e11) for j in range(4) if j != i})
+        replace(gpu, rates={f"{LINKS}to_{j}": Rate(value=4e11) for j in range(4) if j != i})
         for i, gpu in enumerate(healthy(4))
     ]
-    gpus[1].rates[f"{PEERS}to_3"] = Rate(value=3e11)
+    gpus[1].rates[f"{LINKS}to_3"] = Rate(value=3e11)
     for gpu in gpus:
-        gpu.rates[f"{PEERS}copies"] = Rate(value=4e11)
+        gpu.rates[COPIES] = Rate(value=4e11)
     judged = judge(gpus).gpus
     assert [len(gpu.findings) for gpu in judged] == [0, 1, 0, 0]
-    assert judged[1].findings[0].case == f"{PEERS}to_3"
+    assert judged[1].findings[0].case == f"{LINKS}to_3"
 
 
 def test_a_gpu_that_got_slower_is_found_though_it_is_within_the_fleet() -> None:
@@ -260,8 +268,8 @@ def test_a_thousand_gpus_take_ten_seconds(tmp_path: Path) -> None:
 
 
 def test_the_table_of_planted_faults_is_not_of_tuned_seeds() -> None:
-    assert 100 not in TUNED_ON
-    lines = table([200]).splitlines()
+    assert 500 not in TUNED_ON
+    lines = table([500]).splitlines()
     cells = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines[2:]}
     assert cells["more cycles, 5 %"] == "5 of 5"
     assert cells["wrong"] == "5 of 5"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gemm_report.fleet.judging import Case, Fleet
-from gemm_report.fleet.reading import BAD, STATES, Gpu, state_of
+from gemm_report.fleet.reading import BAD, LINKS, STATES, Gpu, state_of
 from gemm_report.terminal import Tone, toned
 from gemm_report.writing.quantity import percent, quantity, significant
 from gemm_report.writing.tables import columns
@@ -90,7 +90,7 @@ def _variation(cases: Sequence[Case]) -> str:
         )
     ]
     for case in cases:
-        unit = "B/s" if case.name.startswith(("DRAM", "L2", "PCIe", "Peer", "Shared")) else "FLOP/s"
+        unit = "B/s" if case.name.startswith(("DRAM", "L2", "PCIe", LINKS, "Shared")) else "FLOP/s"
         small, _, large = case.joules or (0, 0, 0)
         lines.append(
             (

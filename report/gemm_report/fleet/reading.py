@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import sqrt
 from pathlib import Path
-from statistics import NormalDist, median
+from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
 from gemm_report.collection import Refusals, records_in
@@ -18,7 +18,8 @@ from gemm_report.terminal import complain, printable
 STATES = ("wrong", "faulty", "missing", "slow", "throttled", "alone", "good")
 BAD = STATES[:5]
 
-PEERS = "Peer_"
+LINKS = "Peer_"
+COPIES = "Peer_copies"  # the median over the links of a GPU
 # Of the sample median's standard error over the mean's, and of quartiles from the median in sigmas.
 _OF_MEDIAN, _QUARTILES = 1.2533, 1.349
 
@@ -50,7 +51,8 @@ class Rate:
     """What a GPU reached in a case, and its state meanwhile, in SI units."""
 
     value: float  # FLOP or bytes in a second
-    error: float = 0  # standard error of its median, as a fraction
+    mean: float | None = None  # over the mean of the samples, where `value` is over their median
+    error: float = 0  # standard error of the median, as a fraction
     sm_hz: float | None = None  # None too where the case does not run with the SM clock
     power_w: float | None = None
     temperature_c: float | None = None
@@ -136,9 +138,9 @@ def gpu_of(record: Record) -> Gpu:
         )
     if record.method.ceilings in ("stored", "measure"):  # cached ones may be of any day
         rates |= {c.name: _of_probe(c) for c in record.measured_ceilings if c.fill != "zeros"}
-    peers = [rate.value for name, rate in rates.items() if name.startswith(PEERS)]
-    if peers:
-        rates[PEERS + "copies"] = Rate(value=median(peers))
+    copies = [rate.value for name, rate in rates.items() if name.startswith(LINKS)]
+    if copies:
+        rates[COPIES] = Rate(value=median(copies))
     return Gpu(
         node=cut(printable(record.node or record.path.name.partition(".")[0]), 40),
         bus=short_bus(device.pci_bus_id or "?"),
@@ -162,6 +164,7 @@ def _of_row(row: Row) -> Rate:
     error = (row.median_interval or 0) / 2 / NormalDist().inv_cdf(0.975)
     return Rate(
         value=row.flop_per_second or 0,
+        mean=row.flop / fmean(row.samples_seconds) if row.samples_seconds else None,
         error=error,
         sm_hz=row.sm_hz,
         power_w=row.power_w,

@@ -7,7 +7,7 @@ from typing import Any
 
 from gemm_report.conftest import TESTDATA
 from gemm_report.fleet.power import PRODUCTS
-from gemm_report.fleet.reading import PEERS, Gpu, Rate, gpu_of
+from gemm_report.fleet.reading import COPIES, LINKS, Gpu, Rate, gpu_of
 from gemm_report.record import read_record
 
 _TEMPLATE = json.loads((TESTDATA / "gpu.json").read_text(encoding="utf-8"))
@@ -73,8 +73,8 @@ def document_of(gpu: Gpu, date: str = "2026-11-22T12:00:00+00:00", samples: int 
         "pci_bus_id": gpu.bus,
     }
     probes = {name: rate for name, rate in gpu.rates.items() if name not in PRODUCTS}
-    if copies := probes.pop(PEERS + "copies", None):
-        probes |= {f"{PEERS}to_0000:{bus}:00.0": copies for bus in ("A0", "B0", "C0")}
+    if copies := probes.pop(COPIES, None):
+        probes |= {f"{LINKS}to_0000:{bus}:00.0": copies for bus in ("A0", "B0", "C0")}
     run["measured_ceilings"] = [_probe(name, rate) for name, rate in probes.items()]
     rows = [_row(name, rate, samples) for name, rate in gpu.rates.items() if name in PRODUCTS]
     for finding in gpu.findings:

@@ -153,7 +153,7 @@ def test_csv_survives_a_skipped_first_row() -> None:
     assert done.returncode == 0, done.stderr
     assert "CpuNaive/f32/64x64x64" in done.stdout
     assert "2000000000" not in done.stdout
-    assert "skipped: needs" in done.stderr
+    assert "SKIPPED: needs" in done.stderr
 
 
 def test_a_pipe_is_written_to_and_a_link_is_followed(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <string>
 
 #include "bench/run/progress.hpp"
 #include "bench/run/suite.hpp"

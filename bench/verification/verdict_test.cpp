@@ -1,5 +1,6 @@
 #include "bench/verification/verdict.hpp"
 
+#include <cstddef>
 #include <gtest/gtest.h>
 
 #include <algorithm>

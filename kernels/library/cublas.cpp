@@ -3,6 +3,8 @@
 #include "kernels/library/cublas.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

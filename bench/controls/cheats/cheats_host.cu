@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <string>
 #include <thread>
+#include <utility>
 
 #include "gemm_kernel.h"
 

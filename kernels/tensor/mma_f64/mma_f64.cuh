@@ -6,7 +6,6 @@
 // + 4.
 #pragma once
 
-#include <cstdint>
 
 namespace gemm::tensor {
 

@@ -1,14 +1,12 @@
 // Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
 // registers, so that the MMAs of one K tile follow those of the last without a gap. Cost: partial
 // sums through global memory, where tiles are cut along k.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/common/partial_sums.cuh"

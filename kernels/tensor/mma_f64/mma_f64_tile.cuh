@@ -13,7 +13,6 @@
 // lines always needs moves.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 

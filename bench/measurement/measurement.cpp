@@ -255,6 +255,7 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   // Operands that were rearranged beforehand have the old values.
   if (audited != nullptr && !case_.transfer && !case_.kernel->rearranges)
     audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
+  const double free_bytes = backend_.free_bytes();
   while (!mine.enough() || (baseline != nullptr && !theirs.enough())) {
     if (audit) audit->perhaps();
     mine.take(*batch_, plan_->size);
@@ -263,6 +264,8 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   Timing timing = mine.finish();
   launched_ = static_cast<std::int64_t>(timing.samples_seconds.size()) * plan_->size;
   timing.warmup = warmup;
+  if (backend_.device().kind == Device::Kind::gpu)
+    timing.memory_kept_bytes = std::max(0.0, free_bytes - backend_.free_bytes());
   timing.kernel_seconds += warmup.kernel_seconds;
   if (baseline != nullptr) {
     *baseline_timing = theirs.finish();

@@ -131,6 +131,10 @@ std::vector<Deviation> Results::deviations(const Row& row) const {
   if (row.launch == "stream" && !row.which.transfer && row.seconds() < 0.9 * launch)
     add("host-bound", row.seconds(),
         "a short kernel without a CUDA graph: the host may limit the launch rate");
+  if (constexpr double kPages = 4 << 20; timing.memory_kept_bytes > kPages)
+    add("memory-kept", timing.memory_kept_bytes,
+        formatted("%.0f MB more of the GPU's memory were in use after the samples than before",
+                  timing.memory_kept_bytes * 1e-6));
   if (burst)
     add("burst", {}, "burst: the GPU was not in steady state");
   else if (timing.warmup.watched.empty())

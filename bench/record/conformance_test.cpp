@@ -177,6 +177,12 @@ TEST(Conformance, ChecksWarmUpLaunchesClockAndHost) {
   EXPECT_EQ(codes(run, row), "");
   row.launch = "stream";
   EXPECT_EQ(codes(run, row), "host-bound ");
+
+  row = settled_row();
+  row.timing.memory_kept_bytes = 4 << 20;  // a page of an allocator
+  EXPECT_EQ(codes(run, row), "");
+  row.timing.memory_kept_bytes = 100e6;
+  EXPECT_EQ(codes(run, row), "memory-kept ");
 }
 
 TEST(Conformance, AtAFixedFrequencyZerosAreRightAndThrottlingIsNot) {

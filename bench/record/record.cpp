@@ -135,6 +135,7 @@ void fields(Io& io, Like<Row> auto& row) {
   io("samples_sm_hz", row.timing.samples_sm_hz);
   io("samples_throttled", row.timing.samples_throttled);
   io("converged", row.timing.converged);
+  io("memory_kept_bytes", row.timing.memory_kept_bytes);
   io("clocks", row.timing.gpu);
   io("versus", row.versus);
   io("audit", row.audit);

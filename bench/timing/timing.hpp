@@ -62,8 +62,9 @@ struct Timing {
   std::vector<double> samples_sm_hz;    // by the timers on the GPU; empty or as long
   std::vector<bool> samples_throttled;  // by the reading nearest in time; empty or as long
   GpuState gpu;
-  double kernel_seconds = 0;  // how long the launches ran, all together
-  bool converged = false;     // the target was reached
+  double kernel_seconds = 0;     // how long the launches ran, all together
+  bool converged = false;        // the target was reached
+  double memory_kept_bytes = 0;  // of the GPU, by which its use grew meanwhile
 
   double quantile_seconds(double share) const;  // linear between the two nearest samples
   Quartiles quartiles_seconds() const;

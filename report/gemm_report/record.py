@@ -454,6 +454,7 @@ class Row:
     samples_throttled: tuple[bool, ...] = ()  # of each, by the nearest reading, or empty
     seconds: Seconds | None = None
     median_interval: Nonnegative | None = None  # width of the interval of the median, over it
+    memory_kept_bytes: Nonnegative | None = None  # by which the GPU's memory in use grew meanwhile
     converged: bool | None = None  # median_interval came within the target
     flop_per_second: Positive | None = None  # flop / median seconds
     roof: Roof | None  # lower of the compute roof and flop_per_byte times the memory roof

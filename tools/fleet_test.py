@@ -109,7 +109,7 @@ def test_every_gpu_has_a_record_and_its_own_process(run: Run, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     buses = [f"0000:{i}0:00.0" for i in range(1, GPUS + 1)]
-    files = [f"n1-{bus}.{ending}" for bus in buses for ending in ("json", "log")]
+    files = [f"n1-{bus}.{ending}".replace(":", "-") for bus in buses for ending in ("json", "log")]
     assert names == sorted([*files, "n1.gpus"])
     assert (tmp_path / "out" / "n1.gpus").read_text().split() == buses
     ran = logs(tmp_path / "out")
@@ -133,7 +133,7 @@ def test_one_gpu_at_a_time(run: Run, tmp_path: Path) -> None:
     run(tmp_path / "out", "--node", "n1", "--one-at-a-time")
     began = {d: float(at) for name, d, _, at in logs(tmp_path / "out") if name == "gemm_bench"}
     ended = {
-        f"GPU-0000000{i}": (tmp_path / "out" / f"n1-0000:{i + 1}0:00.0.json").stat().st_mtime
+        f"GPU-0000000{i}": (tmp_path / "out" / f"n1-0000-{i + 1}0-00.0.json").stat().st_mtime
         for i in range(GPUS)
     }
     order = sorted(began, key=lambda device: began[device])

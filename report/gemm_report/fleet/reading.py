@@ -89,7 +89,8 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
     """The GPUs of a run by node and bus; one that should be there and has no record is missing.
 
     That is known from `<node>.gpus` (a PCI bus id a line), from `nodes`, and from `count`, how many
-    GPUs each node has (0: unknown). RecordError where there is no folder, or nothing in it.
+    GPUs each node has (0: unknown); where no bus id is known, one of bus `?` stands for all that a
+    node lacks. RecordError where there is no folder, or nothing in it.
     """
     found: dict[str, Gpu] = {}
     lists = sorted(folder.glob("*.gpus"))
@@ -115,11 +116,11 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
         for bus in map(short_bus, path.read_text(encoding="utf-8", errors="replace").split()):
             if (node, bus) not in known:
                 gpus.append(_missing(node, printable(bus), "no record"))
-    listed = {gpu.node for gpu in gpus}
-    for node in dict.fromkeys((*nodes, *(listed if count else ()))):
+    for node in dict.fromkeys((*nodes, *(gpu.node for gpu in gpus))):
         has = sum(gpu.node == node for gpu in gpus)
-        text = f"the node lists {has} GPUs of {count}" if has else "no record of this node"
-        gpus += [_missing(node, f"?{i}", text) for i in range(has, max(count, 1))]
+        if has < max(count, 1):
+            text = f"{has} GPUs of {count} are listed" if has else "no record of this node"
+            gpus.append(_missing(node, "?", text))
     return sorted(gpus, key=lambda gpu: (gpu.node, gpu.bus))
 
 

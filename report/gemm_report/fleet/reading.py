@@ -20,7 +20,8 @@ BAD = STATES[:5]
 
 LINKS = "Peer_"
 COPIES = "Peer_copies"  # the median over the links of a GPU
-# Of the sample median's standard error over the mean's, and of quartiles from the median in sigmas.
+_OFTEN = 0.05  # share of the readings from which on a reason for a lower clock counts
+# Standard error of a sample's median over that of its mean, and the interquartile range in sigmas.
 _OF_MEDIAN, _QUARTILES = 1.2533, 1.349
 
 
@@ -162,6 +163,7 @@ def short_bus(text: str) -> str:
 
 def _of_row(row: Row) -> Rate:
     temperature = row.clocks and row.clocks.temperature_c
+    shares = row.clocks.reasons if row.clocks else {}
     error = (row.median_interval or 0) / 2 / NormalDist().inv_cdf(0.975)
     return Rate(
         value=row.flop_per_second or 0,
@@ -170,7 +172,7 @@ def _of_row(row: Row) -> Rate:
         sm_hz=row.sm_hz,
         power_w=row.power_w,
         temperature_c=temperature.median if temperature else None,
-        reasons=row.held_by,
+        reasons=tuple(reason for reason, share in shares.items() if share >= _OFTEN),
         joules=row.joules,
     )
 

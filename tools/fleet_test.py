@@ -109,7 +109,7 @@ def test_every_gpu_has_a_record_and_its_own_process(run: Run, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     buses = [f"0000:{i}0:00.0" for i in range(1, GPUS + 1)]
-    files = [f"n1-{bus}.{ending}" for bus in buses for ending in ("json", "log")]
+    files = [f"n1-{bus}.{ending}".replace(":", "-") for bus in buses for ending in ("json", "log")]
     assert names == sorted([*files, "n1.gpus"])
     assert (tmp_path / "out" / "n1.gpus").read_text().split() == buses
     ran = logs(tmp_path / "out")
@@ -133,7 +133,7 @@ def test_one_gpu_at_a_time(run: Run, tmp_path: Path) -> None:
     run(tmp_path / "out", "--node", "n1", "--one-at-a-time")
     began = {d: float(at) for name, d, _, at in logs(tmp_path / "out") if name == "gemm_bench"}
     ended = {
-        f"GPU-0000000{i}": (tmp_path / "out" / f"n1-0000:{i + 1}0:00.0.json").stat().st_mtime
+        f"GPU-0000000{i}": (tmp_path / "out" / f"n1-0000-{i + 1}0-00.0.json").stat().st_mtime
         for i in range(GPUS)
     }
     order = sorted(began, key=lambda device: began[device])
@@ -294,23 +294,36 @@ def test_slurm_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> N
     assert drained.stdout == ""  # nothing but printed
 
 
-def test_reframe_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> None:
-    reframe = shutil.which("reframe", path=slurm["PATH"])
-    if not reframe:
+def reframe(
+    at: Path, environment: Mapping[str, str], partition: str, nodes: int
+) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
+    """Runs the test of examples/fleet; what it printed, and the states of the GPUs."""
+    program = shutil.which("reframe", path=environment["PATH"])
+    if not program:
         pytest.skip("ReFrame is not installed: python -m pip install ReFrame-HPC")
     site = (ROOT / "examples" / "fleet" / "site.py").read_text()
-    (tmp_path / "site.py").write_text(site.replace("_GPUS = 8", f"_GPUS = {GPUS}"))
-    faults = " ".join(f"{place}={fault}" for place, fault in FAULTS.items())
+    (at / "site.py").write_text(site.replace("_GPUS = 8", f"_GPUS = {GPUS}"))
     command = [
-        *(reframe, "-C", tmp_path / "site.py", "-c", ROOT / "examples/fleet/reframe_fleet.py"),
-        *("--system=cluster:gpu", "-S", f"nodes={NODES}", f"--prefix={tmp_path}/reframe", "-r"),
-        *("--keep-stage-files", f"--report-file={tmp_path}/report.json"),
+        *(program, "-C", at / "site.py", "-c", ROOT / "examples/fleet/reframe_fleet.py"),
+        *(f"--system=cluster:{partition}", "-S", f"nodes={nodes}", f"--prefix={at}/reframe", "-r"),
+        *("--keep-stage-files", f"--report-file={at}/report.json"),
     ]
-    env = {**slurm, "FAKE_FAULTS": faults}
-    done = subprocess.run(
-        command, env=env, cwd=tmp_path, timeout=150, capture_output=True, text=True
-    )
+    how = {"env": environment, "cwd": at, "timeout": 150}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
+    return done, states_in(next((at / "reframe").rglob("fleet.json")))
+
+
+def test_reframe_names_the_bad_gpus(slurm: Mapping[str, str], tmp_path: Path) -> None:
+    faults = " ".join(f"{place}={fault}" for place, fault in FAULTS.items())
+    done, states = reframe(tmp_path, {**slurm, "FAKE_FAULTS": faults}, "gpu", NODES)
     assert done.returncode == 1, done.stdout + done.stderr
-    found = next((tmp_path / "reframe").rglob("fleet.json"))
-    assert states_in(found) == expected(), done.stdout
+    assert states == expected(), done.stdout
     assert "n1 0000:20:00.0 is slow" in done.stdout
+
+
+def test_reframe_on_one_host(environment: Mapping[str, str], tmp_path: Path) -> None:
+    done, states = reframe(tmp_path, environment, "host", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(states.values()) == ["good"] * GPUS
+    rates = json.loads((tmp_path / "report.json").read_text())["runs"][0]["testcases"][0]
+    assert len(rates["perfvalues"]) == 12 * GPUS  # nine cases and three links

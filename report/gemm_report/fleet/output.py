@@ -34,10 +34,10 @@ def as_text(fleet: Fleet) -> str:
     bad = [gpu for gpu in worst_first(fleet) if state_of(gpu) != "good"]
     if bad:
         parts.append("\n".join(map(_line, bad)))
-        parts.append(_next([gpu for gpu in bad if state_of(gpu) in BAD]))
+        parts.append(_next(fleet, [gpu for gpu in bad if state_of(gpu) in BAD]))
     for group in dict.fromkeys(case.group for case in fleet.cases):
         cases = [case for case in fleet.cases if case.group == group]
-        parts.append(f"{group}, {len(cases[0].gpus)} GPUs:\n{_variation(cases)}")
+        parts.append(f"{group}, {max(len(case.gpus) for case in cases)} GPUs:\n{_variation(cases)}")
     if fleet.cases:
         parts.append(_LEGEND)
     return "\n\n".join(filter(None, parts))
@@ -58,20 +58,21 @@ def _line(gpu: Gpu) -> str:
     return f"{state}  {gpu.node} {gpu.bus}  {said}"
 
 
-def _next(bad: Sequence[Gpu]) -> str:
+def _next(fleet: Fleet, bad: Sequence[Gpu]) -> str:
     """Commands to copy; none is run here."""
     lines = []
+    most = max(Counter(gpu.node for gpu in fleet.gpus).values())
     for node in dict.fromkeys(gpu.node for gpu in bad):
         its = [gpu for gpu in bad if gpu.node == node]
+        # What has no record may have no bus id either: then all GPUs of the node run again.
         buses = ",".join(gpu.bus for gpu in its)
-        # What has no record may have no bus id: then all GPUs of the node run again.
         chosen = "" if "?" in buses else f" --gpus {buses}"
         states = ", ".join(f"{gpu.bus} {state_of(gpu)}" for gpu in its)
         name, reason = shlex.quote(node), shlex.quote(f"gemm_bench: {states}")
-        srun = f"srun -w {name} -N1 -n1 --exclusive --gpus-per-node=N"
+        srun = f"srun -w {name} -N1 -n1 --exclusive --gpus-per-node={most}"
         lines.append(f"  rerun alone: {srun} tools/fleet AGAIN --one-at-a-time{chosen}")
         lines.append(f"  if it stays: scontrol update NodeName={name} State=DRAIN Reason={reason}")
-    head = "Next (N: GPUs of the node, AGAIN: a new folder; on the host itself without srun):"
+    head = "Next (AGAIN is a new folder; on the host itself without srun):"
     return "\n".join([head, *lines]) if lines else ""
 
 

@@ -20,7 +20,8 @@ BAD = STATES[:5]
 
 LINKS = "Peer_"
 COPIES = "Peer_copies"  # the median over the links of a GPU
-# Of the sample median's standard error over the mean's, and of quartiles from the median in sigmas.
+_OFTEN = 0.05  # share of the readings from which on a reason for a lower clock counts
+# Standard error of a sample's median over that of its mean, and the interquartile range in sigmas.
 _OF_MEDIAN, _QUARTILES = 1.2533, 1.349
 
 
@@ -89,7 +90,8 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
     """The GPUs of a run by node and bus; one that should be there and has no record is missing.
 
     That is known from `<node>.gpus` (a PCI bus id a line), from `nodes`, and from `count`, how many
-    GPUs each node has (0: unknown). RecordError where there is no folder, or nothing in it.
+    GPUs each node has (0: unknown); where no bus id is known, one of bus `?` stands for all that a
+    node lacks. RecordError where there is no folder, or nothing in it.
     """
     found: dict[str, Gpu] = {}
     lists = sorted(folder.glob("*.gpus"))
@@ -115,11 +117,11 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
         for bus in map(short_bus, path.read_text(encoding="utf-8", errors="replace").split()):
             if (node, bus) not in known:
                 gpus.append(_missing(node, printable(bus), "no record"))
-    listed = {gpu.node for gpu in gpus}
-    for node in dict.fromkeys((*nodes, *(listed if count else ()))):
+    for node in dict.fromkeys((*nodes, *(gpu.node for gpu in gpus))):
         has = sum(gpu.node == node for gpu in gpus)
-        text = f"the node lists {has} GPUs of {count}" if has else "no record of this node"
-        gpus += [_missing(node, f"?{i}", text) for i in range(has, max(count, 1))]
+        if has < max(count, 1):
+            text = f"{has} GPUs of {count} are listed" if has else "no record of this node"
+            gpus.append(_missing(node, "?", text))
     return sorted(gpus, key=lambda gpu: (gpu.node, gpu.bus))
 
 
@@ -161,6 +163,7 @@ def short_bus(text: str) -> str:
 
 def _of_row(row: Row) -> Rate:
     temperature = row.clocks and row.clocks.temperature_c
+    shares = row.clocks.reasons if row.clocks else {}
     error = (row.median_interval or 0) / 2 / NormalDist().inv_cdf(0.975)
     return Rate(
         value=row.flop_per_second or 0,
@@ -169,7 +172,7 @@ def _of_row(row: Row) -> Rate:
         sm_hz=row.sm_hz,
         power_w=row.power_w,
         temperature_c=temperature.median if temperature else None,
-        reasons=row.held_by,
+        reasons=tuple(reason for reason, share in shares.items() if share >= _OFTEN),
         joules=row.joules,
     )
 

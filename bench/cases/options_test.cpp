@@ -55,7 +55,7 @@ TEST(Shapes, DrawsTheSameShapesFromASeed) {
   const auto more = shapes("random:60:1");
   EXPECT_EQ(std::vector<Shape>(more.begin(), more.begin() + 3), shapes("random:3:1"));
   EXPECT_EQ(shapes("random:3:1"),
-            (std::vector<Shape>{8144, 448, 4544}, {288, 624, 512}, {10464, 1712, 5248}));
+            (std::vector<Shape>{{8144, 448, 4544}, {288, 624, 512}, {10464, 1712, 5248}}));
 }
 
 TEST(Shapes, DrawsThemLogUniformWithinTheirLimits) {

@@ -1,6 +1,7 @@
 // Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
-// registers, so that the MMAs of one K tile follow those of the last without a gap. Cost: partial
-// sums through global memory, where tiles are cut along k.
+// registers, so that the MMAs of one K tile follow those of the last without a gap, and launches
+// overlap (programmatic dependent launch). Cost: partial sums through global memory, where tiles
+// are cut along k.
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/partial_sums.cuh"
 #include "kernels/common/tile_order.cuh"
 #include "kernels/registry.hpp"
@@ -51,6 +53,10 @@ struct F64StreamKTile : Tile {
 template <typename Tile>
 __device__ void multiply_pieces(const F64Work& work) {
   extern __shared__ __align__(128) std::byte shared[];
+#if __CUDA_ARCH__ >= 900
+  let_next_launch_begin();
+  wait_for_previous_launch();
+#endif
   simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
   for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
@@ -85,7 +91,8 @@ using ShapeOf =
              kF64Choices[kChoice].stages, kF64Choices[kChoice].blocks, kF64Choices[kChoice].mma>;
 
 template <std::size_t kChoice>
-Launch launch_choice(const Problem& p, const Operands& o, const F64Plan& plan) {
+Launch launch_choice(const Problem& p, const Device& device, const Operands& o,
+                     const F64Plan& plan) {
   using Shape = ShapeOf<kChoice>;
   return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
     const simt::TileSchedule& schedule = plan.schedule;
@@ -97,9 +104,11 @@ Launch launch_choice(const Problem& p, const Operands& o, const F64Plan& plan) {
     const auto kernel = mma_f64_stream_k<Tile>;
     simt::allow_shared_bytes(kernel, Shape::kSharedBytes);
     const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-    return simt::keeping(memory, [=](Stream stream) {
-      kernel<<<blocks, Shape::kThreads, Shape::kSharedBytes, stream>>>(work);
-    });
+    const LaunchShape grid{.blocks = blocks,
+                           .threads = Shape::kThreads,
+                           .shared_bytes = Shape::kSharedBytes,
+                           .overlaps = device.compute_capability >= 90};
+    return simt::keeping(memory, [=](Stream stream) { enqueue(kernel, grid, stream, work); });
   });
 }
 
@@ -151,8 +160,9 @@ Kernel stream_k(std::optional<std::size_t> only) {
       .prepare = [=](const Problem& p, const Device& device, const Operands& o) -> Launch {
         const F64Plan plan = plan_of(p, device);
         Launch launch;
-        with_choice(plan.choice,
-                    [&]<std::size_t kChoice>() { launch = launch_choice<kChoice>(p, o, plan); });
+        with_choice(plan.choice, [&]<std::size_t kChoice>() {
+          launch = launch_choice<kChoice>(p, device, o, plan);
+        });
         return launch;
       },
   };

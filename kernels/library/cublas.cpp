@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -6,7 +6,6 @@
 // + 4.
 #pragma once
 
-
 namespace gemm::tensor {
 
 // The part of a lane of 16 lines by 8 steps of k: [k][line], the register order of the MMA's first

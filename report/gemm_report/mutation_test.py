@@ -72,6 +72,7 @@ USES: Mapping[str, Use] = {
     "kernels": Use(
         lambda at: [at.record, "--readme", f"{at.out}/LADDER.md", "--pictures", at.out], 4
     ),
+    "ratios": Use(lambda at: [at.record, "--kernels", ".", "-o", f"{at.out}/ratios"], 4),
     "tune": Use(
         lambda at: [at.record, "-o", f"{at.out}/tune", "--write", f"{at.out}/tuned.inc"], 4
     ),

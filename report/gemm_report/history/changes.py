@@ -27,7 +27,7 @@ SMALLEST = 0.01
 # Of all places of a series together: how often noise alone may look like a change.
 FALSE_ALARM = 1e-6
 # The same of records that run at one of two speeds.
-_BY_CHANCE = 1e-4
+_BY_CHANCE = 4e-5
 # What a further piece has to explain: in variances of neighbours to be proposed, in long-run
 # variances to be kept. A slope costs as much as a piece.
 _PROPOSED, _KEPT = 12.0, 36.0

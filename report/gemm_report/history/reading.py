@@ -69,7 +69,7 @@ def read(path: Path) -> Reading:
         state=tuple(getattr(method, name) for name in STATE),
         complete=record.complete,
         setting=_setting(record),
-        timings=_of_repetitions([_timing(row) for row in record.rows if row.status != "untimed"]),
+        timings=_of_repetitions([timing for row in record.rows if (timing := _timing(row))]),
     )
 
 
@@ -86,8 +86,11 @@ def _setting(record: Record) -> tuple[str | None, ...]:
     )
 
 
-def _timing(row: Row) -> Timing:
-    if row.status != "timed" or row.seconds is None:
+def _timing(row: Row) -> Timing | None:
+    status = row.status
+    if status == "untimed":
+        return None
+    if status != "timed" or row.seconds is None:
         return Timing(key_of(row.identity), row.flop, *[None] * 3, row.fingerprint, row.skipped)
     return Timing(
         case=key_of(row.identity),
@@ -101,9 +104,11 @@ def _timing(row: Row) -> Timing:
 
 def _of_repetitions(timings: list[Timing]) -> tuple[Timing, ...]:
     """One a case: of several repetitions the median."""
-    cases: dict[str, list[Timing]] = {}
+    cases: dict[str, list[Timing]] = {timing.case: [] for timing in timings}
+    if len(cases) == len(timings):
+        return tuple(timings)
     for timing in timings:
-        cases.setdefault(timing.case, []).append(timing)
+        cases[timing.case].append(timing)
     return tuple(_middle(each) for each in cases.values())
 
 

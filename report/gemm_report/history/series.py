@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -73,7 +74,7 @@ class History:
 
 def read_history(folder: Path, refusals: Refusals) -> History:
     """What cannot be read is told; a copy counts once. RecordError where no file can be one."""
-    found = {}
+    found: dict[tuple[str, str], list[tuple[Path, Reading]]] = defaultdict(list)
     for path in record_paths(folder):
         try:
             _check_name(path)
@@ -81,8 +82,10 @@ def read_history(folder: Path, refusals: Refusals) -> History:
         except InputError as error:
             refusals.add(error)
             continue
-        found.setdefault((reading.date, reading.device, reading.timings), (path, reading))
-    ordered = sorted(found.values(), key=lambda each: (each[1].date, each[0]))
+        same_time = found[reading.date, reading.device]
+        if all(reading.timings != other.timings for _, other in same_time):
+            same_time.append((path, reading))
+    ordered = sorted(chain(*found.values()), key=lambda each: (each[1].date, each[0]))
     devices = _devices([reading for _, reading in ordered])
     entries = [
         Entry(path, reading.date, device, reading.complete, reading.setting)

@@ -154,7 +154,27 @@ ONE_FAULT = {
     Kind.TENSOR: replace(
         SLOW, **TENSOR, seconds=TENSOR_SECONDS, kernel_seconds=TENSOR_SECONDS, sm_hz=1.83e9
     ),
-    Kind.LATENCY: replace(SLOW, stalls=(("barrier", 5.0), ("selected", 1.0))),
+    Kind.LATENCY: replace(SLOW, stalls=(("wait", 5.0), ("selected", 1.0))),
+    Kind.LOCAL_ARRAY: replace(
+        SLOW, local_bytes=256, local_share=0.6, local_indexed=1.0, stalls=WAITS_FOR_MEMORY
+    ),
+    Kind.BARRIERS: replace(SLOW, stalls=(("barrier", 5.0), ("selected", 1.0))),
+    Kind.BRANCHES: replace(SLOW, stalls=(("branch_resolving", 2.0), ("selected", 1.0))),
+    Kind.DIVERGENCE: replace(SLOW, lanes=9.0, lanes_on=8.0),
+    Kind.FP64: replace(
+        SLOW,
+        pipes=(("FMA", 0.1), ("FP64", 0.9), ("XU", 0.8)),
+        fp64_pace=0.3,
+        conversions_per_product=2.0,
+        conversion_share=0.2,
+    ),
+    Kind.CONVERSIONS: replace(
+        SLOW, pipes=(("XU", 0.55),), conversions_per_product=2.0, conversion_share=0.3
+    ),
+    Kind.INTEGERS: replace(SLOW, issue_active=0.9, integers_per_product=20.0, integer_share=0.8),
+    Kind.ATOMICS: replace(SLOW, atomic_share=0.8, stalls=WAITS_FOR_MEMORY),
+    Kind.ALU: replace(SLOW, pipes=(("FMA", 0.2), ("ALU", 0.9))),
+    Kind.XU: replace(SLOW, pipes=(("FMA", 0.2), ("XU", 0.9))),
 }
 
 
@@ -202,7 +222,7 @@ def test_a_fault_gains_no_more_than_the_next_limit_leaves() -> None:
 
 
 def test_what_nobody_waits_for_is_no_fault() -> None:
-    conflicts = replace(SLOW, conflict_share=0.5, stalls=(("barrier", 9.0),))
+    conflicts = replace(SLOW, conflict_share=0.5, stalls=(("wait", 9.0),))
     assert diagnose(conflicts).findings[0].kind is Kind.LATENCY
     for use in (1.0, None):
         wide = replace(SLOW, sectors_per_load=16.0, sector_use=use, stalls=WAITS_FOR_MEMORY)

@@ -312,6 +312,8 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
         *(fault for fault in faults if fault.share < _WORTH),
         *([] if seen.has_counters else waiting),
     ]
+    if seen.hot_line and findings:
+        findings[0] = replace(findings[0], evidence=(*findings[0].evidence, seen.hot_line))
     return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
 
 

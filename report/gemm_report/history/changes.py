@@ -308,7 +308,7 @@ def _by_chance(series: _Series, pieces: _Pieces, which: int) -> float:
     How often they would be on these sides of its middle for so long before and after it, at the
     rates of the other records, spikes included.
     """
-    from scipy.special import bdtrc
+    from scipy.special import betaln
 
     old, new = pieces.last[which], pieces.first[which + 1]
     middle, sign = (old + new) / 2, np.sign(new - old)
@@ -321,9 +321,13 @@ def _by_chance(series: _Series, pieces: _Pieces, which: int) -> float:
     at = int(pieces.bounds[which + 1])
 
     def chance(there: NDArray[np.bool_], elsewhere: int) -> float:
-        rate = (elsewhere + 0.5) / (series.count - len(there) + 1)
-        seen = int(there.sum())
-        return float(bdtrc(seen - 1, len(there), rate)) if seen else 1.0
+        """That so many or more are there, by the rate of the others, which few know badly."""
+        count, others = len(there), series.count - len(there)
+        prior = elsewhere + 0.5, others - elsewhere + 0.5
+        many = np.arange(int(there.sum()), count + 1)
+        ways = -np.log(count + 1) - betaln(many + 1, count - many + 1)
+        odds = betaln(many + prior[0], count - many + prior[1]) - betaln(*prior)
+        return float(np.exp(ways + odds).sum())
 
     before, after = ~beyond[start:at], beyond[at:end]
     return (
@@ -348,9 +352,10 @@ def _losses(series: _Series, pieces: _Pieces, bound: int, low: int, high: int) -
     place = np.arange(low, high) - pieces.bounds[bound]
     before = pieces.last[bound - 1] + pieces.slope[bound - 1] * (place + 1)
     after = pieces.first[bound] + pieces.slope[bound] * place
-    values = series.raw[low:high]
-    # A spike is as likely on either side.
-    limit = (pieces.first[bound] - pieces.last[bound - 1]) ** 2
+    # A spike is as likely on either side of a step; at a bend there is no jump to compare it with.
+    is_step = not pieces.slope[bound - 1 : bound + 1].any()
+    values = (series.raw if is_step else series.clean)[low:high]
+    limit = (pieces.first[bound] - pieces.last[bound - 1]) ** 2 if is_step else np.inf
     off = [np.minimum((values - fit) ** 2, limit) for fit in (before, after)]
     return np.concatenate([[0.0], np.cumsum(off[0] - off[1])])
 

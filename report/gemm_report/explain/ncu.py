@@ -97,7 +97,11 @@ def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[st
         options += ["--target-processes", "all", *_named(kernels, launches)]
         _run([ncu, *options, *command])
         page = [ncu, "--import", report, "--page", "source", "--csv", "--print-source"]
-        return "".join(_run([*page, kind]) for kind in ("sass", "cuda"))
+        instructions = _run([*page, "sass"])
+        try:
+            return instructions + _run([*page, "cuda"])
+        except InputError:  # without -lineinfo there are no lines
+            return instructions
 
 
 def _named(kernels: Iterable[str], launches: int) -> list[str]:

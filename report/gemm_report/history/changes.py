@@ -374,12 +374,18 @@ def _described(series: _Series, pieces: _Pieces, segments: list[Segment]) -> lis
     changes = []
     for i, segment in enumerate(segments):
         if sloped[i]:
-            total, before = pieces.slope[i] * (pieces.count[i] - 1), segment.seconds
-            if i > 0 and not step[i - 1]:
-                part = jump[i - 1] / (2 if sloped[i - 1] else 1)
-                total, before = total + part, before / np.exp(part)
-            if i < inner and not step[i]:
-                total += jump[i] / (2 if sloped[i + 1] else 1)
+            first, last = pieces.first[i], pieces.last[i]
+            # A line through a level and a ramp is steeper than both: the ends of the series count.
+            few = max(SHORTEST, pieces.count[i] // 10)
+            if i == 0:
+                first = series.clean[:few].mean()
+            elif not step[i - 1]:
+                first -= jump[i - 1] / (2 if sloped[i - 1] else 1)
+            if i == inner:
+                last = series.clean[-few:].mean()
+            elif not step[i]:
+                last += jump[i] / (2 if sloped[i + 1] else 1)
+            total, before = last - first, segment.seconds * np.exp(first - pieces.first[i])
             error = np.sqrt(pieces.of_slope[i]) * (pieces.count[i] - 1)
             margin = stdtrit(pieces.freedom[i], 0.975) * error
             ratios = np.exp([total, total - margin, total + margin]).tolist()

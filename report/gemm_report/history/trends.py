@@ -1,5 +1,6 @@
 """Every series with its segments, its changes and their suspects."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,8 +47,8 @@ class Trend:
 
     @property
     def since_first(self) -> float:
-        """Seconds of the newest over those of the oldest, both as the levels and slopes have it."""
-        return self.segments[-1].last_seconds / self.segments[0].seconds
+        """Seconds of the newest over those of the oldest: all changes together."""
+        return math.prod(turn.change.ratio for turn in self.turns)
 
 
 def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Trend]:

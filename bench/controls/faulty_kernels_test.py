@@ -61,7 +61,7 @@ OTHERS = {
     "FaultyReduction": "barriers",
 }
 SHAPES = {kernel: shape for kernel, (_, shape) in FAULTS.items()}
-SHAPES |= dict.fromkeys(OTHERS, "1024x1024x256")
+SHAPES |= dict.fromkeys(OTHERS, "1024x1024x256") | {"FaultyLaunchBounds": "4096x4096x256"}
 PLANTED = {kernel: fault for kernel, (fault, _) in FAULTS.items()} | OTHERS
 # Nothing but counters tells of them.
 COUNTED = {"FaultyUncoalesced", "FaultyBankConflicts"}

@@ -29,6 +29,7 @@ _WIDEST_SECTORS = 16.0  # of one for 16 bytes a lane
 # Assumed of a spill whose cost was not counted, without and with another bottleneck.
 _UNCOUNTED_SPILL, _COVERED_SPILL = 0.25, _SEEN
 _LANES = 32
+_INDEXED = 0.25  # of the accesses to local memory, so that an array is their cause
 _GUARDS = 0.10  # of the lanes that predicates switch off, nothing is said
 # Per product: fewer integer instructions are addresses, fewer conversions those of each element.
 _INTEGERS, _CONVERSIONS = 3.0, 0.25
@@ -566,7 +567,8 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
     if seen.local_indexed is not None:
         share = percent(seen.local_indexed)
         evidence.append(f"{share} of them have a run-time index, the others are spilled registers")
-    array = (seen.local_indexed or 0) >= 0.5
+    # What fills an array often has constant indices.
+    array = (seen.local_indexed or 0) >= _INDEXED
     kind = Kind.LOCAL_ARRAY if array else Kind.SPILLS
     title = (
         "An array with run-time indices is in local memory"
@@ -655,6 +657,8 @@ def _conversions(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     if _fp64(seen, busy):
         return None  # they are to FP64 and back
+    if seen.conversions_per_product < (seen.integers_per_product or 0) / 4:
+        return None  # divisions of integers convert, too
     slots = (seen.issue_active or 0.0) * seen.conversion_share
     waste = max(slots, dict(seen.pipes).get("XU", 0.0)) * (1 - (seen.idle_share or 0))
     title = "Operands are converted again and again"

@@ -196,6 +196,30 @@ def test_without_its_cause_the_fault_is_not_named(kind: Kind) -> None:
     assert all(findings[0].kind is not kind for findings in others)
 
 
+def test_two_causes_are_both_named_with_what_each_could_save() -> None:
+    both = replace(
+        ONE_FAULT[Kind.DIVERGENCE], stalls=(("barrier", 1.0), ("selected", 1.0), ("wait", 1.0))
+    )
+    first, second = diagnose(both).findings[:2]
+    assert (first.kind, first.share) == (Kind.DIVERGENCE, pytest.approx(0.72, abs=0.01))
+    assert (second.kind, second.share) == (Kind.BARRIERS, pytest.approx(0.25, abs=0.01))
+
+
+def test_conversions_of_divisions_and_of_fp64_are_not_named_apart() -> None:
+    division = replace(
+        ONE_FAULT[Kind.CONVERSIONS], integers_per_product=40.0, integer_share=0.7, issue_active=0.8
+    )
+    for seen, kind in ((division, Kind.INTEGERS), (ONE_FAULT[Kind.FP64], Kind.FP64)):
+        found = diagnose(seen).findings
+        assert found[0].kind is kind
+        assert Kind.CONVERSIONS not in {finding.kind for finding in found}
+
+
+def test_the_line_with_most_stalls_is_evidence_of_the_first_finding() -> None:
+    seen = replace(ONE_FAULT[Kind.BARRIERS], hot_line="90 % of the stalls are at my.cu:8: sum")
+    assert diagnose(seen).findings[0].evidence[-1] == seen.hot_line
+
+
 def test_persistent_blocks_that_end_apart_are_a_tail() -> None:
     apart = replace(SLOW, waves=1.0, blocks=132, idle_share=0.25)
     first = diagnose(apart).findings[0]

@@ -116,6 +116,7 @@ def on_the_gpu(tmp_path_factory: pytest.TempPathFactory) -> Explained:
 
     GEMM_BENCH_KEEP=DIR keeps there what was counted, packed.
     """
+    pytest.importorskip("msgspec")
     found = shutil.which("nvidia-smi")
     if not found or subprocess.run([found, "-L"], capture_output=True).returncode:
         pytest.skip("there is no GPU")

@@ -31,7 +31,7 @@ _REGISTERS = 65536
 _REGISTERS_AT_ONCE = 256  # a warp gets them in such pieces
 _MOST_FLOP = 2 * 16 * 8 * 32  # of an mma.sync, that of 8-bit numbers
 _RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
-_FP32_LANES = 128  # of an SM, from 8.6 on
+_FP32_LANES = {"7.5": 64, "8.0": 64}  # of an SM; of others 128
 _OF_ATOMIC = 8  # requests that an atomic counts for
 
 
@@ -192,7 +192,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
         kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
-        **(_counters(main, row, record.device.sm_count) if main else {}),
+        **(_counters(main, row, record.device.sm_count, capability) if main else {}),
     )
 
 
@@ -251,7 +251,9 @@ def _kernel_seconds(
     return total or None
 
 
-def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> dict[str, object]:
+def _counters(
+    values: Mapping[str, float], row: Row, sm_count: int | None, capability: str
+) -> dict[str, object]:
     def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
         over, under = values.get(above), values.get(below)
         return None if over is None or not under else factor * over / under
@@ -298,7 +300,7 @@ def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> di
         ),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
-        "fp64_pace": values["fp64_threads"] / (cycles * _FP32_LANES)
+        "fp64_pace": values["fp64_threads"] / (cycles * _FP32_LANES.get(capability, 128))
         if cycles and "fp64_threads" in values
         else None,
         "integers_per_product": per_product("integer_threads"),

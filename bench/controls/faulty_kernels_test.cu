@@ -1,16 +1,13 @@
-// Seven kernels that are right, and slow for one reason each, which tools/explain must name first:
-// faulty_kernels_test.py. Linked into a gemm_bench of their own; C is any m x n, FP32.
+// Kernels that are right, and slow for one reason each, which tools/explain must name first:
+// faulty_kernels_test.py. Others are in faulty_kernels/.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <stdexcept>
-#include <string_view>
-#include <utility>
 
+#include "bench/controls/faulty_kernels/faulty_test.cuh"
 #include "bench/device/cuda_check.hpp"
 #include "kernels/registry.hpp"
 
@@ -18,20 +15,6 @@ namespace gemm::bench {
 namespace {
 
 constexpr int kTile = 32;
-
-__host__ __device__ constexpr std::int64_t pieces(std::int64_t whole, int piece) {
-  return (whole + piece - 1) / piece;
-}
-
-template <typename... Arguments>
-void start(void (*kernel)(Problem, const float*, const float*, float*, Arguments...),
-           std::int64_t blocks, dim3 threads, const Problem& p, const Operands& o, Stream stream,
-           Arguments... more) {
-  if (blocks > 0x7fffffff) throw std::length_error("more blocks than a grid has");
-  kernel<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(p, static_cast<const float*>(o.a),
-                                                                static_cast<const float*>(o.b),
-                                                                static_cast<float*>(o.c), more...);
-}
 
 // A row of A times a column of B; four sums, so that loads need not wait for each other.
 __device__ float product(const Problem& p, const float* a, const float* b, std::int64_t row,
@@ -184,16 +167,6 @@ __global__ void __launch_bounds__(kHungryThreads, 3)
 }
 
 std::int64_t tiles(const Problem& p) { return pieces(p.m, kTile) * pieces(p.n, kTile); }
-
-Kernel faulty(std::string_view name, std::string_view idea,
-              std::function<Launch(const Problem&, const Device&, const Operands&)> prepare) {
-  return {.name = name,
-          .idea = idea,
-          .source = "ours",
-          .rung = 99,
-          .precisions = {Precision::f32},
-          .prepare = std::move(prepare)};
-}
 
 template <auto kKernel>
 Launch by_tiles(const Problem& p, const Device&, const Operands& o) {

@@ -140,6 +140,13 @@ def read_bytes(path: Path, kind: Kind, unpack: bool = True) -> bytearray:
         raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
 
 
+def is_plain(text: str) -> bool:
+    """Whether every string in this JSON is printable, and no number too small to be measured."""
+    # JSON has other control characters as escapes only.
+    plain = text.isascii() and not any(each in text for each in ("\\", "\x7f", "0" * 60))
+    return plain and not any(tiny.search(text) for tiny in _TINY)
+
+
 def parse_json(
     path: Path, kind: Kind, text: str, constant: Callable[[str], Any] | None = None
 ) -> Any:
@@ -160,15 +167,13 @@ def parse_json(
 
     import msgspec
 
-    # JSON has other control characters as escapes only.
-    is_plain = text.isascii() and not any(each in text for each in ("\\", "\x7f", "0" * 60))
-    is_plain = is_plain and not any(tiny.search(text) for tiny in _TINY)
-    if is_plain:
+    plain = is_plain(text)
+    if plain:
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             return msgspec.json.decode(text)  # faster; what it refuses is worded below
     try:
         values = json.loads(text, parse_constant=constant or refuse)
-        return values if is_plain else _tamed(values)
+        return values if plain else _tamed(values)
     except json.JSONDecodeError as error:
         at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         what = "the file ends too early" if at_end else f"is not JSON ({error.msg})"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -28,7 +29,9 @@ from gemm_report.document import (
     check_schema,
     cut,
     decoded,
-    read_json,
+    is_plain,
+    parse_json,
+    read_text,
 )
 from gemm_report.earlier import as_today
 
@@ -481,7 +484,7 @@ class Row:
         if len(self.samples_throttled) not in (0, len(self.samples_seconds)):
             raise ValueError("samples_throttled is not as long as samples_seconds")
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """By which it is found in another run."""
         return Identity(
@@ -733,7 +736,16 @@ def _settings(parameters: Iterable[tuple[str, str]]) -> str:
 
 def read_record(path: Path) -> Record:
     """The record in `path`; RecordError where there is none that this version understands."""
-    return record_of(path, read_json(path, RECORD))
+    import msgspec
+
+    text = read_text(path, RECORD)
+    if is_plain(text):
+        # A record of today in one go; what is refused is worded by the way below.
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
+            whole = msgspec.json.decode(text, type=Document)
+            if whole.context.gemm.schema == SCHEMA:
+                return _record(path, whole)
+    return record_of(path, parse_json(path, RECORD, text))
 
 
 def record_of(path: Path, document: Any) -> Record:
@@ -746,7 +758,10 @@ def record_of(path: Path, document: Any) -> Record:
             "give a file that gemm_bench wrote with --benchmark_out"
         )
     check_schema(path, RECORD, context["gemm"], SCHEMA)
-    whole = decoded(path, RECORD, as_today(document), Document)
+    return _record(path, decoded(path, RECORD, as_today(document), Document))
+
+
+def _record(path: Path, whole: Document) -> Record:
     run, entries = whole.context.gemm, [b for b in whole.benchmarks if b.run_type != "aggregate"]
     return Record(
         **{each.name: getattr(run, each.name) for each in fields(Run)},

@@ -77,7 +77,7 @@ def add(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="keep there the page, its JSON, the record with the counted bytes, ncu's raw page as "
-        "counters.csv, and a figure of its memory traffic",
+        "counters.csv, its source pages as code.csv, and a figure of its memory traffic",
     )
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -124,19 +124,24 @@ def run(options: argparse.Namespace) -> int:
         rows = [collect.row_of(record, name, question) for name in names]
         launches: tuple[tuple[Launch, ...], ...] = ((),) * len(rows)
         why = pages = None
+        code = ""
         how = "Modelled: bytes are those of the model next to the kernel's code."
         if options.counters:
             launches = collect.stored(record, rows, options.counters)
             pages = collect.kept_pages(options.counters)
+            beside = options.counters.with_name("code.csv")
+            code = collect.kept_pages(beside) if beside.is_file() else ""
             how = f"Times are the record's, counters of the longest launch in {options.counters}."
         elif not options.record and not options.modelled:
             try:
                 found = collect.counted(record, rows, question, program)
-                launches, pages, how = found.launches, found.pages, found.how
+                launches, pages = found.launches, found.pages
+                how, code = found.how, found.code
             except InputError as error:
                 why = str(error)
                 how += f" There are no counters: {why}."
-        _tell(options, program, record, rows, launches, pages, how, read_json(path, RECORD))
+        document = read_json(path, RECORD)
+        _tell(options, program, record, rows, launches, pages, code, how, document)
     if why is None:
         return 0
     complain(f"explained without counters: {why}")
@@ -150,6 +155,7 @@ def _tell(
     rows: list[Row],
     launches: tuple[tuple["Launch", ...], ...],
     pages: str | None,
+    code: str,
     how: str,
     document: Any,
 ) -> None:
@@ -163,7 +169,7 @@ def _tell(
     capability = record.device.compute_capability or ""
     told = []
     for row, its in zip(rows, launches, strict=True):
-        seen = observe(record, row, its)
+        seen = collect.with_code(observe(record, row, its), row, code)
         told.append(page.Explanation(str(row.identity), seen, diagnose(seen, ladder), how))
     first, other = told[0], told[1] if len(told) > 1 else None
     versus = rows[0].versus
@@ -193,5 +199,7 @@ def _tell(
     forms["record.json"] = collect.with_counted(document, counted)
     if pages is not None:
         forms["counters.csv"] = pages
+    if code:
+        forms["code.csv"] = code
     for name, text in forms.items():
         (options.output / name).write_text(text, encoding="utf-8")

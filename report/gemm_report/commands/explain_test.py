@@ -134,7 +134,9 @@ def test_counters_are_those_of_the_longest_launch(fake: Path, capsys: Capture) -
 
 def test_ncu_is_asked_for_the_row_s_kernels_alone(fake: Path, capsys: Capture) -> None:
     explained(capsys)
-    version, query, count = (fake / "ncu.log").read_text().splitlines()
+    version, query, count, source, *imports = (fake / "ncu.log").read_text().splitlines()
+    assert "--section SourceCounters" in source
+    assert [line.rpartition(" ")[2] for line in imports] == ["sass", "cuda"]
     assert (version, query) == ("--version", "--query-metrics")
     for option in (
         "--clock-control none",
@@ -159,7 +161,7 @@ def test_a_kernel_of_the_user_is_named_in_each_run(fake: Path, capsys: Capture) 
         if "--gemm_shapes" in line
     )
     assert "--benchmark_filter=. --benchmark_list_tests" in listed, "ours can be baselines"
-    for command in (listed, timed, (fake / "ncu.log").read_text().splitlines()[-1]):
+    for command in (listed, timed, *(fake / "ncu.log").read_text().splitlines()[2:4]):
         assert " ".join(own) in command
     assert "--gemm_kernel_limit=3600" in (fake / "ncu.log").read_text()
 

@@ -5,21 +5,24 @@ import json
 import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gemm_report.document import InputError, Kind, read_bytes
-from gemm_report.explain import metrics, ncu
+from gemm_report.document import InputError, Kind, cut, read_bytes
+from gemm_report.explain import metrics, ncu, source
+from gemm_report.explain.observations import Observations
 from gemm_report.record import Record, Row, Traffic, read_record
+from gemm_report.terminal import printable
+from gemm_report.writing.quantity import percent
 
 # Up to seven launches on a corner of the problem come before those of the whole. Of a row whose
 # launch is many kernels ncu is not asked for all.
 _LAUNCHES, _MOST_KERNELS = 10, 4
-# Under ncu a launch takes seconds: nothing may take that for the kernel's own time.
-_UNTIMED = ("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
-_UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
-_UNTIMED += ("--gemm_peaks=nominal", "--gemm_kernel_limit=3600")
+# Options of gemm_bench: under ncu a launch takes seconds, which nothing may take for its own time.
+UNTIMED = ("--gemm_monitor=0", "--gemm_warmup=0.02", "--gemm_sample=0.0001")
+UNTIMED += ("--benchmark_min_time=1x", "--gemm_row_budget=1e6", "--gemm_patience=3600")
+UNTIMED += ("--gemm_peaks=nominal", "--gemm_kernel_limit=3600")
 _PAGE = Kind("page of ncu", "ncu --csv --page raw")
 
 
@@ -46,11 +49,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Counted:
-    """The launches that ncu saw of each row, its pages, and how it counted."""
+    """The launches that ncu saw of each row, its pages, how it counted, and its source pages."""
 
     launches: tuple[tuple[ncu.Launch, ...], ...]
     pages: str
     how: str
+    code: str = ""
 
 
 def timed(question: Question, program: Path, record: Path) -> Record:
@@ -124,20 +128,27 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
     names, dropped = metrics.select(capability, ncu.available(found))
     launches: list[tuple[ncu.Launch, ...]] = []
     pages: list[str] = []
+    code, unseen = "", ""
     for row in rows:
         its = [name for name in row.device_kernels if name in kernels]
         case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
-        command = [str(program), *question.options, *_UNTIMED, case]
-        said = ncu.count(found, names, its, _LAUNCHES * min(len(its), _MOST_KERNELS), command)
+        command = [str(program), *question.options, *UNTIMED, case]
+        most = _LAUNCHES * min(len(its), _MOST_KERNELS)
+        said = ncu.count(found, names, its, most, command)
         page = "".join(ncu.pages(said)[:1])
         launches.append(_of_row(row, page, capability, "ncu"))
         pages.append(page)
+        try:
+            code += ncu.source(found, its, most, command)
+        except InputError as error:
+            unseen = f" Without source lines: {error}."
     without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
     return Counted(
         tuple(launches),
         "".join(pages),
         "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
-        f"clocks left alone and the caches flushed before each pass{without}.",
+        f"clocks left alone and the caches flushed before each pass{without}.{unseen}",
+        code,
     )
 
 
@@ -160,6 +171,22 @@ def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.L
     of_each = pages if len(pages) == len(rows) else pages * len(rows)
     return tuple(
         _of_row(row, page, capability, str(path)) for row, page in zip(rows, of_each, strict=True)
+    )
+
+
+def with_code(seen: Observations, row: Row, code: str) -> Observations:
+    """With what the source pages say of the row's kernels."""
+    instructions = source.spots(code, row.device_kernels)
+    hottest = source.hottest(source.spots(code, row.device_kernels, lines=True))
+    hottest = hottest or source.hottest(instructions)
+    if hottest is None:
+        return seen
+    line, share = hottest
+    place = f"{line.place}: " if ":" in line.place else ""
+    return replace(
+        seen,
+        local_indexed=source.indexed_share(instructions),
+        hot_line=f"{percent(share)} of the stalls are at {place}{cut(printable(line.text), 100)}",
     )
 
 

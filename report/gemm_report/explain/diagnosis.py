@@ -28,6 +28,11 @@ _WHOLE_SECTORS = 4.0  # of a request for 32 neighbouring words
 _WIDEST_SECTORS = 16.0  # of one for 16 bytes a lane
 # Assumed of a spill whose cost was not counted, without and with another bottleneck.
 _UNCOUNTED_SPILL, _COVERED_SPILL = 0.25, _SEEN
+_LANES = 32
+_INDEXED = 0.25  # of the accesses to local memory, so that an array is their cause
+_GUARDS = 0.10  # of the lanes that predicates switch off, nothing is said
+# Per product: fewer integer instructions are addresses, fewer conversions those of each element.
+_INTEGERS, _CONVERSIONS = 3.0, 0.25
 _NO_TENSOR_CORES = ("f32", "f64", "s32", "tf32x3")
 _LADDER = ("simt", "tensor")
 _GLOBAL_WAITS = ("long_scoreboard", "lg_throttle")
@@ -42,6 +47,14 @@ class Kind(Enum):
     SPILLS = "spills"
     OCCUPANCY = "low occupancy"
     TAIL = "tail wave"
+    LOCAL_ARRAY = "local array"
+    BARRIERS = "barriers"
+    BRANCHES = "branches"
+    DIVERGENCE = "divergence"
+    FP64 = "FP64 arithmetic"
+    CONVERSIONS = "type conversions"
+    INTEGERS = "integer work"
+    ATOMICS = "atomics"
     HOST = "host-bound"
     POWER = "power-capped"
     DRAM = "DRAM-bound"
@@ -49,10 +62,16 @@ class Kind(Enum):
     SHARED = "bound by shared memory"
     LSU = "bound by the load/store units"
     ISSUE = "issue-bound"
+    ALU = "bound by the ALU pipe"
+    XU = "bound by the XU pipe"
     FMA = "arithmetic-bound"
     TENSOR = "tensor-bound"
     LATENCY = "latency-bound"
     UNKNOWN = "unknown"
+
+
+# What fewer instructions relieve.
+_ISSUED = (Kind.ISSUE, Kind.ALU, Kind.FMA, Kind.LSU)
 
 
 @dataclass(frozen=True)
@@ -106,6 +125,50 @@ _RUNGS: dict[Kind, dict[str, str]] = {
         "AsyncCopy": "load the next tile by cp.async, past the registers",
         "WarpSpecialized": "let producer warps give their registers to those that multiply",
         "WgmmaTwoConsumers": "keep accumulators of half a tile in each of two warpgroups",
+    },
+    Kind.LOCAL_ARRAY: {
+        "BlockTile1D": "unroll the loops over the array, so that each index is known to the "
+        "compiler and its elements are registers",
+    },
+    Kind.BARRIERS: {
+        "SharedDoubleBuffer": "use two buffers of a larger K tile: one barrier per tile",
+        "AsyncCopy": "let cp.async fill a ring of stages, so that warps reach a barrier together",
+        "WarpSpecialized": "wait at mbarriers of single stages, not for the whole block",
+        "WgmmaSpecialized": "wait at mbarriers of single stages, not for the whole block",
+    },
+    Kind.BRANCHES: {
+        "OuterProductUnrolled": "unroll the inner loop with a trip count that the compiler knows",
+        "AsyncCopy": "fill with zeros past the edges, so that the inner loop has no test",
+    },
+    Kind.DIVERGENCE: {
+        "Naive": "give all lanes of a warp the same path and equally much work",
+        "WarpTile": "map a warp's lanes to a rectangle of C, each with as many elements",
+    },
+    Kind.FP64: {
+        "3xTF32": "if FP32 is too inexact, use tensor cores at the accuracy of FP32",
+    },
+    Kind.CONVERSIONS: {
+        "Vectorized": "convert each element once, when its tile is stored, not for each product",
+        "MmaSync": "let tensor cores take the narrow type itself",
+    },
+    Kind.INTEGERS: {
+        "OuterProductUnrolled": "step pointers and unroll, instead of computing each address",
+        "Vectorized": "load 16 bytes at one address",
+        "WarpSpecialized": "let the TMA compute addresses",
+    },
+    Kind.ATOMICS: {
+        "BlockTile1D": "keep sums in registers and write each element of C once",
+        "SplitK": "sum in registers, and add one partial sum per split",
+        "StreamK": "let one block add the partial sums of a tile",
+    },
+    Kind.ALU: {
+        "OuterProductUnrolled": "unroll, so that comparisons and addresses serve several products",
+        "Vectorized": "load 16 bytes at one address",
+        "Wgmma": "let one instruction of a warpgroup multiply a tile",
+    },
+    Kind.XU: {
+        "Vectorized": "convert each element once, when its tile is stored, not for each product",
+        "MmaSync": "let tensor cores take the narrow type itself",
     },
     Kind.OCCUPANCY: {
         "Tiled": "use smaller tiles in shared memory, so that more blocks fit",
@@ -180,6 +243,22 @@ _RUNGS: dict[Kind, dict[str, str]] = {
 }
 # What is left where no rung does it.
 _BESIDE: dict[Kind, tuple[str, ...]] = {
+    Kind.LOCAL_ARRAY: ("index the array with constants only, or keep it in shared memory",),
+    Kind.BARRIERS: ("synchronize only the warps that share data: __syncwarp or named barriers",),
+    Kind.BRANCHES: ("select values instead of branching, and move tests out of the loop",),
+    Kind.DIVERGENCE: ("sort or mask the work, so that whole warps skip it",),
+    Kind.FP64: (
+        "write constants and sums as float: 1.0f, and no double among the operands",
+        "sum with compensation (Kahan) in FP32, if the error matters",
+    ),
+    Kind.CONVERSIONS: ("use operands and sums of one type: a literal without f is a double",),
+    Kind.INTEGERS: (
+        "move divisions and 64-bit products out of the inner loop",
+        "read what the loop computes: tools/sass",
+    ),
+    Kind.ATOMICS: ("add within a warp first (__shfl_xor_sync), then once per warp",),
+    Kind.ALU: ("read what the loop computes: tools/sass",),
+    Kind.XU: ("replace divisions and special functions in the loop by products",),
     Kind.HOST: (
         "put the launches into a CUDA graph, as gemm_bench does with short ones",
         "give each launch more to do: batch the GEMMs",
@@ -211,6 +290,13 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
             _host(seen, busy),
             _spills(seen, busy),
             _uncoalesced(seen, busy),
+            _barriers(seen, busy),
+            _branches(seen, busy),
+            _divergence(seen, busy),
+            _fp64(seen, busy),
+            _conversions(seen, busy),
+            _integers(seen, busy),
+            _atomics(seen, busy),
             _conflicts(seen, busy),
             _tail(seen, busy),
             _occupancy(seen, busy),
@@ -227,13 +313,15 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
         *(fault for fault in faults if fault.share < _WORTH),
         *([] if seen.has_counters else waiting),
     ]
+    if seen.hot_line and findings:
+        findings[0] = replace(findings[0], evidence=(*findings[0].evidence, seen.hot_line))
     return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
 
 
 def _busy(seen: Observations) -> list[Finding]:
     """Each resource and the share of the time for which it is busy."""
     found = [_memory(seen, level) for level in seen.levels]
-    found += [_requests(seen), _unit(seen), _issue(seen)]
+    found += [_requests(seen), _unit(seen), _issue(seen), *_pipes(seen)]
     return [finding for finding in found if finding is not None]
 
 
@@ -315,6 +403,36 @@ def _unit(seen: Observations) -> Finding | None:
     return Finding(kind, title, min(used, 1.0), False, tuple(evidence))
 
 
+def _pipes(seen: Observations) -> list[Finding]:
+    """Those that multiply no matrices in FP32: what fills them is work beside the product."""
+    kinds = {"ALU": Kind.ALU, "XU": Kind.XU}
+    if seen.precision != "f64":
+        kinds["FP64"] = Kind.FP64
+    return [
+        Finding(
+            kinds[name],
+            f"The {name} pipe is busy for {percent(share)} of the time",
+            share,
+            False,
+            tuple(_work(seen)),
+        )
+        for name, used in seen.pipes
+        if name in kinds and (share := used * (1 - (seen.idle_share or 0)))
+    ]
+
+
+def _work(seen: Observations) -> list[str]:
+    """What is computed beside the product, and by which pipe."""
+    said = []
+    if seen.pipes:
+        said.append("pipes: " + ", ".join(f"{name} {percent(used)}" for name, used in seen.pipes))
+    if seen.integers_per_product:
+        said.append(f"{significant(seen.integers_per_product)} integer instructions per product")
+    if seen.conversions_per_product:
+        said.append(f"{significant(seen.conversions_per_product)} type conversions per product")
+    return said
+
+
 def _issue(seen: Observations) -> Finding | None:
     if seen.issue_active is None:
         return None
@@ -343,7 +461,7 @@ def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
         text = "No limit of it is known"
         return Finding(Kind.UNKNOWN, text, 0.0, False, ("no roof, no model, no counter",), True)
     nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
-    evidence = [nearest, *top.evidence, *_stall_texts(seen)]
+    evidence = [nearest, *dict.fromkeys([*top.evidence, *_stall_texts(seen), *_work(seen)])]
     if seen.has_counters:
         title = "Latency-bound: no resource is busy enough to be the bottleneck"
         return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence))
@@ -434,7 +552,7 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
         return None
     evidence = []
     if seen.local_bytes:
-        evidence.append(f"{seen.local_bytes} bytes of local memory per thread: spilled registers")
+        evidence.append(f"{seen.local_bytes} bytes of local memory per thread")
     if seen.registers:
         evidence.append(f"{seen.registers} registers per thread")
     modelled = seen.local_share is None
@@ -446,8 +564,18 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
     else:
         evidence.append(f"{percent(seen.local_share)} of the memory requests are for them")
         waste = seen.local_share * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
-    title = "Registers spill into local memory"
-    return _fault(Kind.SPILLS, title, waste, busy, relieved, evidence, modelled)
+    if seen.local_indexed is not None:
+        share = percent(seen.local_indexed)
+        evidence.append(f"{share} of them have a run-time index, the others are spilled registers")
+    # What fills an array often has constant indices.
+    array = (seen.local_indexed or 0) >= _INDEXED
+    kind = Kind.LOCAL_ARRAY if array else Kind.SPILLS
+    title = (
+        "An array with run-time indices is in local memory"
+        if array
+        else "Registers spill into local memory"
+    )
+    return _fault(kind, title, waste, busy, relieved, evidence, modelled)
 
 
 def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
@@ -473,6 +601,96 @@ def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
     relieved = (Kind.DRAM, Kind.L2, Kind.LSU)
     title = "Loads are not coalesced"
     return _fault(Kind.UNCOALESCED, title, waste, busy, relieved, evidence)
+
+
+def _barriers(seen: Observations, busy: list[Finding]) -> Finding | None:
+    return _stalls(seen, busy, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier")
+
+
+def _branches(seen: Observations, busy: list[Finding]) -> Finding | None:
+    return _stalls(seen, busy, Kind.BRANCHES, "Warps wait for branches", "branch_resolving")
+
+
+def _stalls(
+    seen: Observations, busy: list[Finding], kind: Kind, title: str, reason: str
+) -> Finding | None:
+    waits = seen.stall_share(reason)
+    if not waits:
+        return None
+    evidence = [f"{percent(waits)} of the warps' time they {STALLS[reason]}"]
+    # As far as a resource is busy meanwhile, other warps fill the gap.
+    waste = waits * (1 - max((finding.share for finding in busy), default=0.0))
+    return _fault(kind, title, waste, busy, (), evidence)
+
+
+def _divergence(seen: Observations, busy: list[Finding]) -> Finding | None:
+    # An instruction of tensor cores is of the whole warp; one lane alone may start a TMA copy.
+    if seen.lanes is None or seen.lanes_on is None or seen.tensor_unit:
+        return None
+    idle, off = 1 - seen.lanes / _LANES, (seen.lanes - seen.lanes_on) / _LANES
+    evidence = [
+        f"{seen.lanes:.1f} of {_LANES} lanes are active for an instruction",
+        f"{seen.lanes_on:.1f} are not switched off by a predicate",
+    ]
+    # A guard at an edge costs a slot or two; what is divergent is executed once for each path.
+    waste = idle + max(0.0, off - _GUARDS)
+    return _fault(Kind.DIVERGENCE, "Lanes are idle", waste, busy, _ISSUED, evidence)
+
+
+def _fp64(seen: Observations, busy: list[Finding]) -> Finding | None:
+    used = dict(seen.pipes).get("FP64")
+    if not used or not seen.fp64_pace or seen.precision == "f64":
+        return None
+    used *= 1 - (seen.idle_share or 0)
+    # The conversions from and to FP64 run on the XU pipe.
+    waste = max(used, dict(seen.pipes).get("XU", 0.0)) - seen.fp64_pace
+    evidence = [
+        f"the FP64 pipe is busy for {percent(used)} of the time in a {seen.precision} product",
+        *_work(seen),
+    ]
+    relieved = (*_ISSUED, Kind.FP64, Kind.XU)
+    return _fault(Kind.FP64, "It computes in FP64", waste, busy, relieved, evidence)
+
+
+def _conversions(seen: Observations, busy: list[Finding]) -> Finding | None:
+    if (seen.conversions_per_product or 0) < _CONVERSIONS or not seen.conversion_share:
+        return None
+    if _fp64(seen, busy):
+        return None  # they are to FP64 and back
+    if seen.conversions_per_product < (seen.integers_per_product or 0) / 4:
+        return None  # divisions of integers convert, too
+    slots = (seen.issue_active or 0.0) * seen.conversion_share
+    waste = max(slots, dict(seen.pipes).get("XU", 0.0)) * (1 - (seen.idle_share or 0))
+    title = "Operands are converted again and again"
+    return _fault(Kind.CONVERSIONS, title, waste, busy, (*_ISSUED, Kind.XU, Kind.FP64), _work(seen))
+
+
+def _integers(seen: Observations, busy: list[Finding]) -> Finding | None:
+    each = seen.integers_per_product
+    if not each or each < _INTEGERS or not seen.integer_share:
+        return None
+    beyond = seen.integer_share * (1 - _INTEGERS / each)
+    waste = (seen.issue_active or 0.0) * (1 - (seen.idle_share or 0)) * beyond
+    # Warps also wait for what they compute one after the other.
+    computing = ("wait", "math_pipe_throttle", "selected", "not_selected", "dispatch_stall")
+    waits = seen.stall_share(*computing)
+    waste = max(waste, beyond * (waits or 0.0))
+    evidence = [f"{percent(seen.integer_share)} of the instructions are integer", *_work(seen)]
+    title = "Addresses and indices cost more than the product"
+    return _fault(Kind.INTEGERS, title, waste, busy, (*_ISSUED, Kind.XU), evidence)
+
+
+def _atomics(seen: Observations, busy: list[Finding]) -> Finding | None:
+    if not seen.atomic_share:
+        return None
+    waits = (*_GLOBAL_WAITS, *_SHARED_WAITS, "membar", "drain")
+    waste = seen.atomic_share * _weight(seen, _used(seen, "L2"), *waits)
+    evidence = [
+        f"{percent(seen.atomic_share)} of the memory traffic are atomics, each counted as 8 "
+        "requests"
+    ]
+    relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.SHARED)
+    return _fault(Kind.ATOMICS, "Sums are added by atomics", waste, busy, relieved, evidence)
 
 
 def _conflicts(seen: Observations, busy: list[Finding]) -> Finding | None:

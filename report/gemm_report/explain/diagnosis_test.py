@@ -154,7 +154,27 @@ ONE_FAULT = {
     Kind.TENSOR: replace(
         SLOW, **TENSOR, seconds=TENSOR_SECONDS, kernel_seconds=TENSOR_SECONDS, sm_hz=1.83e9
     ),
-    Kind.LATENCY: replace(SLOW, stalls=(("barrier", 5.0), ("selected", 1.0))),
+    Kind.LATENCY: replace(SLOW, stalls=(("wait", 5.0), ("selected", 1.0))),
+    Kind.LOCAL_ARRAY: replace(
+        SLOW, local_bytes=256, local_share=0.6, local_indexed=1.0, stalls=WAITS_FOR_MEMORY
+    ),
+    Kind.BARRIERS: replace(SLOW, stalls=(("barrier", 5.0), ("selected", 1.0))),
+    Kind.BRANCHES: replace(SLOW, stalls=(("branch_resolving", 2.0), ("selected", 1.0))),
+    Kind.DIVERGENCE: replace(SLOW, lanes=9.0, lanes_on=8.0),
+    Kind.FP64: replace(
+        SLOW,
+        pipes=(("FMA", 0.1), ("FP64", 0.9), ("XU", 0.8)),
+        fp64_pace=0.3,
+        conversions_per_product=2.0,
+        conversion_share=0.2,
+    ),
+    Kind.CONVERSIONS: replace(
+        SLOW, pipes=(("XU", 0.55),), conversions_per_product=2.0, conversion_share=0.3
+    ),
+    Kind.INTEGERS: replace(SLOW, issue_active=0.9, integers_per_product=20.0, integer_share=0.8),
+    Kind.ATOMICS: replace(SLOW, atomic_share=0.8, stalls=WAITS_FOR_MEMORY),
+    Kind.ALU: replace(SLOW, pipes=(("FMA", 0.2), ("ALU", 0.9))),
+    Kind.XU: replace(SLOW, pipes=(("FMA", 0.2), ("XU", 0.9))),
 }
 
 
@@ -174,6 +194,30 @@ def test_every_kind_has_its_observations() -> None:
 def test_without_its_cause_the_fault_is_not_named(kind: Kind) -> None:
     others = [diagnose(seen).findings for other, seen in ONE_FAULT.items() if other is not kind]
     assert all(findings[0].kind is not kind for findings in others)
+
+
+def test_two_causes_are_both_named_with_what_each_could_save() -> None:
+    both = replace(
+        ONE_FAULT[Kind.DIVERGENCE], stalls=(("barrier", 1.0), ("selected", 1.0), ("wait", 1.0))
+    )
+    first, second = diagnose(both).findings[:2]
+    assert (first.kind, first.share) == (Kind.DIVERGENCE, pytest.approx(0.72, abs=0.01))
+    assert (second.kind, second.share) == (Kind.BARRIERS, pytest.approx(0.25, abs=0.01))
+
+
+def test_conversions_of_divisions_and_of_fp64_are_not_named_apart() -> None:
+    division = replace(
+        ONE_FAULT[Kind.CONVERSIONS], integers_per_product=40.0, integer_share=0.7, issue_active=0.8
+    )
+    for seen, kind in ((division, Kind.INTEGERS), (ONE_FAULT[Kind.FP64], Kind.FP64)):
+        found = diagnose(seen).findings
+        assert found[0].kind is kind
+        assert Kind.CONVERSIONS not in {finding.kind for finding in found}
+
+
+def test_the_line_with_most_stalls_is_evidence_of_the_first_finding() -> None:
+    seen = replace(ONE_FAULT[Kind.BARRIERS], hot_line="90 % of the stalls are at my.cu:8: sum")
+    assert diagnose(seen).findings[0].evidence[-1] == seen.hot_line
 
 
 def test_persistent_blocks_that_end_apart_are_a_tail() -> None:
@@ -202,7 +246,7 @@ def test_a_fault_gains_no_more_than_the_next_limit_leaves() -> None:
 
 
 def test_what_nobody_waits_for_is_no_fault() -> None:
-    conflicts = replace(SLOW, conflict_share=0.5, stalls=(("barrier", 9.0),))
+    conflicts = replace(SLOW, conflict_share=0.5, stalls=(("wait", 9.0),))
     assert diagnose(conflicts).findings[0].kind is Kind.LATENCY
     for use in (1.0, None):
         wide = replace(SLOW, sectors_per_load=16.0, sector_use=use, stalls=WAITS_FOR_MEMORY)

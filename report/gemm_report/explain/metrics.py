@@ -32,13 +32,24 @@ STALLS = {
     "wait": "wait the fixed time that the instruction before takes",
 }
 
+# Of an SM, by what they compute; each with the part of its metric's name.
+PIPES = {
+    "FMA": "pipe_fma_cycles_active",
+    "ALU": "pipe_alu_cycles_active",
+    "FP64": "pipe_fp64_cycles_active",
+    "XU": "inst_executed_pipe_xu",
+    "tensor": "pipe_tensor_cycles_active",
+}
+
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op"
 _SECTORS = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op"
 _OPS = "sm__ops_path_tensor"
+_ATOMIC = "l1tex__t_requests_pipe_lsu_mem_global_op"
 
 
 _INSTRUCTIONS = "smsp__inst_executed"
+_BY_THREAD = "smsp__sass_thread_inst_executed_op"
 _STALLED = "smsp__average_warps_issue_stalled"
 _GLOBAL = tuple(f"{_INSTRUCTIONS}_op_global_{way}.sum" for way in ("ld", "st"))
 _ON_CHIP = tuple(f"{_INSTRUCTIONS}_op_shared_{way}.sum" for way in ("ld", "st"))
@@ -53,6 +64,7 @@ _EVERYWHERE: dict[str, Ways] = {
     "local_requests": ((f"{_INSTRUCTIONS}_op_local_ld.sum", f"{_INSTRUCTIONS}_op_local_st.sum"),),
     "global_requests": (_GLOBAL,),
     "memory_requests": (_GLOBAL + _ON_CHIP,),
+    "global_atomics": (tuple(f"{_ATOMIC}_{way}.sum" for way in ("atom", "red")),),
 }
 _ALONE = {
     "seconds": "gpu__time_duration.sum",
@@ -64,11 +76,20 @@ _ALONE = {
     "l1_hits": "l1tex__t_sector_hit_rate.pct",
     "l2_hits": "lts__t_sector_hit_rate.pct",
     "instructions": f"{_INSTRUCTIONS}.sum",
-    "ffma_threads": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+    "ffma_threads": f"{_BY_THREAD}_ffma_pred_on.sum",
     "issue_active": "smsp__issue_active.avg.pct_of_peak_sustained_active",
     "warps_active": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "cycles_active": "sm__cycles_active.avg",
     "cycles_elapsed": "sm__cycles_elapsed.avg",
+    "threads": "smsp__thread_inst_executed.sum",
+    "threads_on": "smsp__thread_inst_executed_pred_on.sum",
+    "fp64_threads": f"{_BY_THREAD}_fp64_pred_on.sum",
+    "integer_threads": f"{_BY_THREAD}_integer_pred_on.sum",
+    "conversion_threads": f"{_BY_THREAD}_conversion_pred_on.sum",
+    "shared_atomics": f"{_INSTRUCTIONS}_op_shared_atom.sum",
+} | {
+    f"pipe_{name}": f"sm__{metric}.avg.pct_of_peak_sustained_active"
+    for name, metric in PIPES.items()
 }
 
 

@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gemm_report.document import InputError
 
@@ -69,18 +70,44 @@ def available(ncu: str) -> frozenset[str]:
 
 
 def count(
-    ncu: str, metrics: Sequence[str], kernels: Iterable[str], launches: int, command: Sequence[str]
+    ncu: str,
+    metrics: Sequence[str],
+    kernels: Iterable[str],
+    launches: int,
+    command: Sequence[str],
+    per_shape: bool = False,
 ) -> str:
     """Runs a command under ncu; the raw page, as CSV, of the first launches of these kernels.
 
-    Caches are flushed before each pass, since the operand sets of a batch are rotated past them.
+    With `per_shape` so many of each kernel and grid. Caches are flushed before each pass, since the
+    operand sets of a batch are rotated past them.
     """
-    names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
     options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]
     options += ["--clock-control", "none", "--cache-control", "all"]
-    options += ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
-    options += ["--launch-count", str(launches), "--metrics", ",".join(metrics)]
+    options += ["--filter-mode", "per-launch-config"] if per_shape else []
+    options += [*_named(kernels, launches), "--metrics", ",".join(metrics)]
     return _run([ncu, *options, *command])
+
+
+def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[str]) -> str:
+    """The source pages, as CSV, of the first launches of these kernels: of SASS, then of lines."""
+    with TemporaryDirectory(prefix="explain-") as folder:
+        report = f"{folder}/source.ncu-rep"
+        options = ["--section", "SourceCounters", "--clock-control", "none", "--export", report]
+        options += ["--target-processes", "all", *_named(kernels, launches)]
+        _run([ncu, *options, *command])
+        page = [ncu, "--import", report, "--page", "source", "--csv", "--print-source"]
+        instructions = _run([*page, "sass"])
+        try:
+            return instructions + _run([*page, "cuda"])
+        except InputError:  # without -lineinfo there are no lines
+            return instructions
+
+
+def _named(kernels: Iterable[str], launches: int) -> list[str]:
+    names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
+    options = ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
+    return [*options, "--launch-count", str(launches)]
 
 
 def pages(text: str) -> list[str]:

@@ -31,6 +31,8 @@ _REGISTERS = 65536
 _REGISTERS_AT_ONCE = 256  # a warp gets them in such pieces
 _MOST_FLOP = 2 * 16 * 8 * 32  # of an mma.sync, that of 8-bit numbers
 _RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
+_FP32_LANES = {"7.5": 64, "8.0": 64}  # of an SM; of others 128
+_OF_ATOMIC = 8  # requests that an atomic counts for
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,17 @@ class Observations:
     l2_hits: float | None = None
     conflict_share: float | None = None  # of the wavefronts of shared memory
     local_share: float | None = None  # of the requests to memory
+    local_indexed: float | None = None  # of these, at run-time indices; the others are spills
+    pipes: tuple[tuple[str, float], ...] = ()  # how busy, by name
+    lanes: float | None = None  # of a warp, active for an instruction
+    lanes_on: float | None = None  # of these, that no predicate switches off
+    fp64_pace: float | None = None  # of the FP32 units' rate, for what is computed in FP64
+    integers_per_product: float | None = None
+    conversions_per_product: float | None = None
+    conversion_share: float | None = None  # of the instructions
+    integer_share: float | None = None
+    atomic_share: float | None = None  # of the requests to memory
+    hot_line: str | None = None  # the source line with the most stalls, with its share
     stalls: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -179,7 +192,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
         kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
-        **(_counters(main, row, record.device.sm_count) if main else {}),
+        **(_counters(main, row, record.device.sm_count, capability) if main else {}),
     )
 
 
@@ -238,10 +251,15 @@ def _kernel_seconds(
     return total or None
 
 
-def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> dict[str, object]:
+def _counters(
+    values: Mapping[str, float], row: Row, sm_count: int | None, capability: str
+) -> dict[str, object]:
     def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
         over, under = values.get(above), values.get(below)
         return None if over is None or not under else factor * over / under
+
+    def per_product(name: str) -> float | None:
+        return values[name] / (row.flop / 2) if name in values else None
 
     instructions = values.get("instructions")
     ffma = values.get("ffma_threads")
@@ -253,6 +271,9 @@ def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> di
     cycles = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
     wavefronts = values.get("shared_bytes")
     conflicts = values.get("conflicts")
+    # An atomic reads, computes and writes in the L2, where others have to wait for its sector.
+    atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
+    atomics *= _OF_ATOMIC
     return {
         "issue_active": values.get("issue_active"),
         "ffma_share": ratio("ffma_threads", "instructions", 1 / 32),
@@ -274,6 +295,19 @@ def _counters(values: Mapping[str, float], row: Row, sm_count: int | None) -> di
         "local_share": local / (local + others)
         if local is not None and others is not None and local + others
         else None,
+        "pipes": tuple(
+            (name, values[f"pipe_{name}"]) for name in metrics.PIPES if f"pipe_{name}" in values
+        ),
+        "lanes": ratio("threads", "instructions"),
+        "lanes_on": ratio("threads_on", "instructions"),
+        "fp64_pace": values["fp64_threads"] / (cycles * _FP32_LANES.get(capability, 128))
+        if cycles and "fp64_threads" in values
+        else None,
+        "integers_per_product": per_product("integer_threads"),
+        "conversions_per_product": per_product("conversion_threads"),
+        "conversion_share": ratio("conversion_threads", "threads_on"),
+        "integer_share": ratio("integer_threads", "threads_on"),
+        "atomic_share": atomics / (atomics + requests + (others or 0.0)) if atomics else None,
         "stalls": tuple(
             (name.removeprefix("stall_"), value)
             for name, value in values.items()

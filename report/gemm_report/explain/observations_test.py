@@ -161,6 +161,37 @@ def test_shares_follow_from_counts(record: Record) -> None:
     assert seen.requests_per_clock == pytest.approx(8 / (record.device.sm_count * 100))
 
 
+def test_work_beside_the_product_is_counted_by_product(record: Record) -> None:
+    row = dataclasses.replace(row_of(record, "Tiled/tile:32"), device_kernels=("tiled",))
+    by_thread = "smsp__sass_thread_inst_executed_op"
+    requests = "l1tex__t_requests_pipe_lsu_mem_global_op"
+    launch = counted(
+        1e-6,
+        "tiled",
+        **{
+            "smsp__inst_executed.sum": 100.0,
+            "smsp__thread_inst_executed.sum": 2400.0,
+            "smsp__thread_inst_executed_pred_on.sum": 1600.0,
+            "sm__cycles_elapsed.avg": 100.0,
+            f"{by_thread}_fp64_pred_on.sum": 64.0 * 100 * (record.device.sm_count or 0),
+            f"{by_thread}_integer_pred_on.sum": 2 * row.flop,
+            f"{by_thread}_conversion_pred_on.sum": row.flop / 2,
+            f"{requests}_atom.sum": 1.0,
+            f"{requests}_red.sum": 1.0,
+            "smsp__inst_executed_op_global_ld.sum": 30.0,
+            "smsp__inst_executed_op_global_st.sum": 2.0,
+            "sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active": 25.0,
+            "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active": 75.0,
+        },
+    )
+    seen = observe(record, row, [launch])
+    assert (seen.lanes, seen.lanes_on) == (24, 16)
+    assert (seen.integers_per_product, seen.conversions_per_product) == (4, 1)
+    assert seen.fp64_pace == pytest.approx(0.5)
+    assert seen.pipes == (("ALU", 0.25), ("XU", 0.75))
+    assert seen.atomic_share == pytest.approx(16 / 48)
+
+
 @pytest.mark.parametrize(
     ("counts", "unit"),
     [

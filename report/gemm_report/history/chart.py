@@ -79,7 +79,8 @@ def chart(
 
 def _range(trend: Trend) -> tuple[float, float]:
     """Of nearly all rates: a point outside is drawn at the edge, and must not flatten the rest."""
-    levels = [trend.series.flop / level.seconds for level in trend.segments]
+    ends = [(level.seconds, level.last_seconds) for level in trend.segments]
+    levels = [trend.series.flop / seconds for pair in ends for seconds in pair]
     low, high = np.quantile(trend.series.rates, [0.005, 0.995]).tolist()
     low, high = min(low, *levels), max(high, *levels)
     # Noise of a tenth of a percent should look like what it is.
@@ -95,11 +96,11 @@ def _heights(rates: Floats, low: float, high: float, top: float, floor: float) -
 def _levels(
     trend: Trend, x: Callable[[int], float], low: float, high: float, top: float, floor: float
 ) -> str:
-    rates = np.array([trend.series.flop / level.seconds for level in trend.segments])
-    heights = _heights(rates, low, high, top, floor)
+    seconds = np.array([(level.seconds, level.last_seconds) for level in trend.segments])
+    heights = _heights(trend.series.flop / seconds, low, high, top, floor)
     return "".join(
-        f"M{x(level.start):.1f} {y:.1f}H{x(level.end):.1f}"
-        for level, y in zip(trend.segments, heights, strict=True)
+        f"M{x(level.start):.1f} {y:.1f}L{x(level.end):.1f} {last:.1f}"
+        for level, (y, last) in zip(trend.segments, heights, strict=True)
     )
 
 
@@ -135,7 +136,7 @@ def _changes(trend: Trend, x: Floats) -> list[Html]:
     marks = []
     ends: list[float] = []
     for number, turn in enumerate(trend.turns, 1):
-        at = float(x[turn.change.at - 1] + x[turn.change.at]) / 2
+        at = float(x[max(turn.change.start - 1, 0)] + x[turn.change.at]) / 2
         # Numbers of changes that lie close stand above each other.
         row = next((i for i, end in enumerate(ends) if at - end > 16), len(ends))
         ends[row : row + 1] = [at]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gemm_report.history.changes import Change
+from gemm_report.history.gone import Gone
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.series import History
 from gemm_report.history.trends import Trend, Turn
@@ -22,26 +23,47 @@ def interval_text(change: Change) -> str:
     return f"{low:+.1f} to {high:+.1f} %"
 
 
-def as_text(history: History, trends: Sequence[Trend], limit: int | None) -> str:
-    """The newest record of each device, and the changes, the newest first."""
+def as_text(
+    history: History, trends: Sequence[Trend], gone: Sequence[Gone], limit: int | None
+) -> str:
+    """The newest record of each device, the changes and the cases that are gone, newest first."""
     lines = [_state(history, device, trends) for device in _devices(history)]
+    return "\n".join([*lines, *_changes(history, trends, limit), *_gone(history, gone, limit)])
+
+
+def _changes(history: History, trends: Sequence[Trend], limit: int | None) -> list[str]:
     found = [(trend, turn) for trend in trends for turn in trend.turns]
     found.sort(key=lambda pair: -_record(*pair))
     if not found:
-        return "\n".join([*lines, "No changes detected."])
-    shown = found[:limit]
+        return ["No changes detected."]
     several = len(_devices(history)) > 1
     rows = [["date", "case", *(["device"] if several else []), "suspect", "rate", "95 % interval"]]
-    for trend, turn in shown:
+    for trend, turn in found[:limit]:
         entry = history.entries[_record(trend, turn)]
         device = [trend.series.device] if several else []
         where = [entry.date[:10], str(trend.series.case), *device, turn.suspect]
         rows.append([*where, change_text(turn.change.ratio), interval_text(turn.change)])
-    more = [f"and {len(found) - len(shown)} older ones: --all"] if len(shown) < len(found) else []
-    return "\n".join([*lines, "", columns(rows, left=len(rows[0]) - 2), *more])
+    return ["", columns(rows, left=len(rows[0]) - 2), *_more(found, limit)]
 
 
-def as_json(history: History, trends: Sequence[Trend]) -> str:
+def _gone(history: History, gone: Sequence[Gone], limit: int | None) -> list[str]:
+    if not gone:
+        return []
+    several = len(_devices(history)) > 1
+    rows = [["gone since", "case", *(["device"] if several else []), "last timed", "now"]]
+    for each in gone[:limit]:
+        since, last = (history.entries[i].date[:10] for i in (each.since, each.last))
+        device = [each.series.device] if several else []
+        rows.append([since, str(each.series.case), *device, last, each.why])
+    return ["", columns(rows, left=len(rows[0])), *_more(gone, limit)]
+
+
+def _more(found: Sequence[object], limit: int | None) -> list[str]:
+    hidden = 0 if limit is None else len(found) - limit
+    return [f"and {hidden} older ones: --all"] if hidden > 0 else []
+
+
+def as_json(history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> str:
     """All that was found; SI units, `ratio` is new over old seconds."""
     entries = history.entries
     records = [
@@ -61,17 +83,21 @@ def as_json(history: History, trends: Sequence[Trend]) -> str:
                 "seconds": float(trend.series.seconds[-1]),
                 "strays": trend.strays,
             },
+            "since_first": trend.since_first,
             "levels": [
                 {
                     "first_record": int(trend.series.record[level.start]),
                     "last_record": int(trend.series.record[level.end - 1]),
                     "seconds": level.seconds,
+                    "last_seconds": level.last_seconds,
                 }
                 for level in trend.segments
             ],
             "changes": [
                 {
+                    "first_record": int(trend.series.record[turn.change.start]),
                     "record": _record(trend, turn),
+                    "gradual": turn.change.gradual,
                     "ratio": turn.change.ratio,
                     "interval": [turn.change.low, turn.change.high],
                     "suspects": [asdict(suspect) for suspect in turn.suspects],
@@ -81,7 +107,12 @@ def as_json(history: History, trends: Sequence[Trend]) -> str:
         }
         for trend in trends
     ]
-    document = {"schema": 1, "records": records, "series": series}
+    lost = [
+        {"device": each.series.device, "name": str(each.series.case), "last_record": each.last}
+        | {"since_record": each.since, "why": each.why, "now": each.now and str(each.now)}
+        for each in gone
+    ]
+    document = {"schema": 1, "records": records, "series": series, "gone": lost}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
@@ -106,7 +137,21 @@ def _state(history: History, device: str, trends: Sequence[Trend]) -> str:
         "throttled": sum(trend.series.throttled[-1] > 0 for trend in there),
     }
     said = ", ".join(f"{n} {name}" for name, n in counts.items() if n or name == "timed")
+    said += _against_oldest(there)
     records = sum(entry.device == device for entry in history.entries)
     counted = f"{records} record{'' if records == 1 else 's'}"
     unfinished = "" if entry.complete else " (incomplete)"
     return f"{device}: {counted}, newest {entry.path.name}{unfinished}: {said}"
+
+
+def _against_oldest(trends: Sequence[Trend]) -> str:
+    """How many are faster and slower than in their oldest record, and the one that lost most."""
+    turning = [trend for trend in trends if trend.turns]
+    if not turning:
+        return ""
+    slower = [trend for trend in turning if trend.since_first > 1]
+    said = f"; against the oldest: {len(turning) - len(slower)} faster, {len(slower)} slower"
+    if not slower:
+        return said
+    worst = max(slower, key=lambda trend: trend.since_first)
+    return f"{said} (most: {worst.series.case} {change_text(worst.since_first)})"

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 from gemm_report.history.chart import chart, sparkline
+from gemm_report.history.gone import Gone
 from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History, means
 from gemm_report.history.suspects import NOTHING, Suspect
@@ -29,7 +30,11 @@ _FEWEST = 3
 
 
 def write_pages(
-    folder: Path, history: History, trends: Sequence[Trend], repository: str | None = None
+    folder: Path,
+    history: History,
+    trends: Sequence[Trend],
+    gone: Sequence[Gone],
+    repository: str | None = None,
 ) -> Path:
     """Writes a page for each series, and the overview, whose path it gives.
 
@@ -41,7 +46,7 @@ def write_pages(
         path = folder / "series" / file_name(trend)
         path.write_text(pages.of_series(trend, path.parent), encoding="utf-8")
     path = folder / "index.html"
-    path.write_text(pages.overview(history, trends), encoding="utf-8")
+    path.write_text(pages.overview(history, trends, gone), encoding="utf-8")
     return path
 
 
@@ -54,7 +59,7 @@ class _Pages:
         numbers = {commit: i for i, commit in enumerate(dict.fromkeys(commits))}
         self.commit = np.array([numbers[commit] for commit in commits])
 
-    def overview(self, history: History, trends: Sequence[Trend]) -> str:
+    def overview(self, history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> str:
         entries = self.entries
         incomplete = sum(not entry.complete for entry in entries)
         said = f"{len(entries)} records from {entries[0].date[:10]} to {entries[-1].date[:10]}"
@@ -68,6 +73,7 @@ class _Pages:
                 tag("h1", "GEMM benchmark: history"),
                 tag("p", _answer(long), class_="answer")),
             self._newest_changes(trends),
+            self._gone(gone),
             self._means(history),
             tag("section", tag("h2", "Series"), _series_table([_line(t, entries) for t in long]))
             if long else "",
@@ -143,6 +149,22 @@ class _Pages:
         title = "Newest changes" if len(groups) > len(lines) else "Changes"
         return tag("section", tag("h2", title), table(columns, lines, "changes", tools=False))
 
+    def _gone(self, gone: Sequence[Gone]) -> Html:
+        if not gone:
+            return Html("")
+        lines: list[list[Cell | str]] = [
+            [
+                str(each.series.case),
+                each.series.device,
+                *(_dated(self.entries[i], self.folder) for i in (each.last, each.since)),
+                each.why,
+            ]
+            for each in gone
+        ]
+        grid = table(["case", "device", "last timed", "gone since", "now"], lines, "gone")
+        title = f"{len(gone)} cases without a time any more"
+        return tag("details", tag("summary", title), grid)
+
     def of_series(self, trend: Trend, folder: Path) -> str:
         series = trend.series
         body = [
@@ -167,7 +189,7 @@ class _Pages:
             ("Record", _link(newest, folder)),
             ("Records", str(len(series.record))),
             ("Failed in", f"{len(series.failed)} records" if len(series.failed) else ""),
-            ("Since the first level", change_text(trend.since_first) if trend.turns else ""),
+            ("Newest against oldest", change_text(trend.since_first) if trend.turns else ""),
             ("Throttled", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
         ]
         return [tag("div", tag("dt", name), tag("dd", said)) for name, said in facts if said]
@@ -185,8 +207,9 @@ class _Pages:
         entries, record = self.entries, trend.series.record
         for number, turn in enumerate(trend.turns, 1):
             at, ratio = turn.change.at, turn.change.ratio
-            before, after = (trend.series.flop / trend.segments[number - i].seconds for i in (1, 0))
-            old, new = entries[record[at - 1]], entries[record[at]]
+            before = trend.series.flop / turn.change.before
+            after = before / ratio
+            old, new = entries[record[max(turn.change.start - 1, 0)]], entries[record[at]]
             lines.append(
                 [
                     *(Cell(str(number), number), _dated(old, folder), _dated(new, folder)),

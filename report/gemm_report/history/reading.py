@@ -7,13 +7,19 @@ from pathlib import Path
 
 from gemm_report.record import Identity, Record, Row, read_record
 
-# In which order a change is put down to them; `GPU` is the hash of the device's identity.
-SETTINGS = ("toolkit", "driver", "power limit", "method", "build", "GPU", "commit")
+# In which order a change is put down to them.
+SETTINGS = ("toolkit", "driver", "power limit", "build", "commit")
+
+# Of the method; times are compared only where these are the same.
+STATE = ("test", "state", "fill", "cache")
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One case of a record. Seconds are None where it failed, the rest where it is not known."""
+    """One case of a record. Seconds are None without a time, the rest where it is not known.
+
+    `skipped` is the reason of a case that was skipped; one without that and without a time failed.
+    """
 
     case: str
     flop: float
@@ -21,14 +27,20 @@ class Timing:
     sm_hz: float | None
     throttled_share: float | None
     fingerprint: str | None
+    skipped: str | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One record. `date` is UTC and sorts as text; `setting` has the texts of SETTINGS."""
+    """One record. `date` is UTC and sorts as text; `gpu` is the hash of the device's identity.
+
+    `state` has the texts of STATE, `setting` those of SETTINGS.
+    """
 
     date: str
     device: str
+    gpu: str | None
+    state: tuple[str | None, ...]
     complete: bool
     setting: tuple[str | None, ...]
     timings: tuple[Timing, ...]
@@ -49,50 +61,54 @@ def identity_of(key: str) -> Identity:
 def read(path: Path) -> Reading:
     """The record in `path`; RecordError where there is none that history can use."""
     record = read_record(path)
+    method = record.method
     return Reading(
         date=record.utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
         device=record.device.name,
+        gpu=record.device.uuid_hash,
+        state=tuple(getattr(method, name) for name in STATE),
         complete=record.complete,
         setting=_setting(record),
-        timings=_of_repetitions(
-            [_timing(r) for r in record.rows if r.status in ("timed", "failed")]
-        ),
+        timings=_of_repetitions([timing for row in record.rows if (timing := _timing(row))]),
     )
 
 
 def _setting(record: Record) -> tuple[str | None, ...]:
-    device, build, method = record.device, record.build, record.method
+    device, build = record.device, record.build
     power = device.power_limit_w
     toolkit = (device.runtime and f"CUDA {device.runtime}", build.cuda_compiler, build.compiler)
-    how = (method.test, method.state, method.fill, method.cache)
     return (
         ", ".join(filter(None, toolkit)) or None,
         device.driver,
         None if power is None else f"{power:.0f} W",
-        ", ".join(filter(None, how)) or None,
         build.type,
-        device.uuid_hash,
         record.commit,
     )
 
 
-def _timing(row: Row) -> Timing:
-    failed = row.status == "failed"
+def _timing(row: Row) -> Timing | None:
+    status = row.status
+    if status == "untimed":
+        return None
+    if status != "timed" or row.seconds is None:
+        return Timing(key_of(row.identity), row.flop, *[None] * 3, row.fingerprint, row.skipped)
     return Timing(
         case=key_of(row.identity),
         flop=row.flop,
-        seconds=None if failed or row.seconds is None else row.seconds.median,
-        sm_hz=None if failed else row.sm_hz,
-        throttled_share=None if failed else row.throttled_share,
+        seconds=row.seconds.median,
+        sm_hz=row.sm_hz,
+        throttled_share=row.throttled_share,
         fingerprint=row.fingerprint,
     )
 
 
 def _of_repetitions(timings: list[Timing]) -> tuple[Timing, ...]:
     """One a case: of several repetitions the median."""
-    cases: dict[str, list[Timing]] = {}
+    cases: dict[str, list[Timing]] = {timing.case: [] for timing in timings}
+    if len(cases) == len(timings):
+        return tuple(timings)
     for timing in timings:
-        cases.setdefault(timing.case, []).append(timing)
+        cases[timing.case].append(timing)
     return tuple(_middle(each) for each in cases.values())
 
 

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from gemm_report.history.changes import Change
+from gemm_report.history.changes import SHORTEST, Change
 from gemm_report.history.reading import SETTINGS
 from gemm_report.history.series import Entry, Series
 from gemm_report.writing.quantity import megahertz
@@ -18,9 +18,7 @@ _IN_CYCLES = ("fingerprint", *SETTINGS)
 _OF_CLOCK = (
     "power limit",
     "clock",
-    "GPU",
     "driver",
-    "method",
     "toolkit",
     "build",
     "fingerprint",
@@ -69,7 +67,9 @@ def suspects(
 
 
 def _places(change: Change, level: tuple[int, int]) -> list[int]:
-    """Where it is, and beside it if that fits hardly worse."""
+    """Where it is, and beside it if that fits hardly worse; a gradual change is nowhere."""
+    if change.gradual:
+        return []
     low, high = max(change.earliest, change.at - 1), min(change.latest, change.at + 1)
     beside = [place for place in (change.at - 1, change.at + 1) if low <= place <= high]
     return [place for place in (change.at, *beside) if level[0] < place < level[1]]
@@ -100,8 +100,10 @@ def _differing(old: str, new: str) -> tuple[str, str]:
 
 
 def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | None:
-    before = series.sm_hz[max(level[0], change.at - _NEAR) : change.at]
-    after = series.sm_hz[change.at : min(level[1], change.at + _NEAR)]
+    # A slope from the first record or to the newest has a few of its own as its ends.
+    start, at = max(change.start, level[0] + SHORTEST), min(change.at, level[1] - SHORTEST)
+    before = series.sm_hz[max(level[0], start - _NEAR) : start]
+    after = series.sm_hz[at : min(level[1], at + _NEAR)]
     before, after = before[~np.isnan(before)], after[~np.isnan(after)]
     if not len(before) or not len(after):
         return None

@@ -1,5 +1,6 @@
 """Every series with its segments, its changes and their suspects."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,11 @@ class Turn:
     @property
     def suspect(self) -> str:
         """The likeliest."""
-        return str(self.suspects[0]) if self.suspects else NOTHING
+        likeliest = str(self.suspects[0]) if self.suspects else NOTHING
+        if not self.change.gradual:
+            return likeliest
+        during = f"gradual, over {self.change.at - self.change.start} records"
+        return f"{during}: {likeliest}" if self.suspects else during
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ class Trend:
 
     @property
     def since_first(self) -> float:
-        """Seconds of the newest level over those of the first."""
-        return self.segments[-1].seconds / self.segments[0].seconds
+        """Seconds of the newest over those of the oldest: all changes together."""
+        return math.prod(turn.change.ratio for turn in self.turns)
 
 
 def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Trend]:
@@ -53,19 +58,25 @@ def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Tr
 
 def _trend(history: History, series: Series) -> Trend:
     segments, changes = find_changes(series.seconds)
-    bounds = [0, *(segment.end for segment in segments)]
     turns = tuple(
-        Turn(change, suspects(series, change, (bounds[i], bounds[i + 2]), history.entries))
-        for i, change in enumerate(changes)
+        Turn(change, suspects(series, change, _around(segments, change), history.entries))
+        for change in changes
     )
-    newest = series.seconds[bounds[-2] :][-_RECENT:]
-    return Trend(series, tuple(segments), turns, _strays(newest))
+    return Trend(series, tuple(segments), turns, _strays(series.seconds, segments[-1]))
 
 
-def _strays(seconds: Floats) -> bool:
-    """Whether the last is further from the middle than the others by far."""
-    if len(seconds) < 8:
+def _around(segments: Sequence[Segment], change: Change) -> tuple[int, int]:
+    """Where the level before it begins and the one after it ends."""
+    starts = [segment.start for segment in segments if segment.start < change.start]
+    ends = [segment.end for segment in segments if segment.end > change.at]
+    return max(starts, default=0), min(ends, default=segments[-1].end)
+
+
+def _strays(seconds: Floats, segment: Segment) -> bool:
+    """Whether the last is further from its segment than the others by far."""
+    if segment.end - segment.start < 8:
         return False
-    logarithms = np.log(seconds)
+    fit = np.geomspace(segment.seconds, segment.last_seconds, segment.end - segment.start)
+    logarithms = np.log(seconds[segment.start :] / fit)[-_RECENT:]
     away = np.abs(logarithms - np.median(logarithms))
     return bool(away[-1] > max(_STRAYS * 1.4826 * np.median(away), 0.01))

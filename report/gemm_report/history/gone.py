@@ -1,0 +1,89 @@
+"""Cases that had a time and have none any more: skipped now, renamed, or no longer there."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemm_report.history.series import History, Series
+from gemm_report.record import Identity
+
+# Without machine code to compare, a renamed case keeps its time within this factor.
+_SAME_TIME = 1.05
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A series without a time since record `since`, though that record has most of its neighbours.
+
+    `why` says what became of it; `now` is its new name, if it has one.
+    """
+
+    series: Series
+    since: int
+    why: str
+    now: Identity | None = None
+
+    @property
+    def last(self) -> int:
+        """The last record with a time."""
+        return int(self.series.record[-1])
+
+
+def find_gone(history: History) -> list[Gone]:
+    """The newest first. Failed cases have a verdict and are not gone."""
+    timed: dict[int, set[str]] = defaultdict(set)
+    seen: dict[int, set[str]] = defaultdict(set)
+    for series in history.series:
+        for record in series.record.tolist():
+            timed[record].add(series.key)
+        for record in (*series.record.tolist(), *series.failed.tolist()):
+            seen[record].add(series.key)
+    found = []
+    for device, records in _records(history).items():
+        of_device = [series for series in history.series if series.device == device]
+        for series in of_device:
+            last = int(series.record[-1])
+            since = next(
+                (
+                    record
+                    for record in records
+                    if record > last
+                    and series.key not in seen[record]
+                    # A run of a few kernels on purpose is no sign that the others are gone.
+                    and 2 * len(seen[record] & timed[last]) >= len(timed[last])
+                ),
+                None,
+            )
+            if since is not None and series.failed.max(initial=-1) < since:
+                found.append(_told(series, since, of_device))
+    return sorted(found, key=lambda gone: (-gone.since, str(gone.series.case)))
+
+
+def _records(history: History) -> dict[str, list[int]]:
+    """Of each device its complete records; an interrupted one lacks cases that are still there."""
+    records: dict[str, list[int]] = defaultdict(list)
+    for i, entry in enumerate(history.entries):
+        if entry.complete:
+            records[entry.device].append(i)
+    return records
+
+
+def _told(series: Series, since: int, others: Sequence[Series]) -> Gone:
+    if since in series.skipped:
+        return Gone(series, since, f"skipped: {series.skipped[since]}")
+    new = [other for other in others if int(other.record[0]) == since and _same(series, other)]
+    if len(new) != 1:
+        return Gone(series, since, "not in the record")
+    code = "same machine code" if series.fingerprint[-1] else "same problem and time"
+    return Gone(series, since, f"renamed to {new[0].case} ({code})", new[0].case)
+
+
+def _same(old: Series, new: Series) -> bool:
+    """Whether these are one case under two names."""
+    if old.case[2:] != new.case[2:]:
+        return False
+    if old.fingerprint[-1] or new.fingerprint[0]:
+        return old.fingerprint[-1] == new.fingerprint[0]
+    return bool(abs(np.log(new.seconds[0] / old.seconds[-1])) < np.log(_SAME_TIME))

@@ -88,7 +88,7 @@ template <std::size_t kChoice>
 using ShapeOf =
     F64Shape<kF64Choices[kChoice].rows, kF64Choices[kChoice].columns, kF64Choices[kChoice].depth,
              kF64Choices[kChoice].warp_rows, kF64Choices[kChoice].warp_columns,
-             kF64Choices[kChoice].stages, kF64Choices[kChoice].blocks, kF64Choices[kChoice].mma>;
+             kF64Choices[kChoice].stages, kF64Choices[kChoice].blocks>;
 
 template <std::size_t kChoice>
 Launch launch_choice(const Problem& p, const Device& device, const Operands& o,
@@ -168,13 +168,10 @@ Kernel stream_k(std::optional<std::size_t> only) {
   };
   if (only) {
     const F64Choice& one = kF64Choices[*only];
-    kernel.parameters = {{"BM", std::to_string(one.rows)},
-                         {"BN", std::to_string(one.columns)},
-                         {"BK", std::to_string(one.depth)},
-                         {"WM", std::to_string(one.warp_rows)},
-                         {"WN", std::to_string(one.warp_columns)},
-                         {"stages", std::to_string(one.stages)},
-                         {"k", one.mma == F64Mma::m16n8k16 ? "16" : "8"}};
+    kernel.parameters = {
+        {"BM", std::to_string(one.rows)},         {"BN", std::to_string(one.columns)},
+        {"BK", std::to_string(one.depth)},        {"WM", std::to_string(one.warp_rows)},
+        {"WN", std::to_string(one.warp_columns)}, {"stages", std::to_string(one.stages)}};
   }
   return kernel;
 }

@@ -151,9 +151,7 @@ struct F64Shape {
   static constexpr int kThreads = 32 * (kBM / kWM) * (kBN / kWN);
   static constexpr int kStageBytes = (kBM + kBN) * kDepth * static_cast<int>(sizeof(double));
   static constexpr int kSharedBytes = kStages * kStageBytes;
-  // Steps of 8 along k whose fragments are loaded together.
-  static constexpr int kTogether = kMma == F64Mma::m16n8k16 ? 2 : 1;
-  static constexpr int kSteps = kDepth / 8 / kTogether;
+  static constexpr int kSteps = kDepth / 8;
   // Shared-memory wavefronts per K tile: the copies, and the fragment loads of each warp.
   static constexpr double kWavefronts = (kBM + kBN + kThreads / 32 * (kWM + kWN)) * kDepth / 16.0;
 
@@ -167,12 +165,9 @@ class F64Tile {
   using Shape = Shape_;
   static constexpr int kThreads = Shape::kThreads;
 
-  // The fragments of one step: of all rows of A, and of 16 columns of B.
+  // The fragments of all rows of A in one step.
   struct AFragments {
-    F64Fragment rows[Shape::kWM / 16][Shape::kTogether];
-  };
-  struct BFragment {
-    F64Fragment columns[Shape::kTogether];
+    F64Fragment rows[Shape::kWM / 16];
   };
   static constexpr int kDown = Shape::kWN / 16, kAcross = Shape::kWM / 8;  // MMAs of C^T
 
@@ -218,21 +213,17 @@ class F64Tile {
 
   __device__ void load(AFragments& to, std::uint32_t stage, int step) const {
 #pragma unroll
-    for (int i = 0; i < Shape::kWM / 16; ++i)
-#pragma unroll
-      for (int s = 0; s < Shape::kTogether; ++s)
-        a_.load(to.rows[i][s], stage, i, step * Shape::kTogether + s);
+    for (int i = 0; i < Shape::kWM / 16; ++i) a_.load(to.rows[i], stage, i, step);
   }
-  __device__ void load(BFragment& to, std::uint32_t stage, int step, int j) const {
-#pragma unroll
-    for (int s = 0; s < Shape::kTogether; ++s)
-      b_.load(to.columns[s], stage + ATile::kBytes, j, step * Shape::kTogether + s);
+  // Of 16 columns of B.
+  __device__ void load(F64Fragment& to, std::uint32_t stage, int step, int j) const {
+    b_.load(to, stage + ATile::kBytes, j, step);
   }
   // The MMAs of a step with 16 columns of B.
-  __device__ void multiply(const AFragments& a, const BFragment& b, int j) {
+  __device__ void multiply(const AFragments& a, const F64Fragment& b, int j) {
 #pragma unroll
     for (int i = 0; i < kAcross; ++i)
-      multiply_f64<Shape::kMma>(acc_[j][i], b.columns, a.rows[i / 2], i % 2);
+      multiply_f64<Shape::kMma>(acc_[j][i], b, a.rows[i / 2], i % 2);
   }
 
   __device__ void store(const F64Problem& p) const {
@@ -292,7 +283,7 @@ class F64Tile {
 template <typename Tile>
 __device__ void multiply_step(Tile& tile, std::uint32_t stage, int step) {
   typename Tile::AFragments a;
-  typename Tile::BFragment b[Tile::kDown];
+  F64Fragment b[Tile::kDown];
   tile.load(a, stage, step);
 #pragma unroll
   for (int j = 0; j < Tile::kDown; ++j) tile.load(b[j], stage, step, j);
@@ -308,7 +299,7 @@ __device__ void multiply_pipelined(Tile& tile, int k_tiles) {
   constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps, kDown = Tile::kDown;
   static_assert(kSteps % 2 == 0, "a K tile must end with the second set");
   typename Tile::AFragments a[2];
-  typename Tile::BFragment b[2];
+  F64Fragment b[2];
 #pragma unroll
   for (int stage = 0; stage < kStages - 1; ++stage) tile.copy_to(tile.stage(stage));
   int reads = 0, writes = kStages - 1;

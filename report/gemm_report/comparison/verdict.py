@@ -21,7 +21,8 @@ The argument:
 6. Equal code may run at several levels (levels.py), and each process gets one of them. Where the
    processes of a side show several, levels are compared: the fastest of both sides, the slowest of
    both, that of most processes, or the only one of a side with either of the other. The pair that
-   is closest counts. What is left is judged, but never as `same`.
+   is closest counts. Where processes ran different GPU kernels (a library chooses anew in each),
+   those of one that both sides ran are compared. What is left is judged, but never as `same`.
 7. Levels can also part the two sides completely, and then look like a change. Of n processes a side
    this happens to such a case with a chance of at most 4^-n. Times the number of cases that show
    levels in this comparison, that must be below 5 %; else a change of up to 15 % is `ambiguous`,
@@ -241,14 +242,18 @@ def compare(
         )
     groups = {name: groups_of(_timed(name, [*base, *new])) for name in names}
     table = table_of([each.run for each in new])
-    models = [
-        Model(calibration, _logs(names, base, new, at_clock), groups, table, at_clock)
+    sides = [
+        {name: [_side(name, side, at_clock) for side in (base, new)] for name in names}
         for at_clock in (False, True)
     ]
-    pairs = {name: _pair(name, base, new, models[0].of(name)) for name in names}
+    models = [
+        Model(calibration, _logs(each), groups, table, at_clock)
+        for at_clock, each in zip((False, True), sides, strict=True)
+    ]
+    pairs = {name: _pair(sides[0][name], models[0].of(name)) for name in names}
     mixed = sum(pair.levels > 1 for pair in pairs.values())
     cases = [
-        _case(name, base, new, models, pairs[name], mixed, ERROR_RATE / len(names), threshold)
+        _case(name, base, new, models, pairs[name], sides[1][name], mixed, ERROR_RATE / len(names), threshold)
         for name in names
     ]
     seen_base, seen_new = _seen(base), _seen(new)
@@ -292,23 +297,44 @@ class _Pair(NamedTuple):
         return fmean(each.value for each in self.new) - fmean(each.value for each in self.base)
 
 
-def _pair(
-    name: str,
-    base: Sequence[Process],
-    new: Sequence[Process],
-    between: Between,
-    cycles: bool = False,
-) -> _Pair:
-    """The levels of both sides that are compared."""
-    sides = []
-    for side in (base, new):
-        known = [each.cycles if cycles else each.seconds for each in side]
-        medians = [each[name] for each in known if name in each]
-        found = levels([each.value for each in medians], between.usual)
-        sides.append([[medians[i] for i in level] for level in found])
-    marked = ((side[0], side[-1], max(side, key=len)) for side in sides)
-    candidates = zip(*marked, strict=True) if min(map(len, sides)) > 1 else product(*sides)
-    most = max(map(len, sides))
+# The log medians of a side, by the GPU kernels that its processes ran.
+_Side = Mapping[tuple[str, ...], Sequence[LogMedian]]
+
+
+def _logs(cases: Mapping[str, Sequence[_Side]]) -> dict[str, list[list[float]]]:
+    """The log medians of processes that should be alike."""
+    return {
+        name: [[each.value for each in group] for side in sides for group in side.values()]
+        for name, sides in cases.items()
+    }
+
+
+def _side(name: str, processes: Sequence[Process], at_clock: bool) -> _Side:
+    found: dict[tuple[str, ...], list[LogMedian]] = {}
+    for each in processes:
+        medians = each.cycles if at_clock else each.seconds
+        if name in medians:
+            row = each.run.timed[name].row
+            found.setdefault(row.device_kernels if row else (), []).append(medians[name])
+    return found
+
+
+def _pair(sides: Sequence[_Side], between: Between) -> _Pair:
+    """The processes of both sides that are compared."""
+    base, new = sides
+    both = [kernels for kernels in base if kernels in new]
+    if both:
+        kernels = max(both, key=lambda each: min(len(base[each]), len(new[each])))
+        medians = [base[kernels], new[kernels]]
+    else:
+        medians = [[each for group in side.values() for each in group] for side in sides]
+    found = [
+        [[side[i] for i in level] for level in levels([x.value for x in side], between.usual)]
+        for side in medians
+    ]
+    marked = ((side[0], side[-1], max(side, key=len)) for side in found)
+    candidates = zip(*marked, strict=True) if min(map(len, found)) > 1 else product(*found)
+    most = max(len(each) for each in (*found, *(sides if both else ())))
     return min((_Pair(*each, most) for each in candidates), key=lambda pair: abs(pair.d))
 
 
@@ -318,6 +344,7 @@ def _case(
     new: Sequence[Process],
     models: Sequence[Model],
     pair: _Pair,
+    clocked: Sequence[_Side],
     mixed: int,
     error_rate: float,
     threshold: float,
@@ -328,8 +355,7 @@ def _case(
     cycles = None
     if all(name in each.cycles for side in sides for each in side):
         at_clock = models[1].of(name)
-        clocked = _pair(name, base, new, at_clock, cycles=True)
-        cycles = _interval(clocked, at_clock.variance, error_rate)[0]
+        cycles = _interval(_pair(clocked, at_clock), at_clock.variance, error_rate)[0]
     rows = [side[-1].run.timed[name].row for side in sides]
     processes = min(map(len, sides))
     suspects, changed, unlucky = _suspects(pair.d, cycles, rows, relevant)
@@ -397,7 +423,9 @@ def _interval(
     sides = (pair.base, pair.new)
     withins = [(each.variance / len(side) ** 2, each) for side in sides for each in side]
     share = sum(1 / len(side) for side in sides)
-    parts = _Parts(sum(variance for variance, _ in withins), between.value * share)
+    within = sum(variance for variance, _ in withins)
+    parts = _Parts(max(0.0, within - between.value * share), between.value * share)
+    withins = [(variance * parts.within / within, each) for variance, each in withins if within]
     # Welch and Satterthwaite.
     spread = parts.between**2 / between.degrees
     spread += sum(value**2 / each.degrees for value, each in withins)
@@ -405,17 +433,6 @@ def _interval(
     quantile = float(stdtrit(degrees, 1 - error_rate / 2))
     d, reach = pair.d, quantile * math.sqrt(sum(parts))
     return Interval(_exp(d), _exp(d - reach), _exp(d + reach)), parts, degrees, quantile
-
-
-def _logs(
-    names: Sequence[str], base: Sequence[Process], new: Sequence[Process], at_clock: bool
-) -> dict[str, list[list[float]]]:
-    """The log medians of each case, by side."""
-    known = [[each.cycles if at_clock else each.seconds for each in side] for side in (base, new)]
-    return {
-        name: [[each[name].value for each in side if name in each] for side in known]
-        for name in names
-    }
 
 
 def _needs(
@@ -460,7 +477,7 @@ def _suspects(
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
     kernels = base.device_kernels, new.device_kernels
     other_kernel = all(kernels) and kernels[0] != kernels[1]
-    changed = other_kernel or (all(codes) and codes[0] != codes[1])
+    changed = bool(all(codes) and codes[0] != codes[1])
     suspects, unlucky = [], False
     if abs(d) < relevant:
         return suspects, changed, unlucky

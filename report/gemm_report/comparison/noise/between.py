@@ -31,7 +31,7 @@ GUESSED = (TABLE, ASSUMED)
 
 # Cases whose noise is alike, the narrowest first; another tool's case is in none.
 Groups = tuple[str, ...]
-# Log medians of the processes of each side.
+# Log medians of processes that should be alike, such as those of each side.
 Sides = Sequence[Sequence[float]]
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed
 from gemm_report.comparison.verdict import Process
-from gemm_report.record import Record, Row
+from gemm_report.record import Record
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,22 @@ class Trial:
     names: Sequence[str]
 
 
-class Simulated:
+class _Source:
+    """What can be drawn again: `state` is that of the draws."""
+
+    _rng: np.random.Generator
+
+    @property
+    def state(self) -> Any:
+        """Before the next draw."""
+        return self._rng.bit_generator.state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._rng.bit_generator.state = value
+
+
+class Simulated(_Source):
     """Cases of a record, with the noise of one kind."""
 
     def __init__(self, record: Record, kind: str, seed: int) -> None:
@@ -92,7 +108,7 @@ class Simulated:
         return medians
 
 
-class Resampled:
+class Resampled(_Source):
     """Processes of equal code: each case draws its own, so that few give many trials."""
 
     def __init__(self, processes: Sequence[Process], seed: int) -> None:

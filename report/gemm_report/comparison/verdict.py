@@ -141,6 +141,7 @@ class Case:
     new_row: Row | None
     reach: float
     degrees: float
+    levels: int
 
     @property
     def sd(self) -> float:
@@ -190,6 +191,21 @@ class Comparison:
     def missing(self) -> tuple[str, ...]:
         """What had a time in BASE and has none in NEW, for whatever reason but a wrong result."""
         return (*(each.name for each in self.no_longer_timed), *self.only_base)
+
+    @property
+    def detectable(self) -> float:
+        """Of slowdowns so large, as a fraction, each in any of the cases, 90 % are found."""
+        return detectable(self.cases)
+
+    def unsure(self, wanted: float) -> bool:
+        """Whether a slowdown of `wanted` might not be found, or may be there."""
+        return bool(self.cases) and (
+            self.detectable > max(wanted, 2 * self.threshold)
+            or any(
+                case.verdict is Verdict.AMBIGUOUS and case.time.ratio >= 1 + wanted
+                for case in self.cases
+            )
+        )
 
     @property
     def regressed(self) -> bool:
@@ -251,9 +267,10 @@ def compare(
         for at_clock, each in zip((False, True), sides, strict=True)
     ]
     pairs = {name: _pair(sides[0][name], models[0].of(name)) for name in names}
+    rate = ERROR_RATE / len(names) if names else ERROR_RATE
     mixed = sum(pair.levels > 1 for pair in pairs.values())
     cases = [
-        _case(name, base, new, models, pairs[name], sides[1][name], mixed, ERROR_RATE / len(names), threshold)
+        _case(name, (base, new), models, pairs[name], sides[1][name], mixed, rate, threshold)
         for name in names
     ]
     seen_base, seen_new = _seen(base), _seen(new)
@@ -340,8 +357,7 @@ def _pair(sides: Sequence[_Side], between: Between) -> _Pair:
 
 def _case(
     name: str,
-    base: Sequence[Process],
-    new: Sequence[Process],
+    processes: Sequence[Sequence[Process]],
     models: Sequence[Model],
     pair: _Pair,
     clocked: Sequence[_Side],
@@ -349,7 +365,7 @@ def _case(
     error_rate: float,
     threshold: float,
 ) -> Case:
-    sides = [[each for each in side if name in each.seconds] for side in (base, new)]
+    sides = [[each for each in side if name in each.seconds] for side in processes]
     between, relevant = models[0].of(name), math.log1p(threshold)
     time, parts, degrees, quantile = _interval(pair, between.variance, error_rate)
     cycles = None
@@ -357,21 +373,21 @@ def _case(
         at_clock = models[1].of(name)
         cycles = _interval(_pair(clocked, at_clock), at_clock.variance, error_rate)[0]
     rows = [side[-1].run.timed[name].row for side in sides]
-    processes = min(map(len, sides))
+    fewest = min(map(len, sides))
     suspects, changed, unlucky = _suspects(pair.d, cycles, rows, relevant)
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
 
-    chance = mixed * 0.25**processes
-    if processes < ENOUGH_PROCESSES:
+    chance = mixed * 0.25**fewest
+    if fewest < ENOUGH_PROCESSES:
         seen = models[0].calibrated(name)
         chance = 1.0
         if seen:
             missed = (1 - RAREST) ** seen * RAREST * (1 - RAREST)
             chance = models[0].far_apart(abs(pair.d)) * missed
-    guessed = processes < ENOUGH_PROCESSES and between.source in GUESSED
+    guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
     by_levels = chance >= ERROR_RATE and (not changed or guessed)
-    doubtful = by_levels or (unlucky and processes < ENOUGH_PROCESSES)
+    doubtful = by_levels or (unlucky and fewest < ENOUGH_PROCESSES)
 
     verdict = time.verdict(threshold)
     if verdict is not Verdict.SAME and doubtful and abs(pair.d) < WIDEST:
@@ -380,8 +396,8 @@ def _case(
         verdict = Verdict.AMBIGUOUS
     needs = None
     if verdict is Verdict.AMBIGUOUS:
-        needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
-        if processes < ENOUGH_PROCESSES and (doubtful or guessed):
+        needs = _needs(time, parts, quantile, sides[1], name, fewest, threshold)
+        if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
         elif by_levels and abs(pair.d) > relevant:
             wanted = math.floor(math.log(mixed / ERROR_RATE, 4)) + 1
@@ -404,6 +420,7 @@ def _case(
         new_row=rows[1],
         reach=max(reach, WIDEST) if guessed else reach,
         degrees=degrees,
+        levels=pair.levels,
     )
 
 
@@ -511,7 +528,7 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     """One line where most cases have moved together, which a change of one kernel does not do."""
     if len(cases) < _FEWEST_SHIFTED:
         return None
-    ratios = [case.ratio for case in cases]
+    ratios = [case.time.ratio for case in cases]
     middle = median(ratios)
     moved = sum((ratio > 1) == (middle > 1) for ratio in ratios)
     if abs(math.log(middle)) < math.log1p(threshold) / 2 or moved < _SHARE_SHIFTED * len(cases):
@@ -550,4 +567,4 @@ def _timed(name: str, processes: Sequence[Process]) -> list[Timed]:
 
 def _attention(case: Case) -> tuple[int, float]:
     """The worst first."""
-    return list(Verdict).index(case.verdict), -abs(math.log(case.ratio))
+    return list(Verdict).index(case.verdict), -abs(math.log(case.time.ratio))

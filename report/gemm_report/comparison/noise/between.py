@@ -77,7 +77,10 @@ class Model:
             known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
             source = " and ".join([*([CALIBRATION] if name in self._rows else []), *known])
             return Between(moderated(own, usual or DEFAULT), source, (usual or DEFAULT).value)
-        return Between(usual or DEFAULT, TABLE if usual else ASSUMED, (usual or DEFAULT).value)
+        if usual is None or usual.degrees < DEFAULT.degrees:  # cases differ too much in their noise
+            wide = max(DEFAULT.value, usual.value) if usual else DEFAULT.value
+            return Between(Variance(wide, DEFAULT.degrees), ASSUMED, (usual or DEFAULT).value)
+        return Between(usual, TABLE, usual.value)
 
     def own(self, name: str) -> Variance | None:
         """What its own processes say."""

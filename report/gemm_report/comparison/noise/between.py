@@ -6,6 +6,7 @@ calibration, and the table that comes with the tool (table.py). A case's own var
 chance; where its own is larger, it stays. All variances are around levels (levels.py).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from gemm_report.comparison.run import Timed
 # Up to these products of a problem a launch takes microseconds, or leaves multiprocessors idle.
 _SHORT, _MEDIUM = 512**3, 1024**3
 
-# Of what neither a calibration nor the table tells.
-DEFAULT = Variance(0.008**2, 4)
+# Of what neither a calibration nor the processes tell. Wide: a single process may be anything, and
+# among a hundred cases this calls slower only what takes 20 % longer.
+DEFAULT = Variance(0.008**2, 3)
 
 # Fewer do not show how much variances scatter.
 FEWEST_CASES = 8
@@ -29,8 +31,10 @@ PROCESSES, CALIBRATION, TABLE, ASSUMED = "processes", "calibration", "similar ca
 GUESSED = (TABLE, ASSUMED)
 
 
-# Cases whose noise is alike, the narrowest first; another tool's case is in none.
+# Cases whose noise is alike, the narrowest first. Another tool's have a group of their own.
 Groups = tuple[str, ...]
+_UNKNOWN: Groups = ("unknown",)
+
 # Log medians of processes that should be alike, such as those of each side.
 Sides = Sequence[Sequence[float]]
 
@@ -59,9 +63,10 @@ class Model:
         rows = calibration.rows if calibration else ()
         # In another power state a case has another noise.
         self._rows = {
-            row.name: row for row in rows if groups.get(row.name, of_row(row)) == of_row(row)
+            row.name: row for row in rows if groups.get(row.name, ()) in ((), of_row(row))
         }
-        self._groups = {**{name: of_row(row) for name, row in self._rows.items()}, **groups}
+        self._groups = {name: each or _UNKNOWN for name, each in groups.items()}
+        self._groups |= {name: of_row(row) for name, row in self._rows.items()}
         self._at_clock, self._cases, self._table = at_clock, cases, table
         self._priors: dict[str, Variance] = {}
         for _ in range(2):  # what a level is depends on the usual scatter
@@ -73,14 +78,16 @@ class Model:
     def of(self, name: str) -> Between:
         """Of a case of this comparison."""
         own, usual = self._own.get(name), self._usual(name)
+        known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
+        if not known and name in self._rows:
+            # One process may be at any level.
+            own = scatter([self._rows[name].logs(self._at_clock)], math.inf)
         if own:
-            known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
             source = " and ".join([*([CALIBRATION] if name in self._rows else []), *known])
             return Between(moderated(own, usual or DEFAULT), source, (usual or DEFAULT).value)
-        if usual is None or usual.degrees < DEFAULT.degrees:  # cases differ too much in their noise
-            wide = max(DEFAULT.value, usual.value) if usual else DEFAULT.value
-            return Between(Variance(wide, DEFAULT.degrees), ASSUMED, (usual or DEFAULT).value)
-        return Between(usual, TABLE, usual.value)
+        # How similar it is nobody knows: at least as wide as what is assumed of any case.
+        wide = Variance(max(DEFAULT.value, usual.value if usual else 0.0), DEFAULT.degrees)
+        return Between(wide, TABLE if usual else ASSUMED, (usual or DEFAULT).value)
 
     def own(self, name: str) -> Variance | None:
         """What its own processes say."""

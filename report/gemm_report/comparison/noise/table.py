@@ -23,6 +23,7 @@ from gemm_report.comparison.run import Run
 from gemm_report.record import read_record
 
 _PATH = Path(__file__).with_name("table.json")
+RESULTS = Path(__file__).parents[4] / "results"
 
 
 def table_of(runs: Sequence[Run]) -> Mapping[str, Variance]:
@@ -31,7 +32,7 @@ def table_of(runs: Sequence[Run]) -> Mapping[str, Variance]:
     capability = record and record.device.compute_capability
     return {
         group: Variance(sd**2, degrees)
-        for group, (sd, degrees) in _table().get(capability or "", {}).items()
+        for group, (sd, degrees) in stored().get(capability or "", {}).items()
     }
 
 
@@ -54,7 +55,8 @@ def made(results: Path) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 @cache
-def _table() -> dict[str, dict[str, tuple[float, float]]]:
+def stored() -> dict[str, dict[str, tuple[float, float]]]:
+    """What comes with the tool: standard deviation and degrees, by capability and group."""
     return json.loads(_PATH.read_text(encoding="utf-8"))
 
 

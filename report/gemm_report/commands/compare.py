@@ -168,6 +168,11 @@ def judged(
     )
     if not any(to == "-" for to, _ in outputs):
         print(output.console(comparison, options.all, width()))
+        if code == NOT_ENOUGH:
+            print(
+                "not enough data: give 3 runs per side or more (tools/gate REF -n 5), a "
+                "calibration (tools/calibrate), or --require-power=PERCENT"
+            )
     _write(options, [(to, text(comparison)) for to, text in outputs if to], refusals)
     if summary := getattr(options, "summary", None):
         with _writing(summary, refusals), Path(summary).open("a", encoding="utf-8") as file:

@@ -75,6 +75,13 @@ class Model:
                 (self._groups[name], own) for name, own in self._own.items() if own
             )
 
+        self._apart = [
+            max(logs) - min(logs)
+            for name, row in self._rows.items()
+            if (logs := row.logs(at_clock=False))
+            and len(levels(logs, (self._usual(name) or DEFAULT).value)) > 1
+        ]
+
     def of(self, name: str) -> Between:
         """Of a case of this comparison."""
         own, usual = self._own.get(name), self._usual(name)
@@ -99,12 +106,7 @@ class Model:
 
     def far_apart(self, distance: float) -> int:
         """How many calibrated cases have levels about so far apart, or farther."""
-        count = 0
-        for name, row in self._rows.items():
-            values = sorted(row.logs(at_clock=False))
-            several = levels(values, (self._usual(name) or DEFAULT).value)
-            count += len(several) > 1 and values[-1] - values[0] > 0.8 * distance
-        return count
+        return sum(apart > 0.8 * distance for apart in self._apart)
 
     def _usual(self, name: str) -> Variance | None:
         found = (

@@ -2,7 +2,8 @@
 
 A folder of records counts as several processes of equal code: give three a side. The noise between
 processes comes from them, from --noise, else from the device's newest calibration next to the
-records or in this repository (tools/calibrate makes one), else from similar cases on GPUs of the
+records or in this repository (tools/calibrate makes one), else from other records next to NEW that
+ran the same machine code on the same GPU, else from similar cases on GPUs of the
 same compute capability. The second line says what the comparison could have seen: the slowdown that
 it finds with 90 % probability in code that changed.
 
@@ -269,7 +270,26 @@ def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Cal
     folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
     folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
     path = newest_calibration(folders, new[-1].device)
-    return path and read_calibration(path)
+    return read_calibration(path) if path else _of_history(list(folders), base, new)
+
+
+def _of_history(folders: list[Path], base: list["Run"], new: list["Run"]) -> "Calibration | None":
+    """From other records next to NEW; None where they say nothing, or several processes do."""
+    from gemm_report.comparison.noise.calibrate import from_history
+    from gemm_report.comparison.noise.calibration import calibration_of
+    from gemm_report.comparison.verdict import ENOUGH_PROCESSES
+    from gemm_report.record import read_record
+
+    like = new[-1].record
+    if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
+        return None
+    records, known = [], {run.path.resolve() for run in (*base, *new)}
+    for path in record_paths(folders[0]):
+        if path.resolve() not in known:
+            with suppress(InputError):
+                records.append(read_record(path))
+    document = from_history(records, like)
+    return document and calibration_of(folders[0], document)
 
 
 def _percent(text: str) -> float:

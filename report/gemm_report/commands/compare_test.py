@@ -243,6 +243,26 @@ def test_the_calibration_beside_the_records_is_taken(
     assert "tools/calibrate" in capsys.readouterr().out
 
 
+def test_without_a_calibration_other_records_tell_the_noise(
+    rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def other_commit(document: Any) -> None:
+        document["context"]["gemm"]["commit"] = "b" * 12
+
+    base, new = (rewritten(f"base/{i}.json", 1 + i / 3000) for i in range(2))
+    assert compare(base, new) == NOT_ENOUGH
+    for i, noise in enumerate(EQUAL):
+        rewritten(f"base/old{i}.json", noise, other_commit)
+    capsys.readouterr()
+    assert compare(base, new) == OK
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the calibration is " in said and "base, of 5 processes" in said
+    rewritten("base/old0.json", 1.0, other_driver)
+    rewritten("base/old1.json", 1.0, other_driver)
+    rewritten("base/old2.json", 1.0, other_driver)
+    assert compare(base, new) == NOT_ENOUGH, "another driver has another noise"
+
+
 def test_markdown_and_json_go_where_they_are_told_to(
     rewritten: Rewritten,
     noise: Path,

@@ -21,7 +21,7 @@ The argument:
 6. Equal code may run at several levels (levels.py), and each process gets one of them. Where the
    processes of a side show several, levels are compared: the fastest of both sides, the slowest of
    both, that of most processes, or the only one of a side with either of the other. The pair that
-   is closest counts. Where processes ran different GPU kernels (a library chooses anew in each),
+   is closest counts. Where processes ran different GPU kernels (a library chooses again in each),
    those of one that both sides ran are compared. What is left is judged, but never as `same`.
 7. Levels can also part the two sides completely, and then look like a change. Of n processes a side
    this happens to such a case with a chance of at most 4^-n. Times the number of cases that show

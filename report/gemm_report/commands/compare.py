@@ -34,7 +34,7 @@ examples:
   gemm-report compare before/ after/ --require-power=5 --strict
   gemm-report compare h100.json h200.json --across-devices
 
-exit codes, of which the first that applies counts:
+exit codes:
   5  a result is wrong now, or its kernel fails
   1  regression: a case is slower
   3  bad input, or a place that cannot be written: one line on standard error says which file, and
@@ -44,6 +44,7 @@ exit codes, of which the first that applies counts:
      or a case seems that much slower and is ambiguous; with --strict: any case is ambiguous
   0  no regression
   7  the devices differ: nothing was compared
+If several apply, the first of these counts.
 """
 
 import argparse

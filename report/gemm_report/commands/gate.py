@@ -13,7 +13,7 @@ examples:
   gemm-report gate results/nvidia-h200 --baseline 937303dac991 --require-power=5
   gemm-report gate results --new build/new --baseline 937303dac991 --markdown=comment.md
 
-exit codes, of which the first that applies counts:
+exit codes:
   5  a result is wrong now, or its kernel fails
   1  regression: a case is slower
   3  bad input, or no record of the baseline: one line on standard error says what to do
@@ -22,6 +22,7 @@ exit codes, of which the first that applies counts:
      or a case seems that much slower and is ambiguous; with --strict: any case is ambiguous
   0  no regression
   7  the devices differ: nothing was compared
+If several apply, the first of these counts.
 """
 
 import argparse

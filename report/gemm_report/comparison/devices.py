@@ -15,7 +15,7 @@ HEAD = ("precision", "cases", "speed", "per clock", "per watt", "slowest case", 
 class Ratio:
     """NEW over BASE of all cases of a precision: geometric means, and the ends of the speeds.
 
-    What is not known of each case is None.
+    Of the clock and power those of the cases that have them, and None where none has.
     """
 
     precision: str
@@ -62,5 +62,6 @@ def _seconds(side: Sequence[Timed]) -> float:
 
 def _of(precision: str, found: Sequence[tuple[float, float | None, float | None]]) -> Ratio:
     speeds, *others = ([*column] for column in zip(*found, strict=True))
-    means = [None if None in column else geometric_mean(column) for column in others]
+    known = [[each for each in column if each is not None] for column in others]
+    means = [geometric_mean(column) if column else None for column in known]
     return Ratio(precision, len(found), geometric_mean(speeds), *means, min(speeds), max(speeds))

@@ -21,7 +21,7 @@ def test_speeds_are_geometric_means_of_shared_cases() -> None:
     assert ratios([run(a=1.0)], [run(b=1.0)]) == []
 
 
-def test_clock_and_power_are_taken_out_where_every_case_has_them(gpu: Record) -> None:
+def test_clock_and_power_are_taken_out_where_they_are_known(gpu: Record) -> None:
     one = run_of(gpu)
     for found in ratios([one], [one]):
         assert found.speed == pytest.approx(1.0)

@@ -80,7 +80,7 @@ RULES: Mapping[str, Rule] = {
 # The cases whose power is told, and which they are.
 CLASSES: Mapping[str, Callable[[Row], bool]] = {
     "FP32 from 1024 on": lambda row: row.precision == "f32" and row.volume >= 1024**3,
-    "BF16, FP16, FP8 at the power cap": lambda row: (
+    "16 or 8 bits at the power cap": lambda row: (
         row.throttled and row.precision.startswith(("bf16", "f16", "e4m3", "e5m2"))
     ),
     "all": lambda row: True,
@@ -178,27 +178,27 @@ def draw(measured: Measured, path: Path) -> None:
 
     n, kinds = 3, list(dict.fromkeys(source for source, _, _ in measured.alarms))
     figure = Figure(figsize=(12, 4.2), layout="constrained")
-    left, *right = figure.subplots(1, 3, width_ratios=(1.5, 1, 1))
+    left, *right = figure.subplots(1, 3, width_ratios=(1.7, 1, 1))
     for i, rule in enumerate(RULES):
         shares = [100 * measured.alarms[kind, rule, n] for kind in kinds]
         places = [j + (i - 1.5) * 0.2 for j in range(len(kinds))]
-        bars = left.bar(places, shares, 0.2, label=rule)
-        left.bar_label(bars, fmt="%.0f", fontsize=7)
-    left.set_xticks(range(len(kinds)), [kind.replace(" ", "\n", 1) for kind in kinds], fontsize=8)
+        left.bar_label(left.bar(places, shares, 0.2, label=rule), fmt="%.0f", fontsize=6)
+    names = [kind.replace(" ", "\n", 1).replace("auto", "auto-\n") for kind in kinds]
+    left.set_xticks(range(len(kinds)), names, fontsize=8)
     left.axhline(100 * ERROR_RATE, color="black", linewidth=0.8, linestyle="--")
     left.set_ylabel("runs with a false alarm [%]")
-    left.set_title("Equal code, 3 processes a side")
+    left.set_title(f"Equal code, {n} processes a side", fontsize=10)
     for axes, of in zip(right, list(CLASSES)[:2], strict=True):
         for rule in RULES:
             shares = [100 * measured.found[rule, n, of, s] for s in SLOWDOWNS]
-            axes.plot([100 * s for s in SLOWDOWNS], shares, marker="o", label=rule)
+            axes.plot([100 * s for s in SLOWDOWNS], shares, marker="o")
         axes.set_xscale("log")
         axes.set_xticks([100 * s for s in SLOWDOWNS], [f"{100 * s:.0f}" for s in SLOWDOWNS])
         axes.minorticks_off()
         axes.set_xlabel("planted slowdown [%]")
-        axes.set_title(f"Found: {of}", fontsize=9)
-    right[0].set_ylabel("slower cases found [%]")
-    left.legend(fontsize=7)
+        axes.set_ylabel("found [%]")
+        axes.set_title(f"{kinds[-1]}, {of}", fontsize=9)
+    figure.legend(loc="outside lower center", ncols=len(RULES), fontsize=9)
     figure.savefig(path, dpi=110)
 
 

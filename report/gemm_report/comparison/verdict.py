@@ -425,7 +425,7 @@ def _case(
 
 
 class _Parts(NamedTuple):
-    """Of the variance of the log ratio."""
+    """Of the variance of the log ratio. What `between` does not contain of `within` is added."""
 
     within: float
     between: float
@@ -470,7 +470,7 @@ def _needs(
     reach = d if d > relevant else max(relevant - d, relevant / 2)
     wanted = (reach / quantile) ** 2
     if parts.within > parts.between and parts.between < wanted:
-        factor = math.ceil(parts.within / (wanted - parts.between))
+        factor = math.ceil(sum(parts) / wanted)
         if factor <= _MOST_SAMPLES:
             samples = [len(each.run.timed[name].samples_seconds) for each in new]
             return f"{factor} times the samples: {factor * round(median(samples))} in each run"

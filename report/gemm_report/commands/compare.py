@@ -92,9 +92,8 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--require-power",
         type=_percent,
-        default=0.1,
         metavar="PERCENT",
-        help="end with 2 unless so large a slowdown would be found (default 10)",
+        help="end with 2 unless such a slowdown would be found (default 10, or twice the threshold)",
     )
     command.add_argument("--strict", action="store_true", help="end with 2 for ambiguous cases")
     command.add_argument(
@@ -187,12 +186,13 @@ def _ending(comparison: "Comparison", options: argparse.Namespace, refusals: Ref
     from gemm_report.comparison.verdict import Verdict
 
     ambiguous = comparison.count(Verdict.AMBIGUOUS)
+    wanted = options.require_power or max(0.1, 2 * options.threshold)
     endings = (
         (WRONG, comparison.failed),
         (REGRESSION, comparison.count(Verdict.SLOWER)),
         (refusals.exit_code, refusals.count),
         (MISSING, comparison.missing and not options.allow_missing),
-        (NOT_ENOUGH, comparison.unsure(options.require_power) or (options.strict and ambiguous)),
+        (NOT_ENOUGH, comparison.unsure(wanted) or (options.strict and ambiguous)),
     )
     return next((code for code, applies in endings if applies), 0)
 

@@ -200,7 +200,7 @@ class Comparison:
     def unsure(self, wanted: float) -> bool:
         """Whether a slowdown of `wanted` might not be found, or may be there."""
         return bool(self.cases) and (
-            self.detectable > max(wanted, 2 * self.threshold)
+            self.detectable > wanted
             or any(
                 case.verdict is Verdict.AMBIGUOUS and case.time.ratio >= 1 + wanted
                 for case in self.cases

@@ -93,7 +93,7 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
         "--require-power",
         type=_percent,
         metavar="PERCENT",
-        help="end with 2 unless such a slowdown would be found (default 10, or twice the threshold)",
+        help="end with 2 unless it would be found (default 10, or twice the threshold)",
     )
     command.add_argument("--strict", action="store_true", help="end with 2 for ambiguous cases")
     command.add_argument(

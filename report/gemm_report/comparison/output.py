@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean, median, pstdev
 from typing import Any
 
 from gemm_report.comparison.conditions import differences
@@ -71,7 +71,7 @@ def power_line(comparison: Comparison) -> str:
         if case.new_row:
             groups.setdefault(precision_name(case.new_row.precision), []).append(case)
     each = ", ".join(f"{name} {_percent(detectable(of))}" for name, of in groups.items())
-    highs = sorted(case.time.high - 1 for case in cases)
+    highs = sorted(case.excluded for case in cases)
     share = f"{100 * POWER:.0f} %"
     most = highs[math.ceil(POWER * len(highs)) - 1]
     return (
@@ -200,7 +200,7 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "schema": SCHEMA,
         "ending": ending,
         "detectable": _finite(comparison.detectable),
-        "excluded": max((case.time.high - 1 for case in comparison.cases), default=None),
+        "excluded": max((case.excluded for case in comparison.cases), default=None),
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
         "confidence": 1 - ERROR_RATE,
@@ -284,11 +284,12 @@ def _spreads(comparison: Comparison) -> list[str]:
     for run in (*comparison.base, *comparison.new):
         if run.record or not run.timed:
             continue
-        samples = [len(case.samples_seconds) for case in run.timed.values()]
-        single = sum(count == 1 for count in samples)
-        told = f"{run.path.name}: {len(samples) - single} of {len(samples)} cases have samples"
-        rest = f"; {single} have a single value, whose spread is not known" if single else ""
-        lines.append(f"{told}, {min(samples)} to {max(samples)} each{rest}")
+        samples = [case.samples_seconds for case in run.timed.values()]
+        known = [pstdev(each) / fmean(each) for each in samples if len(each) > 1]
+        spread = f", with a spread of {100 * median(known):.2g} % at median" if known else ""
+        told = f"{run.path.name}: {len(known)} of {len(samples)} cases have samples{spread}"
+        single = len(samples) - len(known)
+        lines.append(told + (f"; of {single} the spread is not known" if single else ""))
     return lines
 
 

@@ -149,6 +149,11 @@ class Case:
         return math.hypot(self.within_sd, self.between_sd)
 
     @property
+    def excluded(self) -> float:
+        """Which slowdown there is not, as a fraction, though an unknown level might hide some."""
+        return self.time.high * (_exp(WIDEST) if self.noise in GUESSED else 1.0) - 1
+
+    @property
     def detectable(self) -> float:
         """The smallest slowdown that is found with 90 % probability, as a fraction."""
         return detectable([self])

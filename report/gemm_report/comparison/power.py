@@ -197,7 +197,7 @@ def draw(measured: Measured, path: Path) -> None:
         axes.minorticks_off()
         axes.set_xlabel("planted slowdown [%]")
         axes.set_ylabel("found [%]")
-        axes.set_title(f"{kinds[-1]}, {of}", fontsize=9)
+        axes.set_title(f"{kinds[-1]},\n{of}", fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(RULES), fontsize=9)
     figure.savefig(path, dpi=110)
 

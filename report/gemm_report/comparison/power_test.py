@@ -80,8 +80,12 @@ def test_other_rules_are_as_their_tools_have_them(processes: list[Process]) -> N
 
 
 def test_it_prints_and_draws(
-    paths: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    paths: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(power, "PROCESSES", (3,))
     figure = tmp_path / "power.png"
     power.main([*map(str, paths), "--runs=2", "--figure", str(figure)])
     said = capsys.readouterr().out

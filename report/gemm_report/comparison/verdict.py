@@ -207,7 +207,7 @@ class Comparison:
         return bool(self.cases) and (
             self.detectable > wanted
             or any(
-                case.verdict is Verdict.AMBIGUOUS and case.time.ratio >= 1 + wanted
+                case.verdict is Verdict.AMBIGUOUS and max(case.time.ratio, case.ratio) >= 1 + wanted
                 for case in self.cases
             )
         )
@@ -383,14 +383,8 @@ def _case(
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
 
-    chance = mixed * 0.25**fewest
-    if fewest < ENOUGH_PROCESSES:
-        seen = models[0].calibrated(name)
-        chance = 1.0
-        if seen:
-            missed = (1 - RAREST) ** seen * RAREST * (1 - RAREST)
-            chance = models[0].far_apart(abs(pair.d)) * missed
     guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
+    chance = _chance(models[0], name, abs(pair.d), mixed, fewest)
     by_levels = chance >= ERROR_RATE and (not changed or guessed)
     doubtful = by_levels or (unlucky and fewest < ENOUGH_PROCESSES)
 
@@ -427,6 +421,20 @@ def _case(
         degrees=degrees,
         levels=pair.levels,
     )
+
+
+def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> float:
+    """How many cases of equal code have sides that only levels part, by `d` or more.
+
+    `mixed` cases of this comparison show levels.
+    """
+    if processes >= ENOUGH_PROCESSES:
+        return mixed * 0.25**processes
+    calibrated = model.calibrated(name)
+    if not calibrated:
+        return 1.0
+    # All calibrated processes had one level, and BASE and NEW have both.
+    return model.far_apart(d) * (1 - RAREST) ** calibrated * RAREST * (1 - RAREST)
 
 
 class _Parts(NamedTuple):

@@ -24,6 +24,7 @@ from gemm_report.comparison.verdict import (
     Untimed,
     Verdict,
     detectable,
+    processes_for,
 )
 from gemm_report.terminal import Tone, toned
 from gemm_report.writing.names import precision_name
@@ -275,6 +276,11 @@ def _few(comparison: Comparison) -> list[str]:
         )
     if several:
         lines.append(f"{several} cases ran at several speeds in equal processes")
+        if processes < processes_for(several):
+            lines[-1] += (
+                f": where the machine code is the same, slowdowns of up to "
+                f"{_percent(math.expm1(WIDEST))} need {processes_for(several)} runs per side"
+            )
     return lines
 
 

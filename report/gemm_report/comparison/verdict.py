@@ -399,8 +399,7 @@ def _case(
         if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
         elif by_levels and abs(pair.d) > relevant:
-            wanted = math.floor(math.log(mixed / ERROR_RATE, 4)) + 1
-            needs = f"{wanted} runs per side: {mixed} cases ran at several speeds"
+            needs = f"{processes_for(mixed)} runs per side: {mixed} cases ran at several speeds"
     reach = max(relevant, quantile * math.hypot(*(math.sqrt(part) for part in parts)))
     means = [_exp(fmean(each.seconds[name].value for each in side)) for side in sides]
     return Case(
@@ -421,6 +420,11 @@ def _case(
         degrees=degrees,
         levels=pair.levels,
     )
+
+
+def processes_for(mixed: int) -> int:
+    """A side, to show that no level parts the sides where so many cases have levels."""
+    return max(ENOUGH_PROCESSES, math.floor(math.log(mixed / ERROR_RATE, 4)) + 1)
 
 
 def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> float:

@@ -95,6 +95,7 @@ def runs(project: Path) -> list[str]:
 def test_both_sides_are_interleaved(project: Path) -> None:
     done = gate(project, "main", "-n", "2", "-o", str(project.parent / "out"))
     assert done.returncode == 0, done.stderr
+    assert "2 processes of a side do not show which of them is unusual" in done.stdout
     assert runs(project) == ["base/1.json", "new/1.json", "new/2.json", "base/2.json"]
 
 
@@ -105,9 +106,16 @@ def test_a_slower_tree_exits_with_1(project: Path) -> None:
     assert "slower" in done.stdout
 
 
+def test_one_process_of_a_side_is_not_enough(project: Path) -> None:
+    done = gate(project, "main", "-n", "1")
+    assert done.returncode == 2, done.stderr
+    assert "not enough data: " in done.stdout
+    assert gate(project, "main", "-n", "1", "--", "--require-power=30").returncode == 0
+
+
 def test_a_wrong_kernel_is_reported_by_the_comparison(project: Path) -> None:
     (project / "status").write_text("1", encoding="utf-8")
-    assert gate(project, "main", "-n", "1").returncode == 0
+    assert gate(project, "main", "-n", "3").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -132,13 +140,13 @@ def test_bad_input_gives_one_line_and_3(project: Path, arguments: list[str], sai
 
 
 def test_a_second_gate_is_refused(project: Path) -> None:
-    assert gate(project, "main", "-n", "1").returncode == 0
+    assert gate(project, "main", "-n", "3").returncode == 0
     with (project / "build" / "gate" / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = gate(project, "main", "-n", "1")
         assert done.returncode == 3
         assert "another gate" in done.stderr
-    assert gate(project, "main", "-n", "1").returncode == 0
+    assert gate(project, "main", "-n", "3").returncode == 0
 
 
 def test_a_side_that_cannot_be_built_or_run_exits_with_3(project: Path) -> None:

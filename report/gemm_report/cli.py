@@ -76,10 +76,11 @@ exit codes:
   0  done
   1  readme or kernels --check: the file is not what the record gives; compare or gate: a
      regression; explain: there are no counters
-  2  compare or gate --strict: ambiguous cases, and no regression
+  2  compare or gate: not enough data
   3  bad input or usage, too little memory, or output that cannot be written: one line on standard
      error says which file, and what to do
   4  a defect of gemm-report, with a traceback
+  5, 6, 7  compare or gate: a wrong result, missing cases, another device
   130  interrupted
 """
 

@@ -1,57 +1,72 @@
 """Say which cases of NEW are slower or faster than in BASE by more than noise.
 
-A folder of records counts as several processes of equal code: the noise between processes then
-averages down, and is known better. That noise comes from --noise, else from the device's newest
-calibration next to the records: tools/calibrate makes it, of ten processes. Without a calibration
-of a case only large changes can be detected: 13 % where there are a hundred cases.
+A folder of records counts as several processes of equal code: give three a side. The noise between
+processes comes from them, from --noise, else from the device's newest calibration next to the
+records or in this repository (tools/calibrate makes one), else from other records next to NEW that
+ran the same machine code on the same GPU, else from similar cases on GPUs of the
+same compute capability. The second line says what the comparison could have seen: the slowdown that
+it finds with 90 % probability in code that changed.
 
 verdicts, by an interval that holds for all cases together with 95 %:
   same       the whole interval is within the threshold
   slower     the interval excludes no change, and the estimate is beyond the threshold
   faster     likewise
   ambiguous  anything else: the row says what is missing, more samples, more processes or a
-             calibration; and what the GPU's clock, a level of equal code (processes of it were
-             seen at two speeds) or one unlucky process may explain
+             calibration; or two speeds of equal code may explain the change, which is up to 15 %
 
 In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
 time is not, the clock is the suspect.
 
+--across-devices: speed of NEW over BASE by precision, per clock and per watt, and no verdict.
+
 --json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
-time and cycles (ratio, low and high of the interval; after the `offset` of another level of equal
-code), sd_within and sd_between (of the log ratio), noise (whence that is known), suspect, needs,
-and kernel, parameters, precision, layout, m, n, k, throttled_share of the row. Beside them are
-regression, counts, threshold, confidence, calibration, base, new, failed and otherwise_failed
+time and cycles (ratio, low and high of the interval; of the processes that are compared, where
+equal ones ran at several speeds), detectable (a fraction), sd_within and sd_between (of the log
+ratio), noise (whence that is known), suspect, needs, and kernel, parameters, precision, layout, m,
+n, k, throttled_share of the row. Beside them are ending (the exit code), regression, counts,
+detectable, excluded, threshold, confidence, calibration, base, new, failed and otherwise_failed
 (wrong results), no_longer_timed, newly_timed, only_base, only_new, remarks. What is not known is
 null.
 
 examples:
   gemm-report compare before.json after.json
   gemm-report compare before/ after/ --threshold=2 --markdown=comment.md --html=changes.html
-  gemm-report compare before.json after.json --noise=noise.json --strict
+  gemm-report compare before/ after/ --require-power=5 --strict
+  gemm-report compare h100.json h200.json --across-devices
 
 exit codes:
-  0  no regression
-  1  regression: a case is slower, or its result is wrong now
-  2  with --strict: nothing is slower, but some cases are ambiguous or have no time any more
+  5  a result is wrong now, or its kernel fails
+  1  regression: a case is slower
   3  bad input, or a place that cannot be written: one line on standard error says which file, and
      what to do
+  6  cases are missing: skipped now, or gone (--allow-missing accepts them)
+  2  not enough data: a slowdown of 10 % (--require-power) would not be found with 90 % probability,
+     or a case seems that much slower and is ambiguous; with --strict: any case is ambiguous
+  0  no regression
+  7  the devices differ: nothing was compared
+If several apply, the first of these counts.
 """
 
 import argparse
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import InputError, RecordError
-from gemm_report.terminal import width
+from gemm_report.terminal import complain, width
 from gemm_report.writing.whole_file import whole_file
 
 if TYPE_CHECKING:
     from gemm_report.comparison.noise.calibration import Calibration
     from gemm_report.comparison.run import Run
-REGRESSION, AMBIGUOUS = 1, 2
+    from gemm_report.comparison.verdict import Comparison
+
+REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE = 1, 2, 5, 6, 7
+_REPOSITORY = Path(__file__).parents[3] / "results"
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -75,9 +90,18 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
         help="the calibration to take, or none (default: the device's newest next to the records)",
     )
     command.add_argument(
-        "--across-devices", action="store_true", help="compare though the devices differ"
+        "--require-power",
+        type=_percent,
+        metavar="PERCENT",
+        help="end with 2 unless it would be found (default 10, or twice the threshold)",
     )
     command.add_argument("--strict", action="store_true", help="end with 2 for ambiguous cases")
+    command.add_argument(
+        "--allow-missing", action="store_true", help="cases that have no time any more may be gone"
+    )
+    command.add_argument(
+        "--across-devices", action="store_true", help="tell two devices apart, without a verdict"
+    )
     command.add_argument("--all", action="store_true", help="name the cases that are the same, too")
     command.add_argument("--markdown", metavar="FILE", help="for a pull request (- is the console)")
     command.add_argument("--json", metavar="FILE", help="all there is to know (- is the console)")
@@ -124,38 +148,86 @@ def judged(
     import scipy.special  # noqa: F401 - at once, where it is missing
 
     from gemm_report.comparison import output, page
-    from gemm_report.comparison.verdict import Verdict, compare, process
+    from gemm_report.comparison.verdict import compare, process
 
-    _check_devices(base, new, options.across_devices)
+    if other := _other_device(base, new):
+        if options.across_devices:
+            return _across(options, base, new, refusals)
+        complain(other)
+        return OTHER_DEVICE
     comparison = compare(
         [process(run) for run in base],
         [process(run) for run in new],
         _calibration(options.noise, base, new),
         options.threshold,
     )
+    code = _ending(comparison, options, refusals)
     outputs = (
         (options.markdown, output.markdown),
-        (options.json, output.as_json),
+        (options.json, lambda found: output.as_json(found, code)),
         (options.html, page.page),
     )
     if not any(to == "-" for to, _ in outputs):
         print(output.console(comparison, options.all, width()))
-    for to, text in outputs:
-        if to == "-":
-            print(text(comparison), end="")
-        elif to:
-            with _writing(to, refusals), whole_file(Path(to)) as part:
-                part.write_text(text(comparison), encoding="utf-8")
+        if code == NOT_ENOUGH:
+            print(
+                "not enough data: give 3 runs per side or more (tools/gate REF -n 5), a "
+                "calibration (tools/calibrate), or --require-power=PERCENT"
+            )
+    _write(options, [(to, text(comparison)) for to, text in outputs if to], refusals)
     if summary := getattr(options, "summary", None):
         with _writing(summary, refusals), Path(summary).open("a", encoding="utf-8") as file:
             file.write(output.markdown(comparison))
-    if comparison.regressed:
-        return REGRESSION
-    if refusals.count:
-        return refusals.exit_code
-    gone = comparison.no_longer_timed or comparison.only_base
-    unknown = comparison.count(Verdict.AMBIGUOUS) or gone
-    return AMBIGUOUS if options.strict and unknown else 0
+    return _ending(comparison, options, refusals)
+
+
+def _ending(comparison: "Comparison", options: argparse.Namespace, refusals: Refusals) -> int:
+    """The exit code."""
+    from gemm_report.comparison.verdict import Verdict
+
+    ambiguous = comparison.count(Verdict.AMBIGUOUS)
+    wanted = options.require_power or max(0.1, 2 * options.threshold)
+    endings = (
+        (WRONG, comparison.failed),
+        (REGRESSION, comparison.count(Verdict.SLOWER)),
+        (refusals.exit_code, refusals.count),
+        (MISSING, comparison.missing and not options.allow_missing),
+        (NOT_ENOUGH, comparison.unsure(wanted) or (options.strict and ambiguous)),
+    )
+    return next((code for code, applies in endings if applies), 0)
+
+
+def _across(
+    options: argparse.Namespace, base: list["Run"], new: list["Run"], refusals: Refusals
+) -> int:
+    """Tells how two devices differ."""
+    from gemm_report.comparison.devices import HEAD, ratios
+    from gemm_report.writing.tables import columns, markdown_table
+
+    found = ratios(base, new)
+    if not found:
+        raise RecordError(f"{new[0].path}: has no case of {base[0].path}: give runs of the same")
+    said = f"{new[0].device} over {base[0].device}: geometric means, no verdict on code"
+    cells = [each.cells() for each in found]
+    texts = [
+        (options.markdown, f"### {said}\n\n{markdown_table(HEAD, cells)}\n"),
+        (options.json, json.dumps([asdict(each) for each in found], indent=1) + "\n"),
+    ]
+    if options.html:
+        refusals.add(InputError("--html: has no page for two devices: give --markdown or --json"))
+    if not any(to == "-" for to, _ in texts):
+        print(f"{said}\n\n{columns([HEAD, *cells], left=1)}")
+    _write(options, [(to, text) for to, text in texts if to], refusals)
+    return refusals.exit_code if refusals.count else 0
+
+
+def _write(options: argparse.Namespace, texts: list[tuple[str, str]], refusals: Refusals) -> None:
+    for to, text in texts:
+        if to == "-":
+            print(text, end="")
+            continue
+        with _writing(to, refusals), whole_file(Path(to)) as part:
+            part.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -176,21 +248,20 @@ def _run(path: Path) -> "Run":
     return read_run(path)
 
 
-def _check_devices(base: list["Run"], new: list["Run"], across: bool) -> None:
-    """Times of two devices say nothing about code."""
-    if across:
-        return
+def _other_device(base: list["Run"], new: list["Run"]) -> str | None:
+    """Why times say nothing about code; None where all runs are of one device."""
     first = base[0]
     for run in (*base, *new):
         if run.device != first.device:
-            raise RecordError(
+            return (
                 f"{run.path}: was made on {run.device or 'an unknown device'}, {first.path} on "
                 f"{first.device or 'an unknown device'}: give runs of one, or --across-devices"
             )
+    return None
 
 
 def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
-    """The one that was named, else the newest of the device next to the records."""
+    """The one that was named, else the newest of the device, next to the records or stored."""
     from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
 
     if named == "none":
@@ -198,8 +269,28 @@ def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Cal
     if named:
         return read_calibration(Path(named))
     folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
+    folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
     path = newest_calibration(folders, new[-1].device)
-    return path and read_calibration(path)
+    return read_calibration(path) if path else _of_history(list(folders), base, new)
+
+
+def _of_history(folders: list[Path], base: list["Run"], new: list["Run"]) -> "Calibration | None":
+    """From other records next to NEW; None where they say nothing, or several processes do."""
+    from gemm_report.comparison.noise.calibrate import from_history
+    from gemm_report.comparison.noise.calibration import calibration_of
+    from gemm_report.comparison.verdict import ENOUGH_PROCESSES
+    from gemm_report.record import read_record
+
+    like = new[-1].record
+    if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
+        return None
+    records, known = [], {run.path.resolve() for run in (*base, *new)}
+    for path in record_paths(folders[0]):
+        if path.resolve() not in known:
+            with suppress(InputError):
+                records.append(read_record(path))
+    document = from_history(records, like)
+    return document and calibration_of(folders[0], document)
 
 
 def _percent(text: str) -> float:

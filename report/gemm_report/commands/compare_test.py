@@ -13,7 +13,7 @@ import pytest
 from gemm_report.cli import BAD_INPUT, main
 
 Rewritten = Callable[..., Path]
-OK, REGRESSION, AMBIGUOUS = 0, 1, 2
+OK, REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE = 0, 1, 2, 5, 6, 7
 
 # Five processes of equal code, and one that is as slow as nobody would call noise.
 EQUAL = (1.0, 1.001, 0.999, 1.0005, 0.9995)
@@ -73,25 +73,51 @@ def compare(*arguments: object) -> int:
 
 
 def test_exit_codes(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
-    assert compare(gpu_path, gpu_path, "--noise", noise) == OK
-    assert compare(gpu_path, gpu_path, "--noise=none") == OK
-    assert compare(gpu_path, gpu_path, "--noise=none", "--strict") == AMBIGUOUS
-    slower = rewritten("slow.json", 1.0, slow)
-    assert compare(gpu_path, slower, "--noise", noise) == REGRESSION
-    assert compare(gpu_path, slower, "--noise", noise, "--strict") == REGRESSION
-    assert compare(slower, gpu_path, "--noise", noise) == OK, "faster is no regression"
-    assert compare(gpu_path, rewritten("wrong.json", 1.0, fail), "--noise", noise) == REGRESSION
+    known = "--noise", noise
+    assert compare(gpu_path, gpu_path, *known) == OK
+    assert compare(gpu_path, rewritten("slow.json", 1.0, slow), *known) == REGRESSION
+    assert compare(gpu_path, gpu_path, "--noise=none") == NOT_ENOUGH
+    assert compare(gpu_path, rewritten("wrong.json", 1.0, fail), *known) == WRONG
+    assert compare(gpu_path, rewritten("skipped.json", 1.0, skip), *known) == MISSING
+    assert compare(gpu_path, rewritten("other.json", 1.0, rename_device), *known) == OTHER_DEVICE
     assert compare(gpu_path, gpu_path.with_name("none.json")) == BAD_INPUT
+    assert len({OK, REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE, BAD_INPUT}) == 7
 
 
-def test_what_has_no_time_any_more_is_no_pass_if_strict(
-    rewritten: Rewritten, noise: Path, gpu_path: Path
+def test_faster_is_no_regression(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
+    assert compare(rewritten("slow.json", 1.0, slow), gpu_path, "--noise", noise) == OK
+
+
+def test_how_much_must_be_seen_can_be_told(noise: Path, gpu_path: Path) -> None:
+    assert compare(gpu_path, gpu_path, "--noise", noise, "--require-power=5") == OK
+    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=15") == NOT_ENOUGH
+    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=30") == OK
+    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=30", "--strict") == 2
+
+
+def test_a_case_that_seems_much_slower_is_not_passed(rewritten: Rewritten, gpu_path: Path) -> None:
+    def somewhat(document: Any) -> None:
+        slow(document)
+        (row,) = (r for r in rows(document) if r["kernel"] == "Naive" and r["m"] == 4096)
+        row["samples_seconds"] = [each * 1.13 / 1.3 for each in row["samples_seconds"]]
+
+    new = rewritten("somewhat.json", 1.0, somewhat)
+    assert compare(gpu_path, new, "--noise=none", "--require-power=12") == NOT_ENOUGH
+    assert compare(gpu_path, gpu_path, "--noise=none", "--require-power=20") == OK
+
+
+def test_ten_times_slower_with_equal_code_is_a_regression(
+    rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert compare(gpu_path, rewritten("slow.json", 10.0), "--noise=none") == REGRESSION
+    assert "24 slower" in capsys.readouterr().out
+
+
+def test_missing_cases_may_be_meant(rewritten: Rewritten, noise: Path, gpu_path: Path) -> None:
     new = rewritten("skipped.json", 1.0, skip)
-    lenient = "--noise", noise, "--threshold=100"
-    assert compare(gpu_path, gpu_path, *lenient, "--strict") == OK
-    assert compare(gpu_path, new, *lenient) == OK
-    assert compare(gpu_path, new, *lenient, "--strict") == AMBIGUOUS
+    assert compare(gpu_path, new, "--noise", noise, "--allow-missing") == OK
+    gone = rewritten("gone.json", 1.0, lambda document: document["benchmarks"].pop(0))
+    assert compare(gpu_path, gone, "--noise", noise) == MISSING
 
 
 def test_the_slower_case_comes_first(
@@ -130,17 +156,33 @@ def test_another_device_is_refused_unless_told(
     rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = rewritten("other.json", 1.0, rename_device)
-    assert compare(gpu_path, other) == BAD_INPUT
+    assert compare(gpu_path, other) == OTHER_DEVICE
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert f"{other}: was made on Other GPU, {gpu_path} on Test GPU" in said
-    assert compare(gpu_path, other, "--across-devices") == OK
+
+
+def test_two_devices_are_told_apart_without_a_verdict(
+    rewritten: Rewritten, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = rewritten("other.json", 2.0, rename_device, clock=0.5)
+    files = tmp_path / "a.md", tmp_path / "a.json"
+    options = "--across-devices", "--markdown", files[0], "--json", files[1]
+    assert compare(gpu_path, other, *options) == OK
+    said = capsys.readouterr().out
+    assert said.startswith("Other GPU over Test GPU: geometric means, no verdict")
+    assert "slower" not in said.replace("slowest", "")
+    (fp32,) = (each for each in json.loads(files[1].read_text()) if each["precision"] == "FP32")
+    assert fp32["speed"] == pytest.approx(0.5)
+    assert fp32["per_clock"] in (None, pytest.approx(1.0))
+    assert files[0].read_text().startswith("### Other GPU over Test GPU")
+    assert compare(gpu_path, other, "--across-devices", "--html", tmp_path / "a.html") == BAD_INPUT
 
 
 def test_another_driver_is_told(
     rewritten: Rewritten, gpu_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert compare(gpu_path, rewritten("driver.json", 1.0, other_driver)) == OK
+    assert compare(gpu_path, rewritten("driver.json", 1.0, other_driver)) == NOT_ENOUGH
     assert "in BASE, 9.9 in NEW" in capsys.readouterr().out
 
 
@@ -197,8 +239,28 @@ def test_the_calibration_beside_the_records_is_taken(
     assert compare(base, new) == OK
     said = " ".join(capsys.readouterr().out.split())
     assert "noise.json, of 5 processes" in said
-    assert compare(base, new, "--noise=none") == OK
+    assert compare(base, new, "--noise=none") == NOT_ENOUGH
     assert "tools/calibrate" in capsys.readouterr().out
+
+
+def test_without_a_calibration_other_records_tell_the_noise(
+    rewritten: Rewritten, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def other_commit(document: Any) -> None:
+        document["context"]["gemm"]["commit"] = "b" * 12
+
+    base, new = (rewritten(f"base/{i}.json", 1 + i / 3000) for i in range(2))
+    assert compare(base, new) == NOT_ENOUGH
+    for i, noise in enumerate(EQUAL):
+        rewritten(f"base/old{i}.json", noise, other_commit)
+    capsys.readouterr()
+    assert compare(base, new) == OK
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the calibration is " in said and "base, of 5 processes" in said
+    rewritten("base/old0.json", 1.0, other_driver)
+    rewritten("base/old1.json", 1.0, other_driver)
+    rewritten("base/old2.json", 1.0, other_driver)
+    assert compare(base, new) == NOT_ENOUGH, "another driver has another noise"
 
 
 def test_markdown_and_json_go_where_they_are_told_to(

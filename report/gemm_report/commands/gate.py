@@ -10,14 +10,19 @@ unless --markdown says where.
 
 examples:
   gemm-report gate results --baseline main
-  gemm-report gate results/nvidia-h200 --baseline 937303dac991 --strict
+  gemm-report gate results/nvidia-h200 --baseline 937303dac991 --require-power=5
   gemm-report gate results --new build/new --baseline 937303dac991 --markdown=comment.md
 
 exit codes:
-  0  no regression
-  1  regression: a case is slower, or its result is wrong now
-  2  with --strict: nothing is slower, but some cases are ambiguous or have no time any more
+  5  a result is wrong now, or its kernel fails
+  1  regression: a case is slower
   3  bad input, or no record of the baseline: one line on standard error says what to do
+  6  cases are missing: skipped now, or gone (--allow-missing accepts them)
+  2  not enough data: a slowdown of 10 % (--require-power) would not be found with 90 % probability,
+     or a case seems that much slower and is ambiguous; with --strict: any case is ambiguous
+  0  no regression
+  7  the devices differ: nothing was compared
+If several apply, the first of these counts.
 """
 
 import argparse

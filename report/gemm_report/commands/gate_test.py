@@ -8,7 +8,7 @@ import pytest
 from gemm_report.cli import BAD_INPUT, main
 
 Rewritten = Callable[..., Path]
-OK, REGRESSION, AMBIGUOUS = 0, 1, 2
+OK, REGRESSION, NOT_ENOUGH = 0, 1, 2
 
 
 def of(commit: str, **device: object) -> Callable[[Any], None]:
@@ -132,12 +132,12 @@ def test_bad_files_are_named_and_the_rest_judged(
     assert gate(results, "--baseline=aaaa1111") == BAD_INPUT, "nothing is slower, but one is bad"
 
 
-def test_ambiguous_cases_end_with_2_if_told(results: Path, rewritten: Rewritten) -> None:
+def test_too_little_data_ends_with_2(results: Path, rewritten: Rewritten) -> None:
     equal = rewritten("results/gpu/20250401T000000Z-ffff.json", 1.0, of("ffff"))
     record = results / "gpu" / "20250100T000000Z-aaaa1111bbbb.json"
     options = ("--new", equal, "--baseline", record, "--noise=none")
-    assert gate(results, *options) == OK
-    assert gate(results, *options, "--strict") == AMBIGUOUS
+    assert gate(results, *options) == NOT_ENOUGH
+    assert gate(results, *options, "--require-power=30") == OK
 
 
 def test_a_job_of_github_gets_its_summary(

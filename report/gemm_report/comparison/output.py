@@ -7,13 +7,25 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean, median, pstdev
 from typing import Any
 
 from gemm_report.comparison.conditions import differences
 from gemm_report.comparison.noise.between import GUESSED
+from gemm_report.comparison.noise.levels import WIDEST
 from gemm_report.comparison.run import Run
-from gemm_report.comparison.verdict import ERROR_RATE, Case, Comparison, Interval, Untimed, Verdict
+from gemm_report.comparison.verdict import (
+    ENOUGH_PROCESSES,
+    ERROR_RATE,
+    POWER,
+    Case,
+    Comparison,
+    Interval,
+    Untimed,
+    Verdict,
+    detectable,
+    processes_for,
+)
 from gemm_report.terminal import Tone, toned
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
@@ -37,19 +49,41 @@ _HEAD = ("verdict", "case", "BASE", "NEW", "change", "interval", "in cycles", "r
 
 def summary_line(comparison: Comparison) -> str:
     """The whole in one line, which a log may end with."""
+    missing = comparison.missing
     counts = [
         f"{len(comparison.failed)} wrong" if comparison.failed else "",
         *(f"{comparison.count(verdict)} {verdict.value}" for verdict in Verdict),
+        f"{len(missing)} missing" if missing else "",
     ]
-    verdict = "no regression"
-    if comparison.regressed:
-        verdict = "REGRESSION"
-    elif comparison.count(Verdict.AMBIGUOUS):
+    verdict = "REGRESSION" if comparison.regressed else "no regression"
+    if not comparison.regressed and (missing or comparison.count(Verdict.AMBIGUOUS)):
         verdict = "no regression seen"
-    cases = len(comparison.cases) + len(comparison.failed)
-    guessed = comparison.cases and all(case.noise in GUESSED for case in comparison.cases)
-    why = "; not calibrated, so only large changes can be detected" if guessed else ""
-    return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}{why}"
+    cases = len(comparison.cases) + len(comparison.failed) + len(missing)
+    return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}"
+
+
+def power_line(comparison: Comparison) -> str:
+    """What the comparison could have seen, and what it excludes."""
+    cases = comparison.cases
+    if not cases:
+        return "detectable: nothing, since no case has a time on both sides"
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        if case.new_row:
+            groups.setdefault(precision_name(case.new_row.precision), []).append(case)
+    each = ", ".join(f"{name} {_percent(detectable(of))}" for name, of in groups.items())
+    highs = sorted(case.excluded for case in cases)
+    share = f"{100 * POWER:.0f} %"
+    most = highs[math.ceil(POWER * len(highs)) - 1]
+    return (
+        f"detectable: slowdowns of {_percent(comparison.detectable)} with {share} probability"
+        f"{f' ({each})' if len(groups) > 1 else ''}; excluded: more than {_percent(most)} in "
+        f"{share} of the cases, more than {_percent(highs[-1])} in all"
+    )
+
+
+def _percent(slowdown: float) -> str:
+    return f"{100 * max(slowdown, 0.0):.2g} %" if slowdown < 1 else f"factor {1 + slowdown:.3g}"
 
 
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:
@@ -67,7 +101,9 @@ def remarks(comparison: Comparison) -> list[str]:
     base, new = comparison.base, comparison.new
     return [
         *([comparison.common_shift] if comparison.common_shift else []),
+        *_few(comparison),
         *_noise(comparison),
+        *_spreads(comparison),
         *differences(*([run.record for run in side if run.record] for side in (base, new))),
         *_named("wrong in NEW, and not timed in BASE", comparison.otherwise_failed),
         *_named("no longer timed", comparison.no_longer_timed),
@@ -84,10 +120,11 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
     verdict, _, counts = summary_line(comparison).partition(":")
-    doubt = Tone.WARN if comparison.count(Verdict.AMBIGUOUS) else Tone.GOOD
+    doubt = Tone.WARN if verdict.endswith("seen") else Tone.GOOD
     tone = Tone.BAD if comparison.regressed else doubt
     first, *rest = _wrapped(f"{verdict}:{counts}", width)
     lines = [first.replace(verdict, toned(verdict, tone), 1), *rest]
+    lines += _wrapped(power_line(comparison), width)
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
     sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
     for line in (*sides, f"Geometric mean of the times: {', '.join(told)}" if told else ""):
@@ -132,6 +169,7 @@ def markdown(comparison: Comparison) -> str:
     """A comment that GitHub takes, whatever the number of cases and whatever they are called."""
     parts = [
         f"### {_markup(summary_line(comparison))}",
+        _markup(power_line(comparison)),
         f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
     ]
     if comparison.failed:
@@ -157,10 +195,13 @@ def markdown(comparison: Comparison) -> str:
     return "\n\n".join(filter(None, [*parts, after])) + "\n"
 
 
-def as_json(comparison: Comparison) -> str:
+def as_json(comparison: Comparison, ending: int = 0) -> str:
     """All of it. SI units; ratios are NEW over BASE; what is not known is null."""
     document = {
         "schema": SCHEMA,
+        "ending": ending,
+        "detectable": _finite(comparison.detectable),
+        "excluded": max((case.excluded for case in comparison.cases), default=None),
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
         "confidence": 1 - ERROR_RATE,
@@ -186,7 +227,7 @@ def _shown(comparison: Comparison, every: bool) -> list[Case]:
 
 
 def _stands_out(case: Case, threshold: float) -> bool:
-    changed = abs(math.log(case.ratio)) > math.log1p(threshold)
+    changed = abs(math.log(case.time.ratio)) > math.log1p(threshold)
     return case.verdict is not Verdict.SAME and (case.verdict is not Verdict.AMBIGUOUS or changed)
 
 
@@ -197,16 +238,8 @@ def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
         for verdict in Verdict
     }
     small = f"that changed by less than {100 * comparison.threshold:g} % so far"
-    named = {case.name for case in shown}
-    guessed = sum(
-        case.verdict is Verdict.AMBIGUOUS and case.noise in GUESSED and case.name not in named
-        for case in comparison.cases
-    )
-    rest = f", {guessed} of them not calibrated" if guessed else ""
     told = (
-        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}{rest}"
-        if left[Verdict.AMBIGUOUS]
-        else "",
+        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}" if left[Verdict.AMBIGUOUS] else "",
         f"{left[Verdict.SAME]} cases are the same" if left[Verdict.SAME] else "",
     )
     return list(filter(None, told))
@@ -220,11 +253,50 @@ def _cells(case: Case) -> list[str]:
         _short(case.name),
         quantity(case.base_seconds, "s"),
         quantity(case.new_seconds, "s"),
-        change(case.ratio),
+        change(case.time.ratio),
         f"{change(case.time.low)} to {change(case.time.high)}",
         change(case.cycles.ratio) if case.cycles else "-",
         remark,
     ]
+
+
+def _few(comparison: Comparison) -> list[str]:
+    """What the number of processes leaves open."""
+    processes = min(len(comparison.base), len(comparison.new))
+    guessed = sum(case.noise in GUESSED for case in comparison.cases)
+    several = sum(case.levels > 1 for case in comparison.cases)
+    lines = []
+    if processes == 2:
+        lines.append("2 processes of a side do not show which of them is unusual: give 3")
+    elif processes < ENOUGH_PROCESSES and guessed:
+        lines.append(
+            f"not calibrated: {guessed} of {len(comparison.cases)} cases, where two speeds of "
+            f"equal code may explain up to {_percent(math.expm1(WIDEST))}: run tools/gate or give "
+            "3 runs per side, or tools/calibrate with the options of the runs"
+        )
+    if several:
+        lines.append(f"{several} cases ran at several speeds in equal processes")
+        if processes < processes_for(several):
+            lines[-1] += (
+                f": where the machine code is the same, slowdowns of up to "
+                f"{_percent(math.expm1(WIDEST))} need {processes_for(several)} runs per side"
+            )
+    return lines
+
+
+def _spreads(comparison: Comparison) -> list[str]:
+    """Of other tools' files: what they tell of the spread of a case."""
+    lines = []
+    for run in (*comparison.base, *comparison.new):
+        if run.record or not run.timed:
+            continue
+        samples = [case.samples_seconds for case in run.timed.values()]
+        known = [pstdev(each) / fmean(each) for each in samples if len(each) > 1]
+        spread = f", with a spread of {100 * median(known):.2g} % at median" if known else ""
+        told = f"{run.path.name}: {len(known)} of {len(samples)} cases have samples{spread}"
+        single = len(samples) - len(known)
+        lines.append(told + (f"; of {single} the spread is not known" if single else ""))
+    return lines
 
 
 def _noise(comparison: Comparison) -> list[str]:
@@ -234,12 +306,6 @@ def _noise(comparison: Comparison) -> list[str]:
     sources = Counter(case.noise for case in cases)
     told = ", ".join(f"{source} ({count} cases)" for source, count in sources.items())
     lines = [f"noise between processes is from: {told}"]
-    unknown = sum(case.noise in GUESSED for case in cases)
-    if unknown:
-        lines.append(
-            f"not calibrated: {unknown} of {len(cases)} cases, of which only large changes can be "
-            "detected: run tools/calibrate with the options of the runs, or give 3 runs per side"
-        )
     if calibration is None:
         return lines
     lines[0] += f"; the calibration is {calibration.path}, of {calibration.processes} processes"
@@ -329,7 +395,7 @@ def _case(case: Case) -> dict[str, Any]:
         "base_seconds": case.base_seconds,
         "new_seconds": case.new_seconds,
         "ratio": case.ratio,
-        "offset": case.offset,
+        "detectable": _finite(case.detectable),
         "time": _interval(case.time),
         "cycles": case.cycles and _interval(case.cycles),
         "sd_within": _finite(case.within_sd),

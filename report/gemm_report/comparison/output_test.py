@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from gemm_report.comparison.noise.within import LogMedian
-from gemm_report.comparison.output import as_json, console, markdown, means, summary_line
+from gemm_report.comparison.output import (
+    as_json,
+    console,
+    markdown,
+    means,
+    power_line,
+    remarks,
+    summary_line,
+)
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare
+from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
 from gemm_report.terminal import Tone, toned
 
 NASTY = (
@@ -95,7 +103,7 @@ def test_cases_that_are_the_same_are_counted_or_all_told() -> None:
     found = comparison(["one", "two", "three"], change=0.0)
     narrow: Any = dataclasses.replace(found, threshold=0.5)
     assert "one" not in console(narrow).split()
-    counted = "3 ambiguous cases that changed by less than 50 % so far, 3 of them not calibrated"
+    counted = "3 ambiguous cases that changed by less than 50 % so far"
     assert counted in " ".join(console(narrow).split())
     assert "one" in console(narrow, every=True).split()
 
@@ -133,6 +141,32 @@ def test_ambiguous_cases_do_not_bury_the_others() -> None:
     assert text.index("sure") < text.index("maybe")
     assert "80 ambiguous cases" in text
     assert console(found, every=True).count("maybe") == 100
+
+
+def test_the_second_line_says_what_could_be_seen() -> None:
+    found = comparison(["one", "two"], change=0.0)
+    said = power_line(found)
+    assert re.match(r"detectable: slowdowns of \d+ % with 90 % probability; excluded: more", said)
+    assert said in " ".join(console(found, width=300).split())
+    assert json.loads(as_json(found))["detectable"] == found.detectable > 0.1
+    assert json.loads(as_json(found))["excluded"] > 0.15, "two speeds may hide so much"
+    assert markdown(found).splitlines()[2].startswith("detectable: ")
+
+
+def test_files_of_other_tools_say_what_their_spread_is() -> None:
+    timed = {"one": Timed("one", (1.0,)), "many": Timed("many", (1.0, 1.1, 1.2))}
+    runs = [process(Run(Path(f"{i}.json"), None, timed, {})) for i in range(2)]
+    told = " ".join(remarks(compare(runs[:1], runs[1:])))
+    said = "0.json: 1 of 2 cases have samples, with a spread of 7.4 % at median; of 1 the spread"
+    assert said in told
+
+
+@pytest.mark.parametrize(("processes", "told"), [(1, "not calibrated"), (2, "give 3"), (3, None)])
+def test_few_processes_are_warned_of(processes: int, told: str | None) -> None:
+    found = compare(*[[side({"one": 0.0})] * processes] * 2)
+    said = " ".join(remarks(found))
+    assert told is None or told in said
+    assert ("not calibrated" in said) == (processes == 1)
 
 
 def test_means_are_geometric() -> None:

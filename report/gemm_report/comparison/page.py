@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from gemm_report.comparison.conditions import unlike
-from gemm_report.comparison.output import means, remarks, summary_line
+from gemm_report.comparison.output import means, power_line, remarks, summary_line
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import Case, Comparison, Verdict
 from gemm_report.site.markup import Html, joined, tag
@@ -19,7 +19,7 @@ _SIGNIFICANT = (Verdict.SLOWER, Verdict.FASTER)
 
 def page(comparison: Comparison) -> str:
     """One file, which loads nothing."""
-    said = summary_line(comparison)
+    said, power = summary_line(comparison), power_line(comparison)
     counts = [(verdict.value, comparison.count(verdict)) for verdict in Verdict]
     significant = sum(comparison.count(verdict) for verdict in _SIGNIFICANT)
     chips = [
@@ -42,6 +42,7 @@ def page(comparison: Comparison) -> str:
             tag("p", f"{_side(comparison.base)} → {_side(comparison.new)}", class_="quiet"),
             tag("h1", "GEMM benchmark: comparison"),
             tag("p", f"{said[0].upper()}{said[1:]}.", class_="answer"),
+            tag("p", f"{power[0].upper()}{power[1:]}.", class_="quiet"),
             tag("nav", *chips, class_="chips", aria_label="Cases by verdict"),
         ),
         *(tag("section", tag("h2", title), it, id=name) for name, title, it in parts if it),
@@ -66,15 +67,15 @@ def _means(comparison: Comparison) -> Html:
 
 
 def _cases(comparison: Comparison) -> Html:
-    cases = sorted(comparison.cases, key=lambda case: -case.ratio)
+    cases = sorted(comparison.cases, key=lambda case: -case.time.ratio)
     limit = _limit(cases, comparison.threshold)
     columns = [
         Column("case"),
         Column("precision", filtered=True),
         Column("verdict", filtered=True),
         Column(f"±{100 * math.expm1(limit):.3g} %", hint="change of the time with its interval"),
-        Column("change", True, "time of NEW over that of BASE; the level of equal code is in it"),
-        Column("interval", True, "of all cases together with 95 %, without that level"),
+        Column("change", True, "time of NEW over that of BASE"),
+        Column("interval", True, "of all cases together with 95 %"),
         Column("in cycles", True, "change that is left when the SM clock is taken out"),
         *(Column("BASE", True), Column("NEW", True)),
     ]
@@ -90,7 +91,7 @@ def _cases(comparison: Comparison) -> Html:
             Cell(tag("span", name, class_=f"badge {_tone(name) or ''}".strip()),
                  choices=(name, *significant)),
             _interval(case, limit, comparison.threshold),
-            Cell(change(case.ratio), case.ratio),
+            Cell(change(time.ratio), time.ratio),
             f"{change(time.low)} to {change(time.high)}",
             Cell(change(cycles.ratio), cycles.ratio) if cycles else "-",
             *(Cell(quantity(s, "s"), s) for s in (case.base_seconds, case.new_seconds)),
@@ -103,7 +104,7 @@ def _cases(comparison: Comparison) -> Html:
 def _limit(cases: Sequence[Case], threshold: float) -> float:
     """The largest logarithm that is drawn: of most intervals, and of every change."""
     reaches = sorted(max(abs(math.log(end)) for end in case.time[1:]) for case in cases)
-    most = max((abs(math.log(case.ratio)) for case in cases), default=0.0)
+    most = max((abs(math.log(case.time.ratio)) for case in cases), default=0.0)
     usual = reaches[len(reaches) // 2] if reaches else 0.0
     return min(max(3 * math.log1p(threshold), usual, 1.2 * most), math.log(10))
 

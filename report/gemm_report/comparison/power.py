@@ -1,114 +1,229 @@
-"""What comparisons of equal code say, and which slowdowns they would find: a table of evidence.
+"""The benchmark of the comparison: what it calls slower, in equal code and in code that is slower.
 
-    python -m gemm_report.comparison.power RECORD RECORD RECORD...
+    python -m gemm_report.comparison.power [RECORD...] [--like RECORD] [--figure FILE]
 
-The records are of fresh processes of one program. Every pair of them is compared, with the noise
-calibrated from the others; whatever is called slower or faster then is a false alarm. Into the
-later record of each pair slowdowns are planted: all its samples take longer by a factor.
+Real processes are drawn from records of fresh processes of one program (default: those of equal
+code in results), simulated ones have the cases of another record and noise of five kinds. A run is
+one comparison of all cases, without a calibration. Beside it stand the rules of other tools on the
+same samples. Apache Otava is not among them: it finds changes in series, not between two sides.
 """
 
 import argparse
-import dataclasses
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemm_report.comparison.noise.calibrate import calibration
-from gemm_report.comparison.noise.calibration import Calibration, calibration_of
-from gemm_report.comparison.noise.within import LogMedian
+import numpy as np
+
 from gemm_report.comparison.run import run_of
-from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
-from gemm_report.record import read_record
+from gemm_report.comparison.trials import KINDS, Floats, Resampled, Simulated, Trial
+from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare, process
+from gemm_report.record import Row, read_record
 from gemm_report.writing.tables import columns
 
-SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
+RESULTS = Path(__file__).parents[3] / "results"
+PROCESSES = (1, 3, 5)
+SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20)
+
+# Of the runs of our alarms, those of other rates: they need less precision, or more time.
+_FEWER = 10
+
+Rule = Callable[[Trial], list[bool]]
+Source = Simulated | Resampled
 
 
-def calibrated(processes: Sequence[Process]) -> Calibration | None:
-    """The calibration that these would make; None of fewer than two."""
-    if len(processes) < 2:
-        return None
-    records = [each.run.record for each in processes if each.run.record]
-    return calibration_of(Path("the other records"), calibration(records))
+def ours(trial: Trial) -> list[bool]:
+    """Which cases are called slower, in the order of names."""
+    slower = {c.name for c in compare(trial.base, trial.new).cases if c.verdict is Verdict.SLOWER}
+    return [name in slower for name in trial.names]
 
 
-def slowed(one: Process, slowdown: float) -> Process:
-    """As if every sample had taken longer."""
+def mann_whitney(trial: Trial) -> list[bool]:
+    """As in Google Benchmark's compare.py: p < 5 %, of all samples of a side."""
+    from scipy.stats import mannwhitneyu
 
-    def later(medians: Mapping[str, LogMedian]) -> dict[str, LogMedian]:
-        shift = math.log1p(slowdown)
-        return {
-            name: dataclasses.replace(each, value=each.value + shift)
-            for name, each in medians.items()
-        }
-
-    return Process(one.run, later(one.seconds), later(one.cycles))
+    return [
+        bool(np.median(new) > np.median(old) and mannwhitneyu(new, old).pvalue < 0.05)
+        for old, new in _samples(trial)
+    ]
 
 
-def comparisons(
-    processes: Sequence[Process], slowdown: float = 0, others: int | None = None
-) -> Iterator[Comparison]:
-    """Of all pairs, with the noise of the others, or of so many of them."""
-    for i, j in combinations(range(len(processes)), 2):
-        rest = [each for k, each in enumerate(processes) if k not in (i, j)]
-        # Not the same few in every pair.
-        chosen = [rest[(i + j + k) % len(rest)] for k in range(len(rest))][:others]
-        yield compare([processes[i]], [slowed(processes[j], slowdown)], calibrated(chosen))
+def nvbench(trial: Trial) -> list[bool]:
+    """As in nvbench_compare.py: the change exceeds the smaller relative deviation of samples."""
+    found = []
+    for side in _samples(trial):
+        (old, old_sd), (new, new_sd) = ((np.exp(x).mean(), np.exp(x).std()) for x in side)
+        found.append(bool(new / old - 1 > min(old_sd / old, new_sd / new)))
+    return found
 
 
-def false_alarms(processes: Sequence[Process]) -> list[tuple[str, ...]]:
-    """By the number of processes that the noise comes from: 0 is the documented default."""
-    lines = [("calibrated", "pairs", "cases", *(verdict.value for verdict in Verdict), "slower of")]
-    most = len(processes) - 2
-    for others in sorted({0, *(n for n in (2, 3, 4, 5, 6, 8) if n < most), most}):
-        found = list(comparisons(processes, others=others))
-        cases = sum(len(each.cases) for each in found)
-        counts = [sum(each.count(verdict) for each in found) for verdict in Verdict]
-        # Slower one way is faster the other way: both are false alarms of two comparisons.
-        wrong = counts[0] + counts[2]
-        rate = f"1 in {2 * cases / wrong:.0f}" if wrong else f"0 in {2 * cases}"
-        line = (others, len(found), cases, *counts, rate)
-        lines.append(tuple(map(str, line)))
-    return lines
+def five_percent(trial: Trial) -> list[bool]:
+    """The medians are more than 5 % apart."""
+    pairs = _samples(trial)
+    return [bool(np.median(new) - np.median(old) > math.log(1.05)) for old, new in pairs]
 
 
-def power(processes: Sequence[Process], others: int | None = None) -> list[tuple[str, ...]]:
-    """The share of cases called slower, by precision, size and planted slowdown."""
-    called: dict[tuple[str, int, str], dict[float, Counter[bool]]] = defaultdict(
-        lambda: defaultdict(Counter)
-    )
-    for slowdown in SLOWDOWNS:
-        for comparison in comparisons(processes, slowdown, others):
-            for case in comparison.cases:
-                row = case.new_row
-                if row:
-                    found = case.verdict is Verdict.SLOWER
-                    called[row.precision, row.volume, row.size][slowdown][found] += 1
-    lines = [("precision", "size", "cases", *(f"{s:.0%}" for s in SLOWDOWNS))]
-    for (precision, _, size), found in sorted(called.items()):
-        counts = [found[slowdown] for slowdown in SLOWDOWNS]
-        shares = [f"{100 * each[True] / each.total():.1f} %" for each in counts]
-        lines.append((precision, size, str(counts[0].total()), *shares))
-    return lines
+def _samples(trial: Trial) -> list[tuple[Floats, Floats]]:
+    """Of each case, those of all processes of a side together."""
+    base, new = ([np.concatenate(of) for of in zip(*side, strict=True)] for side in trial.samples)
+    return list(zip(base, new, strict=True))
 
 
-def main() -> None:
-    """Prints it."""
+RULES: Mapping[str, Rule] = {
+    "gemm-report": ours,
+    "Mann-Whitney (compare.py)": mann_whitney,
+    "nvbench_compare": nvbench,
+    "5 % threshold": five_percent,
+}
+
+# The cases whose power is told, and which they are.
+CLASSES: Mapping[str, Callable[[Row], bool]] = {
+    "FP32 from 1024 on": lambda row: row.precision == "f32" and row.volume >= 1024**3,
+    "16 or 8 bits at the power cap": lambda row: (
+        row.throttled and row.precision.startswith(("bf16", "f16", "e4m3", "e5m2"))
+    ),
+    "all": lambda row: True,
+}
+
+
+def alarms(source: Source, rule: Rule, processes: int, runs: int) -> float:
+    """The share of runs of equal cases in which any is called slower."""
+    return sum(any(rule(source.trial(processes))) for _ in range(runs)) / runs
+
+
+def power(
+    source: Source, rule: Rule, processes: int, runs: int, slowdown: float
+) -> dict[str, float]:
+    """The share of slower cases that are called so, of each class."""
+    rows = list(source.rows.values())
+    found = np.mean([rule(source.trial(processes, slowdown)) for _ in range(runs)], axis=0)
+    members = {name: [belongs(row) for row in rows] for name, belongs in CLASSES.items()}
+    return {name: float(found[own].mean()) for name, own in members.items() if any(own)}
+
+
+def stated(source: Source, processes: int, runs: int) -> tuple[float, float]:
+    """The median of the detectable slowdowns that runs state, and the true one over the stated.
+
+    In each run all cases are slowed by a multiple of what it states: the true one is the multiple
+    of which 90 % are found.
+    """
+    multiples = np.geomspace(0.6, 1.6, 11)
+    said, shares = [], []
+    for _ in range(runs):
+        state = source.state
+        trial = source.trial(processes)
+        said.append(compare(trial.base, trial.new).detectable)
+        found = []
+        for multiple in multiples:
+            source.state = state  # the same draw
+            found.append(np.mean(ours(source.trial(processes, said[-1] * multiple))))
+        shares.append(found)
+    return float(np.median(said)), float(np.interp(POWER, np.mean(shares, axis=0), multiples))
+
+
+@dataclass
+class Measured:
+    """Shares by what they are of."""
+
+    alarms: dict[tuple[str, str, int], float] = field(default_factory=dict)  # source, rule, n
+    found: dict[tuple[str, int, str, float], float] = field(default_factory=dict)  # rule, n, class
+    stated: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+
+
+def measure(sources: Mapping[str, Source], runs: int) -> Measured:
+    """Alarms and statements of every source, power of the last, which is the real one."""
+    measured, fewer = Measured(), max(2, runs // _FEWER)
+    for name, source in sources.items():
+        for n in PROCESSES:
+            for rule, rule_of in RULES.items():
+                many = runs if rule_of is ours else fewer
+                measured.alarms[name, rule, n] = alarms(source, rule_of, n, many)
+            measured.stated[name, n] = stated(source, n, max(2, fewer // 2))
+    for n in PROCESSES:
+        for rule, rule_of in RULES.items():
+            for slowdown in SLOWDOWNS:
+                for of, share in power(source, rule_of, n, fewer, slowdown).items():
+                    measured.found[rule, n, of, slowdown] = share
+    return measured
+
+
+def tables(measured: Measured) -> str:
+    """As columns of text."""
+    kinds = list(dict.fromkeys(source for source, _, _ in measured.alarms))
+    parts = ["Runs of equal cases in which any case is called slower, by processes a side"]
+    lines = [("rule", "processes", *kinds)]
+    for rule in RULES:
+        for n in PROCESSES:
+            shares = (measured.alarms[kind, rule, n] for kind in kinds)
+            lines.append((rule, str(n), *(f"{100 * share:.1f} %" for share in shares)))
+    parts.append(columns(lines, left=1))
+    parts.append(f"Slower cases that are found, of {kinds[-1]}, by planted slowdown")
+    lines = [("rule", "cases", "processes", *(f"{s:.0%}" for s in SLOWDOWNS))]
+    for rule, n, of in dict.fromkeys(key[:3] for key in measured.found):
+        shares = (measured.found[rule, n, of, s] for s in SLOWDOWNS)
+        lines.append((rule, of, str(n), *(f"{100 * share:.1f} %" for share in shares)))
+    parts.append(columns(lines, left=2))
+    parts.append("Detectable slowdown as stated, and the true one over it")
+    lines = [("noise", "processes", "stated", "true / stated")]
+    for (kind, n), (said, ratio) in measured.stated.items():
+        lines.append((kind, str(n), f"{100 * said:.2f} %", f"{ratio:.2f}"))
+    parts.append(columns(lines, left=1))
+    return "\n\n".join(parts)
+
+
+def draw(measured: Measured, path: Path) -> None:
+    """Alarms in equal code beside the power in code that is slower, of three processes a side."""
+    from matplotlib.figure import Figure
+
+    n, kinds = 3, list(dict.fromkeys(source for source, _, _ in measured.alarms))
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    left, *right = figure.subplots(1, 3, width_ratios=(1.7, 1, 1))
+    for i, rule in enumerate(RULES):
+        shares = [100 * measured.alarms[kind, rule, n] for kind in kinds]
+        places = [j + (i - 1.5) * 0.2 for j in range(len(kinds))]
+        left.bar_label(left.bar(places, shares, 0.2, label=rule), fmt="%.0f", fontsize=6)
+    names = [kind.replace(" ", "\n", 1).replace("auto", "auto-\n") for kind in kinds]
+    left.set_xticks(range(len(kinds)), names, fontsize=8)
+    left.axhline(100 * ERROR_RATE, color="black", linewidth=0.8, linestyle="--")
+    left.set_ylabel("runs with a false alarm [%]")
+    left.set_title(f"Equal code, {n} processes a side", fontsize=10)
+    for axes, of in zip(right, list(CLASSES)[:2], strict=True):
+        for rule in RULES:
+            shares = [100 * measured.found[rule, n, of, s] for s in SLOWDOWNS]
+            axes.plot([100 * s for s in SLOWDOWNS], shares, marker="o")
+        axes.set_xscale("log")
+        axes.set_xticks([100 * s for s in SLOWDOWNS], [f"{100 * s:.0f}" for s in SLOWDOWNS])
+        axes.minorticks_off()
+        axes.set_xlabel("planted slowdown [%]")
+        axes.set_ylabel("found [%]")
+        axes.set_title(f"{kinds[-1]},\n{of}", fontsize=9)
+    figure.legend(loc="outside lower center", ncols=len(RULES), fontsize=9)
+    figure.savefig(path, dpi=110)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the tables, and draws them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("records", type=Path, nargs="+", metavar="RECORD")
-    options = parser.parse_args()
-    if len(options.records) < 3:
-        parser.error("give three records or more")
-    processes = [process(run_of(read_record(path))) for path in options.records]
-    print("False alarms, by the number of other processes that the noise comes from", end="\n\n")
-    print(columns(false_alarms(processes), left=0))
-    for title, others in (("the noise of all others", None), ("the default noise", 0)):
-        print(f"\nShare called slower, by planted slowdown, with {title}", end="\n\n")
-        print(columns(power(processes, others), left=2))
+    parser.add_argument("records", type=Path, nargs="*", metavar="RECORD")
+    parser.add_argument("--like", type=Path, metavar="RECORD", help="the cases to simulate")
+    parser.add_argument("--runs", type=int, default=1000, help="for each rate (default 1000)")
+    parser.add_argument("--seed", type=int, default=1, help="of all draws (default 1)")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draws it, as PNG or SVG")
+    options = parser.parse_args(arguments)
+    paths = options.records or sorted(RESULTS.glob("*/calibration/equal/*"))
+    if len(paths) < 2:
+        parser.error("give two records or more of fresh processes of one program")
+    processes = [process(run_of(read_record(path))) for path in paths]
+    like = read_record(options.like or paths[-1])
+    sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in KINDS}
+    sources[f"{len(paths)} real processes"] = Resampled(processes, options.seed)
+    measured = measure(sources, options.runs)
+    print(tables(measured))
+    if options.figure:
+        draw(measured, options.figure)
 
 
 if __name__ == "__main__":

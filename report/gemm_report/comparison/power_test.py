@@ -1,17 +1,15 @@
-import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gemm_report.comparison import power
-from gemm_report.comparison.noise.calibrate import calibration
-from gemm_report.comparison.noise.calibration import read_calibration
 from gemm_report.comparison.run import run_of
-from gemm_report.comparison.verdict import Process, Verdict, process
-from gemm_report.record import read_record
+from gemm_report.comparison.trials import KINDS, Resampled, Simulated
+from gemm_report.comparison.verdict import Process, process
+from gemm_report.record import Record, read_record
 
 Rewritten = Callable[..., Path]
 
@@ -21,14 +19,7 @@ FACTORS = (1.0, 1.0004, 0.9997, 1.0002, 0.9998, 1.0001)
 
 @pytest.fixture
 def paths(rewritten: Rewritten) -> list[Path]:
-    return [
-        rewritten(
-            f"{i}.json",
-            factor,
-            lambda document, i=i: document["context"].update(date=f"2025-01-31T13:0{i}:00Z"),
-        )
-        for i, factor in enumerate(FACTORS)
-    ]
+    return [rewritten(f"{i}.json", factor) for i, factor in enumerate(FACTORS)]
 
 
 @pytest.fixture
@@ -36,64 +27,70 @@ def processes(paths: list[Path]) -> list[Process]:
     return [process(run_of(read_record(path))) for path in paths]
 
 
-def test_a_calibration_is_the_one_that_calibrate_would_write(
-    paths: list[Path], processes: list[Process], tmp_path: Path
+@pytest.mark.parametrize("kind", KINDS)
+def test_false_alarms_are_rare_in_every_noise(kind: str, gpu: Record) -> None:
+    for processes in (1, 3):
+        assert power.alarms(Simulated(gpu, kind, 7), power.ours, processes, 40) <= 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_slowdown_is_found_in_every_noise(kind: str, gpu: Record) -> None:
+    assert power.power(Simulated(gpu, kind, 7), power.ours, 3, 5, 0.2)["all"] > 0.97
+
+
+def test_the_simulated_noise_is_what_it_says(gpu: Record) -> None:
+    def medians(kind: str) -> np.ndarray:
+        source = Simulated(gpu, kind, 3)
+        sides = [source.trial(5).base for _ in range(30)]
+        values = [[m.value for m in each.seconds.values()] for side in sides for each in side]
+        return np.array(values)
+
+    throttled = [row.throttled for row in Simulated(gpu, KINDS[0], 3).rows.values()]
+    assert len(throttled) > 20
+    independent = np.std(medians("independent"))
+    assert 0.0005 < independent < 0.02
+    assert np.max(np.abs(medians("heavy tails"))) > np.max(np.abs(medians("independent")))
+    assert np.quantile(medians("two speeds"), 0.995) > 0.02
+
+
+def test_a_trial_can_be_drawn_again_slower(processes: list[Process], gpu: Record) -> None:
+    for source in (Simulated(gpu, "independent", 1), Resampled(processes, 1)):
+        state = source.state
+        equal = source.trial(3)
+        source.state = state
+        slower = source.trial(3, 0.05)
+        for name in source.rows:
+            shifts = [
+                after.seconds[name].value - before.seconds[name].value
+                for side in ("base", "new")
+                for before, after in zip(getattr(equal, side), getattr(slower, side), strict=True)
+            ]
+            assert shifts == pytest.approx([0.0] * 3 + [math.log(1.05)] * 3)
+        codes = [slower.base[0].run.timed, slower.new[0].run.timed, equal.new[0].run.timed]
+        prints = [{case.row.fingerprint for case in each.values() if case.row} for each in codes]
+        assert prints == [{"code"}, {"other code"}, {"code"}]
+
+
+def test_other_rules_are_as_their_tools_have_them(processes: list[Process]) -> None:
+    source = Resampled(processes, 1)
+    assert not any(power.five_percent(source.trial(1, 0.04)))
+    assert all(power.five_percent(source.trial(1, 0.06)))
+    assert all(power.mann_whitney(source.trial(3, 0.5)))
+    assert all(power.nvbench(source.trial(3, 0.5)))
+
+
+def test_it_prints_and_draws(
+    paths: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-
-    written = tmp_path / "noise.json"
-    document = calibration([read_record(path) for path in paths])
-    written.write_text(json.dumps(document), encoding="utf-8")
-    expected = {row.name: row for row in read_calibration(written).rows}
-    made = power.calibrated(processes)
-    assert made and made.processes == len(paths)
-    assert {row.name for row in made.rows} == set(expected)
-    for row in made.rows:
-        assert row.variance.value == pytest.approx(expected[row.name].variance.value, rel=1e-6)
-        assert row.throttled == expected[row.name].throttled
-        at_clock, expected_at_clock = row.variance_at_clock, expected[row.name].variance_at_clock
-        assert (at_clock is None) == (expected_at_clock is None)
-        if at_clock and expected_at_clock:
-            assert at_clock.value == pytest.approx(expected_at_clock.value, rel=1e-6, abs=1e-12)
-    assert power.calibrated(processes[:1]) is None
-
-
-def test_a_planted_slowdown_is_that_of_all_samples(
-    rewritten: Rewritten, processes: list[Process]
-) -> None:
-    planted = power.slowed(processes[0], 0.05)
-    measured = process(run_of(read_record(rewritten("slow.json", 1.05))))
-    for name, median in measured.seconds.items():
-        assert planted.seconds[name].value == pytest.approx(median.value)
-        assert planted.seconds[name].variance == pytest.approx(median.variance, rel=1e-6)
-
-
-def test_every_pair_is_compared_without_its_own_records(processes: list[Process]) -> None:
-    found = list(power.comparisons(processes))
-    assert len(found) == math.comb(len(FACTORS), 2)
-    for each in found:
-        assert each.calibration and each.calibration.processes == len(FACTORS) - 2
-        assert not each.count(Verdict.SLOWER)
-    (one, *_) = power.comparisons(processes, others=0)
-    assert one.calibration is None
-
-
-def test_prints_false_alarms_and_power(
-    paths: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["power", *map(str, paths[:4])])
-    power.main()
-    said = capsys.readouterr().out.splitlines()
-    head = next(line for line in said if line.startswith("calibrated"))
-    assert head.split() == [
-        "calibrated",
-        "pairs",
-        "cases",
-        *(v.value for v in Verdict),
-        "slower",
-        "of",
-    ]
-    alarms = said[said.index(head) + 1].split()
-    assert alarms[:2] == ["0", "6"]
-    shares = [line for line in said if line.startswith("f32") and "4096 " in line]
-    assert len(shares) == 2, "with the noise of the others, and with the default"
-    assert shares[0].rstrip().endswith("100.0 %")
+    monkeypatch.setattr(power, "PROCESSES", (3,))
+    figure = tmp_path / "power.png"
+    power.main([*map(str, paths), "--runs=2", "--figure", str(figure)])
+    said = capsys.readouterr().out
+    assert "6 real processes" in said
+    assert "true / stated" in said
+    assert figure.stat().st_size > 10_000
+    with pytest.raises(SystemExit):
+        power.main([str(paths[0])])

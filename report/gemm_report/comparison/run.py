@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
+from gemm_report.ladder.rows import middle
 from gemm_report.record import Record, Row
 
 
@@ -38,7 +38,7 @@ class Run:
 
 
 def run_of(record: Record) -> Run:
-    """A record's cases. Repetitions of a case are one, which failed if any of them did."""
+    """A record's cases. Of several repetitions the middle one counts; it failed if any did."""
     cases: dict[str, list[Row]] = {}
     for row in record.rows:
         cases.setdefault(str(row.identity), []).append(row)
@@ -52,7 +52,7 @@ def run_of(record: Record) -> Run:
             failed.add(name)
             untimed[name] = wrong
         elif good:
-            timed[name] = _timed(name, good)
+            timed[name] = _timed(name, middle(good))
         else:
             reasons = (row.skipped for row in rows if row.skipped is not None)
             untimed[name] = next(reasons, "the record says neither a time nor a reason")
@@ -68,11 +68,5 @@ def cycles_of(row: Row) -> tuple[float, ...]:
     return tuple(seconds * hz for seconds in row.samples_seconds) if hz else ()
 
 
-def _timed(name: str, rows: list[Row]) -> Timed:
-    cycles = [cycles_of(row) for row in rows]
-    return Timed(
-        name=name,
-        samples_seconds=tuple(chain.from_iterable(row.samples_seconds for row in rows)),
-        row=rows[0],
-        samples_cycles=tuple(chain.from_iterable(cycles)) if all(cycles) else (),
-    )
+def _timed(name: str, row: Row) -> Timed:
+    return Timed(name, row.samples_seconds, row, cycles_of(row))

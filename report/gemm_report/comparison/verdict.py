@@ -7,44 +7,50 @@ The argument:
    mean of the log medians counts.
 2. d is uncertain for two reasons. A process does not know its own median, because its samples
    scatter and are autocorrelated (within.py: a bootstrap of circular blocks). And fresh processes
-   of equal code differ: in addresses, in clocks, in what a library finds best (between.py, from
-   calibrations and repeated processes). That part is often the larger one, and no number of samples
-   makes it smaller. The variance of d is the sum of both over both sides; the part between
-   processes is divided by their number.
+   of equal code differ: in addresses, in clocks, in what a library finds best (between.py). That
+   part is often the larger one, and no number of samples makes it smaller. The variance of d is the
+   sum of both over both sides; the part between processes is divided by their number.
 3. Both parts are estimates, and have few degrees of freedom: the interval of d takes the quantile
    of Student's t, with the degrees that Welch and Satterthwaite give to the sum.
 4. A record has hundreds of cases. All intervals of a comparison together hold with 95 %: each is
    taken at 5 % over the number of cases (Bonferroni). Holm's procedure would find a little more,
-   but gives no intervals, and the verdict is by interval. Two-sided: of comparisons of equal code
-   at most one in forty calls any case slower, and with 100 cases one case in 4,000.
+   but gives no intervals, and the verdict is by interval.
 5. What matters is a threshold, by default 1 %. `same`: the whole interval lies within it. `slower`
    or `faster`: the interval excludes 0, and the estimate lies beyond the threshold. `ambiguous`:
    all else; the interval then holds a difference that would matter, and what is missing is told.
-6. Some cases have levels: equal code runs at one of two speeds, each process at its own (modes.py).
-   Of one process against one, the level's offset that comes nearest is taken out of d. What is left
-   is judged, but never as `same`, and as slower only if NEW is: an offset may explain a change, it
-   cannot prove that there was none. A level that no calibrated process showed is a false alarm: if
-   4 % of the cases have one, taken by a third of the processes, simulation gives 1.9 in 1,000 cases
-   with 4 calibrated processes, 1.0 with 6, 0.5 with 8 and 0.2 with 10.
-7. A single process may be unlucky. So a case that is slower in time alone while the GPU was
-   throttled, or though its machine code is the same, is `ambiguous` until three processes of each
-   side agree: then it is the driver, the GPU or the arguments, and worth the alarm.
+6. Equal code may run at several levels (levels.py), and each process gets one of them. Where the
+   processes of a side show several, levels are compared: the fastest of both sides, the slowest of
+   both, that of most processes, or the only one of a side with either of the other. The pair that
+   is closest counts. Where processes ran different GPU kernels (a library chooses again in each),
+   those of one that both sides ran are compared. What is left is judged, but never as `same`.
+7. Levels can also part the two sides completely, and then look like a change. Of n processes a side
+   this happens to such a case with a chance of at most 4^-n. Times the number of cases that show
+   levels in this comparison, that must be below 5 %; else a change of up to 15 % is `ambiguous`,
+   unless the machine code changed. Of fewer than three processes a side levels are not known: then
+   changes of up to 15 % need a calibration, by whose cases with levels the chance is counted.
+8. What could have been seen: a slowdown x is found if its estimate passes the end of the interval,
+   the threshold and, where that applies, the 15 %. The estimate scatters around x like Student's t,
+   so that the chance is known for every x: `detectable` is where it is 90 %, of a case, and on the
+   average of all cases. It is that of a slowdown that comes with other machine code.
 
 Cycles beside seconds (of the SM clock, by the timers of each sample) go through the same steps.
 Where they changed by less than the threshold and half of what the seconds did, the GPU's clock is
-the suspect, not the kernel.
+the suspect, not the kernel; of fewer than three processes a side it is one unlucky process.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.noise.between import GUESSED, Between, Model, Offset, groups_of
+from gemm_report.comparison.noise.between import GUESSED, Between, Model, groups_of
 from gemm_report.comparison.noise.calibration import Calibration
+from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
+from gemm_report.comparison.noise.table import table_of
 from gemm_report.comparison.noise.within import LogMedian, log_median
 from gemm_report.comparison.run import Run, Timed
 from gemm_report.document import RecordError
@@ -58,10 +64,11 @@ ERROR_RATE = 0.05  # of a whole comparison
 _MOST_PROCESSES = 100
 _MOST_SAMPLES = 100
 
-# From so many processes of each side on, it is no bad luck of one.
-_ENOUGH_PROCESSES = 3
+# From so many processes of each side on, they show levels, and it is no bad luck of one.
+ENOUGH_PROCESSES = 3
 
-_NO_OFFSET = Offset(0.0, 0.0)
+# Of slowdowns, so many are found that are as large as `detectable`.
+POWER = 0.9
 
 _LARGEST_LOG = 300.0
 
@@ -113,8 +120,10 @@ class Process:
 class Case:
     """A case that both sides timed.
 
-    `ratio` is NEW over BASE as measured, `time` the interval after the `offset` of another level
-    was taken out. Standard deviations are those of the log ratio.
+    `base_seconds` and `new_seconds` are means over processes, `ratio` is theirs; `time` the
+    interval of NEW over BASE at the levels that are compared. Standard deviations are those of the
+    log ratio. A slowdown is found if its logarithm, which is known but for `sd` with `degrees` of
+    freedom, comes out beyond `reach`.
     """
 
     name: str
@@ -122,7 +131,6 @@ class Case:
     base_seconds: float
     new_seconds: float
     ratio: float
-    offset: float | None
     time: Interval
     cycles: Interval | None
     within_sd: float
@@ -131,6 +139,24 @@ class Case:
     suspect: str | None
     needs: str | None
     new_row: Row | None
+    reach: float
+    degrees: float
+    levels: int
+
+    @property
+    def sd(self) -> float:
+        """Of the log ratio."""
+        return math.hypot(self.within_sd, self.between_sd)
+
+    @property
+    def excluded(self) -> float:
+        """Which slowdown there is not, as a fraction, though an unknown level might hide some."""
+        return self.time.high * (_exp(WIDEST) if self.noise in GUESSED else 1.0) - 1
+
+    @property
+    def detectable(self) -> float:
+        """The smallest slowdown that is found with 90 % probability, as a fraction."""
+        return detectable([self])
 
 
 @dataclass(frozen=True)
@@ -167,9 +193,45 @@ class Comparison:
         return sum(case.verdict is verdict for case in self.cases)
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        """What had a time in BASE and has none in NEW, for whatever reason but a wrong result."""
+        return (*(each.name for each in self.no_longer_timed), *self.only_base)
+
+    @property
+    def detectable(self) -> float:
+        """Of slowdowns so large, as a fraction, each in any of the cases, 90 % are found."""
+        return detectable(self.cases)
+
+    def unsure(self, wanted: float) -> bool:
+        """Whether a slowdown of `wanted` might not be found, or may be there."""
+        return bool(self.cases) and (
+            self.detectable > wanted
+            or any(
+                case.verdict is Verdict.AMBIGUOUS and max(case.time.ratio, case.ratio) >= 1 + wanted
+                for case in self.cases
+            )
+        )
+
+    @property
     def regressed(self) -> bool:
         """Whether anything is slower, or wrong now."""
         return bool(self.failed) or self.count(Verdict.SLOWER) > 0
+
+
+def detectable(cases: Sequence[Case]) -> float:
+    """Of slowdowns so large (a fraction), each in any of these cases, 90 % are found."""
+    import numpy as np
+    from scipy.special import stdtr
+
+    if not cases:
+        return math.inf
+    reach, sd, degrees = np.array([(case.reach, case.sd, case.degrees) for case in cases]).T
+    low, high = 0.0, float(np.max(reach + 20 * sd))
+    while high - low > 1e-5 + 1e-4 * high:
+        middle = (low + high) / 2
+        found = float(np.mean(stdtr(degrees, (middle - reach) / np.maximum(sd, 1e-12))))
+        low, high = (middle, high) if found < POWER else (low, middle)
+    return _exp(high) - 1
 
 
 def process(run: Run) -> Process:
@@ -199,16 +261,23 @@ def compare(
             f"{new[0].run.path}: has no timed case that {base[0].run.path} has too: "
             "give runs of the same cases"
         )
-    found = {name: _timed(name, [*base, *new]) for name in names}
-    groups = {name: groups_of(cases) for name, cases in found.items()}
-    models = [
-        Model(calibration, _repeated(names, base, new, at_clock), groups, at_clock)
+    groups = {name: groups_of(_timed(name, [*base, *new])) for name in names}
+    table = table_of([each.run for each in new])
+    sides = [
+        {name: [_side(name, side, at_clock) for side in (base, new)] for name in names}
         for at_clock in (False, True)
     ]
-    cases = []
-    for name in names:
-        betweens = [model.of(found[name][-1], groups[name]) for model in models]
-        cases.append(_case(name, base, new, betweens, ERROR_RATE / len(names), threshold))
+    models = [
+        Model(calibration, _logs(each), groups, table, at_clock)
+        for at_clock, each in zip((False, True), sides, strict=True)
+    ]
+    pairs = {name: _pair(sides[0][name], models[0].of(name)) for name in names}
+    rate = ERROR_RATE / len(names) if names else ERROR_RATE
+    mixed = sum(pair.levels > 1 for pair in pairs.values())
+    cases = [
+        _case(name, (base, new), models, pairs[name], sides[1][name], mixed, rate, threshold)
+        for name in names
+    ]
     seen_base, seen_new = _seen(base), _seen(new)
     untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
     return Comparison(
@@ -237,106 +306,167 @@ def compare(
     )
 
 
+class _Pair(NamedTuple):
+    """The log medians of one level of each side, and how many levels the side with more has."""
+
+    base: Sequence[LogMedian]
+    new: Sequence[LogMedian]
+    levels: int
+
+    @property
+    def d(self) -> float:
+        """The log ratio."""
+        return fmean(each.value for each in self.new) - fmean(each.value for each in self.base)
+
+
+# The log medians of a side, by the GPU kernels that its processes ran.
+_Side = Mapping[tuple[str, ...], Sequence[LogMedian]]
+
+
+def _logs(cases: Mapping[str, Sequence[_Side]]) -> dict[str, list[list[float]]]:
+    """The log medians of processes that should be alike."""
+    return {
+        name: [[each.value for each in group] for side in sides for group in side.values()]
+        for name, sides in cases.items()
+    }
+
+
+def _side(name: str, processes: Sequence[Process], at_clock: bool) -> _Side:
+    found: dict[tuple[str, ...], list[LogMedian]] = {}
+    for each in processes:
+        medians = each.cycles if at_clock else each.seconds
+        if name in medians:
+            row = each.run.timed[name].row
+            found.setdefault(row.device_kernels if row else (), []).append(medians[name])
+    return found
+
+
+def _pair(sides: Sequence[_Side], between: Between) -> _Pair:
+    """The processes of both sides that are compared."""
+    base, new = sides
+    both = [kernels for kernels in base if kernels in new]
+    if both:
+        kernels = max(both, key=lambda each: min(len(base[each]), len(new[each])))
+        medians = [base[kernels], new[kernels]]
+    else:
+        medians = [[each for group in side.values() for each in group] for side in sides]
+    found = [
+        [[side[i] for i in level] for level in levels([x.value for x in side], between.usual)]
+        for side in medians
+    ]
+    marked = ((side[0], side[-1], max(side, key=len)) for side in found)
+    candidates = zip(*marked, strict=True) if min(map(len, found)) > 1 else product(*found)
+    most = max(len(each) for each in (*found, *(sides if both else ())))
+    return min((_Pair(*each, most) for each in candidates), key=lambda pair: abs(pair.d))
+
+
 def _case(
     name: str,
-    base: Sequence[Process],
-    new: Sequence[Process],
-    betweens: Sequence[Between],
+    processes: Sequence[Sequence[Process]],
+    models: Sequence[Model],
+    pair: _Pair,
+    clocked: Sequence[_Side],
+    mixed: int,
     error_rate: float,
     threshold: float,
 ) -> Case:
-    sides = [[each for each in side if name in each.seconds] for side in (base, new)]
-    seconds = [[each.seconds[name] for each in side] for side in sides]
-    d = fmean(each.value for each in seconds[1]) - fmean(each.value for each in seconds[0])
-    # The one that leaves the least to explain; mostly there is none.
-    offset = min((_NO_OFFSET, *betweens[0].offsets), key=lambda offset: abs(d - offset.value))
-    time, parts, quantile = _interval(seconds, betweens[0].variance, error_rate, offset)
+    sides = [[each for each in side if name in each.seconds] for side in processes]
+    between, relevant = models[0].of(name), math.log1p(threshold)
+    time, parts, degrees, quantile = _interval(pair, between.variance, error_rate)
     cycles = None
     if all(name in each.cycles for side in sides for each in side):
-        medians = [[each.cycles[name] for each in side] for side in sides]
-        cycles, _, _ = _interval(medians, betweens[1].variance, error_rate)
+        at_clock = models[1].of(name)
+        cycles = _interval(_pair(clocked, at_clock), at_clock.variance, error_rate)[0]
     rows = [side[-1].run.timed[name].row for side in sides]
+    fewest = min(map(len, sides))
+    suspects, changed, unlucky = _suspects(pair.d, cycles, rows, relevant)
+    if pair.levels > 1:
+        suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
+
+    guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
+    chance = _chance(models[0], name, abs(pair.d), mixed, fewest)
+    by_levels = chance >= ERROR_RATE and (not changed or guessed)
+    doubtful = by_levels or (unlucky and fewest < ENOUGH_PROCESSES)
+
     verdict = time.verdict(threshold)
-    if offset.value and (verdict is Verdict.SAME or (verdict is Verdict.SLOWER) != (d > 0)):
+    if verdict is not Verdict.SAME and doubtful and abs(pair.d) < WIDEST:
         verdict = Verdict.AMBIGUOUS
-    processes = min(map(len, sides))
-    suspect, doubtful = _suspect(d, cycles, rows, offset, threshold)
-    if doubtful and verdict is not Verdict.SAME and processes < _ENOUGH_PROCESSES:
+    if verdict is Verdict.SAME and pair.levels > 1:
         verdict = Verdict.AMBIGUOUS
-    if doubtful:
-        processes = max(processes, _ENOUGH_PROCESSES - 1)
-    needs = _needs(time, parts, quantile, sides[1], name, processes, threshold)
-    if offset.value:
-        needs = "another run of NEW, until one is at the level of BASE"
-    elif betweens[0].source in GUESSED:
-        # A number from a guess would be one.
-        needs = f"a calibration (tools/calibrate), or {_ENOUGH_PROCESSES} runs per side"
-    means = [_exp(fmean(each.value for each in side)) for side in seconds]
+    needs = None
+    if verdict is Verdict.AMBIGUOUS:
+        needs = _needs(time, parts, quantile, sides[1], name, fewest, threshold)
+        if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
+            needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
+        elif by_levels and abs(pair.d) > relevant:
+            needs = f"{processes_for(mixed)} runs per side: {mixed} cases ran at several speeds"
+    reach = max(relevant, quantile * math.hypot(*(math.sqrt(part) for part in parts)))
+    means = [_exp(fmean(each.seconds[name].value for each in side)) for side in sides]
     return Case(
         name=name,
         verdict=verdict,
         base_seconds=means[0],
         new_seconds=means[1],
-        ratio=_exp(d),
-        offset=_exp(offset.value) if offset.value else None,
+        ratio=means[1] / means[0],
         time=time,
         cycles=cycles,
         within_sd=math.sqrt(parts.within),
         between_sd=math.sqrt(parts.between),
-        noise=betweens[0].source,
-        suspect=None if verdict is Verdict.SAME else suspect,
-        needs=needs if verdict is Verdict.AMBIGUOUS else None,
+        noise=between.source,
+        suspect="; ".join(suspects) or None if verdict is not Verdict.SAME else None,
+        needs=needs,
         new_row=rows[1],
+        reach=max(reach, WIDEST) if guessed else reach,
+        degrees=degrees,
+        levels=pair.levels,
     )
 
 
+def processes_for(mixed: int) -> int:
+    """A side, to show that no level parts the sides where so many cases have levels."""
+    return max(ENOUGH_PROCESSES, math.floor(math.log(mixed / ERROR_RATE, 4)) + 1)
+
+
+def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> float:
+    """How many cases of equal code have sides that only levels part, by `d` or more.
+
+    `mixed` cases of this comparison show levels.
+    """
+    if processes >= ENOUGH_PROCESSES:
+        return mixed * 0.25**processes
+    calibrated = model.calibrated(name)
+    if not calibrated:
+        return 1.0
+    # All calibrated processes had one level, and BASE and NEW have both.
+    return model.far_apart(d) * (1 - RAREST) ** calibrated * RAREST * (1 - RAREST)
+
+
 class _Parts(NamedTuple):
-    """Of the variance of the log ratio."""
+    """Of the variance of the log ratio. What `between` does not contain of `within` is added."""
 
     within: float
     between: float
 
 
 def _interval(
-    sides: Sequence[Sequence[LogMedian]],
-    between: Variance,
-    error_rate: float,
-    offset: Offset = _NO_OFFSET,
-) -> tuple[Interval, _Parts, float]:
-    """The ratio of NEW over BASE with its interval, its variance, and the quantile of that."""
+    pair: _Pair, between: Variance, error_rate: float
+) -> tuple[Interval, _Parts, float, float]:
+    """NEW over BASE, the variance of the log ratio, and the degrees and the quantile of that."""
     from scipy.special import stdtrit
 
+    sides = (pair.base, pair.new)
     withins = [(each.variance / len(side) ** 2, each) for side in sides for each in side]
-    share = sum(1 / len(side) for side in sides) + offset.factor
-    parts = _Parts(sum(variance for variance, _ in withins), between.value * share)
-    variance = parts.within + parts.between
+    share = sum(1 / len(side) for side in sides)
+    within = sum(variance for variance, _ in withins)
+    parts = _Parts(max(0.0, within - between.value * share), between.value * share)
+    withins = [(variance * parts.within / within, each) for variance, each in withins if within]
     # Welch and Satterthwaite.
     spread = parts.between**2 / between.degrees
-    spread += sum(value**2 / each.degrees for value, each in withins if each.degrees)
-    degrees = variance**2 / spread if spread else between.degrees
+    spread += sum(value**2 / each.degrees for value, each in withins)
+    degrees = sum(parts) ** 2 / spread if spread else between.degrees
     quantile = float(stdtrit(degrees, 1 - error_rate / 2))
-    means = [fmean(each.value for each in side) for side in sides]
-    d, reach = means[1] - means[0] - offset.value, quantile * math.sqrt(variance)
-    return Interval(_exp(d), _exp(d - reach), _exp(d + reach)), parts, quantile
-
-
-def _repeated(
-    names: Sequence[str], base: Sequence[Process], new: Sequence[Process], at_clock: bool
-) -> dict[str, Variance]:
-    """What the processes of each side say of the noise between them."""
-    repeated = {}
-    for name in names:
-        squares, degrees = 0.0, 0
-        for side in (base, new):
-            known = [each.cycles if at_clock else each.seconds for each in side]
-            values = [medians[name].value for medians in known if name in medians]
-            if len(values) > 1:
-                mean = fmean(values)
-                squares += sum((value - mean) ** 2 for value in values)
-                degrees += len(values) - 1
-        if degrees:
-            repeated[name] = Variance(squares / degrees, degrees)
-    return repeated
+    d, reach = pair.d, quantile * math.sqrt(sum(parts))
+    return Interval(_exp(d), _exp(d - reach), _exp(d + reach)), parts, degrees, quantile
 
 
 def _needs(
@@ -357,7 +487,7 @@ def _needs(
     reach = d if d > relevant else max(relevant - d, relevant / 2)
     wanted = (reach / quantile) ** 2
     if parts.within > parts.between and parts.between < wanted:
-        factor = math.ceil(parts.within / (wanted - parts.between))
+        factor = math.ceil(sum(parts) / wanted)
         if factor <= _MOST_SAMPLES:
             samples = [len(each.run.timed[name].samples_seconds) for each in new]
             return f"{factor} times the samples: {factor * round(median(samples))} in each run"
@@ -368,41 +498,35 @@ def _needs(
     return f"{needed} runs per side"
 
 
-def _suspect(
-    d: float,
-    cycles: Interval | None,
-    rows: Sequence[Row | None],
-    offset: Offset,
-    threshold: float,
-) -> tuple[str | None, bool]:
-    """What a change comes from where the rows tell, and whether that puts it in doubt."""
+def _suspects(
+    d: float, cycles: Interval | None, rows: Sequence[Row | None], relevant: float
+) -> tuple[list[str], bool, bool]:
+    """What a change comes from; whether the machine code changed, and whether only the clock did.
+
+    The last only of a throttled GPU.
+    """
     base, new = rows
-    suspects, doubtful = [], False
-    relevant = math.log1p(threshold)
-    if abs(d) < relevant:
-        return None, False
-    if offset.value:
-        suspects.append(
-            f"equal code was seen at two speeds, {change(_exp(offset.value))} apart: the interval "
-            "is of what that leaves"
-        )
     if base is None or new is None:
-        return "; ".join(suspects) or None, doubtful
+        return [], False, False
     codes = [row.fingerprint and (row.fingerprint, row.device_code) for row in (base, new)]
-    changed = all(codes) and codes[0] != codes[1]
+    kernels = base.device_kernels, new.device_kernels
+    other_kernel = all(kernels) and kernels[0] != kernels[1]
+    changed = bool(all(codes) and codes[0] != codes[1])
+    suspects, unlucky = [], False
+    if abs(d) < relevant:
+        return suspects, changed, unlucky
     if cycles and abs(math.log(cycles.ratio)) < min(relevant, abs(d) / 2):
         suspects.append(_clock(base, new))
-        doubtful = (base.throttled or new.throttled) and not changed
-    if base.device_kernels != new.device_kernels and base.device_kernels and new.device_kernels:
-        kernels = ", ".join(new.device_kernels)
-        rest = "…" if len(kernels) > _LONGEST_KERNEL else ""
-        suspects.append(f"another GPU kernel ran: {kernels[:_LONGEST_KERNEL]}{rest}")
+        unlucky = (base.throttled or new.throttled) and not changed
+    if other_kernel:
+        told = ", ".join(new.device_kernels)
+        rest = "…" if len(told) > _LONGEST_KERNEL else ""
+        suspects.append(f"another GPU kernel ran: {told[:_LONGEST_KERNEL]}{rest}")
     elif changed:
         suspects.append("the machine code changed")
     elif all(codes):
-        suspects.append("not the machine code, which is the same")
-        doubtful = True
-    return "; ".join(suspects) or None, doubtful
+        suspects.append("the machine code is the same: driver, clock, power limit or operands")
+    return suspects, changed, unlucky
 
 
 def _clock(base: Row, new: Row) -> str:
@@ -421,7 +545,7 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
     """One line where most cases have moved together, which a change of one kernel does not do."""
     if len(cases) < _FEWEST_SHIFTED:
         return None
-    ratios = [case.ratio for case in cases]
+    ratios = [case.time.ratio for case in cases]
     middle = median(ratios)
     moved = sum((ratio > 1) == (middle > 1) for ratio in ratios)
     if abs(math.log(middle)) < math.log1p(threshold) / 2 or moved < _SHARE_SHIFTED * len(cases):
@@ -460,4 +584,4 @@ def _timed(name: str, processes: Sequence[Process]) -> list[Timed]:
 
 def _attention(case: Case) -> tuple[int, float]:
     """The worst first."""
-    return list(Verdict).index(case.verdict), -abs(math.log(case.ratio))
+    return list(Verdict).index(case.verdict), -abs(math.log(case.time.ratio))

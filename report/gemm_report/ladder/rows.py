@@ -29,7 +29,12 @@ def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
     """One of every kernel, layout and problem: of several repetitions, the middle one."""
     timed = [row for row in ordered_rows(record) if row.status == "timed" and row.part == part]
     repetitions = groupby(timed, key=lambda row: (row.precision, row.label, row.m, row.n, row.k))
-    return [_middle(list(rows)) for _, rows in repetitions]
+    return [middle(list(rows)) for _, rows in repetitions]
+
+
+def middle(rows: Sequence[Row]) -> Row:
+    """Of repetitions, of which each has a time; of an even number the slower one of the middle."""
+    return sorted(rows, key=lambda row: row.flop_per_second or 0)[(len(rows) - 1) // 2]
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
@@ -103,10 +108,6 @@ def by_precision(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def _place(kernel: Kernel) -> tuple[int, int]:
     # Libraries come after the last rung, and other implementations after them.
     return _BEHIND.get(kernel.family, 0), kernel.rung
-
-
-def _middle(rows: list[Row]) -> Row:
-    return sorted(rows, key=lambda row: row.flop_per_second or 0)[(len(rows) - 1) // 2]
 
 
 def _twos(size: int) -> int:

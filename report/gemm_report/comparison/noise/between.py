@@ -1,59 +1,51 @@
 """How far apart the medians of processes of equal code may be: a variance for every case.
 
-It comes from what there is: the device's calibration, and the processes of BASE and of NEW where
-there are several of either. A case's own variance is moderated (moderation.py) with the cases of
-its group, since the few processes that told it may have been alike by chance. One that nobody has
-seen gets a default, or the variance of the most similar calibrated row if that is larger.
-
-Where one process is compared with one, and the calibration saw a case at several levels (modes.py),
-the variance is that around a level, and the levels are given with it. Several processes of a side
-are mixtures of levels: for them the variance is that of all.
+It comes from what there is: the processes of BASE and of NEW where a side has several, the device's
+calibration, and the table that comes with the tool (table.py). A case's own variance is moderated
+(moderation.py) with those of its group, since the few processes that told it may have been alike by
+chance; where its own is larger, it stays. All variances are around levels (levels.py).
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
-from typing import NamedTuple
 
-from gemm_report.comparison.noise.calibration import Calibration, Noise, nearest
-from gemm_report.comparison.noise.moderation import Variance, moderated, pooled, prior
+from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.levels import levels, scatter
+from gemm_report.comparison.noise.moderation import Variance, moderated, prior
 from gemm_report.comparison.run import Timed
 
 # Up to these products of a problem a launch takes microseconds, or leaves multiprocessors idle.
 _SHORT, _MEDIUM = 512**3, 1024**3
 
-# Of what nobody has seen. Wide, since it has to hold the levels of a case: with that of FP32 cases
-# that were seen (0.1 to 0.2 %), one of 130 comparisons of equal code gave a false alarm on an H200.
-# Among a hundred cases this calls slower what takes 13 % longer.
-DEFAULT = Variance(0.008**2, 4)
-
-# What the noise of a case that nobody has seen is said to come from.
-_DEFAULT, _SIMILAR = GUESSED = ("default", "similar case")
+# Of what neither a calibration nor the processes tell. Wide: a single process may be anything, and
+# among a hundred cases this calls slower only what takes 20 % longer.
+DEFAULT = Variance(0.008**2, 3)
 
 # Fewer do not show how much variances scatter.
-_FEWEST_CASES = 8
+FEWEST_CASES = 8
+
+# Whence noise may be known; the last two are of similar cases or none.
+PROCESSES, CALIBRATION, TABLE, ASSUMED = "processes", "calibration", "similar cases", "default"
+GUESSED = (TABLE, ASSUMED)
 
 
-# Cases whose noise is alike, the narrowest first; another tool's case is in none.
+# Cases whose noise is alike, the narrowest first. Another tool's have a group of their own.
 Groups = tuple[str, ...]
+_UNKNOWN: Groups = ("unknown",)
 
-
-class Offset(NamedTuple):
-    """By which the log medians of two processes of equal code may differ, and its variance as a
-    multiple of that between processes."""
-
-    value: float
-    factor: float
+# Log medians of processes that should be alike, such as those of each side.
+Sides = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Between:
-    """The variance of one process's log median, offsets of pairs, and whence that is known."""
+    """The variance of one process's log median, whence it is known, and the usual one of such."""
 
     variance: Variance
     source: str
-    offsets: tuple[Offset, ...] = ()
+    usual: float
 
 
 class Model:
@@ -62,69 +54,81 @@ class Model:
     def __init__(
         self,
         calibration: Calibration | None,
-        repeated: Mapping[str, Variance],
+        cases: Mapping[str, Sides],
         groups: Mapping[str, Groups],
+        table: Mapping[str, Variance],
         at_clock: bool = False,
     ) -> None:
-        """`repeated` is what equal processes of this comparison say, `groups` are its cases'."""
-        self._at_clock = at_clock
-        self._repeated = repeated
+        """`cases` and `groups` are those of this comparison."""
         rows = calibration.rows if calibration else ()
-        self._rows = {row.name: row for row in rows if self._of(row)}
-        known: defaultdict[str, list[Variance]] = defaultdict(list)
-        for name in {**self._rows, **repeated}:
-            row = self._rows.get(name)
-            # In cycles levels are not told apart, and make the variance wide.
-            if own := self._own(name) if not (at_clock and self._offsets(name)) else None:
-                for group in _groups_of(row) if row else groups[name]:
-                    known[group].append(own)
-        self._priors = {
-            group: prior(found) for group, found in known.items() if len(found) >= _FEWEST_CASES
+        # In another power state a case has another noise.
+        self._rows = {
+            row.name: row for row in rows if groups.get(row.name, ()) in ((), of_row(row))
         }
+        self._groups = {name: each or _UNKNOWN for name, each in groups.items()}
+        self._groups |= {name: of_row(row) for name, row in self._rows.items()}
+        self._at_clock, self._cases, self._table = at_clock, cases, table
+        self._priors: dict[str, Variance] = {}
+        for _ in range(2):  # what a level is depends on the usual scatter
+            self._own = {name: self._scatter(name) for name in {**self._rows, **cases}}
+            self._priors = priors(
+                (self._groups[name], own) for name, own in self._own.items() if own
+            )
 
-    def of(self, case: Timed, groups: Groups) -> Between:
-        """Of a case, which the calibration or the other processes may or may not know."""
-        own = self._own(case.name)
+        self._apart = [
+            max(logs) - min(logs)
+            for name, row in self._rows.items()
+            if (logs := row.logs(at_clock=False))
+            and len(levels(logs, (self._usual(name) or DEFAULT).value)) > 1
+        ]
+
+    def of(self, name: str) -> Between:
+        """Of a case of this comparison."""
+        own, usual = self._own.get(name), self._usual(name)
+        known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
+        if not known and name in self._rows:
+            # One process may be at any level.
+            own = scatter([self._rows[name].logs(self._at_clock)], math.inf)
         if own:
-            row = self._rows.get(case.name)
-            calibrated = _groups_of(row) if row else groups
-            groups = groups or calibrated
-            priors = (self._priors[group] for group in groups if group in self._priors)
-            variance = moderated(own, next(priors, DEFAULT))
-            if calibrated != groups:
-                # The device was in another state then.
-                variance = Variance(max(variance.value, DEFAULT.value), DEFAULT.degrees)
-            known = (("calibration", self._rows), ("processes", self._repeated))
-            source = " and ".join(name for name, cases in known if case.name in cases)
-            return Between(variance, source, () if self._at_clock else self._offsets(case.name))
-        row = case.row and nearest(
-            self._rows.values(), case.row.label, case.row.precision, case.row.volume
-        )
-        similar = row and self._of(row)
-        if similar and similar.value > DEFAULT.value:
-            return Between(Variance(similar.value, DEFAULT.degrees), _SIMILAR)
-        return Between(DEFAULT, _DEFAULT)
+            source = " and ".join([*([CALIBRATION] if name in self._rows else []), *known])
+            return Between(moderated(own, usual or DEFAULT), source, (usual or DEFAULT).value)
+        # How similar it is nobody knows: at least as wide as what is assumed of any case.
+        wide = Variance(max(DEFAULT.value, usual.value if usual else 0.0), DEFAULT.degrees)
+        return Between(wide, TABLE if usual else ASSUMED, (usual or DEFAULT).value)
 
-    def _own(self, name: str) -> Variance | None:
-        row, repeated = self._rows.get(name), self._repeated.get(name)
-        calibrated = row and self._of(row)
-        if row and calibrated and not repeated and not self._at_clock:
-            calibrated = row.scatter.variance
-        known = [variance for variance in (calibrated, repeated) if variance]
-        return pooled(known) if known else None
+    def own(self, name: str) -> Variance | None:
+        """What its own processes say."""
+        return self._own.get(name)
 
-    def _offsets(self, name: str) -> tuple[Offset, ...]:
-        """Of pairs of different levels; none where processes are averaged."""
-        row = self._rows.get(name)
-        if row is None or name in self._repeated:
-            return ()
-        return tuple(
-            Offset(new.value - base.value, 1 / new.processes + 1 / base.processes)
-            for new, base in permutations(row.scatter.modes, 2)
-        )
+    def calibrated(self, name: str) -> int:
+        """By how many processes."""
+        return len(self._rows[name].medians_seconds) if name in self._rows else 0
 
-    def _of(self, row: Noise) -> Variance | None:
-        return row.variance_at_clock if self._at_clock else row.variance
+    def far_apart(self, distance: float) -> int:
+        """How many calibrated cases have levels about so far apart, or farther."""
+        return sum(apart > 0.8 * distance for apart in self._apart)
+
+    def _usual(self, name: str) -> Variance | None:
+        found = (
+            known[group] for group in self._groups[name]
+            for known in (self._priors, self._table) if group in known
+        )  # fmt: skip
+        return next(found, None)
+
+    def _scatter(self, name: str) -> Variance | None:
+        sides = list(self._cases.get(name, ()))
+        if name in self._rows:
+            sides.append(self._rows[name].logs(self._at_clock))
+        return scatter(sides, (self._usual(name) or DEFAULT).value)
+
+
+def priors(found: Iterable[tuple[Groups, Variance]]) -> dict[str, Variance]:
+    """Of each group that has enough cases."""
+    known: defaultdict[str, list[Variance]] = defaultdict(list)
+    for groups, own in found:
+        for group in groups:
+            known[group].append(own)
+    return {group: prior(each) for group, each in known.items() if len(each) >= FEWEST_CASES}
 
 
 def groups_of(cases: Iterable[Timed]) -> Groups:
@@ -135,12 +139,13 @@ def groups_of(cases: Iterable[Timed]) -> Groups:
     return _groups(any(row.throttled for row in rows), rows[0].precision, rows[0].volume)
 
 
-def _groups_of(row: Noise) -> Groups:
+def of_row(row: Noise) -> Groups:
+    """Of a calibrated case."""
     return _groups(row.throttled, row.precision, row.volume)
 
 
 def _groups(throttled: bool, precision: str, volume: int) -> Groups:
     if throttled:
-        return ("throttled",)
+        return (f"{precision} throttled", "throttled")
     size = "short" if volume <= _SHORT else "medium" if volume <= _MEDIUM else "large"
     return (f"{precision} {size}", size)

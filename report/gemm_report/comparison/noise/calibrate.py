@@ -19,6 +19,8 @@ from gemm_report.writing.tables import columns
 from gemm_report.writing.whole_file import whole_file
 
 _DEVICE = ("kind", "name", "uuid_hash", "driver", "runtime", "power_limit_w")
+# Of what history has, fewer processes say too little.
+_FEWEST = 3
 _METHOD = ("timer", "fill", "test", "state", "cache", "target")
 
 
@@ -26,10 +28,37 @@ def calibration(records: Sequence[Record]) -> dict[str, Any]:
     """What results/calibration.schema.json describes; RecordError where runs are not equal."""
     _check_all(records)
     first = records[0]
-    utc = sorted(record.utc.strftime("%Y-%m-%dT%H:%M:%SZ") for record in records)
     rows = [rows for rows in _by_problem(records) if len(rows) > 1]
     if not rows:
         raise RecordError(f"{first.path}: has no row with a time that another record has too")
+    return _document(records, rows)
+
+
+def from_history(records: Sequence[Record], like: Record) -> dict[str, Any] | None:
+    """The same from records of any commit, of cases whose machine code is that of `like`.
+
+    Conditions but for commit and command must be those of `like`; None where no case has enough
+    processes.
+    """
+    conditions = [of for what, of in CONDITIONS.items() if what not in ("commit", "command")]
+    whole = [each for each in records if each.complete and not each.commit.endswith("-dirty")]
+    alike = [each for each in whole if all(of(each) == of(like) for of in conditions)]
+    code = {str(row.identity): _code(row) for row in like.rows}
+    rows = [
+        [row for row in rows if _code(row) == code.get(str(row.identity))]
+        for rows in _by_problem(alike)
+    ]
+    enough = [each for each in rows if len(each) >= _FEWEST]
+    return _document(alike, enough) if enough else None
+
+
+def _code(row: Row) -> tuple[object, ...]:
+    return row.fingerprint, row.device_code, row.device_kernels
+
+
+def _document(records: Sequence[Record], rows: Sequence[Sequence[Row]]) -> dict[str, Any]:
+    first = records[0]
+    utc = sorted(record.utc.strftime("%Y-%m-%dT%H:%M:%SZ") for record in records)
     return {
         "schema": SCHEMA,
         "commit": first.commit,

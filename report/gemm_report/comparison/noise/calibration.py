@@ -1,15 +1,11 @@
 """How far medians of equal code were apart on a device: reads what tools/calibrate wrote."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from statistics import NormalDist, variance
 from typing import Annotated
 
-from gemm_report.comparison.noise.moderation import Variance
-from gemm_report.comparison.noise.modes import Scatter, scatter
 from gemm_report.document import (
     Count,
     Kind,
@@ -27,9 +23,6 @@ from gemm_report.record import variant
 CALIBRATION = Kind("calibration", "tools/calibrate")
 SCHEMA = 1
 
-# Of a range of up to a dozen values, against their standard deviation.
-_EFFICIENCY_OF_RANGE = 0.88
-
 
 @dataclass(frozen=True)
 class Noise:
@@ -42,7 +35,6 @@ class Noise:
     k: int
     medians_seconds: tuple[float, ...]
     medians_cycles: tuple[float, ...]  # of the processes whose clock is known
-    spread_at_clock: float | None
     throttled_share: float | None
 
     @property
@@ -60,26 +52,11 @@ class Noise:
         """Whether something limited the clocks."""
         return bool(self.throttled_share)
 
-    @property
-    def scatter(self) -> Scatter:
-        """Of the logarithms of medians."""
-        return scatter([math.log(seconds) for seconds in self.medians_seconds])
-
-    @property
-    def variance(self) -> Variance:
-        """The same, whatever levels there are."""
-        return log_variance(self.medians_seconds)
-
-    @property
-    def variance_at_clock(self) -> Variance | None:
-        """The same in cycles, of which earlier calibrations keep the range alone."""
-        if len(self.medians_cycles) > 1:
-            return log_variance(self.medians_cycles)
-        if self.spread_at_clock is None:
-            return None
-        processes = len(self.medians_seconds)
-        deviation = self.spread_at_clock / _range_of_normal(processes)
-        return Variance(deviation**2, _EFFICIENCY_OF_RANGE * (processes - 1))
+    def logs(self, at_clock: bool) -> list[float]:
+        """Logarithms of the medians, in seconds or in cycles."""
+        return [
+            math.log(each) for each in (self.medians_cycles if at_clock else self.medians_seconds)
+        ]
 
 
 @dataclass(frozen=True)
@@ -133,31 +110,6 @@ class _Document:
     rows: tuple[_Row, ...]
 
 
-def log_variance(values: Sequence[float]) -> Variance:
-    """Of the logarithms of two values or more."""
-    return Variance(variance(map(math.log, values)), len(values) - 1)
-
-
-def nearest(rows: Iterable[Noise], label: str, precision: str, volume: int) -> Noise | None:
-    """The row that says most about a problem that was not calibrated.
-
-    The same kernel and precision at the nearest size, and of two that are as near the noisier;
-    where the kernel was not calibrated, the noisiest of the precision; None where that was not.
-    """
-
-    def noise(row: Noise) -> float:
-        return row.variance.value
-
-    def distance(row: Noise) -> tuple[float, float]:
-        return abs(math.log(row.volume / volume)), -noise(row)
-
-    same_precision = [row for row in rows if row.precision == precision]
-    same_kernel = [row for row in same_precision if row.label == label]
-    if same_kernel:
-        return min(same_kernel, key=distance)
-    return max(same_precision, key=noise, default=None)
-
-
 def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | None:
     """The newest file of the first of these folders' `calibration` that has one of the device.
 
@@ -206,14 +158,5 @@ def _noise(row: _Row) -> Noise:
         k=row.k,
         medians_seconds=row.medians_seconds,
         medians_cycles=tuple(cycles for cycles in row.medians_cycles if cycles is not None),
-        spread_at_clock=row.spread_at_clock,
         throttled_share=row.throttled_share,
     )
-
-
-@cache
-def _range_of_normal(n: int) -> float:
-    """How far the largest and the smallest of `n` standard normal values are apart on average."""
-    step = 0.01
-    below = [NormalDist().cdf(i * step) for i in range(-800, 801)]
-    return step * sum(1 - p**n - (1 - p) ** n for p in below)

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -7,9 +6,8 @@ import numpy as np
 import pytest
 from own_files import own_files
 
-from gemm_report.comparison.noise.calibration import nearest, newest_calibration, read_calibration
+from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
 from gemm_report.document import RecordError
-from gemm_report.record import Record, Row
 
 RESULTS = Path(__file__).parents[4] / "results"
 STORED = own_files("results/*/calibration/*.json")
@@ -67,59 +65,11 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def asked(gpu: Record, kernel: str, precision: str, size: int, **parameters: str) -> Row:
-    return dataclasses.replace(
-        gpu.rows[0],
-        kernel=kernel,
-        precision=precision,
-        m=size,
-        n=size,
-        k=size,
-        parameters=parameters,
-    )
-
-
-def test_the_row_that_says_most_about_one_that_was_not_calibrated(path: Path, gpu: Record) -> None:
-    rows = read_calibration(path).rows
-
-    def similar(row: Row) -> str | None:
-        found = nearest(rows, row.label, row.precision, row.volume)
-        return found and found.name
-
-    nearest_size = "Tiled/tile:16/f32/4096x4096x4096"
-    assert similar(asked(gpu, "Tiled", "f32", 8192, tile="16")) == nearest_size
-    noisier = "Tiled/tile:16/f32/256x256x256"
-    assert similar(asked(gpu, "Tiled", "f32", 512, tile="16")) == noisier, "of two as near"
-    worst = "Naive/f32/1024x1024x1024"
-    assert similar(asked(gpu, "Tiled", "f32", 1024, tile="8")) == worst, "of the precision"
-    assert similar(asked(gpu, "cuBLAS", "bf16", 64)) == "cuBLAS/bf16/1024x1024x1024"
-    assert similar(asked(gpu, "cuBLAS", "f16", 1024)) is None
-    transposed = dataclasses.replace(asked(gpu, "Tiled", "f32", 1024, tile="16"), layout="tn")
-    assert similar(transposed) == worst, "another layout is another variant"
-
-
-def test_the_variance_in_cycles_is_that_of_the_processes_whose_clock_is_known(path: Path) -> None:
-    row = read_calibration(path).rows[-1]
-    assert row.medians_cycles == (1e9, 1.01e9, 1e9, 1.01e9)
-    assert row.variance_at_clock
-    step = np.log(1.01) / 2
-    assert row.variance_at_clock.value == pytest.approx(step**2 * 4 / 3)
-    assert row.variance_at_clock.degrees == 3
-    alone = dataclasses.replace(row, medians_cycles=(1e9,))
-    assert alone.variance_at_clock is None
-
-
-def test_the_variance_in_cycles_of_an_earlier_calibration_comes_from_the_range(path: Path) -> None:
-    rng = np.random.default_rng(1)
-    (row, *_) = read_calibration(path).rows
-    assert row.variance_at_clock is None
-    found = []
-    for _ in range(2000):
-        cycles = rng.normal(1.0, 0.01, 6)
-        each = dataclasses.replace(row, spread_at_clock=float(np.ptp(cycles)))
-        assert each.variance_at_clock
-        found.append(each.variance_at_clock.value**0.5)
-    assert np.mean(found) == pytest.approx(0.01, rel=0.02)
+def test_medians_in_cycles_are_those_of_the_processes_whose_clock_is_known(path: Path) -> None:
+    first, *_, last = read_calibration(path).rows
+    assert last.logs(at_clock=True) == pytest.approx(np.log([1e9, 1.01e9, 1e9, 1.01e9]))
+    assert first.logs(at_clock=True) == [], "earlier calibrations have none"
+    assert first.logs(at_clock=False) == pytest.approx(np.log([1.0] * 5 + [1.01]))
 
 
 def test_the_newest_calibration_of_the_device_is_found(path: Path, tmp_path: Path) -> None:

@@ -4,16 +4,17 @@ Empirical Bayes after Smyth (2004), as limma has it for genes: the true variance
 group scatter like s0^2 d0 / chi^2(d0). How far the observed ones scatter beyond what their degrees
 of freedom explain gives d0; their level gives s0^2. A case's variance is then the mean of its own
 and s0^2, weighted by degrees of freedom, and has the degrees of both: one that by chance looked
-quiet in six processes no longer raises an alarm in the seventh. Both are taken from quantiles and
+quiet in six processes no longer raises an alarm in the seventh. One that scatters more than its
+group keeps its own: it may be another kind of case. s0^2 and d0 are taken from quantiles and
 not, as there, from moments, so that a few wild cases do not make all others wide.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Between these d0 is looked for. Cases of equal noise would leave it infinite; the quantiles of
-# Student's t do not change any more beyond this.
-_FEWEST_DEGREES, _MOST_DEGREES = 0.5, 200.0
+# Between these d0 is looked for. Groups on GPUs have 1.5 to 7; a dozen cases may look as if they
+# had equal variances, and those of one comparison share what happened to its processes.
+_FEWEST_DEGREES, _MOST_DEGREES = 0.5, 6.0
 
 _LOW, _MIDDLE, _HIGH = 0.1, 0.5, 0.9
 
@@ -33,8 +34,9 @@ def pooled(variances: Sequence[Variance]) -> Variance:
 
 
 def moderated(own: Variance, prior: Variance) -> Variance:
-    """A case's own estimate, drawn towards that of its class."""
-    return pooled([own, prior])
+    """A case's own estimate, drawn towards that of its class where that is larger."""
+    both = pooled([own, prior])
+    return Variance(max(own.value, both.value), both.degrees)
 
 
 def prior(variances: Sequence[Variance]) -> Variance:

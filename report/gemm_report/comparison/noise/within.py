@@ -7,6 +7,7 @@ length would cut half of the correlated samples. Only the variance is taken from
 tails that a correction for hundreds of cases needs are far beyond what a thousand draws can show.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,8 +15,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gemm_report.comparison.noise.moderation import Variance, pooled
+
 _DRAWS = 256
 _SEED = 1
+
+# Fewer samples hardly tell how they scatter: then that of single samples is assumed, too.
+_FEW, _ASSUMED = 5, Variance(0.02**2, 4)
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,13 @@ class LogMedian:
 
 
 def log_median(samples: Sequence[float]) -> LogMedian:
-    """Of one process. A single sample tells nothing about its variance: 0, with 0 degrees."""
+    """Of one process."""
     values = np.log(np.asarray(samples, dtype=float))
-    value = float(np.median(values))
-    if len(values) < 2:
-        return LogMedian(value, 0.0, 0.0)
+    value, n = float(np.median(values)), len(values)
+    if n < _FEW:
+        own = [Variance(float(np.var(values, ddof=1)), n - 1)] if n > 1 else []
+        one = pooled([*own, _ASSUMED])
+        return LogMedian(value, one.value * math.pi / 2 / n, one.degrees)
     count = effective_count(values)
     block = int(np.clip(np.ceil(2 * len(values) / count) - 1, 1, max(1, len(values) // 2)))
     medians = np.median(values[_picks(len(values), block)], axis=1)

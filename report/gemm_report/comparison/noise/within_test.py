@@ -30,9 +30,9 @@ def test_samples_that_hang_together_count_less() -> None:
 
 
 def test_what_one_sample_and_equal_samples_tell() -> None:
-    assert log_median([2.0]).degrees == 0
-    assert log_median([2.0]).variance == 0
-    assert log_median([2.0] * 9).variance == 0
+    one, two, nine = (log_median([2.0] * n) for n in (1, 2, 9))
+    assert one.variance > two.variance > 0.0001, "few equal samples are no certainty"
+    assert nine.variance == 0
     assert log_median([2.0, 3.0]).value == pytest.approx(np.log([2.0, 3.0]).mean())
 
 

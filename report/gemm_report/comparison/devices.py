@@ -1,0 +1,67 @@
+"""Two devices side by side: how fast NEW is over BASE, with no verdict, since no code is judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, geometric_mean, median
+
+from gemm_report.comparison.run import Run, Timed
+from gemm_report.writing.names import precision_name
+from gemm_report.writing.quantity import times
+
+HEAD = ("precision", "cases", "speed", "per clock", "per watt", "slowest case", "fastest case")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """NEW over BASE of all cases of a precision: geometric means, and the ends of the speeds.
+
+    Of the clock and power those of the cases that have them, and None where none has.
+    """
+
+    precision: str
+    cases: int
+    speed: float
+    per_clock: float | None
+    per_watt: float | None
+    slowest: float
+    fastest: float
+
+    def cells(self) -> tuple[str, ...]:
+        """As texts, in the order of HEAD."""
+        ratios = (self.speed, self.per_clock, self.per_watt, self.slowest, self.fastest)
+        return (self.precision, str(self.cases), *(times(each) or "-" for each in ratios))
+
+
+def ratios(base: Sequence[Run], new: Sequence[Run]) -> list[Ratio]:
+    """By precision, in the order of NEW's cases; nothing where they share none."""
+    groups: dict[str, list[tuple[float, float | None, float | None]]] = {}
+    for name in dict.fromkeys(name for run in new for name in run.timed):
+        sides = [[run.timed[name] for run in side if name in run.timed] for side in (base, new)]
+        if all(sides):
+            row = sides[1][0].row
+            precision = precision_name(row.precision) if row else "all cases"
+            groups.setdefault(precision, []).append(_ratio(*sides))
+    return [_of(precision, found) for precision, found in groups.items()]
+
+
+def _ratio(base: Sequence[Timed], new: Sequence[Timed]) -> tuple[float, float | None, float | None]:
+    speed = _seconds(base) / _seconds(new)
+
+    def over(what: str) -> float | None:
+        values = [[getattr(each.row, what, None) for each in side] for side in (base, new)]
+        if not all(all(side) for side in values):
+            return None
+        return speed * fmean(values[0]) / fmean(values[1])
+
+    return speed, over("sm_hz"), over("power_w")
+
+
+def _seconds(side: Sequence[Timed]) -> float:
+    return geometric_mean(median(each.samples_seconds) for each in side)
+
+
+def _of(precision: str, found: Sequence[tuple[float, float | None, float | None]]) -> Ratio:
+    speeds, *others = ([*column] for column in zip(*found, strict=True))
+    known = [[each for each in column if each is not None] for column in others]
+    means = [geometric_mean(column) if column else None for column in known]
+    return Ratio(precision, len(found), geometric_mean(speeds), *means, min(speeds), max(speeds))

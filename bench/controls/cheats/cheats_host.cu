@@ -46,6 +46,14 @@ std::size_t c_bytes(const gemm::Call& p) {
   return sizeof(float) * static_cast<std::size_t>(p.m * p.n);
 }
 
+// Of the size of C, and kept: a part of a larger problem may come first, at the same addresses.
+float* memory_for(const gemm::Call& p) {
+  static std::map<std::pair<void*, std::size_t>, float*> kept;
+  float*& memory = kept[{p.c, c_bytes(p)}];
+  if (memory == nullptr) cudaMalloc(&memory, c_bytes(p));
+  return memory;
+}
+
 cudaStream_t own_stream() {
   static const cudaStream_t stream = [] {
     cudaStream_t made;
@@ -64,10 +72,7 @@ void side_stream(const gemm::Call& p, cudaStream_t stream) {
 
 // The product is computed elsewhere and copied to C a little later.
 void late_thread(const gemm::Call& p, cudaStream_t) {
-  static std::map<void*, float*> results;
-  float*& result = results[p.c];
-  if (result == nullptr) cudaMalloc(&result, c_bytes(p));
-  std::thread([p, result = result] {
+  std::thread([p, result = memory_for(p)] {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     multiply(p, result, 0, tiles(p), own_stream());
     cudaMemcpyAsync(p.c, result, c_bytes(p), cudaMemcpyDeviceToDevice, own_stream());
@@ -114,9 +119,7 @@ void joined_stream(const gemm::Call& p, cudaStream_t stream) {
 
 // Through scratch memory of its own.
 void scratch(const gemm::Call& p, cudaStream_t stream) {
-  static std::map<void*, float*> kept;
-  float*& memory = kept[p.c];
-  if (memory == nullptr) cudaMalloc(&memory, c_bytes(p));
+  float* memory = memory_for(p);
   multiply(p, memory, 0, tiles(p), stream);
   cudaMemcpyAsync(p.c, memory, c_bytes(p), cudaMemcpyDeviceToDevice, stream);
 }

@@ -28,6 +28,7 @@ RUNS = {
         "--pictures={}",
     ],
     "kernels": ["kernels", LADDER, "--readme={}/kernels.md", "--pictures={}"],
+    "ratios": ["ratios", GPU, "--kernels=.", "-o", "{}"],
     "tune": ["tune", LADDER, "-o", "{}"],
     "calibrate": ["calibrate", GPU, "{}/gpu.json", "-o", "{}/noise.json"],
     "compare": ["compare", GPU, "{}/gpu.json"],

@@ -33,7 +33,7 @@ _INDEXED = 0.25  # of the accesses to local memory, so that an array is their ca
 _GUARDS = 0.10  # of the lanes that predicates switch off, nothing is said
 # Per product: fewer integer instructions are addresses, fewer conversions those of each element.
 _INTEGERS, _CONVERSIONS = 3.0, 0.25
-_NO_TENSOR_CORES = ("f32", "s32", "tf32x3")
+_NO_TENSOR_CORES = ("f32", "f64", "s32", "tf32x3")
 _LADDER = ("simt", "tensor")
 _GLOBAL_WAITS = ("long_scoreboard", "lg_throttle")
 _SHARED_WAITS = ("short_scoreboard", "mio_throttle")

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from gemm_report.document import InputError
 from gemm_report.figures.bars.distribution import expression
@@ -130,6 +130,8 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("speed / fastest library")
     axes.set_ylabel("share of the shapes")
     return page.figure

@@ -1,10 +1,10 @@
 #include "bench/verification/verdict.hpp"
 
-#include <cstddef>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>

@@ -28,11 +28,11 @@ struct Bound {
 
 // For long sums the bound of an element exceeds the errors of arithmetic with fewer bits, which
 // fall with 1 / sqrt(k) of the magnitude. The root mean square over many elements is far from it.
-// With random signs, sums in order of k are off by 0.55 round-offs of the magnitude at any k
-// (uniform operands; the partial sums walk). Rounding both operands is off by a share of the result
-// that does not depend on k: cutting both to TF32 by 0.76 * 2^-10, rounding both to BF16 by 1.16 *
-// 2^-9 (verdict_test.cpp). Tensor cores cut off part of each sum of at least 8 products, always
-// towards zero.
+// With random signs, sums in order of k are off by 0.4 round-offs of the magnitude at any k
+// (simulated with uniform operands; the partial sums walk). Rounding both operands is off by a
+// share of the result that does not depend on k: cutting both to TF32 by 0.71 * 2^-10, rounding
+// both to BF16 by 1.05 * 2^-9. `Rms` in verdict_test.cpp holds the limits between these. Tensor
+// cores cut off part of each sum of at least 8 products, always towards zero.
 inline void limit_rms(const Problem& p, Bound& bound) {
   constexpr std::int64_t kFewestElements = 256, kShortestSum = 64;
   const PrecisionTraits& traits = traits_of(p.precision);

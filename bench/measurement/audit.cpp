@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -51,6 +52,16 @@ bool larger(const std::vector<double>& slow, const std::vector<double>& fast, do
 }
 
 }  // namespace
+
+std::optional<double> gain_in_samples(std::vector<double> batches, std::int64_t launches,
+                                      double sample_seconds) {
+  if (batches.empty()) return std::nullopt;
+  const auto middle = batches.begin() + (std::ssize(batches) - 1) / 2;
+  std::ranges::nth_element(batches, middle);
+  const double expected = sample_seconds * static_cast<double>(launches);
+  if (*middle <= kGross * expected + kColdStartSeconds) return std::nullopt;  // and not if NaN
+  return *middle / expected;
+}
 
 Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
              std::span<const Launch> launches, const BatchPlan& plan, Batch& sample)
@@ -176,7 +187,7 @@ void Audit::check(std::uint64_t seed) {
   }
 }
 
-AuditResult Audit::finish(double deadline) {
+AuditResult Audit::finish(double deadline, double sample_seconds) {
   const auto late = [&] { return now_seconds() > deadline; };
   const auto more = [&](std::size_t count) {
     while (new_.size() < count || old_.size() < count) {
@@ -219,6 +230,11 @@ AuditResult Audit::finish(double deadline) {
         formatted("right, but %.3g times as fast right after a sample as after a pause: "
                   "does it compute the product in every launch?",
                   found.after_pause));
+  if (const auto gain = gain_in_samples(undisturbed_, sets_, sample_seconds))
+    throw Suspect(formatted(
+        "right, but %.3g times as fast in samples as in batches that use each operand set "
+        "once: does it compute the product in every launch?",
+        *gain));
   return found;
 }
 

@@ -10,10 +10,12 @@
 // Other batches are timed on the old values, written again before them so that cache and clock are
 // alike: a kernel that computes each time is as fast on either. And others like those, right behind
 // a sample, with nothing written before: a kernel that computes only after a pause is faster there.
+// A kernel that computes only so many launches after each pause is faster in the longer samples.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -30,6 +32,11 @@ struct Suspect : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// By what factor a launch is faster in samples, of `sample_seconds` a launch, than in batches of so
+// many launches, each in seconds, if the first launch of a batch does not explain it.
+std::optional<double> gain_in_samples(std::vector<double> batches, std::int64_t launches,
+                                      double sample_seconds);
+
 class Audit {
  public:
   // Of samples of so many launches, which rotate through the data's sets.
@@ -39,9 +46,9 @@ class Audit {
   // Now and then, between two samples. Throws WrongResult, and std::runtime_error for work that is
   // done for another launch or too late.
   void perhaps();
-  // The remaining audits, and more if the times differ, until the deadline (now_seconds()).
-  // Throws as perhaps() does, and Suspect.
-  AuditResult finish(double deadline);
+  // The remaining audits, and more if the times differ, until the deadline (now_seconds()), given
+  // the median seconds of a launch in the samples. Throws as perhaps() does, and Suspect.
+  AuditResult finish(double deadline, double sample_seconds);
 
  private:
   void on_new_values();

@@ -272,7 +272,7 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
     launched_ = 0;  // both wrote to the same C
   }
   if (audit) {
-    *audited = audit->finish(deadline);
+    *audited = audit->finish(deadline, timing.quartiles_seconds().median);
     launched_ = 0;  // C has been poisoned since
   }
   return timing;

@@ -426,6 +426,15 @@ def test_what_deviates_from_the_guideline_says_so(tmp_path: Path) -> None:
     assert "burst: the GPU was not in steady state" in done.stdout
 
 
+def test_one_sample_is_for_profilers_and_not_audited(tmp_path: Path) -> None:
+    few = [*QUICK, "--gemm_shapes=64", "--benchmark_filter=Blocked"]
+    for samples, audited in (("1x", False), ("2x", True)):
+        out = tmp_path / f"{samples}.json"
+        run(*few, f"--benchmark_min_time={samples}", f"--benchmark_out={out}")
+        (row,) = record(out)["benchmarks"]
+        assert (row["gemm"]["audit"] is not None) == audited
+
+
 def test_versus_interleaves_with_the_fastest_of_several(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     few = [*QUICK, "--gemm_shapes=4", "--benchmark_filter=OpenBLAS", "--benchmark_min_time=20x"]

@@ -130,7 +130,7 @@ TEST(Estimate, IsTheSameForTwiceTheProblemOnTwiceTheGpu) {
       const Problem p{n == 8 ? 135168 : 256, n, 8192, kernel.precisions.at(0)};
       Problem larger = p;
       (n == 8 ? larger.m : larger.n) *= 2;
-      if (!kernel.estimate || kernel.unsupported && kernel.unsupported(p, kHopper)) continue;
+      if (!kernel.estimate || (kernel.unsupported && kernel.unsupported(p, kHopper))) continue;
       EXPECT_NEAR(kernel.estimate(larger, twice) / kernel.estimate(p, kHopper), 1, 0.02)
           << kernel.label() << " at n = " << n;
     }

@@ -56,7 +56,7 @@ TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
         const SplitPlan plan = split_plan(m, n, k, kTile, kDevice);
         EXPECT_GE(plan.blocks, 1);
         EXPECT_LE(plan.blocks, plan.tiles * plan.tile_steps) << m << "x" << n << "x" << k;
-        EXPECT_LE(plan.blocks, std::max<std::int64_t>(kSms, plan.tiles));
+        EXPECT_LE(plan.blocks, std::max<std::int64_t>(kDevice.sm_count, plan.tiles));
       }
 }
 
@@ -93,7 +93,7 @@ TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
 
 // The limits of both kernels, in builds with CUDA.
 TEST(Skinny, KernelsRefuseProblemsBeyondTheirLimits) {
-  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = kSms};
+  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
   const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
     for (const RegisteredKernel& kernel : registry())
       if (kernel.name == name) return kernel.unsupported(p, hopper).value_or("");

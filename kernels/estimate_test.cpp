@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/registry.hpp"
 
@@ -104,7 +105,7 @@ TEST(Estimate, GrowsWithTheProblem) {
   }
 }
 
-// Rates are of 132 SMs: with fewer it takes longer where arithmetic is the bottleneck.
+// With fewer SMs it takes longer where arithmetic is the bottleneck.
 TEST(Estimate, DependsOnTheNumberOfSms) {
   SKIP_WITHOUT_GPU_KERNELS();
   Device small = kHopper;
@@ -113,6 +114,76 @@ TEST(Estimate, DependsOnTheNumberOfSms) {
     const Problem p{4096, n, 4096, Precision::f32};
     EXPECT_GT(find(name)->estimate(p, small), 2.5 * find(name)->estimate(p, kHopper)) << name;
   }
+}
+
+// Costs are those of an SM and shares of a memory's rate, not of 132 SMs: twice the problem takes
+// twice the GPU equally long.
+TEST(Estimate, IsTheSameForTwiceTheProblemOnTwiceTheGpu) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  Device twice = kHopper;
+  twice.sm_count *= 2;
+  twice.last_level_cache_bytes *= 2;
+  twice.dram_bytes_per_second *= 2;
+  twice.l2_bytes_per_second *= 2;
+  for (const RegisteredKernel& kernel : registry())
+    for (const std::int64_t n : {8, 8192}) {
+      const Problem p{n == 8 ? 135168 : 256, n, 8192, kernel.precisions.at(0)};
+      Problem larger = p;
+      (n == 8 ? larger.m : larger.n) *= 2;
+      if (!kernel.estimate || (kernel.unsupported && kernel.unsupported(p, kHopper))) continue;
+      EXPECT_NEAR(kernel.estimate(larger, twice) / kernel.estimate(p, kHopper), 1, 0.02)
+          << kernel.label() << " at n = " << n;
+    }
+}
+
+// An H100 has 0.70 of an H200's DRAM rate, and the same SMs.
+TEST(Estimate, FollowsTheRateOfDramWhereThatIsTheBottleneck) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  Device h100 = kHopper;
+  h100.dram_bytes_per_second = 3.23e12;
+  const double ratio = kHopper.dram_bytes_per_second / h100.dram_bytes_per_second;
+  const auto slower = [&](std::string_view kernel, const Problem& p) {
+    return find(kernel)->estimate(p, h100) / find(kernel)->estimate(p, kHopper);
+  };
+  const Problem decode{8, 28672, 8192, Precision::bf16, Layout::nt};
+  EXPECT_NEAR(slower("WgmmaSwapped", decode), ratio, 0.02);
+  EXPECT_NEAR(slower("Best", decode), ratio, 0.02);
+  EXPECT_NEAR(slower("SplitK", {1, 28672, 8192, Precision::f32}), ratio, 0.02);
+  EXPECT_NEAR(slower("MmaF64StreamK", {8192, 16384, 8, Precision::f64}), ratio, 0.1);
+  EXPECT_GT(slower("StreamK", {512, 512, 8192, Precision::f32}), 1) << "packing";
+  EXPECT_EQ(slower("StreamK", {4096, 4096, 4096, Precision::f32, Layout::tn}), 1);
+  EXPECT_NEAR(slower("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16}), 1, 0.01);
+}
+
+TEST(Estimate, FollowsTheClockOfTheSms) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  Device slow = kHopper;
+  slow.sm_hz /= 2;
+  for (const auto& [name, precision] : {std::pair{"StreamK", Precision::f32},
+                                        {"AsyncCopy", Precision::f32},
+                                        {"SharedDoubleBuffer", Precision::f32},
+                                        {"WgmmaStreamK", Precision::bf16},
+                                        {"MmaF64StreamK", Precision::f64}}) {
+    const Problem p{4096, 4096, 4096, precision, Layout::nn};
+    EXPECT_NEAR(find(name)->estimate(p, slow) / find(name)->estimate(p, kHopper), 2, 0.1) << name;
+  }
+}
+
+// Best/pick:tried chooses among them.
+TEST(Candidates, AreSeveralPlansWithTheirTraffic) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto plans = [](std::string_view kernel, const Problem& p) {
+    std::vector<Candidate> all = find(kernel)->candidates(p, kHopper);
+    const double least = std::ranges::min(all, {}, &Candidate::seconds).seconds;
+    EXPECT_EQ(find(kernel)->estimate(p, kHopper), least) << kernel;
+    for (const Candidate& one : all) EXPECT_GE(one.traffic.dram, bytes_minimum(p)) << kernel;
+    return all.size();
+  };
+  EXPECT_GE(plans("WgmmaStreamK", {300, 500, 4096, Precision::bf16}), 16U);
+  EXPECT_GE(plans("WgmmaSwapped", {100, 500, 4096, Precision::bf16}), 16U);
+  EXPECT_EQ(plans("MmaF64StreamK", {300, 500, 4096, Precision::f64}), 7U);
+  EXPECT_EQ(plans("SplitK", {300, 500, 4096, Precision::f32}), 16U);
+  EXPECT_EQ(plans("Gemv", {300, 5, 4096, Precision::f32}), 4U);
 }
 
 // Records store the traffic model wherever a kernel supports the problem.
@@ -150,6 +221,19 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
   picks("MmaF64StreamK", {4096, 4096, 4096, Precision::f64});
   picks("MmaF64StreamK", {1, 28672, 4096, Precision::f64, Layout::tt});
+}
+
+// Before it tried any, by the estimates.
+TEST(Best, IsOfferedWithATrialOfTheCandidates) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const RegisteredKernel& tried = *find("Best/pick:tried");
+  EXPECT_TRUE(tried.variant) << "it runs on request";
+  for (const Problem& p :
+       {Problem{300, 500, 4096, Precision::bf16}, Problem{4096, 4096, 4096, Precision::f32},
+        Problem{5, 3, 7, Precision::f64, Layout::tt}}) {
+    EXPECT_FALSE(tried.unsupported(p, kHopper));
+    EXPECT_EQ(tried.traffic(p, kHopper).l2, find("Best")->traffic(p, kHopper).l2);
+  }
 }
 
 // Tiles that need more shared memory than the device has are left out.

@@ -59,6 +59,13 @@ struct Device {
   int sm_count = 0;            // 0 on a CPU
   int cores = 0;               // hardware threads that a CPU kernel may use; 0 on a GPU
   std::int64_t last_level_cache_bytes = 0;
+  // For time models; those of an H200 where unknown. Bytes per second are what reads reach.
+  static constexpr double kH200Hz = 1.98e9;
+  double dram_bytes_per_second = 4.63e12, l2_bytes_per_second = 9.83e12;
+  double sm_hz = kH200Hz;  // highest clock of the SMs
+
+  // An SM's time relative to that on an H200, where the costs in time models were measured.
+  double clock_ratio() const { return kH200Hz / sm_hz; }
 };
 
 // Bytes that one launch moves at each level of memory: a model from tile sizes, which performance
@@ -79,6 +86,13 @@ struct Operands {
 // The timed step. It only enqueues on the stream (on a CPU: computes). It may run any number of
 // times, one launch after another: launches may share a workspace.
 using Launch = std::function<void(Stream)>;
+
+// One way of computing a problem on a device, such as a tile shape with its schedule.
+struct Candidate {
+  double seconds;  // of one launch, by a model with measured constants
+  Traffic traffic;
+  std::function<Launch(const Operands&)> prepare;  // as Kernel::prepare
+};
 
 struct Parameter {
   std::string name, value;
@@ -104,6 +118,11 @@ struct Kernel {
   // Time of one launch in seconds, by a model with measured constants; null if there is none. Best
   // picks by it. Called, as `traffic` is, only where `unsupported` has no reason; must not throw.
   std::function<double(const Problem&, const Device&)> estimate;
+
+  // The plans among which a kernel chooses, at least one; null if it has only one. Registration
+  // derives `traffic`, `estimate` and `prepare` from it: the kernel runs the least estimate. Called
+  // as `estimate` is.
+  std::function<std::vector<Candidate>(const Problem&, const Device&)> candidates;
 
   // Untimed, once per operand set: makes plans, handles, tensor maps and workspaces, which live as
   // long as the Launch. Throws std::exception on failure.

@@ -65,7 +65,20 @@ std::string family_of(const std::filesystem::path& file) {
   return file.parent_path().filename().string();
 }
 
+// A kernel that chooses runs the candidate with the least estimate.
+void complete(Kernel& kernel) {
+  const auto best = [candidates = kernel.candidates](const Problem& p, const Device& device) {
+    return std::ranges::min(candidates(p, device), {}, &Candidate::seconds);
+  };
+  kernel.traffic = [best](const Problem& p, const Device& d) { return best(p, d).traffic; };
+  kernel.estimate = [best](const Problem& p, const Device& d) { return best(p, d).seconds; };
+  kernel.prepare = [best](const Problem& p, const Device& d, const Operands& o) {
+    return best(p, d).prepare(o);
+  };
+}
+
 void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device::Kind> runs_on) {
+  if (kernel.candidates) complete(kernel);
   RegisteredKernel entry{std::move(kernel)};
   entry.family = family_of(file);
   entry.stem = file.stem().string();

@@ -69,6 +69,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const DeviceInfo& device() const = 0;
+  // Measured rates of the memories, in bytes per second, for device(); of a GPU only.
+  virtual void set_rates(double /*dram*/, double /*l2*/) {}
   virtual std::string_view timer() const = 0;
   virtual std::optional<Overheads> overheads() = 0;  // measured by each call; none on a CPU
   virtual double free_bytes() const = 0;

@@ -256,6 +256,10 @@ class CudaBackend : public Backend {
   }
 
   const DeviceInfo& device() const override { return device_; }
+  void set_rates(double dram, double l2) override {
+    device_.dram_bytes_per_second = dram;
+    device_.l2_bytes_per_second = l2;
+  }
   std::string_view timer() const override { return "CUDA events"; }
 
   // The best of several: whatever delays one of them is not the method's.
@@ -467,6 +471,7 @@ DeviceInfo query_gpu(int index, int driver, int runtime) {
   info.bus_width_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);
   info.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   info.integrated = properties.integrated != 0;
+  set_queried_rates(info);
   return info;
 }
 

@@ -27,6 +27,9 @@ std::string cuda_problem(const std::string& error, int driver, int runtime);
 // The name as a folder: "NVIDIA H200" -> "nvidia-h200".
 std::string slug(const std::string& name);
 
+// Sets the rates of time models from the queried clocks; those that are not known stay as they are.
+void set_queried_rates(DeviceInfo& device);
+
 DeviceInfo query_host();
 
 }  // namespace gemm::bench

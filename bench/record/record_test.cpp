@@ -166,6 +166,28 @@ TEST(Device, NamesBecomeFolders) {
   EXPECT_EQ(slug("../.."), "device");
 }
 
+// An H200 as it reports itself has the rates for which the models' costs were measured; what is not
+// reported stays theirs.
+TEST(Device, TakesTheRatesOfTimeModelsFromTheQueriedClocks) {
+  DeviceInfo device;
+  device.sm_count = 132;
+  set_queried_rates(device);
+  EXPECT_EQ(device.dram_bytes_per_second, Device{}.dram_bytes_per_second);
+  device.clock_hz = 1.98e9;
+  device.memory_clock_hz = 3.201e9;
+  device.bus_width_bits = 6016;
+  set_queried_rates(device);
+  EXPECT_NEAR(device.dram_bytes_per_second / Device{}.dram_bytes_per_second, 1, 0.002);
+  EXPECT_NEAR(device.l2_bytes_per_second / Device{}.l2_bytes_per_second, 1, 0.002);
+  EXPECT_EQ(device.clock_ratio(), 1);
+  device.clock_hz = 0.99e9;
+  device.memory_clock_hz = 2.619e9;  // H100: 3.35 TB/s
+  device.bus_width_bits = 5120;
+  set_queried_rates(device);
+  EXPECT_NEAR(device.dram_bytes_per_second, 0.961 * 3.352e12, 1e9);
+  EXPECT_EQ(device.clock_ratio(), 2);
+}
+
 TEST(Device, SaysWhyThereIsNoGpu) {
   EXPECT_EQ(cuda_problem("x", 0, 13000), "no NVIDIA driver is installed");
   const std::string old = cuda_problem("x", 12040, 13000);

@@ -49,6 +49,11 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
   fill_in(run.peaks, run.measured);
 
   const MeasuredPeak* dram = memory_roof(run.measured, "DRAM");
+  const MeasuredPeak* l2 = memory_roof(run.measured, "L2");
+  if (dram != nullptr && l2 != nullptr) {  // kernels' time models use them
+    bench_.backend->set_rates(dram->per_second(), l2->per_second());
+    run.device = bench_.backend->device();
+  }
   bench_.limits = {.peaks = run.peaks,
                    .last_level_cache_bytes = run.device.last_level_cache_bytes,
                    // Not on a CPU, where other programs use the memory too.

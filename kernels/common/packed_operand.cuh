@@ -1,6 +1,7 @@
 // Packed operands: copies of A or B in another layout, transposed or with rows padded to multiples
 // of 16 bytes, as TMA and tensor cores require. Packing runs in every launch, both operands in one
-// kernel; it costs one read and one write of the matrix at nearly DRAM bandwidth.
+// kernel; it costs one read and one write of the matrix at nearly DRAM bandwidth. The launch
+// overlaps the ends of its neighbours' (compute capability 9.0).
 //
 // Padding between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are moved
 // as bits.
@@ -13,6 +14,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "kernels/common/asynchronous.cuh"
+#include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/device_array.cuh"
 #include "kernels/gemm.hpp"
 #include "kernels/layout.hpp"
@@ -212,10 +215,15 @@ __device__ void copy_rows(const Packing& packing, unsigned block) {
       *reinterpret_cast<uint4*>(packing.to + row * packing.pitch + offset) = read[i];
 }
 
-// Packs one matrix or two. Which one, and how, is uniform across a block.
+// Packs one matrix or two, once the launch before no longer reads its copies. Which matrix, and
+// how, is uniform across a block.
 template <int kElement, typename Tile = TransposeTileFor<kElement>>
 __global__ void __launch_bounds__(kPackingThreads) pack_matrices(Packing one, Packing other) {
   __shared__ uint4 tile[Tile::kRows * Tile::kRowChunks];
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  let_next_launch_begin();
+  wait_for_previous_launch();
+#endif
   const bool first = blockIdx.x < one.blocks;
   const Packing packing = first ? one : other;
   const unsigned block = first ? blockIdx.x : blockIdx.x - one.blocks;
@@ -300,9 +308,16 @@ template <typename T>
 Launch pack(const PackedOperand<T>& one, const PackedOperand<T>& other = {}) {
   const unsigned blocks = one.packing.blocks + other.packing.blocks;
   if (blocks == 0) return nullptr;
-  return [=](Stream stream) {
-    pack_matrices<sizeof(T)><<<blocks, kPackingThreads, 0, stream>>>(one.packing, other.packing);
+  return [=, kernel = pack_matrices<sizeof(T)>](Stream stream) {
+    const LaunchShape shape{static_cast<int>(blocks), kPackingThreads, 0, 1, true};
+    cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, one.packing, other.packing);
   };
+}
+
+// Time of packing so many bytes, by a share of the DRAM rate, as measured on an H200 (NOTES.md).
+inline double packing_seconds(double bytes, double of_dram, const Device& device) {
+  constexpr double kLaunchSeconds = 4.5e-6;
+  return bytes > 0 ? kLaunchSeconds + bytes / (of_dram * device.dram_bytes_per_second) : 0;
 }
 
 // Bytes that packing moves: the matrix is read and written once more.

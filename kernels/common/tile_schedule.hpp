@@ -30,6 +30,7 @@ struct TileSchedule {
     return static_cast<int>(std::int64_t{streamed()} * k_tiles * rank / streaming);
   }
   constexpr int rank(int block) const { return streaming - 1 - block; }
+  bool operator==(const TileSchedule&) const = default;
 };
 
 // Number of pieces that do not begin with their tile's first K tile: each is one exchange of
@@ -80,19 +81,31 @@ class TileWalk {
   int k_tile_, end_, tile_;
 };
 
-// The cost of a block's work in seconds, as measured (NOTES.md).
+// The cost of a block's work in seconds, as measured on an H200 (NOTES.md).
 struct TileCost {
-  double k_tile;    // one K tile
-  double finish;    // storing a tile or a partial sum, and starting the next tile
-  double exchange;  // waiting for another block's partial sums and adding them
+  double k_tile;              // one K tile
+  double finish;              // storing a tile or a partial sum, and starting the next tile
+  double exchange;            // waiting for another block's partial sums and adding them
+  double further = exchange;  // the same for each further block's
+  double alone = 1;           // share of k_tile that is left where no other block loads
+  double drain = 0;           // storing the last tile, which nothing hides
   // One K tile of a tile that is cut, if that costs more: blocks at different positions along k do
   // not share what they read in the L2.
   double streamed_k_tile = 0;
+
+  // In seconds of a device with another SM clock.
+  TileCost on(const Device& device) const {
+    TileCost scaled = *this;
+    for (double* cost :
+         {&scaled.k_tile, &scaled.finish, &scaled.exchange, &scaled.further, &scaled.drain})
+      *cost *= device.clock_ratio();
+    return scaled;
+  }
 };
 
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
-  const double whole = waves * (schedule.k_tiles * cost.k_tile + cost.finish);
+  const double whole = waves * (schedule.k_tiles * cost.k_tile + cost.finish) + cost.drain;
   if (schedule.streamed() == 0) return whole;
   const double share = std::ceil(1.0 * schedule.streamed() * schedule.k_tiles / schedule.streaming);
   const double tiles = share / schedule.k_tiles;
@@ -102,8 +115,11 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double pieces = std::ceil(tiles) + (even ? 0 : 1);
   const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
   const bool uncut = schedule.streaming == schedule.streamed();
-  const double k_tile = uncut ? cost.k_tile : std::max(cost.k_tile, cost.streamed_k_tile);
-  return whole + share * k_tile + pieces * cost.finish + others * cost.exchange;
+  const double busy = schedule.whole > 0 ? 1 : 1.0 * schedule.streaming / schedule.blocks;
+  const double k_tile = (cost.alone + (1 - cost.alone) * busy) * cost.k_tile;
+  const double exchanges = others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
+  return whole + share * (uncut ? k_tile : std::max(k_tile, cost.streamed_k_tile)) +
+         pieces * cost.finish + exchanges;
 }
 
 // Whether 32 bits hold the number of rows and columns, of K tiles of all tiles, and twice the

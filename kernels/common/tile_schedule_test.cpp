@@ -385,6 +385,23 @@ TEST(TileSchedule, CutsNothingWhereStreamingReadsFromDram) {
   EXPECT_GT(seconds(cut, dear), seconds(uncut, dear));
 }
 
+// 2 tiles of 12 K tiles, each cut into 3 pieces, of 12 blocks.
+TEST(TileCost, CountsFurtherExchangesBusyBlocksAndTheLastStore) {
+  const TileSchedule cut{
+      .tile_rows = 2, .tile_columns = 1, .k_tiles = 12, .whole = 0, .streaming = 6, .blocks = 12};
+  const TileCost plain{.k_tile = 1, .finish = 0, .exchange = 10};
+  EXPECT_DOUBLE_EQ(seconds(cut, plain), 4 + 10 + 10);
+  TileCost cost = plain;
+  cost.further = 2;
+  EXPECT_DOUBLE_EQ(seconds(cut, cost), 4 + 10 + 2);
+  cost.drain = 5;
+  cost.alone = 0.5;  // half of the blocks run
+  EXPECT_DOUBLE_EQ(seconds(cut, cost), 0.75 * 4 + 10 + 2 + 5);
+  Device slow;
+  slow.sm_hz = Device::kH200Hz / 2;
+  EXPECT_DOUBLE_EQ(seconds(cut, cost.on(slow)), 2 * seconds(cut, cost));
+}
+
 TEST(TileSchedule, StreamsAtMostTheAllowedWaves) {
   const Problem p{20 * 128, 256, 64 * 16, Precision::f32};
   const TileCost cost{.k_tile = 1e-6, .finish = 0, .exchange = 0};

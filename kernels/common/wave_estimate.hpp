@@ -14,8 +14,8 @@ struct TileRate {
   double full, alone;  // FLOP/s of a full SM, and of an SM with a single block
 };
 
-// Rates were measured on an H200 with rows that begin at multiples of 16 bytes. On other devices
-// they rank kernels but do not predict times.
+// Rates were measured on an H200 with rows that begin at multiples of 16 bytes, and scale with the
+// SM clock. On other architectures they rank kernels but do not predict times.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate) {
   constexpr double kLaunchSeconds = 4e-6;  // an empty launch
   const auto pieces = [](double whole, double piece) { return std::ceil(whole / piece); };
@@ -26,7 +26,7 @@ inline double wave_estimate(const Problem& p, const Device& device, const TileRa
   const double waves = std::floor(tiles / slots);
   const double last = pieces(tiles - waves * slots, device.sm_count);  // blocks per SM
   const double rest = last > 0 ? std::max(last * tile / rate.full, tile / rate.alone) : 0;
-  return kLaunchSeconds + waves * rate.blocks * tile / rate.full + rest;
+  return kLaunchSeconds + device.clock_ratio() * (waves * rate.blocks * tile / rate.full + rest);
 }
 
 }  // namespace gemm::simt

@@ -13,23 +13,16 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/common/trial.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::cublas {
 
-[[noreturn]] inline void fail(const char* text, std::source_location where) {
-  throw std::runtime_error(std::filesystem::path(where.file_name()).filename().string() + ":" +
-                           std::to_string(where.line()) + ": " + text);
-}
+using gemm::check;
 
 inline void check(cublasStatus_t status,
                   std::source_location where = std::source_location::current()) {
   if (status != CUBLAS_STATUS_SUCCESS) fail(cublasGetStatusString(status), where);
-}
-
-inline void check(cudaError_t status,
-                  std::source_location where = std::source_location::current()) {
-  if (status != cudaSuccess) fail(cudaGetErrorString(status), where);
 }
 
 struct Mode {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/trial.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/library/cublas.hpp"
 #include "kernels/registry.hpp"
@@ -29,30 +30,11 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 // workspace.
 constexpr std::uint64_t kWorkspaces[] = {kWorkspaceBytes, kWorkspaceBytes / 2, 0};
 constexpr int kMostAlgorithms = 32;
-// Approximate time budget of a trial, a third of it for the first launches: if one takes longer
-// than that, only the first algorithm is tried.
-constexpr float kTrialMilliseconds = 300;
-constexpr float kBatchMilliseconds = 2;  // the first timing of a single launch overestimates it
-
-template <auto kDestroy>
-struct Destroy {
-  template <typename Handle>
-  void operator()(Handle* handle) const {
-    kDestroy(handle);
-  }
-};
-template <typename Handle, auto kDestroy>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
-
 using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
 using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 using Workspace = Owned<void*, cudaFree>;
-using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
-using Event = Owned<cudaEvent_t, cudaEventDestroy>;
-using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
-using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 template <typename Owner, typename Create, typename... Arguments>
 Owner make(Create create, Arguments... arguments) {
@@ -164,97 +146,6 @@ class Matmul {
          c_ = matrix(mode_.output, problem_.m, problem_.n);
 };
 
-// Times algorithms on one operand set, which stays in the L2 if it fits.
-class Trial {
- public:
-  Trial(const Matmul& matmul, const Operands& operands, void* workspace)
-      : matmul_(matmul), operands_(operands), workspace_(workspace) {}
-
-  // The algorithm with the lowest median over a few rounds. Each round runs a batch of every
-  // algorithm, so that clock drift affects all alike; the first round warms up. Algorithms that
-  // fail are skipped.
-  cublasLtMatmulAlgo_t fastest(const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
-    std::vector<Candidate> candidates;
-    for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
-      if (!candidates.empty() && spent_ > kTrialMilliseconds / 3) break;
-      if (auto candidate = candidate_of(algorithm)) candidates.push_back(std::move(*candidate));
-    }
-    if (candidates.empty()) throw std::runtime_error("none of cuBLASLt's algorithms runs");
-    if (candidates.size() == 1) return candidates.front().algorithm;
-    for (int round = 0; round <= 5 && (round < 2 || spent_ < kTrialMilliseconds); ++round)
-      for (Candidate& candidate : candidates) {
-        const float batch = time([&] { check(cudaGraphLaunch(candidate.batch.get(), on())); });
-        if (round > 0)
-          candidate.milliseconds.push_back(batch / static_cast<float>(candidate.launches));
-      }
-    return std::ranges::min_element(candidates, {}, &Candidate::median)->algorithm;
-  }
-
- private:
-  // Batches are CUDA graphs, as for short kernels in the suite, because the host's launch rate
-  // would hide the difference.
-  struct Candidate {
-    cublasLtMatmulAlgo_t algorithm;
-    GraphExec batch;
-    int launches;
-    std::vector<float> milliseconds;  // of one launch
-
-    float median() const {
-      std::vector<float> sorted = milliseconds;
-      std::ranges::sort(sorted);
-      return sorted[sorted.size() / 2];
-    }
-  };
-
-  std::optional<Candidate> candidate_of(const cublasLtMatmulAlgo_t& algorithm) {
-    if (!enqueue(algorithm)) return std::nullopt;  // loads its code first
-    const float once = time([&] { enqueue(algorithm); });
-    const float wanted = kBatchMilliseconds / std::max(once, 1e-3F);
-    const int launches = std::clamp(static_cast<int>(wanted), 1, 1000);
-    check(cudaStreamBeginCapture(on(), cudaStreamCaptureModeRelaxed));
-    bool captured = true;
-    for (int i = 0; i < launches && captured; ++i) captured = enqueue(algorithm);
-    cudaGraph_t graph = nullptr;
-    const cudaError_t ended = cudaStreamEndCapture(on(), &graph);
-    const Graph owned(graph);
-    if (!captured || ended != cudaSuccess) {
-      cudaGetLastError();
-      return std::nullopt;
-    }
-    return Candidate{algorithm, make<GraphExec>(cudaGraphInstantiateWithFlags, graph, 0), launches};
-  }
-
-  bool enqueue(const cublasLtMatmulAlgo_t& algorithm) {
-    if (matmul_.enqueue(operands_, algorithm, workspace_, on()) == CUBLAS_STATUS_SUCCESS)
-      return true;
-    cudaGetLastError();
-    return false;
-  }
-
-  // In milliseconds.
-  template <typename Work>
-  float time(Work work) {
-    check(cudaEventRecord(start_.get(), on()));
-    work();
-    check(cudaEventRecord(stop_.get(), on()));
-    check(cudaEventSynchronize(stop_.get()));
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()));
-    spent_ += milliseconds;
-    return milliseconds;
-  }
-
-  Stream on() const { return stream_.get(); }
-
-  const Matmul& matmul_;
-  Operands operands_;
-  void* workspace_;
-  float spent_ = 0;
-  OwnedStream stream_ = make<OwnedStream>(cudaStreamCreateWithFlags, cudaStreamNonBlocking);
-  Event start_ = make<Event>(cudaEventCreateWithFlags, cudaEventDefault),
-        stop_ = make<Event>(cudaEventCreateWithFlags, cudaEventDefault);
-};
-
 enum class Choice { first, best };
 
 // Shared by the operand sets of a case; lives as long as their launches.
@@ -265,8 +156,12 @@ class Plan {
     const auto algorithms = choice == Choice::first ? matmul_.algorithms(alignment_)
                                                     : matmul_.all_algorithms(alignment_);
     if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for this problem");
-    algorithm_ = choice == Choice::first ? algorithms.front()
-                                         : Trial(matmul_, o, workspace_.get()).fastest(algorithms);
+    std::vector<Trial::Work> tried;
+    for (const cublasLtMatmulAlgo_t& algorithm : algorithms)
+      tried.emplace_back([&](Stream stream) {
+        return matmul_.enqueue(o, algorithm, workspace_.get(), stream) == CUBLAS_STATUS_SUCCESS;
+      });
+    algorithm_ = algorithms[choice == Choice::first ? 0 : Trial().fastest(tried)];
   }
 
   void enqueue(const Operands& o, Stream stream) const {

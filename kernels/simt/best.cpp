@@ -1,11 +1,20 @@
-// Picks the fastest of our kernels for a problem, on CUDA cores or tensor cores, by the kernels'
-// own models of their time (`estimate`): waves of tiles, measured rates, bytes. There is no table
-// of sizes. The record names the GPU kernel that ran.
+// Picks the fastest of our kernels' candidates for a problem, on CUDA cores or tensor cores, by
+// their own models of their time: waves of tiles, measured rates, bytes. There is no table of
+// sizes. The record names the GPU kernel that ran.
+//
+// pick:tried times the few best by the models on the first operand set and runs the fastest.
+#include <cuda_runtime.h>
+
 #include <algorithm>
-#include <limits>
+#include <cstddef>
+#include <exception>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "kernels/common/trial.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::simt {
@@ -15,44 +24,108 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
   const auto has = [](const auto& list, auto value) {
     return std::ranges::find(list, value) != list.end();
   };
-  return device.sm_count > 0 && kernel.estimate && !kernel.variant &&
+  return device.sm_count > 0 && kernel.estimate && !kernel.variant && kernel.name != "Best" &&
          has(kernel.precisions, p.precision) && has(kernel.layouts, p.layout) &&
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
 
-// Null if no kernel with a model runs the problem.
-const RegisteredKernel* pick(const Problem& p, const Device& device) {
-  const RegisteredKernel* best = nullptr;
-  double least = std::numeric_limits<double>::infinity();
+// Of all kernels that run, the least estimate first; of the candidates of one kernel only its best
+// are among the first `most`, if there are more kernels.
+std::vector<Candidate> candidates(const Problem& p, const Device& device, std::size_t most = 1) {
+  std::vector<Candidate> firsts, others;
   for (const RegisteredKernel& kernel : registry()) {
     if (!runs(kernel, p, device)) continue;
-    const double seconds = kernel.estimate(p, device);
-    if (!(seconds < least)) continue;
-    least = seconds;
-    best = &kernel;
+    std::vector<Candidate> of_kernel;
+    if (kernel.candidates)
+      of_kernel = kernel.candidates(p, device);
+    else
+      of_kernel.push_back(
+          {kernel.estimate(p, device), kernel.traffic(p, device),
+           [&kernel, p, device](const Operands& o) { return kernel.prepare(p, device, o); }});
+    std::ranges::stable_sort(of_kernel, {}, &Candidate::seconds);
+    firsts.push_back(of_kernel.front());
+    others.insert(others.end(), of_kernel.begin() + 1, of_kernel.end());
   }
-  return best;
+  std::ranges::stable_sort(others, {}, &Candidate::seconds);
+  const std::size_t left = most > firsts.size() ? most - firsts.size() : 0;
+  others.resize(std::min(others.size(), left));
+  firsts.insert(firsts.end(), others.begin(), others.end());
+  std::ranges::stable_sort(firsts, {}, &Candidate::seconds);
+  return firsts;
 }
 
-const Registration registration({
-    .name = "Best",
-    .idea = "Picks the kernel whose model predicts the shortest time.",
-    .source = "NOTES.md: waves, measured rates of tiles, bytes",
-    .rung = 99,
-    .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
-                   Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
-                   Precision::f64, Precision::s8},
-    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-      if (pick(p, device) != nullptr) return std::nullopt;
-      return "requires a precision and layout of a kernel with a time model on this device";
-    },
-    .traffic = [](const Problem& p,
-                  const Device& device) { return pick(p, device)->traffic(p, device); },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      return pick(p, device)->prepare(p, device, o);
-    },
-});
+// What trials of this process found: indices of the candidates.
+class Trials {
+ public:
+  static constexpr std::size_t kMost = 8;
+
+  // The estimate's before a trial.
+  static std::size_t index(const Problem& p, const Device& device) {
+    const auto one = std::ranges::find(found(), key(p, device), &Found::first);
+    return one == found().end() ? 0 : one->second;
+  }
+
+  static Launch prepare(const Problem& p, const Device& device, const Operands& o) {
+    const std::vector<Candidate> all = candidates(p, device, kMost);
+    const bool tried = std::ranges::count(found(), key(p, device), &Found::first) > 0;
+    if (tried) return all[index(p, device)].prepare(o);
+    std::vector<Launch> launches;
+    std::vector<Trial::Work> works;
+    for (const Candidate& one : all) {
+      try {
+        launches.push_back(one.prepare(o));
+      } catch (const std::exception&) {  // no memory for its workspace
+        cudaGetLastError();
+        launches.emplace_back();
+      }
+      works.emplace_back([launch = launches.back()](Stream stream) {
+        if (launch) launch(stream);
+        return launch && cudaGetLastError() == cudaSuccess;
+      });
+    }
+    found().emplace_back(key(p, device), Trial().fastest(works));
+    return launches[index(p, device)];
+  }
+
+ private:
+  using Key = std::tuple<Problem, std::string>;
+  using Found = std::pair<Key, std::size_t>;
+  static Key key(const Problem& p, const Device& device) { return {p, device.name}; }
+  static std::vector<Found>& found() {
+    static std::vector<Found> all;
+    return all;
+  }
+};
+
+Kernel best(bool tried) {
+  Kernel kernel{
+      .name = "Best",
+      .idea = "Picks the kernel whose model predicts the shortest time.",
+      .source = "NOTES.md: waves, measured rates of tiles, bytes",
+      .rung = 99,
+      .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16,
+                     Precision::e4m3, Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast,
+                     Precision::f64, Precision::s8},
+      .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+      .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
+        if (!candidates(p, device).empty()) return std::nullopt;
+        return "requires a precision and layout of a kernel with a time model on this device";
+      },
+      .candidates = [](const Problem& p, const Device& device) { return candidates(p, device); },
+  };
+  if (!tried) return kernel;
+  kernel.parameters = {{"pick", "tried"}};
+  kernel.variant = true;
+  kernel.candidates = nullptr;
+  kernel.traffic = [](const Problem& p, const Device& device) {
+    return candidates(p, device, Trials::kMost)[Trials::index(p, device)].traffic;
+  };
+  kernel.prepare = Trials::prepare;
+  return kernel;
+}
+
+const Registration picked(best(false));
+const Registration tried(best(true));
 
 }  // namespace
 }  // namespace gemm::simt

@@ -300,15 +300,14 @@ std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kerne
   return std::nullopt;
 }
 
-// Bytes that packing both operands moves, and its time on an H200 (NOTES.md).
+// Bytes that packing both operands moves.
 inline double packing_bytes(const Problem& p) {
   return packing_bytes(operand_a<float>(p, nullptr), false) +
          packing_bytes(operand_b<float>(p, nullptr), false);
 }
-inline double packing_seconds(const Problem& p) {
-  constexpr double kLaunchSeconds = 3e-6, kBytesPerSecond = 4.1e12;
-  const double bytes = packing_bytes(p);
-  return bytes > 0 ? kLaunchSeconds + bytes / kBytesPerSecond : 0;
+inline double packing_seconds(const Problem& p, const Device& device) {
+  constexpr double kOfDram = 4.1 / 4.63;
+  return gemm::packing_seconds(packing_bytes(p), kOfDram, device);
 }
 
 // Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored and

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
@@ -162,13 +163,13 @@ Point point(double flop_per_second) {
           }};
 }
 
-// Measured on an H200 (NOTES.md): with 16 and 8 vectors at k = 500,000; with fewer, which are
-// memory-bound, the same FLOP per byte of shared memory.
+// FLOP/s of an SM, measured on an H200 (NOTES.md): with 16 and 8 vectors at k = 500,000; with
+// fewer, which are memory-bound, the same FLOP per byte of shared memory.
 const std::array kPoints{
-    point<GemvTile<1, 4, 4, 3>>(6e12),
-    point<GemvTile<4, 4, 4, 3>>(14e12),
-    point<GemvTile<8, 8, 3, 2>>(22e12),
-    point<GemvTile<16, 8, 4, 1>>(25e12),
+    point<GemvTile<1, 4, 4, 3>>(45.5e9),
+    point<GemvTile<4, 4, 4, 3>>(106.1e9),
+    point<GemvTile<8, 8, 3, 2>>(166.7e9),
+    point<GemvTile<16, 8, 4, 1>>(189.4e9),
 };
 
 constexpr std::int64_t kMostVectors = 16;
@@ -181,39 +182,35 @@ std::optional<bool> swapped(const Problem& p) {
   return std::nullopt;
 }
 
-struct Choice {
-  const Point* point = nullptr;
-  SplitPlan plan;
-};
-
-Choice choose(const Problem& p, const Device& device) {
-  const SplitProblem q = split_problem(p, {}, *swapped(p));
-  Choice best;
-  for (const Point& point : kPoints) {
-    if (!point.runs_on(device)) continue;
-    const SplitPlan plan = split_plan(q.m, q.n, q.k, point.tile, device.sm_count);
-    if (plan.seconds < best.plan.seconds) best = {&point, plan};
-  }
-  return best;
-}
-
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (swapped(p)) return std::nullopt;
   const std::string most = std::to_string(kMostVectors);
   return "requires n <= " + most + " with layout nn or nt, or m <= " + most + " with nt or tt";
 }
 
-Traffic traffic(const Problem& p, const Device& device) {
-  const Choice choice = choose(p, device);
+Traffic traffic_of(const Problem& p, const Point& point, const SplitPlan& plan) {
   const SplitProblem q = split_problem(p, {}, *swapped(p));
-  const SplitTile& tile = choice.point->tile;
+  const SplitTile& tile = point.tile;
   const double tile_rows = std::ceil(1.0 * q.m / tile.rows);
-  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
   return {.dram = bytes_minimum(p) + partials,
-          .l2 = 4.0 * (1.0 * q.m * q.k * choice.plan.tile_columns + 1.0 * q.k * q.n * tile_rows +
+          .l2 = 4.0 * (1.0 * q.m * q.k * plan.tile_columns + 1.0 * q.k * q.n * tile_rows +
                        1.0 * q.m * q.n) +
                 partials,
-          .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * choice.plan.tile_steps};
+          .shared = 128.0 * point.wavefronts * plan.tiles * plan.tile_steps};
+}
+
+std::vector<Candidate> candidates(const Problem& p, const Device& device) {
+  const SplitProblem q = split_problem(p, {}, *swapped(p));
+  std::vector<Candidate> all;
+  for (const Point& point : kPoints) {
+    if (!point.runs_on(device)) continue;
+    const SplitPlan plan = split_plan(q.m, q.n, q.k, point.tile, device);
+    all.push_back({plan.seconds, traffic_of(p, point, plan), [=, &point](const Operands& o) {
+                     return point.launch(split_problem(p, o, *swapped(p)), plan, device);
+                   }});
+  }
+  return all;
 }
 
 const Registration registration({
@@ -224,13 +221,7 @@ const Registration registration({
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tt},
     .unsupported = unsupported,
-    .traffic = traffic,
-    .estimate = [](const Problem& p,
-                   const Device& device) { return choose(p, device).plan.seconds; },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, *swapped(p)), choice.plan, device);
-    },
+    .candidates = candidates,
 });
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
@@ -202,47 +203,22 @@ Point point(double flop_per_second) {
           }};
 }
 
-// FLOP/s measured on an H200: the slope over 10,240 more of k at n = 4096 (NOTES.md); where
-// memory-bound, two thirds of what the shared-memory wavefronts allow.
+// FLOP/s of an SM, measured on an H200: the slope over 10,240 more of k at n = 4096 (NOTES.md);
+// where memory-bound, two thirds of what the shared-memory wavefronts allow.
 const std::array kPoints{
-    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(10e12),
-    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(20e12),
-    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(25e12),
-    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(34e12),
-    point<SplitKTile<32, 128, 16, 32, 64, 4, 1, 6, 3, 1>>(41e12),
-    point<SplitKTile<40, 128, 16, 40, 64, 4, 1, 6, 3, 1>>(42e12),
-    point<SplitKTile<64, 128, 16, 32, 64, 4, 1, 3, 4, 1>>(43.6e12),
+    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(75.8e9),
+    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(151.5e9),
+    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(189.4e9),
+    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(257.6e9),
+    point<SplitKTile<32, 128, 16, 32, 64, 4, 1, 6, 3, 1>>(310.6e9),
+    point<SplitKTile<40, 128, 16, 40, 64, 4, 1, 6, 3, 1>>(318.2e9),
+    point<SplitKTile<64, 128, 16, 32, 64, 4, 1, 3, 4, 1>>(330.3e9),
     // The long matrix as X, with contiguous k.
-    point<SplitKTile<128, 32, 32, 32, 32, 8, 1, 3, 3, 1>>(36e12),
+    point<SplitKTile<128, 32, 32, 32, 32, 8, 1, 3, 3, 1>>(272.7e9),
 };
 
 // Fraction of the rate with copies of 4 bytes of the long matrix, along its rows or across them.
 constexpr double kAlong = 0.8, kAcross = 0.6;
-
-struct Choice {
-  const Point* point = nullptr;
-  bool swapped = false;
-  SplitPlan plan;
-};
-
-Choice choose(const Problem& p, const Device& device) {
-  Choice best;
-  for (const bool swapped : {false, true}) {
-    const SplitProblem q = split_problem(p, {}, swapped);
-    const Strided& streamed = q.m > q.n ? q.x : q.y;
-    const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
-    for (const Point& point : kPoints) {
-      const int slices = point.slices_on(device);
-      if (slices == 0) continue;
-      SplitTile tile = point.tile;
-      tile.step *= slices;
-      tile.flop_per_second *= copies;
-      const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device.sm_count);
-      if (plan.seconds < best.plan.seconds) best = {&point, swapped, plan};
-    }
-  }
-  return best;
-}
 
 constexpr std::int64_t kLargest = 512;
 
@@ -253,17 +229,38 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
          " (a larger C fills the GPU without split-K)";
 }
 
-Traffic traffic(const Problem& p, const Device& device) {
-  const Choice choice = choose(p, device);
-  const SplitTile& tile = choice.point->tile;
-  const std::int64_t m = choice.swapped ? p.n : p.m, n = choice.swapped ? p.m : p.n;
+Traffic traffic_of(const Problem& p, const Point& point, bool swapped, const SplitPlan& plan) {
+  const SplitTile& tile = point.tile;
+  const std::int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
   const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + partials,
-          .l2 = 4.0 * (1.0 * m * p.k * choice.plan.tile_columns + 1.0 * p.k * n * tile_rows +
-                       1.0 * m * n) +
-                partials,
-          .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * steps};
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
+  return {
+      .dram = bytes_minimum(p) + partials,
+      .l2 = 4.0 * (1.0 * m * p.k * plan.tile_columns + 1.0 * p.k * n * tile_rows + 1.0 * m * n) +
+            partials,
+      .shared = 128.0 * point.wavefronts * plan.tiles * steps};
+}
+
+std::vector<Candidate> candidates(const Problem& p, const Device& device) {
+  std::vector<Candidate> all;
+  for (const bool swapped : {false, true}) {
+    const SplitProblem q = split_problem(p, {}, swapped);
+    const Strided& streamed = q.m > q.n ? q.x : q.y;
+    const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
+    for (const Point& point : kPoints) {
+      const int slices = point.slices_on(device);
+      if (slices == 0) continue;
+      SplitTile tile = point.tile;
+      tile.step *= slices;
+      tile.flop_per_second *= copies;
+      const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device);
+      all.push_back(
+          {plan.seconds, traffic_of(p, point, swapped, plan), [=, &point](const Operands& o) {
+             return point.launch(split_problem(p, o, swapped), plan, device);
+           }});
+    }
+  }
+  return all;
 }
 
 const Registration registration({
@@ -275,13 +272,7 @@ const Registration registration({
     .precisions = {Precision::f32},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = unsupported,
-    .traffic = traffic,
-    .estimate = [](const Problem& p,
-                   const Device& device) { return choose(p, device).plan.seconds; },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, choice.swapped), choice.plan, device);
-    },
+    .candidates = candidates,
 });
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace gemm::simt {
 
 // A block computes rows x columns of C in steps of `step` along k; `blocks` of them fit an SM.
-// flop_per_second is the rate of all 132 SMs of an H200, with copies of 16 bytes.
+// flop_per_second is the rate of an SM of an H200, with copies of 16 bytes.
 struct SplitTile {
   int rows, columns, step, blocks;
   double flop_per_second;
@@ -37,16 +37,18 @@ struct SplitPlan {
   }
 };
 
-// Measured on an H200 (scans in NOTES.md): 128 more rows of B at m = 1; a launch at k = 0; a second
-// tile per block; the launch that reduces partial sums.
-inline constexpr double kDramBytesPerSecond = 4.2e12, kL2BytesPerSecond = 7e12;
+// Measured on an H200 (scans in NOTES.md): shares of the rates of DRAM and L2 that 128 more rows of
+// B reach at m = 1; a launch at k = 0; a second tile per block; the launch that reduces partial
+// sums.
+inline constexpr double kOfDram = 4.2 / 4.63, kOfL2 = 7 / 9.83;
 inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
 inline constexpr double kSmsThatSaturateDram = 0.8;  // as a fraction
 
-constexpr int kSmsOfRates = 132;
-
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
-                            int sm_count) {
+                            const Device& device) {
+  const int sm_count = device.sm_count;
+  const double dram_rate = kOfDram * device.dram_bytes_per_second,
+               l2_rate = kOfL2 * device.l2_bytes_per_second;
   SplitPlan plan;
   plan.tile_columns = ceil_div(n, tile.columns);
   const std::int64_t tile_rows = ceil_div(m, tile.rows);
@@ -60,12 +62,12 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     const double cut = static_cast<double>(plan.pieces());
     const double each = static_cast<double>(ceil_div(steps, blocks));
     const double per_sm = static_cast<double>(ceil_div(blocks, sm_count));  // blocks per SM
-    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * per_sm * kSmsOfRates /
-                            tile.flop_per_second;
+    const double multiply = each * 2 * tile.rows * tile.columns * tile.step * per_sm *
+                            device.clock_ratio() / tile.flop_per_second;
     // In floating point: for sizes near 2^31 the products overflow integers.
     const double a = 4.0 * m * k, b = 4.0 * k * n, c = 4.0 * m * n;
-    const double dram = (a + b + c) / kDramBytesPerSecond;
-    const double l2 = (a * plan.tile_columns + b * tile_rows) / kL2BytesPerSecond;
+    const double dram = (a + b + c) / dram_rate;
+    const double l2 = (a * plan.tile_columns + b * tile_rows) / l2_rate;
     const double sms = static_cast<double>(std::min<std::int64_t>(blocks, sm_count)) / sm_count;
     const double read = std::max(dram, l2) / std::min(1.0, sms / kSmsThatSaturateDram);
     // A block whose share does not end with a tile starts another tile.
@@ -73,7 +75,7 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
     const double tiles =
         std::max(1.0, each / plan.tile_steps) * ceil_div(blocks, slots) + (whole ? 0 : 1);
     const double sums =
-        cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / kL2BytesPerSecond;
+        cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / l2_rate;
     return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds + sums;
   };
   // Candidates: as many blocks as run at once, a multiple of the tiles, or one per tile.

@@ -14,20 +14,20 @@
 namespace gemm::simt {
 namespace {
 
-constexpr int kSms = 132;
+const Device kDevice{.sm_count = 132};
 constexpr SplitTile kTile{
-    .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 44e12};
+    .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 333e9};
 
 // n * k exceeds 63 bits.
 TEST(SplitPlan, PredictsATimeForTheLargestSizes) {
   const std::int64_t large = (std::int64_t{1} << 31) - 1;
-  const SplitPlan plan = split_plan(16, large, large, kTile, kSms);
-  EXPECT_GE(plan.seconds, 4.0 * large * large / kDramBytesPerSecond);
+  const SplitPlan plan = split_plan(16, large, large, kTile, kDevice);
+  EXPECT_GE(plan.seconds, 4.0 * large * large / kDevice.dram_bytes_per_second);
 }
 
 // 64 rows and 4096 columns are 32 tiles; with 4 blocks each, 128 blocks.
 TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheGpu) {
-  const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kSms);
+  const SplitPlan plan = split_plan(64, 4096, 4096, kTile, kDevice);
   EXPECT_EQ(plan.tiles, 32);
   EXPECT_EQ(plan.tile_steps, (4096 + 47) / 48);
   EXPECT_EQ(plan.blocks, 128);
@@ -36,14 +36,14 @@ TEST(SplitPlan, GivesEachTileAsManyBlocksAsFitWhereThatFillsTheGpu) {
 
 // 48 tiles: two blocks each would leave 36 SMs idle, three do not fit at once.
 TEST(SplitPlan, CutsTheStepsOfAllTilesIntoEqualSharesElsewhere) {
-  const SplitPlan plan = split_plan(64, 6144, 14336, kTile, kSms);
+  const SplitPlan plan = split_plan(64, 6144, 14336, kTile, kDevice);
   EXPECT_EQ(plan.tiles, 48);
   EXPECT_EQ(plan.blocks, 132);
   EXPECT_EQ(plan.pieces(), 132 + 48 - 12);  // 11 blocks for 4 tiles, 12 times
 }
 
 TEST(SplitPlan, LeavesTilesWholeWhereTheyFillTheGpu) {
-  const SplitPlan plan = split_plan(64, 132 * 128, 64, kTile, kSms);
+  const SplitPlan plan = split_plan(64, 132 * 128, 64, kTile, kDevice);
   EXPECT_EQ(plan.blocks, 132);
   EXPECT_EQ(plan.pieces(), 0);
 }
@@ -53,10 +53,10 @@ TEST(SplitPlan, HasNoMoreBlocksThanSteps) {
   for (const std::int64_t k : {1, 47, 48, 49, 97, 1000})
     for (const std::int64_t n : {1, 128, 129, 1000, 100000})
       for (const std::int64_t m : {1, 64, 65}) {
-        const SplitPlan plan = split_plan(m, n, k, kTile, kSms);
+        const SplitPlan plan = split_plan(m, n, k, kTile, kDevice);
         EXPECT_GE(plan.blocks, 1);
         EXPECT_LE(plan.blocks, plan.tiles * plan.tile_steps) << m << "x" << n << "x" << k;
-        EXPECT_LE(plan.blocks, std::max<std::int64_t>(kSms, plan.tiles));
+        EXPECT_LE(plan.blocks, std::max<std::int64_t>(kDevice.sm_count, plan.tiles));
       }
 }
 
@@ -93,7 +93,7 @@ TEST(SplitPlan, CountsThePiecesOfTilesThatBlocksShare) {
 
 // The limits of both kernels, in builds with CUDA.
 TEST(Skinny, KernelsRefuseProblemsBeyondTheirLimits) {
-  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = kSms};
+  const Device hopper{.kind = Device::Kind::gpu, .compute_capability = 90, .sm_count = 132};
   const auto refusal = [&](std::string_view name, const Problem& p) -> std::string {
     for (const RegisteredKernel& kernel : registry())
       if (kernel.name == name) return kernel.unsupported(p, hopper).value_or("");

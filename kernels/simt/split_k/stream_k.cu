@@ -80,7 +80,7 @@ constexpr TileCost kCost{.k_tile = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
 constexpr double kLaunchSeconds = 4e-6;  // an empty launch
 
 TileSchedule schedule_of(const Problem& p, const Device& device) {
-  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost);
+  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost.on(device));
 }
 
 const Registration registration({
@@ -101,7 +101,8 @@ const Registration registration({
         },
     .estimate =
         [](const Problem& p, const Device& device) {
-          return kLaunchSeconds + packing_seconds(p) + seconds(schedule_of(p, device), kCost);
+          return kLaunchSeconds + packing_seconds(p, device) +
+                 seconds(schedule_of(p, device), kCost.on(device));
         },
     .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
       StreamKWork work{{}, schedule_of(p, device), {}};

@@ -1,4 +1,4 @@
-// Chooses the tile of MmaF64StreamK for a problem, and its stream-K schedule.
+// The plans of MmaF64StreamK for a problem: tiles and their stream-K schedules.
 //
 // The model compares waves of whole tiles with shares of cut tiles and the exchange of their
 // partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
@@ -17,7 +17,8 @@
 
 namespace gemm::tensor {
 
-// The tile of a block. Rates are FLOP/s of an SM: with as many blocks as fit, and with one.
+// The tile of a block. Rates are FLOP/s of an SM of an H200: with as many blocks as fit, and with
+// one.
 struct F64Choice {
   int rows, columns, depth, warp_rows, warp_columns, stages, blocks;
   double full, alone;
@@ -48,8 +49,8 @@ struct F64Plan {
   double seconds;
 };
 
-constexpr double kF64Launch = 3e-6;                   // seconds of an empty launch
-constexpr double kF64Dram = 4.2e12, kF64L2 = 5.5e12;  // bytes per second
+constexpr double kF64Launch = 3e-6;                               // seconds of an empty launch
+constexpr double kF64OfDram = 4.2 / 4.63, kF64OfL2 = 5.5 / 9.83;  // of the rates of reads
 
 // The best schedule of a choice, with all blocks that fit or with one per SM.
 inline F64Plan f64_plan_of(const Problem& p, const Device& device, std::size_t choice) {
@@ -61,30 +62,21 @@ inline F64Plan f64_plan_of(const Problem& p, const Device& device, std::size_t c
   for (int blocks = 1; blocks <= one.blocks;
        blocks = blocks < one.blocks ? one.blocks : blocks + 1) {
     // A block's share of its SM and of the L2.
-    const double l2 = kF64L2 / (sms * blocks);
+    const double l2 = kF64OfL2 * device.l2_bytes_per_second / (sms * blocks);
     simt::TileCost cost;
-    cost.k_tile =
-        std::max(one.k_tile_flop() * blocks / (blocks == one.blocks ? one.full : one.alone),
-                 k_tile_bytes / l2);
+    cost.k_tile = std::max(device.clock_ratio() * one.k_tile_flop() * blocks /
+                               (blocks == one.blocks ? one.full : one.alone),
+                           k_tile_bytes / l2);
     cost.finish = 1e-6 + sum_bytes / l2;
-    cost.exchange = 2e-6 + 2 * sum_bytes / l2;
+    cost.exchange = cost.further = 2e-6 + 2 * sum_bytes / l2;
     const simt::TileSchedule schedule =
         simt::tile_schedule(p, one.rows, one.columns, one.depth, sms * blocks, cost);
     const double seconds = simt::seconds(schedule, cost);
     if (seconds < best.seconds) best = {choice, schedule, seconds};
   }
-  best.seconds = kF64Launch + std::max(best.seconds, bytes_minimum(p) / kF64Dram);
-  return best;
-}
-
-// The best of all that the device can run; `seconds` is infinite if it can run none.
-inline F64Plan f64_plan_of(const Problem& p, const Device& device) {
-  F64Plan best{0, {}, std::numeric_limits<double>::infinity()};
-  for (std::size_t i = 0; i < std::size(kF64Choices); ++i) {
-    if (f64_unsupported(p, device, i)) continue;
-    const F64Plan plan = f64_plan_of(p, device, i);
-    if (plan.seconds < best.seconds) best = plan;
-  }
+  best.seconds =
+      kF64Launch +
+      std::max(best.seconds, bytes_minimum(p) / (kF64OfDram * device.dram_bytes_per_second));
   return best;
 }
 

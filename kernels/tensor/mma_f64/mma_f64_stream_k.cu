@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/partial_sums.cuh"
@@ -121,10 +121,23 @@ void with_choice(std::size_t choice, F&& f) {
   (std::make_index_sequence<std::size(kF64Choices)>());
 }
 
-// The model's choice, or always the one with this index.
+Traffic traffic_of(const Problem& p, const F64Plan& plan) {
+  Traffic traffic{};
+  with_choice(plan.choice, [&]<std::size_t kChoice>() {
+    using Shape = ShapeOf<kChoice>;
+    traffic = simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
+    const double partials =
+        simt::continued_pieces(plan.schedule) * 2.0 * sizeof(double) * Shape::kBM * Shape::kBN;
+    traffic.dram += partials;
+    traffic.l2 += partials;
+  });
+  return traffic;
+}
+
+// All choices, or always the one with this index.
 Kernel stream_k(std::optional<std::size_t> only) {
-  const auto plan_of = [only](const Problem& p, const Device& device) {
-    return only ? f64_plan_of(p, device, *only) : f64_plan_of(p, device);
+  const auto runs = [only](const Problem& p, const Device& device, std::size_t choice) {
+    return (!only || choice == *only) && !f64_unsupported(p, device, choice);
   };
   Kernel kernel{
       .name = "MmaF64StreamK",
@@ -135,36 +148,26 @@ Kernel stream_k(std::optional<std::size_t> only) {
       .precisions = {Precision::f64},
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .unsupported = [=](const Problem& p, const Device& device) -> std::optional<std::string> {
-        if (only) return f64_unsupported(p, device, *only);
-        if (f64_plan_of(p, device).seconds < std::numeric_limits<double>::infinity())
-          return std::nullopt;
-        return f64_unsupported(p, device, kSmallest);
+        for (std::size_t i = 0; i < std::size(kF64Choices); ++i)
+          if (runs(p, device, i)) return std::nullopt;
+        return f64_unsupported(p, device, only.value_or(kSmallest));
       },
-      .traffic =
+      .candidates =
           [=](const Problem& p, const Device& device) {
-            const F64Plan plan = plan_of(p, device);
-            Traffic traffic{};
-            with_choice(plan.choice, [&]<std::size_t kChoice>() {
-              using Shape = ShapeOf<kChoice>;
-              traffic =
-                  simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
-              const double partials = simt::continued_pieces(plan.schedule) * 2.0 * sizeof(double) *
-                                      Shape::kBM * Shape::kBN;
-              traffic.dram += partials;
-              traffic.l2 += partials;
-            });
-            return traffic;
+            std::vector<Candidate> candidates;
+            for (std::size_t i = 0; i < std::size(kF64Choices); ++i) {
+              if (!runs(p, device, i)) continue;
+              const F64Plan plan = f64_plan_of(p, device, i);
+              candidates.push_back({plan.seconds, traffic_of(p, plan), [=](const Operands& o) {
+                                      Launch launch;
+                                      with_choice(plan.choice, [&]<std::size_t kChoice>() {
+                                        launch = launch_choice<kChoice>(p, device, o, plan);
+                                      });
+                                      return launch;
+                                    }});
+            }
+            return candidates;
           },
-      .estimate = [=](const Problem& p,
-                      const Device& device) { return plan_of(p, device).seconds; },
-      .prepare = [=](const Problem& p, const Device& device, const Operands& o) -> Launch {
-        const F64Plan plan = plan_of(p, device);
-        Launch launch;
-        with_choice(plan.choice, [&]<std::size_t kChoice>() {
-          launch = launch_choice<kChoice>(p, device, o, plan);
-        });
-        return launch;
-      },
   };
   if (only) {
     const F64Choice& one = kF64Choices[*only];

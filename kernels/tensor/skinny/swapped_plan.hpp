@@ -1,10 +1,11 @@
-// How a GEMM with a short side is divided among blocks: by a small model of its time, the larger of
-// DRAM time for the long side and L2 time for both sides.
+// How a GEMM with a short side is divided among blocks: plans with a small model of their time, the
+// larger of DRAM time for the long side and L2 time for both sides.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "kernels/gemm.hpp"
 
@@ -32,14 +33,15 @@ struct SwappedPlan {
 inline constexpr int kStageLineBytes = 128, kStageRows = 128;
 inline constexpr int kMostSplits = 8;  // larger clusters are not portable
 
-// The N of wgmma: 8, 16, 32 or 64.
+// The N of wgmma: 8, 16, 32, 64 or 128.
 constexpr std::int64_t padded_tokens(std::int64_t tokens) {
-  return tokens <= 8 ? 8 : tokens <= 16 ? 16 : tokens <= 32 ? 32 : 64;
+  return tokens <= 8 ? 8 : tokens <= 16 ? 16 : tokens <= 32 ? 32 : tokens <= 64 ? 64 : 128;
 }
 
-// Measured on an H200 (NOTES.md): bytes per second of the GPU and of one SM, and seconds.
-inline constexpr double kSwappedDram = 4.35e12, kSwappedL2 = 9.5e12, kSwappedSm = 0.105e12,
-                        kSwappedSmPromoted = 0.085e12;
+// Measured on an H200 (NOTES.md): shares of the rates of DRAM and L2, bytes per second of one SM,
+// and seconds.
+inline constexpr double kSwappedOfDram = 4.35 / 4.63, kSwappedOfL2 = 9.5 / 9.83,
+                        kSwappedSm = 0.105e12, kSwappedSmPromoted = 0.085e12;
 inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // per block of a cluster
     kSwappedSum = 50e-12;                                               // per byte
 
@@ -51,10 +53,11 @@ inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_co
   return each == 1 && tokens > 16 ? 1 : 2;
 }
 
-inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
-  SwappedPlan best;
+// All of them, at least one.
+inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
+  std::vector<SwappedPlan> plans;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
-  const double sm_rate = shape.promoted ? kSwappedSmPromoted : kSwappedSm;
+  const double sm_rate = (shape.promoted ? kSwappedSmPromoted : kSwappedSm) / device.clock_ratio();
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .per_sm = 1};
     plan.tiles = ceil_div(shape.rows, tile_rows);
@@ -64,18 +67,20 @@ inline SwappedPlan swapped_plan(const SwappedShape& shape, int sm_count) {
     const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
       const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
-      const double of_sm = of_block * static_cast<double>(ceil_div(plan.blocks(), sm_count));
+      const double of_sm = of_block * static_cast<double>(ceil_div(plan.blocks(), device.sm_count));
       const double add =
           kSwappedAdd * plan.splits +
           kSwappedSum * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));
-      plan.seconds = kSwappedLaunch + (plan.splits > 1 ? add : 0) +
-                     std::max({plan.weight_bytes / kSwappedDram,
-                               (plan.weight_bytes + token_bytes) / kSwappedL2, of_sm / sm_rate});
-      if (plan.seconds < best.seconds) best = plan;
+      plan.seconds =
+          kSwappedLaunch + (plan.splits > 1 ? add : 0) +
+          std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
+                    (plan.weight_bytes + token_bytes) / (kSwappedOfL2 * device.l2_bytes_per_second),
+                    of_sm / sm_rate});
+      plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
+      plans.push_back(plan);
     }
   }
-  best.per_sm = blocks_per_sm(best, shape.tokens, sm_count);
-  return best;
+  return plans;
 }
 
 }  // namespace gemm::tensor

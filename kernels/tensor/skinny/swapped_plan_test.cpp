@@ -4,21 +4,26 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace gemm::tensor {
 namespace {
 
-constexpr int kSms = 132;
+const Device kDevice{.sm_count = 132};
+
+SwappedPlan best(const SwappedShape& shape) {
+  return std::ranges::min(swapped_plans(shape, kDevice), {}, &SwappedPlan::seconds);
+}
 
 // For 16-bit elements.
 SwappedPlan plan(std::int64_t rows, std::int64_t tokens, std::int64_t k) {
-  return swapped_plan({.rows = rows, .tokens = tokens, .k = k, .element_bytes = 2}, kSms);
+  return best({.rows = rows, .tokens = tokens, .k = k, .element_bytes = 2});
 }
 
 TEST(SwappedPlan, CoversRowsAndDepth) {
   for (const std::int64_t rows : {1, 64, 65, 129, 4096, 57344})
-    for (const std::int64_t tokens : {1, 8, 17, 64})
+    for (const std::int64_t tokens : {1, 8, 17, 64, 128})
       for (const std::int64_t k : {1, 128, 129, 4104, 500000}) {
         const SwappedPlan found = plan(rows, tokens, k);
         EXPECT_GE(found.tiles * found.tile_rows, rows);
@@ -48,7 +53,7 @@ TEST(SwappedPlan, SplitsWhereManyTokensLimitTheSm) {
   EXPECT_EQ(plan(4096, 64, 14336).splits, 2);
   const SwappedShape fp8{
       .rows = 4096, .tokens = 64, .k = 14336, .element_bytes = 1, .promoted = true};
-  EXPECT_EQ(swapped_plan(fp8, kSms).splits, 2);
+  EXPECT_EQ(best(fp8).splits, 2);
   EXPECT_EQ(plan(4096, 32, 14336).splits, 1);
 }
 
@@ -80,6 +85,7 @@ TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
   EXPECT_EQ(padded_tokens(9), 16);
   EXPECT_EQ(padded_tokens(32), 32);
   EXPECT_EQ(padded_tokens(33), 64);
+  EXPECT_EQ(padded_tokens(65), 128);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// GEMM with a short side: at most 64 rows of A, such as the tokens of a decoding language model,
+// GEMM with a short side: at most 128 rows of A, such as the tokens of a decoding language model,
 // times a weight matrix. The time is that of streaming the weights from DRAM, so the kernel is
 // designed for DRAM bandwidth.
 //
@@ -28,6 +28,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/cluster_launch.cuh"
@@ -213,7 +214,8 @@ __device__ void load_four(Accumulator (&four)[4], std::uint32_t address, int blo
   memcpy(four, bits, sizeof bits);
 }
 
-// Reduces and stores the block's share of the tile, four consecutive rows of a token at a time.
+// Reduces and stores the block's share of the tile, four consecutive rows of a token at a time;
+// neighbouring threads have neighbouring elements of a row of C.
 template <typename Tile>
 __device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t acc) {
   using Accumulator = typename Tile::Accumulator;
@@ -225,7 +227,9 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
   const bool wide = work.row_step == 1 && work.token_step % 4 == 0;
   for (int i = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
        i < work.tokens * kFours; i += work.splits * Tile::kConsumerThreads) {
-    const int token = i / kFours, row = i % kFours * 4;
+    const bool along = work.row_step == 1;
+    const int token = along ? i / kFours : i % work.tokens,
+              row = 4 * (along ? i % kFours : i / work.tokens);
     Accumulator four[4] = {};
 #pragma unroll 4
     for (int block = 0; block < work.splits; ++block) {
@@ -306,7 +310,8 @@ SwappedInstance instance_for(std::int64_t tokens) {
   if (tokens <= 8) return instance_of<Element, kPromote, kMnMajor, kRows, 8>();
   if (tokens <= 16) return instance_of<Element, kPromote, kMnMajor, kRows, 16>();
   if (tokens <= 32) return instance_of<Element, kPromote, kMnMajor, kRows, 32>();
-  return instance_of<Element, kPromote, kMnMajor, kRows, 64>();
+  if (tokens <= 64) return instance_of<Element, kPromote, kMnMajor, kRows, 64>();
+  return instance_of<Element, kPromote, kMnMajor, kRows, 128>();
 }
 template <typename Element, bool kPromote, bool kMnMajor>
 SwappedInstance instance_for(std::int64_t tokens, int rows) {
@@ -346,7 +351,7 @@ auto with_element_type(Precision precision, F&& f) {
   }
 }
 
-constexpr std::int64_t kMostTokens = 64;
+constexpr std::int64_t kMostTokens = 128;
 
 // Which operand has the long side: B if A has few rows, A if B has few columns.
 struct Roles {
@@ -367,14 +372,14 @@ Operand<Element> tokens_of(const Problem& p, const Operands& o) {
   return Roles(p).swapped ? operand_a<Element>(p, o.a) : operand_b<Element>(p, o.b);
 }
 
-SwappedPlan plan_for(const Problem& p, const Device& device) {
+std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device) {
   const Roles roles(p);
-  return swapped_plan({.rows = roles.rows,
-                       .tokens = roles.tokens,
-                       .k = p.k,
-                       .element_bytes = traits_of(p.precision).input_bytes,
-                       .promoted = promotes(p.precision)},
-                      device.sm_count);
+  return swapped_plans({.rows = roles.rows,
+                        .tokens = roles.tokens,
+                        .k = p.k,
+                        .element_bytes = traits_of(p.precision).input_bytes,
+                        .promoted = promotes(p.precision)},
+                       device);
 }
 
 // As many stages as fit with that many blocks per SM, at least two.
@@ -385,9 +390,9 @@ int stages_for(const SwappedInstance& instance, const SwappedPlan& plan) {
 }
 
 template <typename Element, bool kPromote>
-Launch launch_of(const Problem& p, const Device& device, const Operands& o) {
+Launch launch_of(const Problem& p, const Device& device, const Operands& o,
+                 const SwappedPlan& plan) {
   const Roles roles(p);
-  const SwappedPlan plan = plan_for(p, device);
   const Operand<Element> stored = weights_of<Element>(p, o);
   const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.k_major);
   const PackedOperand<Element> tokens = packed(tokens_of<Element>(p, o), true);
@@ -442,10 +447,9 @@ double packing_bytes(const Problem& p) {
 
 // Every block reads all tokens. Shared memory per K tile: the copies, and each warpgroup's reads of
 // its weights and all tokens; accumulators are stored and loaded once.
-Traffic traffic(const Problem& p, const Device& device) {
+Traffic traffic_of(const Problem& p, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const Roles roles(p);
-  const SwappedPlan plan = plan_for(p, device);
   const double packed = packing_bytes(p), tiles = static_cast<double>(plan.tiles);
   const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
   const double weights = depth * static_cast<double>(roles.rows),
@@ -460,6 +464,20 @@ Traffic traffic(const Problem& p, const Device& device) {
           .shared = packed + tiles * (static_cast<double>(plan.k_tiles) * k_tile + acc)};
 }
 
+std::vector<Candidate> candidates(const Problem& p, const Device& device) {
+  constexpr double kPackingOfDram = 3.3 / 4.63;
+  const double packing = packing_seconds(packing_bytes(p), kPackingOfDram, device);
+  std::vector<Candidate> all;
+  for (const SwappedPlan& plan : plans_for(p, device))
+    all.push_back({plan.seconds + packing, traffic_of(p, plan), [=](const Operands& o) {
+                     return with_element_type(p.precision, [&](auto element, auto promoted) {
+                       return launch_of<decltype(element), decltype(promoted)::value>(p, device, o,
+                                                                                      plan);
+                     });
+                   }});
+  return all;
+}
+
 const Registration registration({
     .name = "WgmmaSwapped",
     .idea = "Swapped operands for few rows: wgmma's M is the long side, N the tokens; clusters "
@@ -470,19 +488,7 @@ const Registration registration({
                    Precision::e4m3fast, Precision::e5m2, Precision::e5m2fast, Precision::s8},
     .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
     .unsupported = unsupported,
-    .traffic = traffic,
-    .estimate =
-        [](const Problem& p, const Device& device) {
-          constexpr double kPackingLaunch = 3e-6, kPackingRate = 3.3e12;
-          const double packed = packing_bytes(p);
-          return plan_for(p, device).seconds +
-                 (packed > 0 ? kPackingLaunch + packed / kPackingRate : 0);
-        },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      return with_element_type(p.precision, [&](auto element, auto promoted) {
-        return launch_of<decltype(element), decltype(promoted)::value>(p, device, o);
-      });
-    },
+    .candidates = candidates,
 });
 
 }  // namespace

@@ -158,7 +158,7 @@ std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Pro
 struct WgmmaTraffic {
   int rows, columns;   // of C, per block
   int cluster;         // blocks with vertically adjacent tiles, which share loads of B
-  bool stores_by_tma;  // stores by threads write partial sectors of 16-bit elements
+  bool stores_by_tma;  // else each thread stores two elements: partial sectors of 16-bit elements
   double pieces = 0;   // partial sums of tiles that are stored and loaded again
 };
 
@@ -173,14 +173,18 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double c = 1.0 * traits.output_bytes * p.m * p.n;
   const double packed = packing_bytes(stored);
   const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
-  const bool halves = traits.output_bytes == 2, by_tma = halves && of.stores_by_tma && p.n % 8 == 0;
-  const double written = !halves || by_tma ? c : p.n % 2 == 0 ? 2 * c : 4 * c;
+  const bool halves = traits.output_bytes == 2, staged = halves && of.stores_by_tma;
+  const bool by_tma = staged && p.n % 8 == 0;
+  // Of 128 bytes stored by rows, in five sectors, or six with the elements at the ends.
+  const double by_rows = p.n % 2 == 0 ? 1.25 * c : 1.5 * c;
+  const double by_threads = p.n % 2 == 0 ? 2 * c : 4 * c;
+  const double written = !halves || by_tma ? c : staged ? by_rows : by_threads;
   const double of_k_tile =
       1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);
   return {.dram = bytes_minimum(p) + packed + partials,
           .l2 = packed + a * columns + b * rows / of.cluster + written + partials,
           .shared = packed + of_k_tile * rows * columns * ceil_div(p.k, k_tile_depth(p.precision)) +
-                    (by_tma ? 2 * c : 0)};
+                    (staged ? 2 * c : 0)};
 }
 
 // The shape of a rung for 16-bit precisions.

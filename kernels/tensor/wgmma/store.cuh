@@ -14,8 +14,9 @@
 
 namespace gemm::tensor {
 
-// Shared memory that store_by_tma needs per consumer.
+// Shared memory that store_tile needs per consumer.
 constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
+constexpr int kBoxBytes = 64 * 64 * 2;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -102,59 +103,104 @@ __device__ inline void sync_consumer(int consumer) {
   asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
-// Stores by TMA through shared memory in the 128-byte swizzle: whole lines, asynchronously. kStaged
-// columns at a time, in boxes of 64 x 64; `staging` belongs to the consumer. Call finish_stores()
-// before the block exits.
-template <typename Output, int kStaged, typename Accumulator, int kParts, int kAccumulators>
-__device__ void store_by_tma(const Accumulator (&acc)[kParts][kAccumulators],
-                             const CUtensorMap& c_map, int first_row, int first_column,
-                             std::uint32_t staging, int consumer) {
+// Stages kStaged columns of 64 rows in shared memory as 16-bit elements, in boxes of 64 x 64 with
+// the 128-byte swizzle. Each warp writes 16 rows.
+template <typename Output, int kStaged, typename Accumulator>
+__device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int i = 0; i < kStaged; i += 16) {
+    const int chunk = i % 64 / 8 + lane / 16;
+    std::uint32_t pairs[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const auto pair = pair_of<Output>(acc[i / 2 + 2 * j], acc[i / 2 + 2 * j + 1]);
+      pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     staging + i / 64 * kBoxBytes + row * 128 + (chunk ^ row % 8) * 16),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+  }
+}
+
+// A warp stores the first `count` of 64 consecutive 16-bit elements, of which each lane has two, in
+// words that are aligned wherever `to` is. 1 <= count <= 64.
+__device__ inline void store_row(std::uint16_t* to, std::uint32_t pair, int count) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int odd = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) / 2 % 2);
+  const std::uint32_t next = __shfl_down_sync(~0U, pair, 1);
+  if (odd != 0) {
+    if (lane == 0) to[0] = static_cast<std::uint16_t>(pair);
+    pair = __funnelshift_r(pair, next, 16);
+  }
+  const int first = 2 * lane + odd;
+  if (first + 1 < count)
+    *reinterpret_cast<std::uint32_t*>(to + first) = pair;
+  else if (first < count)
+    to[first] = static_cast<std::uint16_t>(pair);
+}
+
+// A warp stores its 16 of 64 staged rows to C, m x n: 128 contiguous bytes of a row at a time, and
+// kAtOnce rows at once.
+template <int kStaged, int kAtOnce>
+__device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_row, int first_column,
+                           std::uint32_t staging) {
+  // Opaque: whatever depends on them is not computed before, beside the accumulators.
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread), "+l"(n), "+l"(c));
+  const int lane = thread % 32, first = thread % 128 / 32 * 16;
+  const int row = first_row + first, rows = min(static_cast<int>(m) - row, 16);
+#pragma unroll 1
+  for (int box = 0; box < kStaged / 64; ++box) {
+    const int column = first_column + 64 * box, count = min(static_cast<int>(n) - column, 64);
+    if (count <= 0) break;
+    auto* to = static_cast<std::uint16_t*>(c) + row * n + column;
+#pragma unroll kAtOnce
+    for (int i = 0; i < rows; ++i, to += n) {
+      std::uint32_t pair;
+      asm volatile("ld.shared.u32 %0, [%1];"
+                   : "=r"(pair)
+                   : "r"(staging + box * kBoxBytes + (first + i) * 128 + (lane / 4 ^ i % 8) * 16 +
+                         lane % 4 * 4));
+      store_row(to, pair, count);
+    }
+  }
+}
+
+// Stores through shared memory, kStaged columns at a time; `staging` has staging_bytes for each
+// consumer. By TMA, asynchronously, if C's rows are aligned to 16 bytes, as it requires; else each
+// warp stores what it staged. Call finish_stores() before the block exits.
+template <typename Output, int kStaged, typename Work, typename Accumulator, int kParts,
+          int kAccumulators>
+__device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], const Work& work,
+                           int first_row, int first_column, std::uint32_t staging, int consumer) {
   static_assert(sizeof(Output) == 2 && kStaged % 64 == 0 && 2 * kAccumulators % kStaged == 0);
-  constexpr int kBoxBytes = 64 * 64 * 2;
-  const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-  const int row = 16 * (thread / 32) + lane % 16;
-  const bool first = thread == 0;
+  const bool first = threadIdx.x % 128 == 0;
+  staging += consumer * staging_bytes(kStaged);
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
 #pragma unroll
     for (int column = 0; column < 2 * kAccumulators; column += kStaged) {
       if (first) tma_store_wait_read();
       sync_consumer(consumer);
-#pragma unroll
-      for (int i = 0; i < kStaged; i += 16) {
-        const int chunk = i % 64 / 8 + lane / 16;
-        std::uint32_t pairs[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const Accumulator* two = acc[part] + (column + i) / 2 + 2 * j;
-          const auto pair = pair_of<Output>(two[0], two[1]);
-          pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
-        }
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                         staging + i / 64 * kBoxBytes + row * 128 + (chunk ^ row % 8) * 16),
-                     "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
-                     : "memory");
-      }
+      stage_columns<Output, kStaged>(acc[part] + column / 2, staging);
       fence_async_proxy();
       sync_consumer(consumer);
+      if (!work.by_tma) {
+        constexpr int kAtOnce = kParts * kAccumulators > 128 ? 1 : 4;  // by the registers left
+        store_rows<kStaged, kAtOnce>(work.c, work.m, work.n, first_row + part * 64,
+                                     first_column + column, staging);
+        continue;
+      }
       if (!first) continue;
 #pragma unroll
       for (int i = 0; i < kStaged; i += 64)
-        tma_store(c_map, first_column + column + i, first_row + part * 64,
+        tma_store(work.c_map, first_column + column + i, first_row + part * 64,
                   staging + i / 64 * kBoxBytes);
       tma_store_commit();
     }
-}
-// Stores by TMA if C's rows are aligned, else from registers.
-template <typename Output, int kStaged, typename Work, typename Accumulator, int kParts,
-          int kAccumulators>
-__device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], const Work& work,
-                           int row, int column, std::uint32_t staging, int consumer) {
-  if (work.by_tma)
-    store_by_tma<Output, kStaged>(acc, work.c_map, row, column,
-                                  staging + consumer * staging_bytes(kStaged), consumer);
-  else
-    store_by_threads<Output>(acc, work.c, work.m, work.n, row, column);
 }
 
 __device__ inline void finish_stores() {

@@ -1,16 +1,17 @@
-// Chooses the tile of WgmmaStreamK for a problem, and its stream-K schedule.
+// The plans of WgmmaStreamK for a problem: tiles, each with a few stream-K schedules.
 //
 // The model compares waves of whole tiles, each with its K tiles and a store, with shares of cut
 // tiles and the exchange of their partial sums (tile_schedule.hpp), bounded by DRAM bandwidth. Its
-// constants were measured on an H200 at its power limit (NOTES.md). Promoted FP8 has its own
-// shapes, which leave registers for the second accumulators; so has TF32 with A through registers,
-// where cooperative consumers are faster than ping-pong.
+// constants were measured on an H200 at its power limit, or are predicted (NOTES.md). Promoted FP8
+// has its own shapes, which leave registers for the second accumulators; so has TF32 with A through
+// registers, where cooperative consumers are faster than ping-pong.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "kernels/common/tile_schedule.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
@@ -38,18 +39,37 @@ struct Choice {
   int bytes = 1;  // minimum element size; with smaller ones ping-pong was faster
 };
 constexpr Choice kFast[] = {
-    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, {0.41e-6, 0.5e-6, 8e-6}, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 64},
-     {0.59e-6, 0.5e-6, 9e-6},
-     8},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
-     {0.255e-6, 0.5e-6, 9e-6},
-     16},
+    {.shape = {.rows = 128, .columns = 128, .stages = 6, .ping_pong = true},
+     .cost = {.k_tile = 0.41e-6, .finish = 0.6e-6, .exchange = 8e-6, .drain = 0.6e-6},
+     .group = 8},
+    {.shape = {.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192},
+     .cost = {.k_tile = 0.59e-6, .finish = 0.6e-6, .exchange = 9e-6, .drain = 1.5e-6},
+     .group = 8},
+    {.shape = {.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
+     .cost =
+         {.k_tile = 0.255e-6, .finish = 0.5e-6, .exchange = 4e-6, .further = 1e-6, .alone = 0.65},
+     .group = 16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256},
      {0.787e-6, 1.2e-6, 9e-6},
      16,
      2},
+    // Predicted from their neighbours.
+    {.shape = {.rows = 256, .columns = 128, .stages = 4, .cluster = 1},
+     .cost = {.k_tile = 0.8e-6, .finish = 1.5e-6, .exchange = 9e-6},
+     .group = 8,
+     .bytes = 2},
+    {.shape = {.rows = 128, .columns = 128, .stages = 6, .cluster = 1},
+     .cost =
+         {.k_tile = 0.42e-6, .finish = 0.8e-6, .exchange = 5e-6, .further = 1.5e-6, .alone = 0.75},
+     .group = 16,
+     .bytes = 2},
+    {.shape =
+         {.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
+     .cost =
+         {.k_tile = 0.19e-6, .finish = 0.4e-6, .exchange = 4e-6, .further = 0.8e-6, .alone = 0.65},
+     .group = 16,
+     .bytes = 2},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
@@ -90,39 +110,47 @@ struct Plan {
   double seconds;
 };
 
-constexpr double kDram = 4.2e12;  // bytes per second, read and written
+// As measured on an H200, of the rate of reads: reading and writing, and packing.
+constexpr double kOfDram = 4.2 / 4.63, kPackingOfDram = 3.3 / 4.63;
 
-// The cost of streaming. If the rows of A and columns of B of all streamed tiles exceed half of the
+// The costs of a choice. If the rows of A and columns of B of all streamed tiles exceed half of the
 // L2, each cluster reads its K tiles from DRAM.
-inline simt::TileCost streaming_cost(const Problem& p, const Device& device, const Choice& choice) {
+inline simt::TileCost cost_of(const Problem& p, const Device& device, const Choice& choice) {
   const StreamKShape& shape = choice.shape;
   const double lines = traits_of(p.precision).input_bytes * static_cast<double>(p.k);
   const double clusters = 1.0 * device.sm_count / shape.cluster;
   const double rows = choice.group * shape.cluster_rows(),
                columns = clusters / choice.group * shape.columns;
-  simt::TileCost cost = choice.cost;
+  simt::TileCost cost = choice.cost.on(device);
   if ((rows + columns) * lines > static_cast<double>(device.last_level_cache_bytes) / 2)
-    cost.streamed_k_tile =
-        clusters * kLineBytes128 * (shape.cluster_rows() + shape.columns) / kDram;
+    cost.streamed_k_tile = clusters * kLineBytes128 * (shape.cluster_rows() + shape.columns) /
+                           (kOfDram * device.dram_bytes_per_second);
   return cost;
 }
 
-inline Plan plan_of(const Problem& stored, const Device& device) {
+// For each choice the best schedule, the best without cut tiles, and the best if cuts cost nothing.
+inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
   const Problem p = tiled_problem(stored);
+  const double packing = packing_seconds(packing_bytes(stored), kPackingOfDram, device);
+  const double least = bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second);
   const std::span<const Choice> all = choices(main_loop_of(stored));
-  Plan best{.choice = 0, .schedule = {}, .seconds = std::numeric_limits<double>::infinity()};
+  std::vector<Plan> plans;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StreamKShape& shape = all[i].shape;
     if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
-    const simt::TileCost cost = streaming_cost(p, device, all[i]);
-    const simt::TileSchedule schedule =
-        simt::tile_schedule(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
-                            std::max(1, device.sm_count / shape.cluster), cost, 0);
-    const double seconds = simt::seconds(schedule, cost);
-    if (seconds < best.seconds) best = {i, schedule, seconds};
+    const simt::TileCost cost = cost_of(p, device, all[i]);
+    for (const double exchange : {cost.exchange, std::numeric_limits<double>::infinity(), 0.0}) {
+      simt::TileCost other = cost;
+      other.exchange = exchange;
+      const simt::TileSchedule schedule =
+          simt::tile_schedule(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
+                              std::max(1, device.sm_count / shape.cluster), other, 0);
+      if (!plans.empty() && plans.back().choice == i && plans.back().schedule == schedule) continue;
+      const double seconds = std::max(simt::seconds(schedule, cost), least);
+      plans.push_back({i, schedule, kLaunchSeconds + packing + seconds});
+    }
   }
-  best.seconds = kLaunchSeconds + std::max(best.seconds, bytes_minimum(p) / kDram);
-  return best;
+  return plans;
 }
 
 }  // namespace gemm::tensor

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "kernels/common/partial_sums.cuh"
 #include "kernels/registry.hpp"
@@ -213,6 +214,32 @@ Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
   return launch;
 }
 
+Launch launch_of(const Problem& p, const Operands& o, const Plan& plan) {
+  return with_operands(p, [&]<typename Of>() -> Launch {
+    const auto go = [&]<MainLoop kMainLoop>() {
+      constexpr std::size_t kCount = choices(kMainLoop).size();  // GCC 13 cannot expand it in place
+      return launch_choice<Of, kMainLoop>(p, o, plan, std::make_index_sequence<kCount>());
+    };
+    if constexpr (sizeof(typename Of::Element) == 4 && !Of::kAKMajor) {
+      return go.template operator()<MainLoop::through_registers>();
+    } else {
+      if constexpr (sizeof(typename Of::Element) == 1 && sizeof(typename Of::Output) == 2)
+        if (main_loop_of(p) == MainLoop::promoted)
+          return go.template operator()<MainLoop::promoted>();
+      return go.template operator()<MainLoop::fast>();
+    }
+  });
+}
+
+Traffic traffic_of(const Problem& p, const Plan& plan) {
+  const StreamKShape& shape = choices(main_loop_of(p))[plan.choice].shape;
+  return wgmma_traffic(p, {.rows = shape.rows,
+                           .columns = shape.columns,
+                           .cluster = shape.cluster,
+                           .stores_by_tma = true,
+                           .pieces = 1.0 * simt::continued_pieces(plan.schedule)});
+}
+
 const Registration registration({
     .name = "WgmmaStreamK",
     .idea = "Stream-K with the tile size chosen for the problem, and overlapping launches.",
@@ -226,40 +253,14 @@ const Registration registration({
           using Of = WgmmaOperands<__nv_bfloat16, __nv_bfloat16, true, true>;
           return wgmma_unsupported(wgmma_stream_k<StreamKTile<Of, kFast[0].shape>>, p, device);
         },
-    .traffic =
+    .candidates =
         [](const Problem& p, const Device& device) {
-          const Plan plan = plan_of(p, device);
-          const StreamKShape& shape = choices(main_loop_of(p))[plan.choice].shape;
-          return wgmma_traffic(p, {.rows = shape.rows,
-                                   .columns = shape.columns,
-                                   .cluster = shape.cluster,
-                                   .stores_by_tma = true,
-                                   .pieces = 1.0 * simt::continued_pieces(plan.schedule)});
+          std::vector<Candidate> candidates;
+          for (const Plan& plan : plans_of(p, device))
+            candidates.push_back({plan.seconds, traffic_of(p, plan),
+                                  [p, plan](const Operands& o) { return launch_of(p, o, plan); }});
+          return candidates;
         },
-    .estimate =
-        [](const Problem& p, const Device& device) {
-          constexpr double kPacking = 3.3e12;  // bytes per second
-          const double packed = packing_bytes(p);
-          return plan_of(p, device).seconds + (packed > 0 ? 3e-6 + packed / kPacking : 0);
-        },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const Plan plan = plan_of(p, device);
-      return with_operands(p, [&]<typename Of>() -> Launch {
-        const auto go = [&]<MainLoop kMainLoop>() {
-          constexpr std::size_t kCount =
-              choices(kMainLoop).size();  // GCC 13 cannot expand it in place
-          return launch_choice<Of, kMainLoop>(p, o, plan, std::make_index_sequence<kCount>());
-        };
-        if constexpr (sizeof(typename Of::Element) == 4 && !Of::kAKMajor) {
-          return go.template operator()<MainLoop::through_registers>();
-        } else {
-          if constexpr (sizeof(typename Of::Element) == 1 && sizeof(typename Of::Output) == 2)
-            if (main_loop_of(p) == MainLoop::promoted)
-              return go.template operator()<MainLoop::promoted>();
-          return go.template operator()<MainLoop::fast>();
-        }
-      });
-    },
 });
 
 }  // namespace

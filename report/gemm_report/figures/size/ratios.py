@@ -67,9 +67,13 @@ def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
         raise InputError(
             f"--kernels={pattern}: matches no row of {record.path} with a library beside it"
         )
+
+    def kernel(row: Row) -> tuple[str, str]:
+        return row.precision, row.label
+
     found = [
         Ratios(sorted(its, key=lambda row: row.of_library or 0))
-        for _, its in groupby(rows, key=lambda row: (row.precision, row.label))
+        for _, its in groupby(sorted(rows, key=kernel), key=kernel)
     ]
     return [each for each in found if pattern or len(each.rows) >= _FEWEST]
 

@@ -1,4 +1,4 @@
-"""Write the figures of records (PNG, SVG, CSV) and summary.md.
+"""Write the figures of records (PNG, SVG, CSV).
 
 examples:
   gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
@@ -32,9 +32,7 @@ def add(command: argparse.ArgumentParser) -> None:
         help="an older record of this device: the roofline gets arrows from it to RECORD; of a "
         "burst and a settled record there is a figure 'burst'",
     )
-    command.add_argument(
-        "--only", metavar="NAMES", help="these figures, separated by commas, and no summary.md"
-    )
+    command.add_argument("--only", metavar="NAMES", help="these figures, separated by commas")
     command.add_argument(
         "--distribution",
         metavar="FILTER",
@@ -72,7 +70,6 @@ def add_records(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gemm_report.figures.versus import check_device
     from gemm_report.figures.write import Choice, drawings, write_figures
-    from gemm_report.texts.summary import summary
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
@@ -86,12 +83,7 @@ def run(options: argparse.Namespace) -> int:
     for record in records:
         check_names(record, list(drawings(record, choice)), wanted)
     for record, folder in zip(records, folders, strict=True):
-        paths = write_figures(record, folder, choice, wanted)
-        if not wanted:
-            page = folder / "summary.md"
-            page.write_text(summary(record), encoding="utf-8")
-            paths.append(page)
-        for path in paths:
+        for path in write_figures(record, folder, choice, wanted):
             print(path)
     return refusals.exit_code
 

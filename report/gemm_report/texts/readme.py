@@ -13,7 +13,6 @@ from gemm_report.ladder.rows import drawn_rows, headlines
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
 from gemm_report.record import Record, Row
-from gemm_report.texts.summary import without_html
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, quantity
 from gemm_report.writing.tables import markdown_table
@@ -140,7 +139,8 @@ def between_markers(readme: Path, text: str, part: str, content: str) -> str:
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ReadmeError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
     before, _, rest = text.partition(begin)
-    return f"{before}{begin}\n{without_html(content)}\n{end}{rest.partition(end)[2]}"
+    content = content.replace("<", "&lt;")  # names that look like tags stay text
+    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
 
 
 def as_text(text: str) -> str:

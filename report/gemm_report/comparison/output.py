@@ -205,7 +205,7 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
         "confidence": 1 - ERROR_RATE,
-        "calibration": comparison.calibration and str(comparison.calibration.path),
+        "calibration": comparison.calibration and comparison.calibration.path,
         "base": [_run(run) for run in comparison.base],
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
@@ -312,9 +312,9 @@ def _noise(comparison: Comparison) -> list[str]:
     record = comparison.new[-1].record
     if record:
         for what, its, ours in (
-            ("driver", calibration.driver, record.device.driver),
-            ("power limit", calibration.power_limit_w, record.device.power_limit_w),
-            ("state", calibration.state, record.method.state),
+            ("driver", calibration.device.driver, record.device.driver),
+            ("power limit", calibration.device.power_limit_w, record.device.power_limit_w),
+            ("state", calibration.method.state, record.method.state),
         ):
             if its != ours:
                 lines.append(f"the calibration's {what} is {its}, that of NEW is {ours}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.calibration import Calibration, Device, Method, Noise
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed, run_of
 from gemm_report.comparison.trials import Simulated
@@ -64,7 +64,9 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
     """A calibration in which the cases had these log medians, one for each process."""
     rows = [
         Noise(
-            label=each.split("/")[0],
+            kernel=each.split("/")[0],
+            parameters={},
+            layout="nn",
             precision="f32",
             **dict.fromkeys("mnk", 2048),
             medians_seconds=tuple(math.exp(value) for value in values),
@@ -73,7 +75,8 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
         )
         for each, values in logs.items()
     ]
-    return Calibration(Path("noise.json"), "Test GPU", None, None, None, "0123abc", 6, tuple(rows))
+    device, method = Device("Test GPU", None, None), Method(None)
+    return Calibration(1, "0123abc", 6, device, method, tuple(rows), "noise.json")
 
 
 def noise_of(rng: np.random.Generator, sds: Sequence[float], processes: int = 6) -> Calibration:

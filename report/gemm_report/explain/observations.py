@@ -275,20 +275,21 @@ def _counters(
     atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
     atomics *= _OF_ATOMIC
     return {
-        "issue_active": values.get("issue_active"),
+        **{
+            name: values.get(name)
+            for name in ("issue_active", "warps_active", "l1_hits", "l2_hits")
+        },
+        # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
+        **{
+            name: values.get(name) or None
+            for name in ("sectors_per_load", "sectors_per_store", "sector_use")
+        },
         "ffma_share": ratio("ffma_threads", "instructions", 1 / 32),
         "tensor_share": (mma + wgmma) / instructions if instructions and mma + wgmma else None,
         "tensor_unit": "wgmma" if wgmma > mma else "mma.sync" if mma else None,
         "counted_flop": tensor_flop or (2 * ffma if ffma else None),
-        "warps_active": values.get("warps_active"),
         "idle_share": None if busy is None else max(0.0, 1 - busy),
-        "sectors_per_load": values.get("sectors_per_load") or None,
-        "sectors_per_store": values.get("sectors_per_store") or None,
-        # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
-        "sector_use": values.get("sector_use") or None,
         "requests_per_clock": requests / cycles if requests and cycles else None,
-        "l1_hits": values.get("l1_hits"),
-        "l2_hits": values.get("l2_hits"),
         "conflict_share": conflicts * metrics.WAVEFRONT / wavefronts
         if conflicts is not None and wavefronts
         else None,

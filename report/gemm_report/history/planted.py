@@ -158,11 +158,9 @@ def rows(seed: int, series: int) -> Iterator[str]:
         for i in range(series):
             case = make(np.random.default_rng([seed, number, i]))
             here, elsewhere = case.judged()
-            planted, found, false = (
-                planted + len(case.changes),
-                found + here,
-                false + (elsewhere > 0),
-            )
+            planted += len(case.changes)
+            found += here
+            false += elsewhere > 0
         share = f"{100 * found / planted:.1f} % of {planted:,}" if planted else "-"
         yield f"| {name} | {series:,} | {share} | {100 * false / series:.1f} % |"
     late = np.quantile(delays(seed, series), [0.5, 0.99], method="higher")

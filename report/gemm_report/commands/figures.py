@@ -4,9 +4,8 @@ examples:
   gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report figures settled.json --versus burst.json --only burst
-  gemm-report figures record.json --distribution 'cuBLAS.*/4096x' --only distribution
   gemm-report figures record.json --hierarchy 'Wgmma.*/bf16/4096x' --only hierarchy
-  gemm-report figures llm.json --shapes 'Tiled/tile:32/' --only shapes
+  gemm-report figures llm.json --only shapes
 
 exit codes:
   0  done
@@ -33,17 +32,6 @@ def add(command: argparse.ArgumentParser) -> None:
         "burst and a settled record there is a figure 'burst'",
     )
     command.add_argument("--only", metavar="NAMES", help="these figures, separated by commas")
-    command.add_argument(
-        "--distribution",
-        metavar="FILTER",
-        help="regular expression: rows whose samples are drawn, by the names of their benchmarks "
-        "(default: the noisiest)",
-    )
-    command.add_argument(
-        "--shapes",
-        metavar="FILTER",
-        help="regular expression: rows of the map over m and n (default: our kernels)",
-    )
     command.add_argument(
         "--hierarchy",
         metavar="FILTER",
@@ -78,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if versus:
         for record in records:
             check_device(record, versus)
-    choice = Choice(versus, options.distribution, options.shapes, options.hierarchy)
+    choice = Choice(versus, options.hierarchy)
     wanted = options.only and [name.strip() for name in options.only.split(",")]
     for record in records:
         check_names(record, list(drawings(record, choice)), wanted)

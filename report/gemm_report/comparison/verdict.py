@@ -277,6 +277,7 @@ def compare(
     ]
     seen_base, seen_new = _seen(base), _seen(new)
     untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
+    order = {verdict: place for place, verdict in enumerate(Verdict)}
     lost = [name for name in right if name not in wrong and name not in timed_new]
     got = [name for name in timed_new if name not in wrong and name not in right]
     return Comparison(
@@ -284,7 +285,9 @@ def compare(
         new=[each.run for each in new],
         threshold=threshold,
         calibration=calibration,
-        cases=sorted(cases, key=_attention),
+        cases=sorted(
+            cases, key=lambda case: (order[case.verdict], -abs(math.log(case.time.ratio)))
+        ),
         failed=failed,
         otherwise_failed=[Untimed(name, why) for name, why in wrong.items() if name not in right],
         no_longer_timed=[Untimed(name, untimed_new[name]) for name in lost if name in untimed_new],
@@ -565,8 +568,3 @@ def _names(side: Sequence[Process]) -> dict[str, None]:
 def _seen(side: Sequence[Process]) -> dict[str, None]:
     """The cases that are there at all."""
     return {name: None for each in side for name in (*each.run.timed, *each.run.untimed)}
-
-
-def _attention(case: Case) -> tuple[int, float]:
-    """The worst first."""
-    return list(Verdict).index(case.verdict), -abs(math.log(case.time.ratio))

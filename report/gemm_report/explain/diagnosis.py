@@ -766,8 +766,10 @@ def _steps(
 ) -> tuple[Step, ...]:
     """The first step of each finding that the kernel has not taken, then the second; two in all."""
     candidates = [
-        [step for known in _STEPS[_need(f)] if (step := _ahead(seen, *known, ladder))]
+        [step for known in _STEPS[need] if (step := _ahead(seen, *known, ladder))]
         for f in findings
+        # A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up.
+        for need in [Kind.ISSUE if f.kind is Kind.FMA and f.share < _PEAK else f.kind]
     ]
     alternating = [
         column[place]
@@ -776,12 +778,6 @@ def _steps(
         if place < len(column)
     ]
     return tuple(dict.fromkeys(alternating))[:2]
-
-
-def _need(finding: Finding) -> Kind:
-    """A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up."""
-    feeds = finding.kind is Kind.FMA and finding.share < _PEAK
-    return Kind.ISSUE if feeds else finding.kind
 
 
 def _ahead(

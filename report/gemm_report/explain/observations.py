@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Launch, base_name
 from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import DeviceCode, Record, Row, Traffic
+from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
 
 # Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
 # table of compute capabilities in the CUDA programming guide.
@@ -330,25 +330,14 @@ def _tensor_instructions(values: Mapping[str, float], flop: float) -> tuple[floa
 
 
 def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, ...]:
-    modelled = row.traffic
+    modelled, seen = (traffic.levels if traffic else {} for traffic in (row.traffic, counted))
     found = []
-    for name, field, probe in (
-        ("DRAM", "dram_bytes", "DRAM"),
-        ("L2", "l2_bytes", "L2"),
-        ("shared memory", "shared_bytes", "Shared"),
-    ):
+    for name, probe in MEMORIES.items():
         roof = record.measured_memory_roof(probe)
         if roof is None and probe == "DRAM":
             roof = next(iter(record.memory_roofs()), None)
-        found.append(
-            Level(
-                name,
-                getattr(modelled, field) if modelled else None,
-                getattr(counted, field) if counted else None,
-                roof and roof.bytes_per_second,
-                roof and f"{roof.name}, {roof.origin}",
-            )
-        )
+        known = roof and roof.bytes_per_second, roof and f"{roof.name}, {roof.origin}"
+        found.append(Level(name, modelled.get(name), seen.get(name), *known))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, Step, stall_ranking
+from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, stall_ranking
 from gemm_report.explain.observations import Level, Observations
 from gemm_report.record import Versus
 from gemm_report.writing.quantity import megahertz, percent, quantity, significant, times
@@ -38,7 +38,8 @@ def page(
         lines.append(f"{i}. {bold}{finding.title}{bold}{_label(finding)}")
         lines += [item + each for each in finding.evidence]
     lines += ["", "Next:", *gap] if found.diagnosis.steps else []
-    lines += [f"{indent}{i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
+    for i, step in enumerate(found.diagnosis.steps, 1):
+        lines.append(f"{indent}{i}. {step.text}{f' ({step.rung})' if step.rung else ''}")
     for title, head, rows in (_levels(found.seen), _facts(found, versus)):
         if rows:
             grid = markdown_table(head, rows) if markdown else columns([head, *rows], 1)
@@ -86,11 +87,11 @@ def _label(finding: Finding) -> str:
     return "".join(f" ({each})" for each in (what, "modelled" if finding.modelled else "") if each)
 
 
-def _step(step: Step) -> str:
-    return f"{step.text} ({step.rung})" if step.rung else step.text
-
-
 def _levels(seen: Observations) -> _Table:
+    def at_most(level: Level) -> float | None:
+        intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
+        return intensity * roof if intensity and roof else None
+
     lines = [
         (
             level.name,
@@ -98,7 +99,7 @@ def _levels(seen: Observations) -> _Table:
             _bytes(level.counted_bytes),
             _or_dash(_intensity(seen, level.bytes), significant),
             _bytes(level.roof_bytes_per_second, "B/s"),
-            _or_dash(_at_most(seen, level), lambda rate: quantity(rate, "FLOP/s")),
+            _or_dash(at_most(level), lambda rate: quantity(rate, "FLOP/s")),
             percent(seen.used(level)),
         )
         for level in seen.levels
@@ -168,11 +169,6 @@ def _all_facts(seen: Observations) -> list[tuple[str, str]]:
 
 def _intensity(seen: Observations, moved: float | None) -> float | None:
     return seen.flop / moved if seen.flop and moved else None
-
-
-def _at_most(seen: Observations, level: Level) -> float | None:
-    intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
-    return intensity * roof if intensity and roof else None
 
 
 def _bytes(value: float | None, unit: str = "B") -> str:

@@ -117,7 +117,12 @@ def read_history(folder: Path, refusals: Refusals) -> History:
         for (device, case), its in points.items()
         if any(timing.seconds is not None for _, timing in its)
     ]
-    series.sort(key=lambda each: (each.device, *_order(each.case)))
+
+    def place(each: Series) -> tuple[object, ...]:
+        case = each.case
+        return each.device, case.kernel, case.precision, case.m * case.n * case.k, str(case)
+
+    series.sort(key=place)
     return History(tuple(entries), tuple(series))
 
 
@@ -240,7 +245,3 @@ def _series(device: str, case: Identity, points: Sequence[tuple[int, Timing]]) -
         failed=np.array([i for i, t in points if t.seconds is None and not t.skipped], int),
         skipped={i: timing.skipped for i, timing in points if timing.skipped},
     )
-
-
-def _order(case: Identity) -> tuple[str, str, int, str]:
-    return case.kernel, case.precision, case.m * case.n * case.k, str(case)

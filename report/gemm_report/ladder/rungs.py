@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gemm_report.ladder.rows import drawn_rows, precisions
-from gemm_report.record import Ceiling, Part, Record, Row
+from gemm_report.record import MEMORIES, Ceiling, Part, Record, Row
 
 # What the source documents and most published ladders are measured at.
 USUAL_SIZE = 4096
@@ -119,15 +119,11 @@ def limits(record: Record, row: Row) -> list[Limit]:
     """What could limit `row`, the lowest limit first; nothing without a model of its bytes."""
     if row.traffic is None:
         return []
-    levels = {
-        "DRAM": (row.traffic.dram_bytes, record.measured_memory_roof()),
-        "L2": (row.traffic.l2_bytes, record.measured_memory_roof("L2")),
-        "shared memory": (row.traffic.shared_bytes, record.measured_memory_roof("Shared")),
-    }
+    levels = {name: record.measured_memory_roof(MEMORIES[name]) for name in row.traffic.levels}
     found = [
         Limit(level, roof, row.flop / moved, row.flop / moved * (roof.bytes_per_second or 0))
-        for level, (moved, roof) in levels.items()
-        if roof and moved
+        for level, moved in row.traffic.levels.items()
+        if (roof := levels[level]) and moved
     ]
     if roof := arithmetic_roof(record, row):
         found.append(Limit(roof.name, roof, None, roof.flop_per_second or 0))

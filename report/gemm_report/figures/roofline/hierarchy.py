@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from gemm_report.document import InputError
-from gemm_report.figures.bars.distribution import expression
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
     WIDTH,
@@ -33,7 +31,7 @@ from gemm_report.figures.roofline.roofs import (
     nominal_and_measured,
     set_log_axes,
 )
-from gemm_report.ladder.rows import drawn_rows
+from gemm_report.ladder.rows import drawn_rows, named
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
 from gemm_report.record import Record, Row, Traffic
 from gemm_report.writing.names import operations, precision_name, roof_name
@@ -106,10 +104,7 @@ def chosen(record: Record, pattern: str | None) -> list[Row]:
     if pattern is None:
         found = [row for row in rows if row.counted]
     else:
-        wanted = expression("--hierarchy", pattern)
-        found = [row for row in rows if wanted.search(str(row.identity))]
-        if not found:
-            raise InputError(f"--hierarchy={pattern}: matches no timed row of {record.path}")
+        found = named(record, rows, "--hierarchy", pattern)
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 

@@ -102,5 +102,5 @@ def test_the_hierarchy_is_of_chosen_rows_of_one_precision(h200: Record) -> None:
     assert {row.precision for row in found} == {"tf32"}, "the first that matches"
     assert len(chosen(h200, "Wgmma.*/bf16/4096x")) > 3
     check_text(drawn("hierarchy", h200, Choice(hierarchy="Wgmma.*/bf16/")))
-    with pytest.raises(InputError, match="--hierarchy=None: matches no timed row"):
+    with pytest.raises(InputError, match="--hierarchy=None: matches no such row"):
         drawings(h200, Choice(hierarchy="None"))

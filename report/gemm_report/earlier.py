@@ -24,6 +24,7 @@ _PRECISIONS = (
 # What departures were: prose, the code, and the unit of its figure where it has one.
 _DEPARTURES = (
     (r"median known to (.+) % only", "median-uncertain", 0.01),
+    (r"the median is known to (.+) %, not to .+ %", "median-uncertain", 0.01),
     (r"too few samples to know the median", "too-few-samples", 1),
     (r"clock and power not flat after (.+) s", "not-settled", 1),
     (r"clock and power not watched", "not-watched", 1),

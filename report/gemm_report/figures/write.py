@@ -57,7 +57,7 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
         if hierarchy.has_model(record, precision):
             found[f"ladder_roofline{suffix}"] = Drawing(
                 partial(hierarchy.draw_ladder, precision=precision),
-                partial(hierarchy.ladder_table, precision=precision),
+                partial(hierarchy.table, precision=precision),
             )
     if hierarchy.chosen(record, choice.hierarchy):
         found["hierarchy"] = _with(hierarchy, pattern=choice.hierarchy)

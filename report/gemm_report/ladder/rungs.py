@@ -57,7 +57,7 @@ def rungs(record: Record, precision: str) -> list[Rung]:
     """From the lowest to the highest, at the ladder's size."""
     found: list[Rung] = []
     below: Row | None = None
-    rows = [row for row in _at_size(record, precision) if row.is_ours]
+    rows = [row for row in at_size(record, precision) if row.is_ours]
     for _, variants in groupby(rows, key=lambda row: row.kernel):
         its_rungs = [Rung(row, below) for row in variants]
         found += its_rungs
@@ -86,12 +86,7 @@ def _is_naive(row: Row) -> bool:
 
 def libraries(record: Record, precision: str) -> list[Row]:
     """What the ladder leads to, at the same size."""
-    return [row for row in _at_size(record, precision) if row.is_library]
-
-
-def other_implementations(record: Record, precision: str) -> list[Row]:
-    """Other implementations, at the same size."""
-    return [row for row in _at_size(record, precision) if row.is_peer]
+    return [row for row in at_size(record, precision) if row.is_library]
 
 
 def kernels_without_row(record: Record, precision: str) -> list[str]:
@@ -145,7 +140,8 @@ def rate(row: Row) -> float:
     return row.flop_per_second or 0
 
 
-def _at_size(record: Record, precision: str) -> list[Row]:
+def at_size(record: Record, precision: str) -> list[Row]:
+    """All rows at the ladder's size."""
     rows = [row for row in drawn_rows(record) if row.precision == precision]
     size = ladder_size(rows)
     return [row for row in rows if row.is_cube and row.m == size]

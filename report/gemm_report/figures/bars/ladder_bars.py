@@ -12,10 +12,9 @@ from gemm_report.figures.roofline.roofs import ROOF_COLOR, compute_roofs
 from gemm_report.ladder.rungs import (
     Rung,
     arithmetic_roof,
+    at_size,
     kernels_without_row,
     largest_step,
-    libraries,
-    other_implementations,
     rate,
     rungs,
 )
@@ -76,7 +75,8 @@ def draw(record: Record, precision: str) -> Figure:
 
 def _all(record: Record, precision: str) -> list[Rung]:
     """The rungs from the lowest to the highest, then the libraries, then other implementations."""
-    beside = libraries(record, precision) + other_implementations(record, precision)
+    beside = [row for row in at_size(record, precision) if not row.is_ours]
+    beside.sort(key=lambda row: row.is_peer)
     return rungs(record, precision) + [Rung(row, None) for row in beside]
 
 

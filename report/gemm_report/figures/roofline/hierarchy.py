@@ -140,21 +140,11 @@ class Chart:
         return next(iter(nominal_and_measured(nominal, measured)), None)
 
 
-def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
-    """The plotted data of `draw`."""
-    return _table(_chart(record, pattern))
-
-
 def draw(record: Record, pattern: str | None) -> Figure:
     """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
     chart = _chart(record, pattern)
     precision = precision_name(chart.rows[0].precision)
     return _draw(chart, f"hierarchical roofline, {precision}")
-
-
-def ladder_table(record: Record, precision: str) -> list[dict[str, object]]:
-    """The plotted data of `draw_ladder`."""
-    return _table(_ladder(record, precision))
 
 
 def draw_ladder(record: Record, precision: str) -> Figure:
@@ -178,8 +168,11 @@ def _ladder(record: Record, precision: str) -> Chart:
     return Chart(record, rows, looks(rows, step and step.row), path=True)
 
 
-def _table(chart: Chart) -> list[dict[str, object]]:
-    """Each row in each of the memories, and the bandwidth there."""
+def table(
+    record: Record, pattern: str | None = None, precision: str | None = None
+) -> list[dict[str, object]]:
+    """The plotted data of chosen rows, or of a ladder: each row in each of the memories."""
+    chart = _ladder(record, precision) if precision else _chart(record, pattern)
     return [
         {
             "kernel": row.label,

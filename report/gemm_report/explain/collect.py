@@ -1,4 +1,7 @@
-"""Runs gemm_bench for a timed record, and once more under ncu for counters."""
+"""Runs gemm_bench for a timed record, and once more under ncu for counters.
+
+What is asked are the options of the command explain.
+"""
 
 import difflib
 import json

@@ -108,6 +108,11 @@ def best_of(
     return [max(its, key=merit) for its in found.values()]
 
 
+def facts(row: Row, *names: str) -> dict[str, object]:
+    """Of the data of a figure: the kernel, and these attributes of its row."""
+    return {"kernel": row.label} | {name: getattr(row, name) for name in names}
+
+
 def natural(label: str) -> tuple[str | int, ...]:
     """A key that sorts tile:8 before tile:16."""
     parts = re.split(r"(\d{1,18})", label)

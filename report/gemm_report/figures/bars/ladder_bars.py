@@ -9,6 +9,7 @@ from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import POINTS, roof_text, write_above
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.figures.roofline.roofs import ROOF_COLOR, compute_roofs
+from gemm_report.ladder.rows import facts
 from gemm_report.ladder.rungs import (
     Rung,
     arithmetic_roof,
@@ -29,11 +30,7 @@ def table(record: Record, precision: str) -> list[dict[str, object]]:
     """The plotted data."""
     return [
         {
-            "kernel": rung.row.label,
-            "family": rung.row.family,
-            "precision": precision,
-            "size": rung.row.size,
-            "flop_per_second": rate(rung.row),
+            **facts(rung.row, "family", "precision", "size", "flop_per_second"),
             "below": rung.below and rung.below.label,
             "step": rung.step,
             "of_roof": rung.row.of_roof_nominal,

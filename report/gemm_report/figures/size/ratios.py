@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from gemm_report.figures.page import WIDTH, Page
 from gemm_report.figures.palette import INK, PRECISIONS
-from gemm_report.ladder.rows import named, timed_rows
+from gemm_report.ladder.rows import facts, named, timed_rows
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.tables import columns
@@ -86,17 +86,8 @@ def report(record: Record, pattern: str | None = None) -> str:
 
 def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
     """The plotted data."""
-    return [
-        {
-            "kernel": row.label,
-            "precision": row.precision,
-            "shape": row.shape,
-            "of_library": row.of_library,
-            "library": row.library,
-        }
-        for each in groups(record, pattern)
-        for row in each.rows
-    ]
+    names = "precision", "shape", "of_library", "library"
+    return [facts(row, *names) for each in groups(record, pattern) for row in each.rows]
 
 
 def draw(record: Record, pattern: str | None = None) -> Figure:

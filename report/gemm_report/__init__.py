@@ -1,1 +1,1 @@
-"""What the records of gemm_bench mean: figures, a summary, and the README's numbers."""
+"""What the records of gemm_bench mean: figures, pages, and the README's numbers."""

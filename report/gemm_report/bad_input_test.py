@@ -19,7 +19,7 @@ from gemm_report import document
 from gemm_report.cli import BAD_INPUT, INTERRUPTED, main
 from gemm_report.document import RecordError
 from gemm_report.exchange.foreign import read_run
-from gemm_report.history.reading import read
+from gemm_report.history.series import read
 from gemm_report.record import read_record
 
 FOLDER = Path(__file__).parents[1]
@@ -149,7 +149,7 @@ def test_of_a_long_reason_the_beginning_is_kept(gpu_path: Path, tmp_path: Path) 
     found = read_record(path).rows
     assert "f" * 997 + "..." in [row.failed for row in found]
     assert [len(row.skipped) for row in found if row.skipped and "x1b" in row.skipped] == [1000]
-    assert len(read(path).timings) == len(read(gpu_path).timings)
+    assert len(read(path)[1]) == len(read(gpu_path)[1])
 
 
 def test_google_benchmarks_long_message_is_cut(tmp_path: Path) -> None:

@@ -56,21 +56,9 @@ _LEAST_MEMORY = 2**29
 _EPILOG = """\
 examples:
   gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report figures before.json after.json -o comparison
   gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report history results -o build/history
-  gemm-report figures new.json --versus old.json --only roofline
-  gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json --check
-  gemm-report tune results/nvidia-h200/tuning/RECORD.json
-  gemm-report ratios random.json
-  gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
-  gemm-report calibrate 1.json 2.json 3.json -o noise.json
   gemm-report compare before.json after.json
-  gemm-report gate results --baseline main
-  gemm-report fleet build/fleet --gpus 8
   gemm-report explain WarpTile 4096
-  gemm-report export results --format parquet -o all.parquet
 
 exit codes:
   0  done

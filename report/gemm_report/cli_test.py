@@ -17,7 +17,7 @@ def files(figures: Sequence[str]) -> set[str]:
     return {f"{name}.{end}" for name in figures for end in ("png", "svg", "csv")}
 
 
-FILES = files(FIGURES) | {"summary.md"}
+FILES = files(FIGURES)
 
 
 def names(folder: Path) -> set[str]:
@@ -42,7 +42,7 @@ def test_several_records_get_a_folder_each(gpu_path: Path, tmp_path: Path) -> No
     cpu_path = gpu_path.with_name("cpu.json")
     assert main(["figures", str(gpu_path), str(cpu_path), "-o", str(tmp_path)]) == 0
     assert names(tmp_path) == {"gpu", "cpu"}
-    assert names(tmp_path / "cpu") == files(OF_A_CPU) | {"summary.md"}
+    assert names(tmp_path / "cpu") == files(OF_A_CPU)
 
 
 def test_a_name_of_points_is_no_way_out(gpu_path: Path, tmp_path: Path) -> None:

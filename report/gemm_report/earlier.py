@@ -32,8 +32,6 @@ _DEPARTURES = (
     (r"burst: the card was not settled", "burst", 1),
     (r"one operand set, which the cache may hold", "one-operand-set", 1),
     (r"operand sets of (.+) MB do not exceed twice the cache .*", "cached-operands", 1e6),
-    (r".+ draw less power than real data", "low-power-operands", 1),
-    (r".+ in (.+) % of the readings", "hardware-slowdown", 0.01),
     (r"the host launches no faster than the device computes", "host-bound", 1),
 )
 
@@ -65,14 +63,14 @@ def _mark_roofs(measured: list[dict[str, Any]]) -> None:
         return probe["name"].endswith("_read"), probe["bytes_per_second"]
 
     for level in ("DRAM", "L2", "Shared"):
-        probes = [probe for probe in measured if _is_of(probe, level)]
+        probes = [
+            probe
+            for probe in measured
+            if str(probe.get("name")).startswith(f"{level}_")
+            and isinstance(probe.get("bytes_per_second"), int | float)
+        ]
         if probes:
             max(probes, key=merit)["roof_of"] = level
-
-
-def _is_of(probe: dict[str, Any], level: str) -> bool:
-    name, rate = probe.get("name"), probe.get("bytes_per_second")
-    return isinstance(name, str) and name.startswith(f"{level}_") and isinstance(rate, int | float)
 
 
 def _departure(said: Any) -> Any:

@@ -20,7 +20,6 @@ def document(**run: Any) -> dict[str, Any]:
         ("median known to 1.2e+02 % only", "median-uncertain", 1.2),
         ("clock and power not flat after 0.4 s", "not-settled", 0.4),
         ("operand sets of 3 MB do not exceed twice the cache (120 MB)", "cached-operands", 3e6),
-        ("thermal slowdown in 50 % of the readings", "hardware-slowdown", 0.5),
         ("one operand set, which the cache may hold", "one-operand-set", None),
         ("what no program said", "other", None),
     ],

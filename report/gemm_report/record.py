@@ -36,6 +36,8 @@ from gemm_report.document import (
 from gemm_report.earlier import as_today
 
 RECORD = Kind("record", "gemm_bench")
+# Each with what its measured roof is called (`roof_of`).
+MEMORIES = {"DRAM": "DRAM", "L2": "L2", "shared memory": "Shared"}
 SCHEMA = 2
 
 # user: a file that was named at run time; "peer": another implementation.
@@ -343,6 +345,11 @@ class Traffic:
     l2_bytes: Positive  # in sectors of 32 bytes; L1 hits are not taken off
     shared_bytes: Nonnegative  # 128 bytes for each wavefront
 
+    @property
+    def levels(self) -> dict[str, float]:
+        """The same by the name of the memory."""
+        return dict(zip(MEMORIES, (self.dram_bytes, self.l2_bytes, self.shared_bytes), strict=True))
+
 
 @dataclass(frozen=True)
 class EndToEnd:
@@ -487,16 +494,8 @@ class Row:
     @cached_property
     def identity(self) -> Identity:
         """By which it is found in another run."""
-        return Identity(
-            self.kernel,
-            tuple(self.parameters.items()),
-            self.precision,
-            self.layout,
-            self.m,
-            self.n,
-            self.k,
-            self.transfer,
-        )
+        problem = self.precision, self.layout, self.m, self.n, self.k, self.transfer
+        return Identity(self.kernel, tuple(self.parameters.items()), *problem)
 
     @property
     def part(self) -> Part:
@@ -663,7 +662,14 @@ class Record(Run):
     @property
     def utc(self) -> datetime:
         """When the run began; RecordError where its date is none, or has no offset."""
-        return utc(self.path, self.date)
+        with contextlib.suppress(ValueError, OverflowError):
+            found = datetime.fromisoformat(self.date)
+            if found.tzinfo is not None:
+                return found.astimezone(UTC)
+        raise RecordError(
+            f"{self.path}: context.date is {self.date!r}, not a date with an offset: run "
+            "gemm_bench again"
+        )
 
     @property
     def precision_names(self) -> list[str]:
@@ -692,10 +698,6 @@ class Record(Run):
         ]
         return sorted(measured, key=lambda c: -(c.flop_per_second or 0))
 
-    def measured_compute_roof(self, precision: str) -> Ceiling | None:
-        """The highest of them."""
-        return next(iter(self.measured_compute_roofs(precision)), None)
-
     def measured_memory_roof(self, level: str = "DRAM") -> Ceiling | None:
         """What a memory was seen to reach."""
         return next((c.roof for c in self.measured_ceilings if c.roof_of == level), None)
@@ -711,17 +713,6 @@ class Record(Run):
     def unknown_roofs(self) -> list[Ceiling]:
         """The roofs of which only the reason is known why they are not."""
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
-
-
-def utc(path: Path, date: str) -> datetime:
-    """What the date of the record in `path` says; RecordError where it is none or has no offset."""
-    with contextlib.suppress(ValueError, OverflowError):
-        found = datetime.fromisoformat(date)
-        if found.tzinfo is not None:
-            return found.astimezone(UTC)
-    raise RecordError(
-        f"{path}: context.date is {date!r}, not a date with an offset: run gemm_bench again"
-    )
 
 
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:

@@ -50,7 +50,7 @@ If several apply, the first of these counts.
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -174,10 +174,11 @@ def judged(
                 "not enough data: give 3 runs per side or more (tools/gate REF -n 5), a "
                 "calibration (tools/calibrate), or --require-power=PERCENT"
             )
-    _write(options, [(to, text(comparison)) for to, text in outputs if to], refusals)
+    for to, text in outputs:
+        if to:
+            _write(to, text(comparison), refusals)
     if summary := getattr(options, "summary", None):
-        with _writing(summary, refusals), Path(summary).open("a", encoding="utf-8") as file:
-            file.write(output.markdown(comparison))
+        _write(summary, output.markdown(comparison), refusals, append=True)
     return _ending(comparison, options, refusals)
 
 
@@ -217,24 +218,23 @@ def _across(
         refusals.add(InputError("--html: has no page for two devices: give --markdown or --json"))
     if not any(to == "-" for to, _ in texts):
         print(f"{said}\n\n{columns([HEAD, *cells], left=1)}")
-    _write(options, [(to, text) for to, text in texts if to], refusals)
-    return refusals.exit_code if refusals.count else 0
-
-
-def _write(options: argparse.Namespace, texts: list[tuple[str, str]], refusals: Refusals) -> None:
     for to, text in texts:
-        if to == "-":
-            print(text, end="")
-            continue
-        with _writing(to, refusals), whole_file(Path(to)) as part:
-            part.write_text(text, encoding="utf-8")
+        if to:
+            _write(to, text, refusals)
+    return refusals.exit_code
 
 
-@contextmanager
-def _writing(to: str, refusals: Refusals) -> Iterator[None]:
+def _write(to: str, text: str, refusals: Refusals, append: bool = False) -> None:
     """What cannot be written is told, and the rest goes on."""
     try:
-        yield
+        if to == "-":
+            print(text, end="")
+        elif append:
+            with Path(to).open("a", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            with whole_file(Path(to)) as part:
+                part.write_text(text, encoding="utf-8")
     except OSError as error:
         why = error.strerror or type(error).__name__
         refusals.add(InputError(f"{to}: cannot be written ({why}): give another place"))
@@ -250,12 +250,12 @@ def _run(path: Path) -> "Run":
 
 def _other_device(base: list["Run"], new: list["Run"]) -> str | None:
     """Why times say nothing about code; None where all runs are of one device."""
-    first = base[0]
+    first, unknown = base[0], "an unknown device"
     for run in (*base, *new):
         if run.device != first.device:
             return (
-                f"{run.path}: was made on {run.device or 'an unknown device'}, {first.path} on "
-                f"{first.device or 'an unknown device'}: give runs of one, or --across-devices"
+                f"{run.path}: was made on {run.device or unknown}, {first.path} on "
+                f"{first.device or unknown}: give runs of one, or --across-devices"
             )
     return None
 

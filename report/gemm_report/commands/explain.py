@@ -35,7 +35,7 @@ from gemm_report.record import RECORD, Record, Row, read_record
 from gemm_report.terminal import complain
 
 if TYPE_CHECKING:
-    from gemm_report.explain.ncu import Launch
+    from gemm_report.explain.collect import Counted
 
 WITHOUT_COUNTERS = 1
 _ROOT = Path(__file__).resolve().parents[3]
@@ -87,6 +87,35 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gemm_report.explain import collect
 
+    _check(options)
+    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
+        path = options.record or Path(folder) / "record.json"
+        program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
+        record = read_record(path) if options.record else collect.timed(options, program, path)
+        if record.device.kind != "gpu":
+            raise InputError(f"{path}: was made on a CPU: only GPU kernels are explained")
+        names = filter(None, (options.kernel, options.versus))
+        rows = [collect.row_of(record, name, options) for name in names]
+        why = None
+        how = "Modelled: bytes are those of the model next to the kernel's code."
+        counted = collect.Counted([()] * len(rows), how)
+        if options.counters:
+            counted = collect.stored(record, rows, options.counters)
+        elif not options.record and not options.modelled:
+            try:
+                counted = collect.counted(record, rows, options, program)
+            except InputError as error:
+                why = str(error)
+                counted = replace(counted, how=f"{how} There are no counters: {why}.")
+        _tell(options, program, record, rows, counted, read_json(path, RECORD))
+    if why is None:
+        return 0
+    complain(f"explained without counters: {why}")
+    return WITHOUT_COUNTERS
+
+
+def _check(options: argparse.Namespace) -> None:
+    """InputError before anything runs: what ncu counts for minutes must not be lost."""
     if not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9}){0,2}", options.shape) or (
         options.shape.count("x") == 1
     ):
@@ -98,54 +127,13 @@ def run(options: argparse.Namespace) -> int:
     file = None if options.record else options.gemm_kernel
     if file and not any(Path(name).is_file() for name in (file, file.rpartition(":")[0])):
         raise InputError(f"--gemm_kernel={file}: there is no such file")
-    question = collect.Question(
-        options.kernel,
-        options.shape,
-        options.versus,
-        options.precision,
-        options.layout,
-        options.gemm_kernel,
-        tuple(options.gemm_define),
-    )
-    if options.output:  # or what ncu counts for minutes would be lost
+    if options.output:
         try:
             options.output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
                 f"{options.output}: cannot be a folder ({error.strerror}): give another -o DIR"
             ) from None
-    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
-        path = options.record or Path(folder) / "record.json"
-        program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
-        record = read_record(path) if options.record else collect.timed(question, program, path)
-        if record.device.kind != "gpu":
-            raise InputError(f"{path}: was made on a CPU: only GPU kernels are explained")
-        names = [options.kernel, *([options.versus] if options.versus else [])]
-        rows = [collect.row_of(record, name, question) for name in names]
-        launches: tuple[tuple[Launch, ...], ...] = ((),) * len(rows)
-        why = pages = None
-        code = ""
-        how = "Modelled: bytes are those of the model next to the kernel's code."
-        if options.counters:
-            launches = collect.stored(record, rows, options.counters)
-            pages = collect.kept_pages(options.counters)
-            beside = options.counters.with_name("code.csv")
-            code = collect.kept_pages(beside) if beside.is_file() else ""
-            how = f"Times are the record's, counters of the longest launch in {options.counters}."
-        elif not options.record and not options.modelled:
-            try:
-                found = collect.counted(record, rows, question, program)
-                launches, pages = found.launches, found.pages
-                how, code = found.how, found.code
-            except InputError as error:
-                why = str(error)
-                how += f" There are no counters: {why}."
-        document = read_json(path, RECORD)
-        _tell(options, program, record, rows, launches, pages, code, how, document)
-    if why is None:
-        return 0
-    complain(f"explained without counters: {why}")
-    return WITHOUT_COUNTERS
 
 
 def _tell(
@@ -153,10 +141,7 @@ def _tell(
     program: Path,
     record: Record,
     rows: list[Row],
-    launches: tuple[tuple["Launch", ...], ...],
-    pages: str | None,
-    code: str,
-    how: str,
+    counted: "Counted",
     document: Any,
 ) -> None:
     from gemm_report.explain import collect, page
@@ -166,22 +151,16 @@ def _tell(
     # A record names only the kernels that it has rows of.
     ladder = collect.ladder(program)
     ladder += [(kernel.name, kernel.family, kernel.rung) for kernel in record.kernels]
-    capability = record.device.compute_capability or ""
-    told = []
-    for row, its in zip(rows, launches, strict=True):
-        seen = collect.with_code(observe(record, row, its), row, code)
-        told.append(page.Explanation(str(row.identity), seen, diagnose(seen, ladder), how))
-    first, other = told[0], told[1] if len(told) > 1 else None
-    versus = rows[0].versus
-    ratio = (
-        page.ratio_text((first.name, versus.kernel), versus.ratio, versus.low, versus.high)
-        if versus and other
-        else ""
-    )
+    found = []
+    for row, its in zip(rows, counted.launches, strict=True):
+        seen = collect.with_code(observe(record, row, its), row, counted.code)
+        told = str(row.identity), seen, diagnose(seen, ladder), counted.how
+        found.append(page.Explanation(*told))
+    ratio = page.ratio_text(found[0].name, rows[0].versus) if found[1:] and rows[0].versus else ""
     forms = {
-        "explain.txt": page.text(first, other, ratio),
-        "explain.md": page.markdown(first, other, ratio),
-        "explain.json": page.as_json(first, other),
+        "explain.txt": page.page(*found, ratio=ratio),
+        "explain.md": page.page(*found, ratio=ratio, markdown=True),
+        "explain.json": page.as_json(*found),
     }
     kind = "json" if options.json else "md" if options.markdown else "txt"
     sys.stdout.write(forms[f"explain.{kind}"])
@@ -189,17 +168,16 @@ def _tell(
         return
     from gemm_report.figures.write import write_figures
 
-    rows = [
-        replace(row, counted=counted_traffic(row, its, capability))
-        for row, its in zip(rows, launches, strict=True)
+    capability = record.device.compute_capability or ""
+    traffic = [
+        counted_traffic(row, its, capability)
+        for row, its in zip(rows, counted.launches, strict=True)
     ]
-    drawn = replace(record, rows=tuple(rows))
-    write_figures(drawn, options.output, only=["hierarchy"])
-    counted = {str(row.identity): row.counted for row in rows}
-    forms["record.json"] = collect.with_counted(document, counted)
-    if pages is not None:
-        forms["counters.csv"] = pages
-    if code:
-        forms["code.csv"] = code
+    drawn = [replace(row, counted=its) for row, its in zip(rows, traffic, strict=True)]
+    write_figures(replace(record, rows=tuple(drawn)), options.output, only=["hierarchy"])
+    names = map(str, (row.identity for row in rows))
+    forms["record.json"] = collect.with_counted(document, dict(zip(names, traffic, strict=True)))
+    forms |= {"counters.csv": counted.pages} if counted.pages is not None else {}
+    forms |= {"code.csv": counted.code} if counted.code else {}
     for name, text in forms.items():
         (options.output / name).write_text(text, encoding="utf-8")

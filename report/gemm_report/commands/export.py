@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from gemm_report.collection import Refusals, records_given
@@ -44,26 +44,20 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     refusals = Refusals()
     records = _apart(records_given(options.records, refusals), options.output)
-    with suppress(_NothingLeftError):
+    first = next(records, None)
+    if first is not None:  # else there is a message for each
         with whole_file(options.output) as part:
-            _WRITERS[options.format](records, part)
+            _WRITERS[options.format](chain([first], records), part)
         print(options.output)
     return refusals.exit_code
 
 
-class _NothingLeftError(Exception):
-    """Every record was refused, with a message for each: there is nothing to write."""
-
-
 def _apart(records: Iterator[Record], output: Path) -> Iterator[Record]:
-    """At least one record, and none that the output would replace."""
-    record = None
+    """InputError for one that the output would replace."""
     for record in records:
         if output.exists() and output.samefile(record.path):
             raise InputError(f"{output}: is one of the records: give the output another name")
         yield record
-    if record is None:
-        raise _NothingLeftError
 
 
 _WRITERS: Mapping[str, Callable[[Iterator[Record], Path], None]] = {

@@ -1,12 +1,11 @@
-"""Write the figures of records (PNG, SVG, CSV) and summary.md.
+"""Write the figures of records (PNG, SVG, CSV).
 
 examples:
   gemm-report figures results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
   gemm-report figures new.json --versus old.json --only roofline
   gemm-report figures settled.json --versus burst.json --only burst
-  gemm-report figures record.json --distribution 'cuBLAS.*/4096x' --only distribution
   gemm-report figures record.json --hierarchy 'Wgmma.*/bf16/4096x' --only hierarchy
-  gemm-report figures llm.json --shapes 'Tiled/tile:32/' --only shapes
+  gemm-report figures llm.json --only shapes
 
 exit codes:
   0  done
@@ -32,20 +31,7 @@ def add(command: argparse.ArgumentParser) -> None:
         help="an older record of this device: the roofline gets arrows from it to RECORD; of a "
         "burst and a settled record there is a figure 'burst'",
     )
-    command.add_argument(
-        "--only", metavar="NAMES", help="these figures, separated by commas, and no summary.md"
-    )
-    command.add_argument(
-        "--distribution",
-        metavar="FILTER",
-        help="regular expression: rows whose samples are drawn, by the names of their benchmarks "
-        "(default: the noisiest)",
-    )
-    command.add_argument(
-        "--shapes",
-        metavar="FILTER",
-        help="regular expression: rows of the map over m and n (default: our kernels)",
-    )
+    command.add_argument("--only", metavar="NAMES", help="these figures, separated by commas")
     command.add_argument(
         "--hierarchy",
         metavar="FILTER",
@@ -72,7 +58,6 @@ def add_records(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gemm_report.figures.versus import check_device
     from gemm_report.figures.write import Choice, drawings, write_figures
-    from gemm_report.texts.summary import summary
 
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
@@ -81,17 +66,12 @@ def run(options: argparse.Namespace) -> int:
     if versus:
         for record in records:
             check_device(record, versus)
-    choice = Choice(versus, options.distribution, options.shapes, options.hierarchy)
+    choice = Choice(versus, options.hierarchy)
     wanted = options.only and [name.strip() for name in options.only.split(",")]
     for record in records:
         check_names(record, list(drawings(record, choice)), wanted)
     for record, folder in zip(records, folders, strict=True):
-        paths = write_figures(record, folder, choice, wanted)
-        if not wanted:
-            page = folder / "summary.md"
-            page.write_text(summary(record), encoding="utf-8")
-            paths.append(page)
-        for path in paths:
+        for path in write_figures(record, folder, choice, wanted):
             print(path)
     return refusals.exit_code
 

@@ -52,8 +52,7 @@ def test_bad_choices_end_with_one_line_and_no_file(
     assert "has no such figure: choose among headline, roofline, throughput" in said
     said = refused(capsys, gpu_path, "--versus", cpu_path, "-o", out)
     assert "give two records of one device" in said
-    assert "is no regular expression" in refused(capsys, gpu_path, "--distribution", "(", "-o", out)
-    assert "no k with two m" in refused(capsys, gpu_path, "--shapes", "Tiled", "-o", out)
+    assert "is no regular expression" in refused(capsys, gpu_path, "--hierarchy", "(", "-o", out)
     assert "no such file" in refused(capsys, gpu_path, "--versus", tmp_path / "none", "-o", out)
     assert not out.exists()
 

@@ -12,17 +12,6 @@ examples:
   gemm-report gate results --baseline main
   gemm-report gate results/nvidia-h200 --baseline 937303dac991 --require-power=5
   gemm-report gate results --new build/new --baseline 937303dac991 --markdown=comment.md
-
-exit codes:
-  5  a result is wrong now, or its kernel fails
-  1  regression: a case is slower
-  3  bad input, or no record of the baseline: one line on standard error says what to do
-  6  cases are missing: skipped now, or gone (--allow-missing accepts them)
-  2  not enough data: a slowdown of 10 % (--require-power) would not be found with 90 % probability,
-     or a case seems that much slower and is ambiguous; with --strict: any case is ambiguous
-  0  no regression
-  7  the devices differ: nothing was compared
-If several apply, the first of these counts.
 """
 
 import argparse
@@ -31,11 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
+from gemm_report.commands import compare
 from gemm_report.commands.compare import add_comparison, judged, readable, runs_of
 from gemm_report.document import InputError, RecordError
 
 if TYPE_CHECKING:
     from gemm_report.comparison.run import Run
+
+_OWN = (__doc__ or "").partition("\n")[2].lstrip()
+# 3 also where the baseline has no record.
+EPILOG = f"{_OWN}\nexit codes:{(compare.__doc__ or '').rpartition('exit codes:')[2]}"
 
 
 def add(command: argparse.ArgumentParser) -> None:

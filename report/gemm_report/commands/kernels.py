@@ -32,9 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.texts import kernels
 
     records = [read_record(path) for path in options.records]
-    filled = kernels.filled(options.readme, records, options.pictures)
-    if filled.missing:
-        names = ", ".join(filled.missing)
-        complain(f"{options.readme}: not in the record: {names}")
-    texts = {options.readme: filled.text}
-    return renew(options, records[0], texts, kernels.pictures(records[0]))
+    text, missing = kernels.filled(options.readme, records, options.pictures)
+    if missing:
+        complain(f"{options.readme}: not in the record: {', '.join(missing)}")
+    return renew(options, records[0], {options.readme: text}, kernels.pictures(records[0]))

@@ -1,8 +1,7 @@
 """Write a page for the browser (index.html) for each record, with its figures next to it.
 
 The page is one file: its figures are in it, and it asks no network. Next to it are the figures as
-PNG and SVG, and their data as CSV; those of one precision in a folder of its name. With -o and
-several records there is a page that lists them as well.
+PNG and SVG, and their data as CSV; those of one precision in a folder of its name.
 
 examples:
   gemm-report report results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json
@@ -37,18 +36,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gemm_report.site.index_page import index_page
-
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
     for record, folder in zip(records, folders, strict=True):
         print(write_page(record, folder))
-    if options.output and len(records) > 1:
-        page = options.output / "index.html"
-        pages = {folder.name: record for folder, record in zip(folders, records, strict=True)}
-        page.write_text(index_page(pages), encoding="utf-8")
-        print(page)
     return refusals.exit_code
 
 

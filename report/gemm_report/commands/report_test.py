@@ -51,7 +51,7 @@ def test_the_page_is_next_to_the_record_with_what_it_links(
     assert linked == (files - {"index.html"} - ends) | alone
 
 
-def test_several_records_are_listed_and_a_bad_one_is_named(
+def test_several_records_have_pages_and_a_bad_one_is_named(
     gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd = Path(shutil.copy(gpu_path.with_name("cpu.json"), tmp_path / "a b#<i>.json"))
@@ -62,12 +62,8 @@ def test_several_records_are_listed_and_a_bad_one_is_named(
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
     assert str(bad) in said.err
-    assert names(site) == {"index.html", "gpu", "a b#<i>"}
-    page = (site / "index.html").read_text(encoding="utf-8")
-    assert '<a href="gpu/index.html">gpu</a>' in page
-    assert '<a href="a%20b%23%3Ci%3E/index.html">a b#&lt;i&gt;</a>' in page
-    assert "2 records" in page
-    assert '<span class="badge bad">no</span>' in page, "the CPU's was interrupted"
+    assert names(site) == {"gpu", "a b#<i>"}
+    assert all((site / name / "index.html").is_file() for name in names(site))
 
 
 def test_names_with_folders_and_control_characters_write_nowhere_else(

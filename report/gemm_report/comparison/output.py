@@ -205,7 +205,7 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
         "confidence": 1 - ERROR_RATE,
-        "calibration": comparison.calibration and str(comparison.calibration.path),
+        "calibration": comparison.calibration and comparison.calibration.path,
         "base": [_run(run) for run in comparison.base],
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
@@ -221,28 +221,24 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def _shown(comparison: Comparison, every: bool) -> list[Case]:
+def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
     """Not those that are the same, nor those that only might be other than that."""
-    return [case for case in comparison.cases if every or _stands_out(case, comparison.threshold)]
-
-
-def _stands_out(case: Case, threshold: float) -> bool:
-    changed = abs(math.log(case.time.ratio)) > math.log1p(threshold)
-    return case.verdict is not Verdict.SAME and (case.verdict is not Verdict.AMBIGUOUS or changed)
+    sure, small = (Verdict.SLOWER, Verdict.FASTER), math.log1p(comparison.threshold)
+    return [
+        case
+        for case in comparison.cases
+        if every
+        or case.verdict in sure
+        or (case.verdict is Verdict.AMBIGUOUS and abs(math.log(case.time.ratio)) > small)
+    ]
 
 
 def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
     """How many are not told by name; a line for each verdict."""
-    left = {
-        verdict: comparison.count(verdict) - sum(case.verdict is verdict for case in shown)
-        for verdict in Verdict
-    }
     small = f"that changed by less than {100 * comparison.threshold:g} % so far"
-    told = (
-        f"{left[Verdict.AMBIGUOUS]} ambiguous cases {small}" if left[Verdict.AMBIGUOUS] else "",
-        f"{left[Verdict.SAME]} cases are the same" if left[Verdict.SAME] else "",
-    )
-    return list(filter(None, told))
+    told = {Verdict.AMBIGUOUS: f"ambiguous cases {small}", Verdict.SAME: "cases are the same"}
+    left = Counter(c.verdict for c in comparison.cases) - Counter(c.verdict for c in shown)
+    return [f"{left[verdict]} {words}" for verdict, words in told.items() if left[verdict]]
 
 
 def _cells(case: Case) -> list[str]:
@@ -312,9 +308,9 @@ def _noise(comparison: Comparison) -> list[str]:
     record = comparison.new[-1].record
     if record:
         for what, its, ours in (
-            ("driver", calibration.driver, record.device.driver),
-            ("power limit", calibration.power_limit_w, record.device.power_limit_w),
-            ("state", calibration.state, record.method.state),
+            ("driver", calibration.device.driver, record.device.driver),
+            ("power limit", calibration.device.power_limit_w, record.device.power_limit_w),
+            ("state", calibration.method.state, record.method.state),
         ):
             if its != ours:
                 lines.append(f"the calibration's {what} is {its}, that of NEW is {ours}")

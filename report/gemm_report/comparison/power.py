@@ -111,12 +111,12 @@ def stated(source: Source, processes: int, runs: int) -> tuple[float, float]:
     multiples = np.geomspace(0.6, 1.6, 11)
     said, shares = [], []
     for _ in range(runs):
-        state = source.state
+        state = source.rng.bit_generator.state
         trial = source.trial(processes)
         said.append(compare(trial.base, trial.new).detectable)
         found = []
         for multiple in multiples:
-            source.state = state  # the same draw
+            source.rng.bit_generator.state = state  # the same draw
             found.append(np.mean(ours(source.trial(processes, said[-1] * multiple))))
         shares.append(found)
     return float(np.median(said)), float(np.interp(POWER, np.mean(shares, axis=0), multiples))

@@ -52,7 +52,8 @@ def run_of(record: Record) -> Run:
             failed.add(name)
             untimed[name] = wrong
         elif good:
-            timed[name] = _timed(name, middle(good))
+            row = middle(good)
+            timed[name] = Timed(name, row.samples_seconds, row, cycles_of(row))
         else:
             reasons = (row.skipped for row in rows if row.skipped is not None)
             untimed[name] = next(reasons, "the record says neither a time nor a reason")
@@ -66,7 +67,3 @@ def cycles_of(row: Row) -> tuple[float, ...]:
         return tuple(seconds * hz for seconds, hz in pairs)
     hz = row.sm_hz
     return tuple(seconds * hz for seconds in row.samples_seconds) if hz else ()
-
-
-def _timed(name: str, row: Row) -> Timed:
-    return Timed(name, row.samples_seconds, row, cycles_of(row))

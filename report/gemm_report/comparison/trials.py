@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,29 +43,14 @@ class Trial:
     names: Sequence[str]
 
 
-class _Source:
-    """What can be drawn again: `state` is that of the draws."""
-
-    _rng: np.random.Generator
-
-    @property
-    def state(self) -> Any:
-        """Before the next draw."""
-        return self._rng.bit_generator.state
-
-    @state.setter
-    def state(self, value: Any) -> None:
-        self._rng.bit_generator.state = value
-
-
-class Simulated(_Source):
+class Simulated:
     """Cases of a record, with the noise of one kind."""
 
     def __init__(self, record: Record, kind: str, seed: int) -> None:
         self.kind = kind
-        self._rng = np.random.default_rng([seed, KINDS.index(kind)])
+        self.rng = np.random.default_rng([seed, KINDS.index(kind)])
         rows = {str(row.identity): row for row in record.rows if row.status == "timed"}
-        picked = sorted(self._rng.permutation(len(rows))[:CASES])
+        picked = sorted(self.rng.permutation(len(rows))[:CASES])
         self.rows = {name: rows[name] for name in (list(rows)[i] for i in picked)}
         self._throttled = np.array([row.throttled for row in self.rows.values()])
         timed = {name: Timed(name, (1.0,) * SAMPLES, row) for name, row in self.rows.items()}
@@ -75,7 +59,7 @@ class Simulated(_Source):
 
     def trial(self, processes: int, slowdown: float = 0.0, *, other_code: bool = True) -> Trial:
         """A new draw, in which every case of NEW is slower, and has a variance of its own."""
-        rng, n, count = self._rng, len(self.rows), 2 * processes
+        rng, n, count = self.rng, len(self.rows), 2 * processes
         new = np.arange(count) % 4 % 3 > 0  # A B B A
         medians = self._medians(count) + np.log1p(slowdown) * new[:, None]
         phi = _CORRELATION if self.kind == "autocorrelated" else 0.0
@@ -92,7 +76,7 @@ class Simulated(_Source):
 
     def _medians(self, count: int) -> Floats:
         """Logarithms, by process and case."""
-        rng, n = self._rng, len(self.rows)
+        rng, n = self.rng, len(self.rows)
         usual = np.where(self._throttled, _SD_THROTTLED, _SD)
         noise = _series(rng, (n, count), _CORRELATION * (self.kind == "autocorrelated")).T
         if self.kind == "heavy tails":
@@ -108,11 +92,12 @@ class Simulated(_Source):
         return medians
 
 
-class Resampled(_Source):
+class Resampled:
     """Processes of equal code: each case draws its own, so that few give many trials."""
 
     def __init__(self, processes: Sequence[Process], seed: int) -> None:
-        self._processes, self._rng = processes, np.random.default_rng([seed, len(KINDS)])
+        self.rng = np.random.default_rng([seed, len(KINDS)])
+        self._medians = [[p.seconds for p in processes], [p.cycles for p in processes]]
         shared = set.intersection(*(set(each.seconds) for each in processes))
         first = processes[0].run.timed
         self.rows = {name: each.row for name, each in first.items() if name in shared and each.row}
@@ -127,8 +112,8 @@ class Resampled(_Source):
 
     def trial(self, processes: int, slowdown: float = 0.0, *, other_code: bool = True) -> Trial:
         """A new draw; a process is drawn twice only where there are too few."""
-        count, of, shift = 2 * processes, len(self._processes), math.log1p(slowdown)
-        picks = [self._rng.choice(of, count, replace=count > of) for _ in self.rows]
+        count, of, shift = 2 * processes, len(self._logs), math.log1p(slowdown)
+        picks = [self.rng.choice(of, count, replace=count > of) for _ in self.rows]
         sides: list[list[Process]] = [[], []]
         samples: list[list[list[Floats]]] = [[], []]
         for i in range(count):
@@ -138,7 +123,7 @@ class Resampled(_Source):
             run = replace(runs[0], timed={name: runs[j].timed[name] for name, j in chosen})
             known = [
                 {name: medians[j][name] for name, j in chosen if name in medians[j]}
-                for medians in (self._of("seconds"), self._of("cycles"))
+                for medians in self._medians
             ]
             moved = [
                 {name: replace(m, value=m.value + shift * new) for name, m in each.items()}
@@ -147,9 +132,6 @@ class Resampled(_Source):
             sides[new].append(Process(run, *moved))
             samples[new].append([self._logs[j][name] + shift * new for name, j in chosen])
         return Trial(*sides, tuple(samples), list(self.rows))
-
-    def _of(self, what: str) -> list[Mapping[str, LogMedian]]:
-        return [getattr(each, what) for each in self._processes]
 
 
 def _series(rng: np.random.Generator, shape: tuple[int, ...], phi: float) -> Floats:

@@ -52,7 +52,7 @@ from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.table import table_of
 from gemm_report.comparison.noise.within import LogMedian, log_median
-from gemm_report.comparison.run import Run, Timed
+from gemm_report.comparison.run import Run
 from gemm_report.document import RecordError
 from gemm_report.record import Row
 from gemm_report.writing.quantity import change, megahertz
@@ -175,17 +175,17 @@ class Comparison:
     wrong in BASE or not timed there.
     """
 
-    base: tuple[Run, ...]
-    new: tuple[Run, ...]
+    base: Sequence[Run]
+    new: Sequence[Run]
     threshold: float
     calibration: Calibration | None
-    cases: tuple[Case, ...]
-    failed: tuple[Untimed, ...]
-    otherwise_failed: tuple[Untimed, ...]
-    no_longer_timed: tuple[Untimed, ...]
-    newly_timed: tuple[str, ...]
-    only_base: tuple[str, ...]
-    only_new: tuple[str, ...]
+    cases: Sequence[Case]
+    failed: Sequence[Untimed]
+    otherwise_failed: Sequence[Untimed]
+    no_longer_timed: Sequence[Untimed]
+    newly_timed: Sequence[str]
+    only_base: Sequence[str]
+    only_new: Sequence[str]
     common_shift: str | None
 
     def count(self, verdict: Verdict) -> int:
@@ -193,9 +193,9 @@ class Comparison:
         return sum(case.verdict is verdict for case in self.cases)
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing(self) -> list[str]:
         """What had a time in BASE and has none in NEW, for whatever reason but a wrong result."""
-        return (*(each.name for each in self.no_longer_timed), *self.only_base)
+        return [*(each.name for each in self.no_longer_timed), *self.only_base]
 
     @property
     def detectable(self) -> float:
@@ -204,13 +204,9 @@ class Comparison:
 
     def unsure(self, wanted: float) -> bool:
         """Whether a slowdown of `wanted` might not be found, or may be there."""
-        return bool(self.cases) and (
-            self.detectable > wanted
-            or any(
-                case.verdict is Verdict.AMBIGUOUS and max(case.time.ratio, case.ratio) >= 1 + wanted
-                for case in self.cases
-            )
-        )
+        unclear = (case for case in self.cases if case.verdict is Verdict.AMBIGUOUS)
+        seems = any(max(case.time.ratio, case.ratio) >= 1 + wanted for case in unclear)
+        return bool(self.cases) and (seems or self.detectable > wanted)
 
     @property
     def regressed(self) -> bool:
@@ -261,7 +257,8 @@ def compare(
             f"{new[0].run.path}: has no timed case that {base[0].run.path} has too: "
             "give runs of the same cases"
         )
-    groups = {name: groups_of(_timed(name, [*base, *new])) for name in names}
+    runs = [each.run.timed for each in (*base, *new)]
+    groups = {name: groups_of([run[name] for run in runs if name in run]) for name in names}
     table = table_of([each.run for each in new])
     sides = [
         {name: [_side(name, side, at_clock) for side in (base, new)] for name in names}
@@ -280,28 +277,23 @@ def compare(
     ]
     seen_base, seen_new = _seen(base), _seen(new)
     untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
+    order = {verdict: place for place, verdict in enumerate(Verdict)}
+    lost = [name for name in right if name not in wrong and name not in timed_new]
+    got = [name for name in timed_new if name not in wrong and name not in right]
     return Comparison(
-        base=tuple(each.run for each in base),
-        new=tuple(each.run for each in new),
+        base=[each.run for each in base],
+        new=[each.run for each in new],
         threshold=threshold,
         calibration=calibration,
-        cases=tuple(sorted(cases, key=_attention)),
-        failed=tuple(failed),
-        otherwise_failed=tuple(
-            Untimed(name, reason) for name, reason in wrong.items() if name not in right
+        cases=sorted(
+            cases, key=lambda case: (order[case.verdict], -abs(math.log(case.time.ratio)))
         ),
-        no_longer_timed=tuple(
-            Untimed(name, untimed_new[name])
-            for name in right
-            if name in untimed_new and name not in wrong and name not in timed_new
-        ),
-        newly_timed=tuple(
-            name
-            for name in timed_new
-            if name in seen_base and name not in right and name not in wrong
-        ),
-        only_base=tuple(name for name in seen_base if name not in seen_new),
-        only_new=tuple(name for name in seen_new if name not in seen_base),
+        failed=failed,
+        otherwise_failed=[Untimed(name, why) for name, why in wrong.items() if name not in right],
+        no_longer_timed=[Untimed(name, untimed_new[name]) for name in lost if name in untimed_new],
+        newly_timed=[name for name in got if name in seen_base],
+        only_base=[name for name in seen_base if name not in seen_new],
+        only_new=[name for name in seen_new if name not in seen_base],
         common_shift=_common_shift(cases, threshold),
     )
 
@@ -576,12 +568,3 @@ def _names(side: Sequence[Process]) -> dict[str, None]:
 def _seen(side: Sequence[Process]) -> dict[str, None]:
     """The cases that are there at all."""
     return {name: None for each in side for name in (*each.run.timed, *each.run.untimed)}
-
-
-def _timed(name: str, processes: Sequence[Process]) -> list[Timed]:
-    return [each.run.timed[name] for each in processes if name in each.run.timed]
-
-
-def _attention(case: Case) -> tuple[int, float]:
-    """The worst first."""
-    return list(Verdict).index(case.verdict), -abs(math.log(case.time.ratio))

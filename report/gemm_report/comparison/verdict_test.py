@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemm_report.comparison.noise.calibration import Calibration, Noise
+from gemm_report.comparison.noise.calibration import Calibration, Device, Method, Noise
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed, run_of
 from gemm_report.comparison.trials import Simulated
@@ -64,7 +64,9 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
     """A calibration in which the cases had these log medians, one for each process."""
     rows = [
         Noise(
-            label=each.split("/")[0],
+            kernel=each.split("/")[0],
+            parameters={},
+            layout="nn",
             precision="f32",
             **dict.fromkeys("mnk", 2048),
             medians_seconds=tuple(math.exp(value) for value in values),
@@ -73,7 +75,8 @@ def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
         )
         for each, values in logs.items()
     ]
-    return Calibration(Path("noise.json"), "Test GPU", None, None, None, "0123abc", 6, tuple(rows))
+    device, method = Device("Test GPU", None, None), Method(None)
+    return Calibration(1, "0123abc", 6, device, method, tuple(rows), "noise.json")
 
 
 def noise_of(rng: np.random.Generator, sds: Sequence[float], processes: int = 6) -> Calibration:
@@ -286,10 +289,10 @@ def test_what_is_detectable_is_found_in_nine_of_ten_cases(processes: int, gpu: R
     rows = list(source.rows.values())
     found = []
     for _ in range(60):
-        state = source.state
+        state = source.rng.bit_generator.state
         trial = source.trial(processes)
         stated = compare(trial.base, trial.new).detectable
-        source.state = state
+        source.rng.bit_generator.state = state
         trial = source.trial(processes, stated)
         found.append(compare(trial.base, trial.new).count(Verdict.SLOWER) / len(rows))
     assert np.mean(found) == pytest.approx(0.9, abs=0.03)
@@ -416,12 +419,12 @@ def test_cases_that_one_side_lacks_are_named(gpu: Record) -> None:
     found = compare([process(run)], [less])
     assert [(each.name, each.reason) for each in found.no_longer_timed] == [(first, "no memory")]
     assert [(each.name, each.reason) for each in found.failed] == [(second, "c[0] = nan")]
-    assert found.only_base == (third,)
+    assert found.only_base == [third]
     assert found.regressed
     assert set(found.missing) == {first, third}
     back = compare([less], [process(run)])
     assert set(back.newly_timed) == {first, second}
-    assert back.only_new == (third,)
+    assert back.only_new == [third]
     assert not back.regressed
     assert not compare([less], [less]).regressed
     assert second in [each.name for each in compare([less], [less]).otherwise_failed]

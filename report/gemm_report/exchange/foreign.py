@@ -1,10 +1,8 @@
 """Runs of other tools, as far as a comparison needs them: plain Google Benchmark, and nvbench."""
 
-import array
 import contextlib
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +33,6 @@ _MANNER = re.compile(
     r"/(?:manual_time|real_time|process_time"
     r"|(?:iterations|repeats|min_time|min_warmup_time):[\d.]+s?)(?=/|$)"
 )
-_AGGREGATE = re.compile(r"_(mean|median|stddev|cv|min|max|BigO|RMS)$")
-
 # Lines through several cases, and no case.
 _FITS = ("BigO", "RMS")
 
@@ -53,7 +49,7 @@ _CENTRES = (
 
 @dataclass(frozen=True)
 class _Entry:
-    """Of Google Benchmark. Versions before 1.5 have no run_type."""
+    """Of Google Benchmark 1.5 or newer."""
 
     name: Text
     run_name: Text | None = None
@@ -66,6 +62,11 @@ class _Entry:
     time_unit: Literal["ns", "us", "ms", "s"] = "ns"
     real_time: Nonnegative | None = None
 
+    @property
+    def aggregate(self) -> str | None:
+        """Its name; None for a repetition."""
+        return self.aggregate_name if self.run_type == "aggregate" else None
+
 
 @dataclass(frozen=True)
 class _Google:
@@ -73,13 +74,7 @@ class _Google:
 
 
 @dataclass(frozen=True)
-class _Axis:
-    name: Text
-    value: Text | int | float
-
-
-@dataclass(frozen=True)
-class _Datum:
+class _Named:
     name: Text
     value: Any = None
 
@@ -87,7 +82,7 @@ class _Datum:
 @dataclass(frozen=True)
 class _Summary:
     tag: Text
-    data: tuple[_Datum, ...] | None = None
+    data: tuple[_Named, ...] | None = None
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -99,7 +94,7 @@ class _State:
     device: int | None = None
     is_skipped: Any = None
     skip_reason: Any = None
-    axis_values: tuple[_Axis, ...] | None = None
+    axis_values: tuple[_Named, ...] | None = None
     summaries: tuple[_Summary, ...] | None = None
 
 
@@ -148,17 +143,19 @@ def _neither(path: Path) -> RecordError:
 
 def _google(path: Path, entries: Iterable[_Entry]) -> Run:
     """Which device it was is not in the file."""
-    rows = [row for row in entries if _aggregate(row) not in _FITS]
-    names = _names([_run_name(row) for row in rows])
+    rows = [row for row in entries if row.aggregate not in _FITS]
+    names = _names([row.run_name or row.name for row in rows])
     repetitions: dict[str, list[float]] = {name: [] for name in names.values()}
     medians: dict[str, list[float]] = {name: [] for name in names.values()}
     untimed: dict[str, str] = {}
     for row in rows:
-        name, aggregate = names[_run_name(row)], _aggregate(row)
-        if reason := _reason(row):
-            untimed.setdefault(name, reason)
-        elif aggregate in (None, "median") and (seconds := _real_time(row)):
-            (medians if aggregate else repetitions)[name].append(seconds)
+        name = names[row.run_name or row.name]
+        if row.error_occurred or row.skipped:
+            said = row.error_message if row.error_occurred else row.skip_message
+            untimed.setdefault(name, cut(said or "no reason is given"))
+        elif row.aggregate in (None, "median") and row.real_time:
+            seconds = row.real_time / _UNITS[row.time_unit]
+            (medians if row.aggregate else repetitions)[name].append(seconds)
     timed = {name: repetitions[name] or medians[name] for name in repetitions}
     return _run(path, None, timed, untimed)
 
@@ -168,34 +165,6 @@ def _names(run_names: Iterable[str]) -> dict[str, str]:
     short = {name: _MANNER.sub("", name) for name in run_names}
     count = Counter(short.values())
     return {name: each if count[each] == 1 else name for name, each in short.items()}
-
-
-def _run_name(row: _Entry) -> str:
-    plain = row.name if _aggregate(row) is None else _AGGREGATE.sub("", row.name)
-    return row.run_name or plain
-
-
-def _aggregate(row: _Entry) -> str | None:
-    """Its name; None for a repetition. Versions before 1.5 tell by the benchmark's name alone."""
-    if row.run_type is not None:
-        return row.aggregate_name if row.run_type == "aggregate" else None
-    found = _AGGREGATE.search(row.name)
-    return found and found[1]
-
-
-def _reason(row: _Entry) -> str | None:
-    """Why there is no time."""
-    for flag, message in (
-        (row.error_occurred, row.error_message),
-        (row.skipped, row.skip_message),
-    ):
-        if flag:
-            return cut(message or "no reason is given")
-    return None
-
-
-def _real_time(row: _Entry) -> float | None:
-    return row.real_time and row.real_time / _UNITS[row.time_unit]
 
 
 def _nvbench(path: Path, run: _Nvbench) -> Run:
@@ -243,19 +212,18 @@ def _number(value: Any) -> float | None:
 
 def _samples(run: Path, summary: _Summary) -> Sequence[float]:
     """Those of the file that it names; none where that is not there. RecordError for damage."""
+    import numpy as np
+
     data = summary.values
     path = _beside(run, str(data.get("filename")))
     if path is None:
         return []
-    samples = array.array("f")
     content = read_bytes(path, RUN, unpack=False)
-    if len(content) % samples.itemsize == 0:
-        samples.frombytes(content)
-    if sys.byteorder == "big":
-        samples.byteswap()
-    if len(samples) != _number(data.get("size")) or not all(0 < s < 1e30 for s in samples):
+    samples = np.frombuffer(content[: len(content) // 4 * 4], "<f4").astype(float)
+    whole = len(content) == 4 * (_number(data.get("size")) or -1)
+    if not (whole and ((samples > 0) & (samples < 1e30)).all()):
         raise RecordError(f"{path}: does not hold the samples that {run} tells of: {RUN.advice}")
-    return list(samples)
+    return samples.tolist()
 
 
 def _beside(path: Path, name: str) -> Path | None:

@@ -72,19 +72,6 @@ def test_google_benchmarks_cases_have_names_and_seconds(tmp_path: Path) -> None:
     assert run.record is None
 
 
-def test_before_version_1_5_the_name_tells_an_aggregate(tmp_path: Path) -> None:
-    rows = [
-        {"name": "A/iterations:3_mean", "real_time": 9.0, "time_unit": "ns"},
-        {"name": "A/iterations:3_median", "real_time": 8.0, "time_unit": "ns"},
-        {"name": "Old_style/8", "real_time": 1.0, "time_unit": "ns"},
-    ]
-    run = read_run(write(tmp_path / "old.json", {"context": {}, "benchmarks": rows}))
-    assert {name: each.samples_seconds for name, each in run.timed.items()} == {
-        "A": (8e-9,),
-        "Old_style/8": (1e-9,),
-    }
-
-
 def test_a_record_and_what_google_benchmark_would_have_written_match(
     gpu_path: Path, tmp_path: Path
 ) -> None:

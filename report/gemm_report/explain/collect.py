@@ -1,9 +1,13 @@
-"""Runs gemm_bench for a timed record, and once more under ncu for counters."""
+"""Runs gemm_bench for a timed record, and once more under ncu for counters.
+
+What is asked are the options of the command explain.
+"""
 
 import difflib
 import json
 import re
 import subprocess
+from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,37 +31,16 @@ _PAGE = Kind("page of ncu", "ncu --csv --page raw")
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a person asks of which program."""
-
-    kernel: str
-    shape: str
-    versus: str | None = None
-    precision: str = "f32"
-    layout: str | None = None
-    file: str | None = None  # with a kernel of the user's, as --gemm_kernel has it
-    defines: tuple[str, ...] = ()
-
-    @property
-    def options(self) -> list[str]:
-        """Of gemm_bench, for the cases that may be meant."""
-        found = [f"--gemm_shapes={self.shape}", f"--gemm_precisions={self.precision}"]
-        found += [f"--gemm_layouts={self.layout}"] if self.layout else []
-        found += [f"--gemm_kernel={self.file}"] if self.file else []
-        return found + [f"--gemm_define={define}" for define in self.defines]
-
-
-@dataclass(frozen=True)
 class Counted:
-    """The launches that ncu saw of each row, its pages, how it counted, and its source pages."""
+    """The launches that ncu saw of each row, how it counted, its raw and its source pages."""
 
-    launches: tuple[tuple[ncu.Launch, ...], ...]
-    pages: str
+    launches: Sequence[tuple[ncu.Launch, ...]]
     how: str
+    pages: str | None = None
     code: str = ""
 
 
-def timed(question: Question, program: Path, record: Path) -> Record:
+def timed(asked: Namespace, program: Path, record: Path) -> Record:
     """The record of the rows asked for, once they were found among the cases there are."""
     if not program.is_file():
         raise InputError(
@@ -65,13 +48,22 @@ def timed(question: Question, program: Path, record: Path) -> Record:
             "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
         )
     _demand_gpu(program)
-    kernels = [question.kernel, *([question.versus] if question.versus else [])]
-    wanted = [_case(kernel, question, program) for kernel in kernels]
-    options = [*question.options, f"--benchmark_filter={_filter(wanted)}"]
-    if question.versus:
-        options.append(f"--gemm_versus={question.versus}")
+    wanted = [
+        _escaped(_case(kernel, asked, program)) for kernel in (asked.kernel, asked.versus) if kernel
+    ]
+    options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
+    if asked.versus:
+        options.append(f"--gemm_versus={asked.versus}")
     _run([str(program), *options, f"--benchmark_out={record}"], may_fail=record)
     return read_record(record)
+
+
+def _options(asked: Namespace) -> list[str]:
+    """Of gemm_bench, for the cases that may be meant."""
+    found = [f"--gemm_shapes={asked.shape}", f"--gemm_precisions={asked.precision}"]
+    found += [f"--gemm_layouts={asked.layout}"] if asked.layout else []
+    found += [f"--gemm_kernel={asked.gemm_kernel}"] if asked.gemm_kernel else []
+    return found + [f"--gemm_define={define}" for define in asked.gemm_define]
 
 
 def ladder(program: Path) -> list[tuple[str, str, int]]:
@@ -86,22 +78,20 @@ def ladder(program: Path) -> list[tuple[str, str, int]]:
     return [(name, family, int(rung)) for rung, family, name, _ in lines]
 
 
-def row_of(record: Record, kernel: str, question: Question) -> Row:
+def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
     """The timed row; InputError where the record has none, or several."""
-    layouts = (question.layout,) if question.layout else None
-    shapes = (question.shape, f"{question.shape}x{question.shape}x{question.shape}")
+    shape, layout = asked.shape, asked.layout
     rows = [
         row
         for row in record.rows
-        if row.precision == question.precision
+        if row.precision == asked.precision
         and row.transfer is None
-        and row.shape in shapes
-        and (layouts is None or row.layout in layouts)
+        and row.shape in (shape, f"{shape}x{shape}x{shape}")
+        and layout in (None, row.layout)
     ]
     labels = {_without_layout(row): row for row in rows}
     named = _named(kernel, labels)
-    where = f"{record.path}: {question.precision} at {question.shape}"
-    where += f" in {question.layout}" if question.layout else ""
+    where = f"{record.path}: {asked.precision} at {shape}{f' in {layout}' if layout else ''}"
     if not named:
         elsewhere = [row for row in record.rows if kernel in (row.kernel, _without_layout(row))]
         raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels, elsewhere)}")
@@ -114,7 +104,7 @@ def row_of(record: Record, kernel: str, question: Question) -> Row:
     return row
 
 
-def counted(record: Record, rows: Sequence[Row], question: Question, program: Path) -> Counted:
+def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path) -> Counted:
     """What ncu counts of the kernels of these rows. Raises InputError where it cannot."""
     found = ncu.program()
     kernels = [name for row in rows for name in row.device_kernels]
@@ -132,7 +122,7 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
     for row in rows:
         its = [name for name in row.device_kernels if name in kernels]
         case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
-        command = [str(program), *question.options, *UNTIMED, case]
+        command = [str(program), *_options(asked), *UNTIMED, case]
         most = _LAUNCHES * min(len(its), _MOST_KERNELS)
         said = ncu.count(found, names, its, most, command)
         page = "".join(ncu.pages(said)[:1])
@@ -143,23 +133,22 @@ def counted(record: Record, rows: Sequence[Row], question: Question, program: Pa
         except InputError as error:
             unseen = f" Without source lines: {error}."
     without = f"; this chip has no counter of {', '.join(dropped)}" if dropped else ""
-    return Counted(
-        tuple(launches),
-        "".join(pages),
+    how = (
         "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
-        f"clocks left alone and the caches flushed before each pass{without}.{unseen}",
-        code,
+        f"clocks left alone and the caches flushed before each pass{without}.{unseen}"
     )
+    return Counted(launches, how, "".join(pages), code)
 
 
-def kept_pages(path: Path) -> str:
+def _kept(path: Path) -> str:
     """What ncu printed, from a file, which may be compressed."""
     return read_bytes(path, _PAGE).decode("utf-8", errors="replace")
 
 
-def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.Launch, ...], ...]:
+def stored(record: Record, rows: Sequence[Row], path: Path) -> Counted:
     """The launches of each row in a file: a page for each, in their order, or one for all."""
-    pages = ncu.pages(kept_pages(path))
+    said, beside = _kept(path), path.with_name("code.csv")
+    pages = ncu.pages(said)
     if not pages:
         raise InputError(f"{path}: has no page of ncu: give what ncu --csv --page raw printed")
     if len(pages) not in (1, len(rows)):
@@ -169,8 +158,14 @@ def stored(record: Record, rows: Sequence[Row], path: Path) -> tuple[tuple[ncu.L
         )
     capability = record.device.compute_capability or ""
     of_each = pages if len(pages) == len(rows) else pages * len(rows)
-    return tuple(
-        _of_row(row, page, capability, str(path)) for row, page in zip(rows, of_each, strict=True)
+    return Counted(
+        [
+            _of_row(row, page, capability, str(path))
+            for row, page in zip(rows, of_each, strict=True)
+        ],
+        f"Times are the record's, counters of the longest launch in {path}.",
+        said,
+        _kept(beside) if beside.is_file() else "",
     )
 
 
@@ -210,19 +205,17 @@ def _demand_gpu(program: Path) -> None:
         ) from None
 
 
-def _case(kernel: str, question: Question, program: Path) -> str:
+def _case(kernel: str, asked: Namespace, program: Path) -> str:
     """The one benchmark that is meant."""
-    listing = [*question.options, "--benchmark_filter=.", "--benchmark_list_tests"]
+    listing = [*_options(asked), "--benchmark_filter=.", "--benchmark_list_tests"]
     said = _run([str(program), *listing])
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
-    ending = f"/{question.precision}/"
-    named = [name for name in names if ending in name]
-    labels = {name.partition(ending)[0].partition("/layout:")[0]: name for name in named}
+    ending = f"/{asked.precision}/"
+    labels = {n.partition(ending)[0].partition("/layout:")[0]: n for n in names if ending in n}
     found = _named(kernel, labels)
     if not found:
         raise InputError(
-            f"no kernel {kernel} in {question.precision} at {question.shape}"
-            f"{_instead(kernel, labels)}"
+            f"no kernel {kernel} in {asked.precision} at {asked.shape}{_instead(kernel, labels)}"
         )
     if len(found) > 1:
         raise InputError(f"{kernel} is several kernels: give one of {', '.join(found)}")
@@ -244,10 +237,6 @@ def _instead(kernel: str, labels: Collection[str], elsewhere: Sequence[Row] = ()
     near = difflib.get_close_matches(kernel, list(labels), n=3, cutoff=0.4)
     near = near or sorted(labels)[:3]
     return f": is it {' or '.join(near)}?" if near else ": nothing runs there"
-
-
-def _filter(names: Sequence[str]) -> str:
-    return f"^({'|'.join(map(_escaped, names))})/manual_time"
 
 
 def _escaped(name: str) -> str:

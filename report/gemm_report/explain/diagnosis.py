@@ -103,207 +103,186 @@ class Diagnosis:
 
 
 # What to do, by the rung that does it, in the order of the ladder: the first that stands above the
-# kernel is the next step.
-_RUNGS: dict[Kind, dict[str, str]] = {
-    Kind.UNCOALESCED: {
-        "Naive": "give neighbouring threads neighbouring columns, so that a warp reads rows",
-        "TiledConflictFree": "load tiles along rows, whatever the inner loop wants, and transpose "
-        "them as they are stored",
-        "Vectorized": "move 16 bytes per lane along rows",
-        "WarpSpecialized": "load tiles by TMA: no lane loads",
-    },
-    Kind.BANK_CONFLICTS: {
-        "TiledPadded": "pad the rows of the tile by one word",
-        "TiledConflictFree": "transpose the tile as it is stored, so that reads run along rows",
-        "WarpTile": "map a warp's lanes to a rectangle, so that one load touches 128 bytes",
-        "MmaSync": "swizzle tiles of shared memory as ldmatrix reads them",
-        "Wgmma": "load tiles by TMA in the swizzle that wgmma reads",
-    },
-    Kind.SPILLS: {
-        "BlockTile2D": "let a thread keep fewer results, or launch fewer threads, until nothing "
-        "spills",
-        "AsyncCopy": "load the next tile by cp.async, past the registers",
-        "WarpSpecialized": "let producer warps give their registers to those that multiply",
-        "WgmmaTwoConsumers": "keep accumulators of half a tile in each of two warpgroups",
-    },
-    Kind.LOCAL_ARRAY: {
-        "BlockTile1D": "unroll the loops over the array, so that each index is known to the "
-        "compiler and its elements are registers",
-    },
-    Kind.BARRIERS: {
-        "SharedDoubleBuffer": "use two buffers of a larger K tile: one barrier per tile",
-        "AsyncCopy": "let cp.async fill a ring of stages, so that warps reach a barrier together",
-        "WarpSpecialized": "wait at mbarriers of single stages, not for the whole block",
-        "WgmmaSpecialized": "wait at mbarriers of single stages, not for the whole block",
-    },
-    Kind.BRANCHES: {
-        "OuterProductUnrolled": "unroll the inner loop with a trip count that the compiler knows",
-        "AsyncCopy": "fill with zeros past the edges, so that the inner loop has no test",
-    },
-    Kind.DIVERGENCE: {
-        "Naive": "give all lanes of a warp the same path and equally much work",
-        "WarpTile": "map a warp's lanes to a rectangle of C, each with as many elements",
-    },
-    Kind.FP64: {
-        "3xTF32": "if FP32 is too inexact, use tensor cores at the accuracy of FP32",
-    },
-    Kind.CONVERSIONS: {
-        "Vectorized": "convert each element once, when its tile is stored, not for each product",
-        "MmaSync": "let tensor cores take the narrow type itself",
-    },
-    Kind.INTEGERS: {
-        "OuterProductUnrolled": "step pointers and unroll, instead of computing each address",
-        "Vectorized": "load 16 bytes at one address",
-        "WarpSpecialized": "let the TMA compute addresses",
-    },
-    Kind.ATOMICS: {
-        "BlockTile1D": "keep sums in registers and write each element of C once",
-        "SplitK": "sum in registers, and add one partial sum per split",
-        "StreamK": "let one block add the partial sums of a tile",
-    },
-    Kind.ALU: {
-        "OuterProductUnrolled": "unroll, so that comparisons and addresses serve several products",
-        "Vectorized": "load 16 bytes at one address",
-        "Wgmma": "let one instruction of a warpgroup multiply a tile",
-    },
-    Kind.XU: {
-        "Vectorized": "convert each element once, when its tile is stored, not for each product",
-        "MmaSync": "let tensor cores take the narrow type itself",
-    },
-    Kind.OCCUPANCY: {
-        "Tiled": "use smaller tiles in shared memory, so that more blocks fit",
-        "OuterProductUnrolled": "have more loads under way in each thread, if no more warps fit",
-        "AsyncCopy": "let copies run ahead: fewer warps then suffice",
-        "WarpSpecialized": "give copies a producer warp and a ring of stages",
-        "WgmmaSpecialized": "give copies a producer warp and a ring of stages",
-    },
-    Kind.TAIL: {
-        "StreamK": "split the last tiles along k, so that all multiprocessors end together",
-        "SplitK": "split along k where there are few tiles",
-        "WgmmaStreamK": "split the last tiles along k, so that all multiprocessors end together",
-    },
-    Kind.HOST: {
-        "StreamK": "do all in one launch, partial sums included",
-    },
-    Kind.POWER: {
-        "WarpSpecialized": "spend fewer instructions on copies: the TMA needs one thread",
-        "3xTF32": "spend fewer joules per FLOP: tensor cores",
-        "WgmmaMulticast": "read operands once for several multiprocessors",
-    },
-    Kind.DRAM: {
-        "Tiled": "keep a tile in shared memory and use it for the whole block",
-        "Rasterized": "order tiles in compact groups, so that a wave shares more in the L2",
-        "MmaSyncRasterized": "order tiles in compact groups, so that a wave shares more in the L2",
-    },
-    Kind.L2: {
-        "Tiled": "stage tiles in shared memory: each element loaded serves a row of threads",
-        "BlockTile1D": "compute several results per thread, so that larger tiles pay",
-        "Rasterized": "take larger tiles: a square one of edge b does b/4 FLOP per byte in FP32",
-        "WgmmaMulticast": "share tiles among the blocks of a cluster",
-    },
-    Kind.SHARED: {
-        "BlockTile1D": "keep operands in registers: several results per thread",
-        "BlockTile2D": "a rectangle of results per thread: TM + TN operands feed TM * TN FMAs",
-        "WarpTile": "a rectangle for each warp, loads of 16 bytes per lane",
-        "Wgmma": "let tensor cores read shared memory themselves",
-        "WgmmaBigTile": "take a larger tile for each instruction of wgmma",
-    },
-    Kind.LSU: {
-        "BlockTile1D": "compute several results per thread: fewer loads per FMA",
-        "Vectorized": "load 16 bytes at once: a quarter of the requests",
-        "WarpSpecialized": "load tiles by TMA: warps make no requests",
-        "Wgmma": "load tiles by TMA: warps make no requests",
-    },
-    Kind.ISSUE: {
-        "BlockTile2D": "do more FMAs with what is loaded: a rectangle of results per thread",
-        "Vectorized": "load 16 bytes at once, so that fewer instructions load",
-        "AsyncCopy": "copy with cp.async, without registers and their stores",
-        "WarpSpecialized": "leave copies to the TMA, and every issue slot to FMAs",
-        "3xTF32": "let one instruction multiply tiles: tensor cores",
-        "Wgmma": "let one instruction of a warpgroup multiply a tile",
-    },
-    Kind.FMA: {
-        "3xTF32": "change the unit: tensor cores at the accuracy of FP32",
-        "MmaSync": "use a precision that tensor cores support, if its error is acceptable",
-    },
-    Kind.TENSOR: {
-        "Wgmma": "multiply with wgmma, which alone reaches the rate of Hopper's tensor cores",
-        "WgmmaPersistent": "keep the unit fed over tile borders: persistent blocks",
-    },
-    Kind.LATENCY: {
-        "OuterProductUnrolled": "have several loads under way: unroll along k",
-        "RegisterDoubleBuffer": "load the operands of the next step during the FMAs of this one",
-        "SharedDoubleBuffer": "fetch the next K tile during the FMAs, one barrier per step",
-        "AsyncCopy": "let cp.async fill a ring of stages",
-        "WarpSpecialized": "let only a producer warp wait",
-        "MmaSyncMultistage": "let cp.async fill a ring of stages",
-        "WgmmaSpecialized": "let only a producer warp wait",
-        "WgmmaPingPong": "alternate two warpgroups: one multiplies while the other stores",
-    },
-}
-# What is left where no rung does it.
-_BESIDE: dict[Kind, tuple[str, ...]] = {
-    Kind.LOCAL_ARRAY: ("index the array with constants only, or keep it in shared memory",),
-    Kind.BARRIERS: ("synchronize only the warps that share data: __syncwarp or named barriers",),
-    Kind.BRANCHES: ("select values instead of branching, and move tests out of the loop",),
-    Kind.DIVERGENCE: ("sort or mask the work, so that whole warps skip it",),
+# kernel is the next step. The last ones are left where no rung does it.
+_STEPS: dict[Kind, tuple[tuple[str | None, str], ...]] = {
+    Kind.UNCOALESCED: (
+        ("Naive", "give neighbouring threads neighbouring columns, so that a warp reads rows"),
+        ("TiledConflictFree", "load tiles along rows, whatever the inner loop wants, and transpose "
+                              "them as they are stored"),
+        ("Vectorized", "move 16 bytes per lane along rows"),
+        ("WarpSpecialized", "load tiles by TMA: no lane loads"),
+    ),
+    Kind.BANK_CONFLICTS: (
+        ("TiledPadded", "pad the rows of the tile by one word"),
+        ("TiledConflictFree", "transpose the tile as it is stored, so that reads run along rows"),
+        ("WarpTile", "map a warp's lanes to a rectangle, so that one load touches 128 bytes"),
+        ("MmaSync", "swizzle tiles of shared memory as ldmatrix reads them"),
+        ("Wgmma", "load tiles by TMA in the swizzle that wgmma reads"),
+    ),
+    Kind.SPILLS: (
+        ("BlockTile2D", "let a thread keep fewer results, or launch fewer threads, until nothing "
+                        "spills"),
+        ("AsyncCopy", "load the next tile by cp.async, past the registers"),
+        ("WarpSpecialized", "let producer warps give their registers to those that multiply"),
+        ("WgmmaTwoConsumers", "keep accumulators of half a tile in each of two warpgroups"),
+    ),
+    Kind.OCCUPANCY: (
+        ("Tiled", "use smaller tiles in shared memory, so that more blocks fit"),
+        ("OuterProductUnrolled", "have more loads under way in each thread, if no more warps fit"),
+        ("AsyncCopy", "let copies run ahead: fewer warps then suffice"),
+        ("WarpSpecialized", "give copies a producer warp and a ring of stages"),
+        ("WgmmaSpecialized", "give copies a producer warp and a ring of stages"),
+    ),
+    Kind.TAIL: (
+        ("StreamK", "split the last tiles along k, so that all multiprocessors end together"),
+        ("SplitK", "split along k where there are few tiles"),
+        ("WgmmaStreamK", "split the last tiles along k, so that all multiprocessors end together"),
+    ),
+    Kind.LOCAL_ARRAY: (
+        ("BlockTile1D", "unroll the loops over the array, so that each index is known to the "
+                        "compiler and its elements are registers"),
+        (None, "index the array with constants only, or keep it in shared memory"),
+    ),
+    Kind.BARRIERS: (
+        ("SharedDoubleBuffer", "use two buffers of a larger K tile: one barrier per tile"),
+        ("AsyncCopy", "let cp.async fill a ring of stages, so that warps reach a barrier together"),
+        ("WarpSpecialized", "wait at mbarriers of single stages, not for the whole block"),
+        ("WgmmaSpecialized", "wait at mbarriers of single stages, not for the whole block"),
+        (None, "synchronize only the warps that share data: __syncwarp or named barriers"),
+    ),
+    Kind.BRANCHES: (
+        ("OuterProductUnrolled", "unroll the inner loop with a trip count that the compiler knows"),
+        ("AsyncCopy", "fill with zeros past the edges, so that the inner loop has no test"),
+        (None, "select values instead of branching, and move tests out of the loop"),
+    ),
+    Kind.DIVERGENCE: (
+        ("Naive", "give all lanes of a warp the same path and equally much work"),
+        ("WarpTile", "map a warp's lanes to a rectangle of C, each with as many elements"),
+        (None, "sort or mask the work, so that whole warps skip it"),
+    ),
     Kind.FP64: (
-        "write constants and sums as float: 1.0f, and no double among the operands",
-        "sum with compensation (Kahan) in FP32, if the error matters",
+        ("3xTF32", "if FP32 is too inexact, use tensor cores at the accuracy of FP32"),
+        (None, "write constants and sums as float: 1.0f, and no double among the operands"),
+        (None, "sum with compensation (Kahan) in FP32, if the error matters"),
     ),
-    Kind.CONVERSIONS: ("use operands and sums of one type: a literal without f is a double",),
+    Kind.CONVERSIONS: (
+        ("Vectorized", "convert each element once, when its tile is stored, not for each product"),
+        ("MmaSync", "let tensor cores take the narrow type itself"),
+        (None, "use operands and sums of one type: a literal without f is a double"),
+    ),
     Kind.INTEGERS: (
-        "move divisions and 64-bit products out of the inner loop",
-        "read what the loop computes: tools/sass",
+        ("OuterProductUnrolled", "step pointers and unroll, instead of computing each address"),
+        ("Vectorized", "load 16 bytes at one address"),
+        ("WarpSpecialized", "let the TMA compute addresses"),
+        (None, "move divisions and 64-bit products out of the inner loop"),
+        (None, "read what the loop computes: tools/sass"),
     ),
-    Kind.ATOMICS: ("add within a warp first (__shfl_xor_sync), then once per warp",),
-    Kind.ALU: ("read what the loop computes: tools/sass",),
-    Kind.XU: ("replace divisions and special functions in the loop by products",),
+    Kind.ATOMICS: (
+        ("BlockTile1D", "keep sums in registers and write each element of C once"),
+        ("SplitK", "sum in registers, and add one partial sum per split"),
+        ("StreamK", "let one block add the partial sums of a tile"),
+        (None, "add within a warp first (__shfl_xor_sync), then once per warp"),
+    ),
     Kind.HOST: (
-        "put the launches into a CUDA graph, as gemm_bench does with short ones",
-        "give each launch more to do: batch the GEMMs",
+        ("StreamK", "do all in one launch, partial sums included"),
+        (None, "put the launches into a CUDA graph, as gemm_bench does with short ones"),
+        (None, "give each launch more to do: batch the GEMMs"),
     ),
-    Kind.POWER: ("compare interleaved, where both kernels have one clock: --versus",),
-    Kind.DRAM: ("use elements of fewer bytes: at this bandwidth nothing else is left",),
-    Kind.L2: ("take larger tiles for each block (tools/tune)",),
-    Kind.LSU: ("keep what was loaded in registers for more FMAs",),
-    Kind.ISSUE: ("unroll, and look for instructions other than FMAs: tools/sass",),
-    Kind.FMA: ("nothing is left on this unit but the tail and the clock",),
+    Kind.POWER: (
+        ("WarpSpecialized", "spend fewer instructions on copies: the TMA needs one thread"),
+        ("3xTF32", "spend fewer joules per FLOP: tensor cores"),
+        ("WgmmaMulticast", "read operands once for several multiprocessors"),
+        (None, "compare interleaved, where both kernels have one clock: --versus"),
+    ),
+    Kind.DRAM: (
+        ("Tiled", "keep a tile in shared memory and use it for the whole block"),
+        ("Rasterized", "order tiles in compact groups, so that a wave shares more in the L2"),
+        ("MmaSyncRasterized", "order tiles in compact groups, so that a wave shares more in the L2 "
+                              ""),
+        (None, "use elements of fewer bytes: at this bandwidth nothing else is left"),
+    ),
+    Kind.L2: (
+        ("Tiled", "stage tiles in shared memory: each element loaded serves a row of threads"),
+        ("BlockTile1D", "compute several results per thread, so that larger tiles pay"),
+        ("Rasterized", "take larger tiles: a square one of edge b does b/4 FLOP per byte in FP32"),
+        ("WgmmaMulticast", "share tiles among the blocks of a cluster"),
+        (None, "take larger tiles for each block (tools/tune)"),
+    ),
+    Kind.SHARED: (
+        ("BlockTile1D", "keep operands in registers: several results per thread"),
+        ("BlockTile2D", "a rectangle of results per thread: TM + TN operands feed TM * TN FMAs"),
+        ("WarpTile", "a rectangle for each warp, loads of 16 bytes per lane"),
+        ("Wgmma", "let tensor cores read shared memory themselves"),
+        ("WgmmaBigTile", "take a larger tile for each instruction of wgmma"),
+    ),
+    Kind.LSU: (
+        ("BlockTile1D", "compute several results per thread: fewer loads per FMA"),
+        ("Vectorized", "load 16 bytes at once: a quarter of the requests"),
+        ("WarpSpecialized", "load tiles by TMA: warps make no requests"),
+        ("Wgmma", "load tiles by TMA: warps make no requests"),
+        (None, "keep what was loaded in registers for more FMAs"),
+    ),
+    Kind.ISSUE: (
+        ("BlockTile2D", "do more FMAs with what is loaded: a rectangle of results per thread"),
+        ("Vectorized", "load 16 bytes at once, so that fewer instructions load"),
+        ("AsyncCopy", "copy with cp.async, without registers and their stores"),
+        ("WarpSpecialized", "leave copies to the TMA, and every issue slot to FMAs"),
+        ("3xTF32", "let one instruction multiply tiles: tensor cores"),
+        ("Wgmma", "let one instruction of a warpgroup multiply a tile"),
+        (None, "unroll, and look for instructions other than FMAs: tools/sass"),
+    ),
+    Kind.ALU: (
+        ("OuterProductUnrolled", "unroll, so that comparisons and addresses serve several products "
+                                 ""),
+        ("Vectorized", "load 16 bytes at one address"),
+        ("Wgmma", "let one instruction of a warpgroup multiply a tile"),
+        (None, "read what the loop computes: tools/sass"),
+    ),
+    Kind.XU: (
+        ("Vectorized", "convert each element once, when its tile is stored, not for each product"),
+        ("MmaSync", "let tensor cores take the narrow type itself"),
+        (None, "replace divisions and special functions in the loop by products"),
+    ),
+    Kind.FMA: (
+        ("3xTF32", "change the unit: tensor cores at the accuracy of FP32"),
+        ("MmaSync", "use a precision that tensor cores support, if its error is acceptable"),
+        (None, "nothing is left on this unit but the tail and the clock"),
+    ),
     Kind.TENSOR: (
-        "use a precision of half the bytes: FP8 has twice the rate",
-        "nothing is left on this unit but the tail and the clock",
+        ("Wgmma", "multiply with wgmma, which alone reaches the rate of Hopper's tensor cores"),
+        ("WgmmaPersistent", "keep the unit fed over tile borders: persistent blocks"),
+        (None, "use a precision of half the bytes: FP8 has twice the rate"),
+        (None, "nothing is left on this unit but the tail and the clock"),
     ),
-    Kind.LATENCY: ("read what the warps wait for in the loop's code: tools/sass",),
+    Kind.LATENCY: (
+        ("OuterProductUnrolled", "have several loads under way: unroll along k"),
+        ("RegisterDoubleBuffer", "load the operands of the next step during the FMAs of this one"),
+        ("SharedDoubleBuffer", "fetch the next K tile during the FMAs, one barrier per step"),
+        ("AsyncCopy", "let cp.async fill a ring of stages"),
+        ("WarpSpecialized", "let only a producer warp wait"),
+        ("MmaSyncMultistage", "let cp.async fill a ring of stages"),
+        ("WgmmaSpecialized", "let only a producer warp wait"),
+        ("WgmmaPingPong", "alternate two warpgroups: one multiplies while the other stores"),
+        (None, "read what the warps wait for in the loop's code: tools/sass"),
+    ),
     Kind.UNKNOWN: (
-        "run it where ncu has permission to count, or give it a traffic model (.traffic)",
-        "read what the warps wait for in the loop's code: tools/sass",
+        (None, "run it where ncu has permission to count, or give it a traffic model (.traffic)"),
+        (None, "read what the warps wait for in the loop's code: tools/sass"),
     ),
-}
+}  # fmt: skip
 
 
 def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
     """What limits it. `ladder` has name, family and rung of each kernel that a step may name."""
     busy = _busy(seen)
-    faults = [
-        finding
-        for finding in (
-            _host(seen, busy),
-            _spills(seen, busy),
-            _uncoalesced(seen, busy),
-            _barriers(seen, busy),
-            _branches(seen, busy),
-            _divergence(seen, busy),
-            _fp64(seen, busy),
-            _conversions(seen, busy),
-            _integers(seen, busy),
-            _atomics(seen, busy),
-            _conflicts(seen, busy),
-            _tail(seen, busy),
-            _occupancy(seen, busy),
-            _power(seen, busy),
-        )
-        if finding is not None and finding.share >= _SEEN
-    ]
+    found = (
+        *(fault(seen, busy) for fault in (_host, _spills, _uncoalesced)),
+        _stalls(seen, busy, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier"),
+        _stalls(seen, busy, Kind.BRANCHES, "Warps wait for branches", "branch_resolving"),
+        *(fault(seen, busy) for fault in (_divergence, _fp64, _conversions, _integers, _atomics)),
+        *(fault(seen, busy) for fault in (_conflicts, _tail, _occupancy, _power)),
+    )
+    faults = [finding for finding in found if finding is not None and finding.share >= _SEEN]
     faults.sort(key=lambda finding: -finding.share)
     limiting = sorted((f for f in busy if f.share >= _LIMITS), key=lambda f: -f.share)
     waiting = [] if limiting else [_waiting(seen, busy)]
@@ -603,14 +582,6 @@ def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
     return _fault(Kind.UNCOALESCED, title, waste, busy, relieved, evidence)
 
 
-def _barriers(seen: Observations, busy: list[Finding]) -> Finding | None:
-    return _stalls(seen, busy, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier")
-
-
-def _branches(seen: Observations, busy: list[Finding]) -> Finding | None:
-    return _stalls(seen, busy, Kind.BRANCHES, "Warps wait for branches", "branch_resolving")
-
-
 def _stalls(
     seen: Observations, busy: list[Finding], kind: Kind, title: str, reason: str
 ) -> Finding | None:
@@ -795,8 +766,10 @@ def _steps(
 ) -> tuple[Step, ...]:
     """The first step of each finding that the kernel has not taken, then the second; two in all."""
     candidates = [
-        [ahead for step in _steps_for(_need(f)) if (ahead := _ahead(seen, step, ladder))]
+        [step for known in _STEPS[need] if (step := _ahead(seen, *known, ladder))]
         for f in findings
+        # A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up.
+        for need in [Kind.ISSUE if f.kind is Kind.FMA and f.share < _PEAK else f.kind]
     ]
     alternating = [
         column[place]
@@ -807,27 +780,19 @@ def _steps(
     return tuple(dict.fromkeys(alternating))[:2]
 
 
-def _steps_for(kind: Kind) -> list[Step]:
-    rungs = [Step(text, rung) for rung, text in _RUNGS.get(kind, {}).items()]
-    return rungs + [Step(text, None) for text in _BESIDE.get(kind, ())]
-
-
-def _need(finding: Finding) -> Kind:
-    """A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up."""
-    feeds = finding.kind is Kind.FMA and finding.share < _PEAK
-    return Kind.ISSUE if feeds else finding.kind
-
-
-def _ahead(seen: Observations, step: Step, ladder: list[tuple[str, str, int]]) -> Step | None:
+def _ahead(
+    seen: Observations, name: str | None, text: str, ladder: list[tuple[str, str, int]]
+) -> Step | None:
     """A step that is one for this kernel: above its rung, in its precision."""
-    if step.rung is None:
+    step = Step(text, name)
+    if name is None:
         return step
     # A kernel that is not of the ladder stands on no rung: every step may be ahead of it.
     stands = seen.family in _LADDER and seen.rung is not None
-    family, rung = next(((f, r) for name, f, r in ladder if name == step.rung), (None, 0))
+    family, rung = next(((f, r) for other, f, r in ladder if other == name), (None, 0))
     if family is None:
-        return None if stands else replace(step, rung=None)
-    if step.rung == "3xTF32":
+        return None if stands else Step(text, None)
+    if name == "3xTF32":
         return step if seen.precision == "f32" else None
     if family == "tensor" and seen.precision in _NO_TENSOR_CORES:
         return None

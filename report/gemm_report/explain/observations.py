@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Launch, base_name
 from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import DeviceCode, Record, Row, Traffic
+from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
 
 # Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
 # table of compute capabilities in the CUDA programming guide.
@@ -275,20 +275,21 @@ def _counters(
     atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
     atomics *= _OF_ATOMIC
     return {
-        "issue_active": values.get("issue_active"),
+        **{
+            name: values.get(name)
+            for name in ("issue_active", "warps_active", "l1_hits", "l2_hits")
+        },
+        # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
+        **{
+            name: values.get(name) or None
+            for name in ("sectors_per_load", "sectors_per_store", "sector_use")
+        },
         "ffma_share": ratio("ffma_threads", "instructions", 1 / 32),
         "tensor_share": (mma + wgmma) / instructions if instructions and mma + wgmma else None,
         "tensor_unit": "wgmma" if wgmma > mma else "mma.sync" if mma else None,
         "counted_flop": tensor_flop or (2 * ffma if ffma else None),
-        "warps_active": values.get("warps_active"),
         "idle_share": None if busy is None else max(0.0, 1 - busy),
-        "sectors_per_load": values.get("sectors_per_load") or None,
-        "sectors_per_store": values.get("sectors_per_store") or None,
-        # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
-        "sector_use": values.get("sector_use") or None,
         "requests_per_clock": requests / cycles if requests and cycles else None,
-        "l1_hits": values.get("l1_hits"),
-        "l2_hits": values.get("l2_hits"),
         "conflict_share": conflicts * metrics.WAVEFRONT / wavefronts
         if conflicts is not None and wavefronts
         else None,
@@ -329,25 +330,14 @@ def _tensor_instructions(values: Mapping[str, float], flop: float) -> tuple[floa
 
 
 def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, ...]:
-    modelled = row.traffic
+    modelled, seen = (traffic.levels if traffic else {} for traffic in (row.traffic, counted))
     found = []
-    for name, field, probe in (
-        ("DRAM", "dram_bytes", "DRAM"),
-        ("L2", "l2_bytes", "L2"),
-        ("shared memory", "shared_bytes", "Shared"),
-    ):
+    for name, probe in MEMORIES.items():
         roof = record.measured_memory_roof(probe)
         if roof is None and probe == "DRAM":
             roof = next(iter(record.memory_roofs()), None)
-        found.append(
-            Level(
-                name,
-                getattr(modelled, field) if modelled else None,
-                getattr(counted, field) if counted else None,
-                roof and roof.bytes_per_second,
-                roof and f"{roof.name}, {roof.origin}",
-            )
-        )
+        known = roof and roof.bytes_per_second, roof and f"{roof.name}, {roof.origin}"
+        found.append(Level(name, modelled.get(name), seen.get(name), *known))
     return tuple(found)
 
 

@@ -1,11 +1,12 @@
 """The page of an explanation: as text, as Markdown, as JSON, all of one list of parts."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, Step, stall_ranking
+from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, stall_ranking
 from gemm_report.explain.observations import Level, Observations
+from gemm_report.record import Versus
 from gemm_report.writing.quantity import megahertz, percent, quantity, significant, times
 from gemm_report.writing.tables import columns, markdown_table
 
@@ -27,33 +28,22 @@ class Explanation:
 _Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 
 
-def text(found: Explanation, versus: Explanation | None = None, ratio: str = "") -> str:
-    """For a terminal."""
-    lines = [_headline(found), ""]
+def page(
+    found: Explanation, versus: Explanation | None = None, ratio: str = "", markdown: bool = False
+) -> str:
+    """For a terminal, or as Markdown for a note or an issue."""
+    bold, item, indent, gap = ("**", "   - ", "", [""]) if markdown else ("", " " * 5, "  ", [])
+    lines = [f"{'## ' if markdown else ''}{_headline(found)}", ""]
     for i, finding in enumerate(found.diagnosis.findings, 1):
-        lines.append(f"{i}. {finding.title}{_label(finding)}")
-        lines += [f"     {each}" for each in finding.evidence]
-    lines += ["", "Next:"] if found.diagnosis.steps else []
-    lines += [f"  {i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
-    for title, head, rows in _tables(found, versus):
-        lines += ["", f"{title}:", columns([head, *rows], 1)]
-    return _ended(lines, found, ratio)
-
-
-def markdown(found: Explanation, versus: Explanation | None = None, ratio: str = "") -> str:
-    """For a note or an issue."""
-    lines = [f"## {_headline(found)}", ""]
-    for i, finding in enumerate(found.diagnosis.findings, 1):
-        lines.append(f"{i}. **{finding.title}**{_label(finding)}")
-        lines += [f"   - {each}" for each in finding.evidence]
-    lines += ["", "Next:", ""] if found.diagnosis.steps else []
-    lines += [f"{i}. {_step(step)}" for i, step in enumerate(found.diagnosis.steps, 1)]
-    for title, head, rows in _tables(found, versus):
-        lines += ["", f"{title}:", "", markdown_table(head, rows)]
-    return _ended(lines, found, ratio)
-
-
-def _ended(lines: Sequence[str], found: Explanation, ratio: str) -> str:
+        lines.append(f"{i}. {bold}{finding.title}{bold}{_label(finding)}")
+        lines += [item + each for each in finding.evidence]
+    lines += ["", "Next:", *gap] if found.diagnosis.steps else []
+    for i, step in enumerate(found.diagnosis.steps, 1):
+        lines.append(f"{indent}{i}. {step.text}{f' ({step.rung})' if step.rung else ''}")
+    for title, head, rows in (_levels(found.seen), _facts(found, versus)):
+        if rows:
+            grid = markdown_table(head, rows) if markdown else columns([head, *rows], 1)
+            lines += ["", f"{title}:", *gap, grid]
     return "\n".join([*lines, *(["", ratio] if ratio else []), "", found.how]) + "\n"
 
 
@@ -97,16 +87,11 @@ def _label(finding: Finding) -> str:
     return "".join(f" ({each})" for each in (what, "modelled" if finding.modelled else "") if each)
 
 
-def _step(step: Step) -> str:
-    return f"{step.text} ({step.rung})" if step.rung else step.text
-
-
-def _tables(found: Explanation, versus: Explanation | None) -> list[_Table]:
-    tables = [_levels(found.seen), _facts(found, versus)]
-    return [table for table in tables if table[2]]
-
-
 def _levels(seen: Observations) -> _Table:
+    def at_most(level: Level) -> float | None:
+        intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
+        return intensity * roof if intensity and roof else None
+
     lines = [
         (
             level.name,
@@ -114,7 +99,7 @@ def _levels(seen: Observations) -> _Table:
             _bytes(level.counted_bytes),
             _or_dash(_intensity(seen, level.bytes), significant),
             _bytes(level.roof_bytes_per_second, "B/s"),
-            _or_dash(_at_most(seen, level), lambda rate: quantity(rate, "FLOP/s")),
+            _or_dash(at_most(level), lambda rate: quantity(rate, "FLOP/s")),
             percent(seen.used(level)),
         )
         for level in seen.levels
@@ -186,11 +171,6 @@ def _intensity(seen: Observations, moved: float | None) -> float | None:
     return seen.flop / moved if seen.flop and moved else None
 
 
-def _at_most(seen: Observations, level: Level) -> float | None:
-    intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
-    return intensity * roof if intensity and roof else None
-
-
 def _bytes(value: float | None, unit: str = "B") -> str:
     return _or_dash(value, lambda given: quantity(given, unit))
 
@@ -199,7 +179,7 @@ def _or_dash(value: float | None, told: Callable[[float], str]) -> str:
     return "-" if value is None else told(value)
 
 
-def ratio_text(names: Sequence[str], ratio: float, low: float, high: float) -> str:
+def ratio_text(name: str, versus: Versus) -> str:
     """What the interleaved comparison said."""
-    first, second = names
-    return f"{first} over {second}, interleaved: {times(ratio)} ({low:.3f} to {high:.3f})"
+    interval = f"({versus.low:.3f} to {versus.high:.3f})"
+    return f"{name} over {versus.kernel}, interleaved: {times(versus.ratio)} {interval}"

@@ -106,7 +106,8 @@ def draw(record: Record) -> Figure:
     prefix = prefix_for(rate(sweep.best) for sweep in found)
     maps = []
     for sweep in found:
-        kin = [row for other in found if _same_kernel(sweep, other) for row in other.rows]
+        of = sweep.best.kernel, sweep.best.precision
+        kin = [r for other in found for r in other.rows if (r.kernel, r.precision) == of]
         maps.append(_heat_map(sweep, leading_parameters(kin), kin, prefix))
     remarks = [
         *notes([sweep.best for sweep in found]),
@@ -140,10 +141,6 @@ def leading_parameters(rows: Sequence[Row]) -> tuple[str, str]:
     leading = sorted(names, key=influence, reverse=True)[:2]
     first, *rest = sorted(leading, key=names.index) or [""]
     return first, rest[0] if rest else ""
-
-
-def _same_kernel(one: Sweep, other: Sweep) -> bool:
-    return (one.best.kernel, one.best.precision) == (other.best.kernel, other.best.precision)
 
 
 def _heat_map(

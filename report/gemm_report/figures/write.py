@@ -1,6 +1,6 @@
 """Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,6 @@ class Choice:
     """What was asked for: an older record to compare with, and rows by their names."""
 
     versus: Record | None = None
-    distribution: str | None = None
-    shapes: str | None = None
     hierarchy: str | None = None
     ratios: str | None = None
 
@@ -59,7 +57,7 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
         if hierarchy.has_model(record, precision):
             found[f"ladder_roofline{suffix}"] = Drawing(
                 partial(hierarchy.draw_ladder, precision=precision),
-                partial(hierarchy.ladder_table, precision=precision),
+                partial(hierarchy.table, precision=precision),
             )
     if hierarchy.chosen(record, choice.hierarchy):
         found["hierarchy"] = _with(hierarchy, pattern=choice.hierarchy)
@@ -67,14 +65,14 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
         found["of_library"] = _with(of_library)
     if ratios.groups(record, choice.ratios):
         found["ratios"] = _with(ratios, pattern=choice.ratios)
-    if shapes.maps(record, choice.shapes):
-        found["shapes"] = _with(shapes, pattern=choice.shapes)
+    if shapes.maps(record):
+        found["shapes"] = _with(shapes)
     if energy.groups(record):
         found["energy"] = _with(energy)
     if choice.versus and burst.pairs_of(record, choice.versus):
         found["burst"] = _with(burst, versus=choice.versus)
-    if distribution.chosen(record, choice.distribution):
-        found["distribution"] = _with(distribution, pattern=choice.distribution)
+    if distribution.chosen(record):
+        found["distribution"] = _with(distribution)
     if end_to_end.transfer_rows(record):
         found["end_to_end"] = _with(end_to_end)
     if any(row.part is Part.TUNING for row in record.rows_with("timed")):
@@ -102,11 +100,16 @@ def write_figures(
 def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[Path]:
     # What a user's own matplotlibrc says must not change a figure.
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = _drawn(drawing, record)
+        figure = drawing.draw(record)
+        for text in figure.findobj(Text):
+            if not text.get_text().isprintable():
+                text.set_text(printable(text.get_text()))
         FigureCanvasAgg(figure)
         for path in paths:
             if path.suffix == ".csv":
-                _write_csv(path, drawing.table(record))
+                rows = drawing.table(record)
+                columns = list(dict.fromkeys(column for row in rows for column in row))
+                write_csv(path, columns, ([row.get(each) for each in columns] for row in rows))
             else:
                 # Without its date the same data gives the same SVG.
                 date = {"Date": None} if path.suffix == ".svg" else None
@@ -114,18 +117,5 @@ def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[
     return paths
 
 
-def _drawn(drawing: Drawing, record: Record) -> Figure:
-    figure = drawing.draw(record)
-    for text in figure.findobj(Text):
-        if not text.get_text().isprintable():
-            text.set_text(printable(text.get_text()))
-    return figure
-
-
 def _with(figure: ModuleType, **given: object) -> Drawing:
     return Drawing(partial(figure.draw, **given), partial(figure.table, **given))
-
-
-def _write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    write_csv(path, columns, ([row.get(column) for column in columns] for row in rows))

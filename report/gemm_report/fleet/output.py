@@ -77,33 +77,16 @@ def _next(fleet: Fleet, bad: Sequence[Gpu]) -> str:
 
 
 def _variation(cases: Sequence[Case]) -> str:
-    lines = [
-        (
-            "case",
-            "median",
-            "spread",
-            "slowest",
-            "fastest",
-            "clock",
-            "power",
-            "temperature",
-            "joules",
-        )
-    ]
+    head = ["case", "median", "spread", "slowest", "fastest"]
+    lines = [[*head, "clock", "power", "temperature", "joules"]]
     for case in cases:
         unit = "B/s" if case.name.startswith(("DRAM", "L2", "PCIe", LINKS, "Shared")) else "FLOP/s"
         small, _, large = case.joules or (0, 0, 0)
-        lines.append(
-            (
-                case.name,
-                quantity(case.median, unit),
-                f"{100 * case.spread:.2f} %",
-                percent(float(case.changes.min())),
-                percent(float(case.changes.max())),
-                *("-" if r is None else f"{r:+.2f}" for r in case.correlations.values()),
-                f"{significant(small)} to {significant(large)}" if case.joules else "-",
-            )
-        )
+        cells = [case.name, quantity(case.median, unit), f"{100 * case.spread:.2f} %"]
+        cells += [percent(float(end)) for end in (case.changes.min(), case.changes.max())]
+        cells += ["-" if r is None else f"{r:+.2f}" for r in case.correlations.values()]
+        cells.append(f"{significant(small)} to {significant(large)}" if case.joules else "-")
+        lines.append(cells)
     return columns(lines, left=1)
 
 

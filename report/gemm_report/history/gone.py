@@ -33,15 +33,19 @@ class Gone:
 
 def find_gone(history: History) -> list[Gone]:
     """The newest first. Failed cases have a verdict and are not gone."""
-    timed: dict[int, set[str]] = defaultdict(set)
-    seen: dict[int, set[str]] = defaultdict(set)
+    timed: dict[int, set[Identity]] = defaultdict(set)
+    seen: dict[int, set[Identity]] = defaultdict(set)
     for series in history.series:
         for record in series.record.tolist():
-            timed[record].add(series.key)
+            timed[record].add(series.case)
         for record in (*series.record.tolist(), *series.failed.tolist()):
-            seen[record].add(series.key)
+            seen[record].add(series.case)
     found = []
-    for device, records in _records(history).items():
+    complete: dict[str, list[int]] = defaultdict(list)
+    for i, entry in enumerate(history.entries):
+        if entry.complete:  # an interrupted one lacks cases that are still there
+            complete[entry.device].append(i)
+    for device, records in complete.items():
         of_device = [series for series in history.series if series.device == device]
         for series in of_device:
             last = int(series.record[-1])
@@ -50,7 +54,7 @@ def find_gone(history: History) -> list[Gone]:
                     record
                     for record in records
                     if record > last
-                    and series.key not in seen[record]
+                    and series.case not in seen[record]
                     # A run of a few kernels on purpose is no sign that the others are gone.
                     and 2 * len(seen[record] & timed[last]) >= len(timed[last])
                 ),
@@ -59,15 +63,6 @@ def find_gone(history: History) -> list[Gone]:
             if since is not None and series.failed.max(initial=-1) < since:
                 found.append(_told(series, since, of_device))
     return sorted(found, key=lambda gone: (-gone.since, str(gone.series.case)))
-
-
-def _records(history: History) -> dict[str, list[int]]:
-    """Of each device its complete records; an interrupted one lacks cases that are still there."""
-    records: dict[str, list[int]] = defaultdict(list)
-    for i, entry in enumerate(history.entries):
-        if entry.complete:
-            records[entry.device].append(i)
-    return records
 
 
 def _told(series: Series, since: int, others: Sequence[Series]) -> Gone:

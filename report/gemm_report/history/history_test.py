@@ -24,8 +24,7 @@ from gemm_report.history.changes import find_changes
 from gemm_report.history.gone import find_gone
 from gemm_report.history.pages import web_address
 from gemm_report.history.planted import CASES, noise, scaled
-from gemm_report.history.reading import identity_of, key_of, read
-from gemm_report.history.series import means, read_history
+from gemm_report.history.series import means, read, read_history
 from gemm_report.history.trends import Trend, find_trends
 
 # What changes with the times at a place; with `nothing` no other thing does.
@@ -323,8 +322,8 @@ def test_every_stored_record_can_be_read() -> None:
     paths = own_files("results/*/*.json")
     assert paths
     for path in paths:
-        for timing in read(path).timings:
-            assert key_of(identity_of(timing.case)) == timing.case
+        for timing in read(path)[1]:
+            assert timing.flop > 0
 
 
 def test_pages_work_in_a_browser(few: Path, tmp_path: Path, chromium: Any) -> None:

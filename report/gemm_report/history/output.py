@@ -6,8 +6,7 @@ from dataclasses import asdict
 
 from gemm_report.history.changes import Change
 from gemm_report.history.gone import Gone
-from gemm_report.history.reading import SETTINGS
-from gemm_report.history.series import History
+from gemm_report.history.series import SETTINGS, History
 from gemm_report.history.trends import Trend, Turn
 from gemm_report.writing.tables import columns
 
@@ -36,31 +35,30 @@ def _changes(history: History, trends: Sequence[Trend], limit: int | None) -> li
     found.sort(key=lambda pair: -_record(*pair))
     if not found:
         return ["No changes detected."]
-    several = len(_devices(history)) > 1
-    rows = [["date", "case", *(["device"] if several else []), "suspect", "rate", "95 % interval"]]
-    for trend, turn in found[:limit]:
-        entry = history.entries[_record(trend, turn)]
-        device = [trend.series.device] if several else []
-        where = [entry.date[:10], str(trend.series.case), *device, turn.suspect]
-        rows.append([*where, change_text(turn.change.ratio), interval_text(turn.change)])
-    return ["", columns(rows, left=len(rows[0]) - 2), *_more(found, limit)]
+    rows = [["date", "case", "device", "suspect", "rate", "95 % interval"]]
+    for trend, turn in found:
+        date, series = history.entries[_record(trend, turn)].date[:10], trend.series
+        said = turn.suspect, change_text(turn.change.ratio), interval_text(turn.change)
+        rows.append([date, str(series.case), series.device, *said])
+    return _listed(history, rows, limit, 2)
 
 
 def _gone(history: History, gone: Sequence[Gone], limit: int | None) -> list[str]:
-    if not gone:
-        return []
-    several = len(_devices(history)) > 1
-    rows = [["gone since", "case", *(["device"] if several else []), "last timed", "now"]]
-    for each in gone[:limit]:
+    rows = [["gone since", "case", "device", "last timed", "now"]]
+    for each in gone:
         since, last = (history.entries[i].date[:10] for i in (each.since, each.last))
-        device = [each.series.device] if several else []
-        rows.append([since, str(each.series.case), *device, last, each.why])
-    return ["", columns(rows, left=len(rows[0])), *_more(gone, limit)]
+        rows.append([since, str(each.series.case), each.series.device, last, each.why])
+    return _listed(history, rows, limit, 0) if gone else []
 
 
-def _more(found: Sequence[object], limit: int | None) -> list[str]:
-    hidden = 0 if limit is None else len(found) - limit
-    return [f"and {hidden} older ones: --all"] if hidden > 0 else []
+def _listed(history: History, rows: list[list[str]], limit: int | None, right: int) -> list[str]:
+    """As columns, of which so many are flush right; without that of the device if all have one."""
+    shown = rows if limit is None else rows[: limit + 1]
+    if len(_devices(history)) == 1:
+        shown = [[*row[:2], *row[3:]] for row in shown]
+    hidden = len(rows) - len(shown)
+    more = [f"and {hidden} older ones: --all"] if hidden else []
+    return ["", columns(shown, left=len(shown[0]) - right), *more]
 
 
 def as_json(history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> str:

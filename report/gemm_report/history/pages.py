@@ -1,6 +1,7 @@
 """History in the browser: an overview with a line for each series, and a page for each."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -259,7 +260,8 @@ def file_name(trend: Trend) -> str:
     """Stays the same when other series come or go; of the name only what is safe everywhere."""
     series = trend.series
     readable = re.sub(r"[^A-Za-z0-9]+", "-", str(series.case)).strip("-")[:60]
-    digest = hashlib.sha256(f"{series.device}\0{series.key}".encode()).hexdigest()[:10]
+    key = json.dumps(series.case, separators=(",", ":"))
+    digest = hashlib.sha256(f"{series.device}\0{key}".encode()).hexdigest()[:10]
     return f"{readable}-{digest}.html"
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,11 @@ def at_two_speeds(random: np.random.Generator, records: int) -> Planted:
     return Planted(noise(random, records) + slow * np.log1p(random.uniform(0.03, 0.12)))
 
 
+def unchanged(random: np.random.Generator, correlation: float) -> Planted:
+    """Noise alone."""
+    return Planted(noise(random, 300, correlation))
+
+
 def _gradual(random: np.random.Generator, rise: Floats) -> Planted:
     before, after = int(random.integers(30, 150)), int(random.integers(0, 100))
     rise *= random.choice([-1, 1])
@@ -110,26 +116,19 @@ def _gradual(random: np.random.Generator, rise: Floats) -> Planted:
 
 
 CASES: dict[str, Callable[[np.random.Generator], Planted]] = {
-    "steps of 5 % in 300 records": lambda random: with_steps(random, 300),
-    "steps of 5 % in 3,000 records": lambda random: with_steps(random, 3000),
+    "steps of 5 % in 300 records": partial(with_steps, records=300),
+    "steps of 5 % in 3,000 records": partial(with_steps, records=3000),
     **{
-        f"ramp of {total:.0%} over {during} records".replace("%", " %"): (
-            lambda random, total=total, during=during: with_ramp(random, total, during)
+        f"ramp of {percent} % over {during} records": partial(
+            with_ramp, total=percent / 100, during=during
         )
-        for total in (0.1, 0.2, 0.5)
+        for percent in (10, 20, 50)
         for during in (60, 120, 300)
     },
     "staircase of 1 % steps": with_staircase,
+    **{f"two speeds, {n:,} records": partial(at_two_speeds, records=n) for n in (100, 300, 1000)},
     **{
-        f"two speeds, {records:,} records": (
-            lambda random, records=records: at_two_speeds(random, records)
-        )
-        for records in (100, 300, 1000)
-    },
-    **{
-        f"no change, correlation {r}, 300 records": (
-            lambda random, r=r: Planted(noise(random, 300, r))
-        )
+        f"no change, correlation {r}, 300 records": partial(unchanged, correlation=r)
         for r in (0.0, 0.3, 0.8)
     },
 }
@@ -158,11 +157,9 @@ def rows(seed: int, series: int) -> Iterator[str]:
         for i in range(series):
             case = make(np.random.default_rng([seed, number, i]))
             here, elsewhere = case.judged()
-            planted, found, false = (
-                planted + len(case.changes),
-                found + here,
-                false + (elsewhere > 0),
-            )
+            planted += len(case.changes)
+            found += here
+            false += elsewhere > 0
         share = f"{100 * found / planted:.1f} % of {planted:,}" if planted else "-"
         yield f"| {name} | {series:,} | {share} | {100 * false / series:.1f} % |"
     late = np.quantile(delays(seed, series), [0.5, 0.99], method="higher")

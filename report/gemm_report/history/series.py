@@ -6,28 +6,49 @@ from a warm GPU are never in one series.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from statistics import geometric_mean
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import InputError, RecordError
-from gemm_report.history.reading import STATE, Reading, Timing, identity_of, read
-from gemm_report.record import Identity
+from gemm_report.record import Identity, Record, Row, read_record
 
 Floats = NDArray[np.float64]
+
+# In which order a change is put down to them.
+SETTINGS = ("toolkit", "driver", "power limit", "build", "commit")
+# Of the method; times are compared only where these are the same.
+STATE = ("test", "state", "fill", "cache")
+
+
+class Timing(NamedTuple):
+    """One case of a record. Seconds are None without a time, the rest where it is not known.
+
+    `skipped` is the reason of a case that was skipped; one without that and without a time failed.
+    """
+
+    case: Identity
+    flop: float
+    seconds: float | None
+    sm_hz: float | None
+    throttled_share: float | None
+    fingerprint: str | None
+    skipped: str | None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A record, and the file that has it.
+    """A record. `date` is UTC and sorts as text; `gpu` is the hash of the device's identity.
 
     `device` has what tells it from the others: the GPU, where a name has several, and the state.
+    `state` has the texts of STATE, `setting` those of SETTINGS.
     """
 
     path: Path
@@ -35,6 +56,8 @@ class Entry:
     device: str
     complete: bool
     setting: tuple[str | None, ...]
+    gpu: str | None
+    state: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +70,6 @@ class Series:
 
     device: str
     case: Identity
-    key: str
     flop: float
     record: NDArray[np.int64]
     seconds: Floats
@@ -74,34 +96,91 @@ class History:
 
 def read_history(folder: Path, refusals: Refusals) -> History:
     """What cannot be read is told; a copy counts once. RecordError where no file can be one."""
-    found: dict[tuple[str, str], list[tuple[Path, Reading]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[Entry, list[Timing]]]] = defaultdict(list)
     for path in record_paths(folder):
         try:
-            _check_name(path)
-            reading = read(path)
+            entry, timings = read(path)
         except InputError as error:
             refusals.add(error)
             continue
-        same_time = found[reading.date, reading.device]
-        if all(reading.timings != other.timings for _, other in same_time):
-            same_time.append((path, reading))
-    ordered = sorted(chain(*found.values()), key=lambda each: (each[1].date, each[0]))
-    devices = _devices([reading for _, reading in ordered])
-    entries = [
-        Entry(path, reading.date, device, reading.complete, reading.setting)
-        for (path, reading), device in zip(ordered, devices, strict=True)
-    ]
-    points: dict[tuple[str, str], list[tuple[int, Timing]]] = {}
-    for i, (device, (_, reading)) in enumerate(zip(devices, ordered, strict=True)):
-        for timing in reading.timings:
-            points.setdefault((device, timing.case), []).append((i, timing))
+        same_time = found[entry.date, entry.device]
+        if all(timings != others for _, others in same_time):
+            same_time.append((entry, timings))
+    ordered = sorted(chain(*found.values()), key=lambda each: (each[0].date, each[0].path))
+    entries = _told_apart([entry for entry, _ in ordered])
+    points: dict[tuple[str, Identity], list[tuple[int, Timing]]] = {}
+    for i, (entry, (_, timings)) in enumerate(zip(entries, ordered, strict=True)):
+        for timing in timings:
+            points.setdefault((entry.device, timing.case), []).append((i, timing))
     series = [
-        _series(device, key, points)
-        for (device, key), points in points.items()
-        if any(timing.seconds is not None for _, timing in points)
+        _series(device, case, its)
+        for (device, case), its in points.items()
+        if any(timing.seconds is not None for _, timing in its)
     ]
-    series.sort(key=lambda each: (each.device, *_order(each.case)))
+
+    def place(each: Series) -> tuple[object, ...]:
+        case = each.case
+        return each.device, case.kernel, case.precision, case.m * case.n * case.k, str(case)
+
+    series.sort(key=place)
     return History(tuple(entries), tuple(series))
+
+
+def read(path: Path) -> tuple[Entry, list[Timing]]:
+    """What history needs of a record, and nothing else: thousands of them are kept at once.
+
+    RecordError where there is none that history can use.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RecordError(f"{path}: its name is no UTF-8: rename it") from None
+    record = read_record(path)
+    entry = Entry(
+        path=path,
+        date=record.utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        device=record.device.name,
+        complete=record.complete,
+        setting=_setting(record),
+        gpu=record.device.uuid_hash,
+        state=tuple(getattr(record.method, name) for name in STATE),
+    )
+    cases: dict[Identity, list[Row]] = {}
+    for row in record.rows:
+        if row.status != "untimed":
+            cases.setdefault(row.identity, []).append(row)
+    return entry, [_timing(rows) for rows in cases.values()]
+
+
+def _setting(record: Record) -> tuple[str | None, ...]:
+    device, build = record.device, record.build
+    power = device.power_limit_w
+    toolkit = (device.runtime and f"CUDA {device.runtime}", build.cuda_compiler, build.compiler)
+    return (
+        ", ".join(filter(None, toolkit)) or None,
+        device.driver,
+        None if power is None else f"{power:.0f} W",
+        build.type,
+        record.commit,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _shared(case: Identity) -> Identity:
+    """The same for all records: their cases are much the same."""
+    return case
+
+
+def _timing(rows: Sequence[Row]) -> Timing:
+    """Of several repetitions the median, the faster of two: with its clock, as it took place."""
+    timed = [(row.seconds.median, row) for row in rows if row.status == "timed" and row.seconds]
+    if not timed:
+        row = rows[0]
+        return Timing(_shared(row.identity), row.flop, *[None] * 3, row.fingerprint, row.skipped)
+    timed.sort(key=lambda each: each[0])
+    seconds, row = timed[(len(timed) - 1) // 2]
+    known = row.sm_hz, row.throttled_share, row.fingerprint
+    return Timing(_shared(row.identity), row.flop, seconds, *known, None)
 
 
 def means(history: History) -> list[tuple[Series, int]]:
@@ -126,7 +205,7 @@ def means(history: History) -> list[tuple[Series, int]]:
         unknown = np.full(len(kept), np.nan)
         case = Identity("geometric mean", (), precision, "nn", 0, 0, 0, None)
         mean = Series(
-            *(device, case, f"mean {precision}", 100.0, np.array(list(kept))),
+            *(device, case, 100.0, np.array(list(kept))),
             *(1 / np.array(list(kept.values())), unknown, unknown, [None] * len(kept)),
             *(np.array([], int), {}, "%"),
         )
@@ -134,39 +213,29 @@ def means(history: History) -> list[tuple[Series, int]]:
     return found
 
 
-def _devices(readings: Sequence[Reading]) -> list[str]:
-    """Of each its device, with what tells it from others of that name."""
-    groups: dict[str, list[Reading]] = defaultdict(list)
-    for reading in readings:
-        groups[reading.device].append(reading)
+def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+    """Each with a device of its own where several GPUs or states have one name."""
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.device].append(entry)
     labels = {}
-    for name, those in groups.items():
-        several = len({reading.gpu for reading in those} - {None}) > 1
-        usual = [
-            Counter(column).most_common(1)[0][0]
-            for column in zip(*(r.state for r in those), strict=True)
-        ]
-        for gpu, state in {(reading.gpu, reading.state) for reading in those}:
+    for name, its in groups.items():
+        several = len({entry.gpu for entry in its} - {None}) > 1
+        columns = zip(*(entry.state for entry in its), strict=True)
+        usual = [Counter(column).most_common(1)[0][0] for column in columns]
+        for gpu, state in {(entry.gpu, entry.state) for entry in its}:
             parts = zip(STATE, state, usual, strict=True)
             differing = [part or f"{what} unknown" for what, part, most in parts if part != most]
             which = [f"GPU {gpu[:8] if gpu else 'unknown'}"] if several else []
             labels[name, gpu, state] = ", ".join([name, *which, *differing])
-    return [labels[reading.device, reading.gpu, reading.state] for reading in readings]
+    return [replace(e, device=labels[e.device, e.gpu, e.state]) for e in entries]
 
 
-def _check_name(path: Path) -> None:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise RecordError(f"{path}: its name is no UTF-8: rename it") from None
-
-
-def _series(device: str, key: str, points: Sequence[tuple[int, Timing]]) -> Series:
+def _series(device: str, case: Identity, points: Sequence[tuple[int, Timing]]) -> Series:
     timed = [(i, timing) for i, timing in points if timing.seconds is not None]
     return Series(
         device=device,
-        case=identity_of(key),
-        key=key,
+        case=case,
         flop=timed[0][1].flop,
         record=np.array([i for i, _ in timed]),
         seconds=np.array([timing.seconds for _, timing in timed], float),
@@ -176,7 +245,3 @@ def _series(device: str, key: str, points: Sequence[tuple[int, Timing]]) -> Seri
         failed=np.array([i for i, t in points if t.seconds is None and not t.skipped], int),
         skipped={i: timing.skipped for i, timing in points if timing.skipped},
     )
-
-
-def _order(case: Identity) -> tuple[str, str, int, str]:
-    return case.kernel, case.precision, case.m * case.n * case.k, str(case)

@@ -7,8 +7,7 @@ from itertools import zip_longest
 import numpy as np
 
 from gemm_report.history.changes import SHORTEST, Change
-from gemm_report.history.reading import SETTINGS
-from gemm_report.history.series import Entry, Series
+from gemm_report.history.series import SETTINGS, Entry, Series
 from gemm_report.writing.quantity import megahertz
 
 NOTHING = "nothing recorded"

@@ -1,9 +1,11 @@
 """Rows of a record that figures show: one a problem, and for each kernel its largest one."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from typing import Any
 
+from gemm_report.document import InputError
 from gemm_report.record import TRANSFERS, Kernel, Part, Record, Row
 
 _BEHIND = {"library": 1, "peer": 2}
@@ -54,6 +56,21 @@ def plain_layout(precision: str) -> str:
     return "nt" if precision.startswith(("e4m3", "e5m2", "s8")) else "nn"
 
 
+def named(record: Record, rows: Iterable[Row], option: str, pattern: str) -> list[Row]:
+    """Those that an option chose by the names of their benchmarks.
+
+    InputError where the pattern is no regular expression, or nothing matches.
+    """
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"{option}={pattern}: is no regular expression: {error}") from None
+    found = [row for row in rows if wanted.search(str(row.identity))]
+    if not found:
+        raise InputError(f"{option}={pattern}: matches no such row of {record.path}")
+    return found
+
+
 def ladder_sizes(rows: Iterable[Row]) -> set[int]:
     """The cube sizes that a line may join.
 
@@ -78,12 +95,22 @@ def headlines(rows: Sequence[Row]) -> list[Row]:
     def weight(row: Row) -> tuple[bool, int]:
         return row.is_cube and row.m in sizes, row.volume
 
-    best: dict[tuple[str, str], Row] = {}
+    return best_of(rows, lambda row: (row.precision, row.label), weight)
+
+
+def best_of(
+    rows: Iterable[Row], group: Callable[[Row], object], merit: Callable[[Row], Any]
+) -> list[Row]:
+    """Of each group the first with the most merit, in the order of the groups."""
+    found: dict[object, list[Row]] = {}
     for row in rows:
-        key = (row.precision, row.label)
-        if key not in best or weight(row) > weight(best[key]):
-            best[key] = row
-    return list(best.values())
+        found.setdefault(group(row), []).append(row)
+    return [max(its, key=merit) for its in found.values()]
+
+
+def facts(row: Row, *names: str) -> dict[str, object]:
+    """Of the data of a figure: the kernel, and these attributes of its row."""
+    return {"kernel": row.label} | {name: getattr(row, name) for name in names}
 
 
 def natural(label: str) -> tuple[str | int, ...]:

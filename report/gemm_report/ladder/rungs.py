@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gemm_report.ladder.rows import drawn_rows, precisions
-from gemm_report.record import Ceiling, Part, Record, Row
+from gemm_report.record import MEMORIES, Ceiling, Part, Record, Row
 
 # What the source documents and most published ladders are measured at.
 USUAL_SIZE = 4096
@@ -57,7 +57,7 @@ def rungs(record: Record, precision: str) -> list[Rung]:
     """From the lowest to the highest, at the ladder's size."""
     found: list[Rung] = []
     below: Row | None = None
-    rows = [row for row in _at_size(record, precision) if row.is_ours]
+    rows = [row for row in at_size(record, precision) if row.is_ours]
     for _, variants in groupby(rows, key=lambda row: row.kernel):
         its_rungs = [Rung(row, below) for row in variants]
         found += its_rungs
@@ -86,12 +86,7 @@ def _is_naive(row: Row) -> bool:
 
 def libraries(record: Record, precision: str) -> list[Row]:
     """What the ladder leads to, at the same size."""
-    return [row for row in _at_size(record, precision) if row.is_library]
-
-
-def other_implementations(record: Record, precision: str) -> list[Row]:
-    """Other implementations, at the same size."""
-    return [row for row in _at_size(record, precision) if row.is_peer]
+    return [row for row in at_size(record, precision) if row.is_library]
 
 
 def kernels_without_row(record: Record, precision: str) -> list[str]:
@@ -119,15 +114,11 @@ def limits(record: Record, row: Row) -> list[Limit]:
     """What could limit `row`, the lowest limit first; nothing without a model of its bytes."""
     if row.traffic is None:
         return []
-    levels = {
-        "DRAM": (row.traffic.dram_bytes, record.measured_memory_roof()),
-        "L2": (row.traffic.l2_bytes, record.measured_memory_roof("L2")),
-        "shared memory": (row.traffic.shared_bytes, record.measured_memory_roof("Shared")),
-    }
+    levels = {name: record.measured_memory_roof(MEMORIES[name]) for name in row.traffic.levels}
     found = [
         Limit(level, roof, row.flop / moved, row.flop / moved * (roof.bytes_per_second or 0))
-        for level, (moved, roof) in levels.items()
-        if roof and moved
+        for level, moved in row.traffic.levels.items()
+        if (roof := levels[level]) and moved
     ]
     if roof := arithmetic_roof(record, row):
         found.append(Limit(roof.name, roof, None, roof.flop_per_second or 0))
@@ -149,7 +140,8 @@ def rate(row: Row) -> float:
     return row.flop_per_second or 0
 
 
-def _at_size(record: Record, precision: str) -> list[Row]:
+def at_size(record: Record, precision: str) -> list[Row]:
+    """All rows at the ladder's size."""
     rows = [row for row in drawn_rows(record) if row.precision == precision]
     size = ladder_size(rows)
     return [row for row in rows if row.is_cube and row.m == size]

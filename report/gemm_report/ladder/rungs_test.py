@@ -4,12 +4,12 @@ import pytest
 
 from gemm_report.ladder.rungs import (
     arithmetic_roof,
+    at_size,
     kernels_without_row,
     ladder_precisions,
     ladder_size,
     libraries,
     limits,
-    other_implementations,
     rungs,
 )
 from gemm_report.record import Record
@@ -110,8 +110,7 @@ def test_other_implementations_are_no_rungs_and_no_libraries(ladder: Record) -> 
         if row.kernel == "Naive"
     ]
     both = dataclasses.replace(ladder, rows=(*ladder.rows, *rows))
-    assert [row.kernel for row in other_implementations(both, "f32")] == ["Numba"]
-    assert other_implementations(ladder, "f32") == []
+    assert [row.kernel for row in at_size(both, "f32") if row.is_peer] == ["Numba"]
     assert rungs(both, "f32") == rungs(ladder, "f32")
     assert libraries(both, "f32") == libraries(ladder, "f32")
     assert kernels_without_row(both, "f32") == kernels_without_row(ladder, "f32")

@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gemm_report.ladder.layouts import TITLE, comparisons, layout_table
-from gemm_report.ladder.rows import precisions
-from gemm_report.record import Ceiling, Record
+from gemm_report.ladder.rows import precisions, timed_rows
+from gemm_report.ladder.rungs import rate
+from gemm_report.record import Ceiling, Identity, Record, Row
 from gemm_report.site.answer import answer
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
@@ -15,7 +15,14 @@ from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, table
 from gemm_report.site.words import GLOSSARY
 from gemm_report.writing.names import operations, precision_name, roof_name
-from gemm_report.writing.quantity import megahertz, quantity
+from gemm_report.writing.quantity import (
+    megahertz,
+    percent,
+    prefix_for,
+    quantity,
+    scaled,
+    significant,
+)
 
 _FIRST = ("headline", "roofline")
 _IN_TABS = ("ladder", "throughput", "of_library", "ladder_roofline")
@@ -33,13 +40,12 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     }
     shown = {p.path for each in (first.values(), *tabs.values()) for p in each}
     shown |= {_kind(p) for p in pictures if "/" in p.path}  # of all precisions in one
-    found = comparisons(record)
     parts = [
         *((p.name, p.title, figure(p)) for p in first.values()),
         ("precisions", "By precision", _tabs({k: v for k, v in tabs.items() if v})),
         ("rows", "Results", row_table(record)),
         *((p.name, p.title, figure(p)) for p in pictures if p.path not in shown),
-        ("layouts", "Layouts", _layouts(found) if found else Html("")),
+        ("layouts", "Layouts", _layouts(record)),
         ("conditions", "Conditions", _conditions(record)),
         ("peaks", "Peaks", _peaks(record)),
         ("glossary", "Terms", _definitions(GLOSSARY.items(), "glossary")),
@@ -162,11 +168,28 @@ def _definitions(facts: Iterable[tuple[str, str]], kind: str) -> Html:
     return tag("dl", *(tag("div", tag("dt", k), tag("dd", v)) for k, v in facts), class_=kind)
 
 
-def _layouts(found: Sequence[object]) -> Html:
-    head, lines = layout_table(found)
-    columns = [Column(name, i >= len(lines[0][0])) for i, name in enumerate(head)]
-    cells = [[*case, *(Cell(*number) for number in numbers)] for case, numbers in lines]
-    return joined([tag("p", TITLE, class_="quiet"), table(columns, cells, "layouts", tools=False)])
+def _layouts(record: Record) -> Html:
+    """What a transposed A or B costs, where a case was run in nn and in another layout."""
+    cases: dict[Identity, dict[str, Row]] = {}
+    for row in timed_rows(record):
+        cases.setdefault(row.identity._replace(layout="nn"), {})[row.layout] = row
+    found = [rows for rows in cases.values() if "nn" in rows and len(rows) > 1]
+    if not found:
+        return Html("")
+    prefix = prefix_for(rate(row) for rows in found for row in rows.values())
+    numbers = [f"nn, {prefix}FLOP/s", "nt", "tn", "tt", "slowest / fastest"]
+    lines = []
+    for rows in found:
+        plain, rates = rows["nn"], {layout: rate(row) for layout, row in rows.items()}
+        shares = [rates[other] / rates["nn"] if other in rates else None for other in numbers[1:4]]
+        shares.append(min(rates.values()) / max(rates.values()))
+        speed = Cell(significant(scaled(rate(plain), prefix)), rate(plain))
+        cells = [speed, *(Cell(percent(share), share) for share in shares)]
+        lines.append([plain.label, plain.precision, plain.shape, *cells])
+    columns = ["kernel", "precision", "shape", *(Column(name, True) for name in numbers)]
+    said = "Speed on a transposed A (t first) or B over that on layout nn."
+    grid = table(columns, lines, "layouts", tools=False)
+    return joined([tag("p", said, class_="quiet"), grid])
 
 
 def _peaks(record: Record) -> Html:

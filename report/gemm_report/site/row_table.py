@@ -3,12 +3,12 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from gemm_report.comparison.conditions import options_of
 from gemm_report.ladder.rows import ordered_rows
-from gemm_report.record import DeviceCode, EndToEnd, Kernel, Record, Row, Traffic
+from gemm_report.record import DeviceCode, EndToEnd, Kernel, Record, Row
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.sparkline import sparkline
 from gemm_report.site.table import Cell, Column, Line, table
@@ -174,7 +174,9 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str]]:
         ("compared, interleaved", versus and f"{percent(versus.ratio)} ({percent(versus.low)} to "
          f"{percent(versus.high)}) of {versus.kernel}"),
         ("arithmetic intensity", f"{significant(row.flop_per_byte)} FLOP/byte"),
-        ("traffic (modelled)", row.traffic and _traffic(row.traffic)),
+        ("traffic (modelled)", row.traffic and ", ".join(
+            f"{name} {quantity(moved, 'B')}" for name, moved in row.traffic.levels.items() if moved
+        )),
         ("transfers", row.end_to_end and _transfers(row.end_to_end)),
         ("verification", "not verified" if checked is None else
          f"{'passed' if checked.passed else 'did not pass'}: largest error "
@@ -188,15 +190,6 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str]]:
 
 def _or_dash(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:.2e}"
-
-
-def _traffic(traffic: Traffic) -> str:
-    levels: Mapping[str, float] = {
-        "DRAM": traffic.dram_bytes,
-        "L2": traffic.l2_bytes,
-        "shared memory": traffic.shared_bytes,
-    }
-    return ", ".join(f"{name} {quantity(moved, 'B')}" for name, moved in levels.items() if moved)
 
 
 def _transfers(parts: EndToEnd) -> str:

@@ -50,15 +50,13 @@ def table(
 ) -> Html:
     """The table with, if `tools`, its filters. `name` says what its rows are, in the plural."""
     columns = [Column(each) if isinstance(each, str) else each for each in columns]
-    lines = [_with_cells(each if isinstance(each, Line) else Line(each)) for each in lines]
+    lines = [each if isinstance(each, Line) else Line(each) for each in lines]
+    whole = [[Cell(c) if isinstance(c, str) else c for c in line.cells] for line in lines]
+    lines = [replace(line, cells=cells) for line, cells in zip(lines, whole, strict=True)]
     head = tag("thead", tag("tr", *(_head(column) for column in columns)))
     bodies = (_body(line, columns) for line in lines)
     grid = tag("div", tag("table", head, *bodies, aria_label=name), class_="wide", data_name=name)
     return tag("div", *([_tools(columns, lines, name)] if tools else []), grid, class_="sortable")
-
-
-def _with_cells(line: Line) -> Line:
-    return replace(line, cells=[Cell(c) if isinstance(c, str) else c for c in line.cells])
 
 
 def _head(column: Column) -> Html:

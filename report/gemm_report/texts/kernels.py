@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.write import drawings
 from gemm_report.ladder.rows import drawn_rows, precisions
 from gemm_report.ladder.rungs import Rung, libraries, limits, rate, rungs
 from gemm_report.record import Part, Record, Row
 from gemm_report.texts.readme import (
-    ReadmeError,
     as_text,
     between_markers,
     caption,
@@ -28,21 +27,16 @@ _RUNG = re.compile(r"rung (\w+)")
 _MAIN = "f32"
 
 
-@dataclass(frozen=True)
-class Filled:
-    """The new text, and the kernels in it of which the records have no row."""
+def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> tuple[str, list[str]]:
+    """`readme` with everything between its markers made from the records, the first one first.
 
-    text: str
-    missing: tuple[str, ...]
-
-
-def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Filled:
-    """`readme` with everything between its markers made from the records, the first one first."""
+    And the kernels in it of which the records have no row.
+    """
     text = read_text(readme)
     described = _described(readme, text)
     known = [k.name for record in records for k in record.kernels if _is_rung(record, k.name)]
     if missing := [name for name in dict.fromkeys(known) if name not in described]:
-        raise ReadmeError(
+        raise InputError(
             f"{readme}: does not mention {', '.join(missing)}: each needs the lines "
             "'<!-- gemm_report:begin rung NAME -->' and '<!-- gemm_report:end rung NAME -->'"
         )
@@ -51,7 +45,7 @@ def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> Fi
     text = between_markers(readme, text, "overview", view)
     for name in described:
         text = between_markers(readme, text, f"rung {name}", figures(records, name, readme))
-    return Filled(text, tuple(name for name in described if name not in known))
+    return text, [name for name in described if name not in known]
 
 
 def pictures(record: Record) -> list[str]:
@@ -119,7 +113,7 @@ def _described(readme: Path, text: str) -> list[str]:
         if rung:
             names.append(rung[1])
         elif part != "overview":
-            raise ReadmeError(
+            raise InputError(
                 f"{readme}: has an unknown marker 'begin {part}': it knows 'overview' and "
                 "'rung NAME'"
             )

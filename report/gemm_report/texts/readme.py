@@ -9,20 +9,15 @@ from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
 from gemm_report.figures.write import drawings
-from gemm_report.ladder.rows import drawn_rows, headlines
+from gemm_report.ladder.rows import best_of, drawn_rows, headlines
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
-from gemm_report.record import Record, Row
-from gemm_report.texts.summary import without_html
+from gemm_report.record import Record
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, quantity
 from gemm_report.writing.tables import markdown_table
 
 PICTURES = ("headline", "roofline")
-
-
-class ReadmeError(InputError):
-    """What is wrong with a page, in one line."""
 
 
 def filled(readme: Path, record: Record, pictures: Path) -> str:
@@ -71,7 +66,11 @@ def _standing(each: Standing) -> list[str]:
 
 def kernels_table(record: Record, link: str) -> str:
     """Each kernel by its fastest variant at its largest cube: the ladder at one glance."""
-    rows = _best_variants(headlines(drawn_rows(record)))
+    rows = best_of(
+        headlines(drawn_rows(record)),
+        lambda row: (row.precision, row.kernel),
+        lambda row: (row.volume, rate(row)),
+    )
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
     has_clocks = any(row.of_roof_at_clock for row in rows)
     at_clock = ["% of peak at actual clock"] if has_clocks else []
@@ -119,28 +118,17 @@ def read_text(readme: Path) -> str:
     try:
         return readme.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ReadmeError(f"{readme}: cannot be read ({type(error).__name__})") from None
-
-
-def _best_variants(rows: list[Row]) -> list[Row]:
-    def merit(row: Row) -> tuple[int, float]:
-        return row.volume, row.flop_per_second or 0
-
-    best: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        key = (row.precision, row.kernel)
-        if key not in best or merit(row) > merit(best[key]):
-            best[key] = row
-    return list(best.values())
+        raise InputError(f"{readme}: cannot be read ({type(error).__name__})") from None
 
 
 def between_markers(readme: Path, text: str, part: str, content: str) -> str:
     """`text` with `content` in the place that its two lines `part` mark."""
     begin, end = (f"<!-- gemm_report:{edge} {part} -->" for edge in ("begin", "end"))
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise ReadmeError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
+        raise InputError(f"{readme}: needs one line '{begin}' and after it one line '{end}'")
     before, _, rest = text.partition(begin)
-    return f"{before}{begin}\n{without_html(content)}\n{end}{rest.partition(end)[2]}"
+    content = content.replace("<", "&lt;")  # names that look like tags stay text
+    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
 
 
 def as_text(text: str) -> str:

@@ -4,7 +4,7 @@ A line is an element of an array in C++; the comment behind it says what the cho
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gemm_report.document import InputError, RecordError
@@ -42,17 +42,10 @@ def merged(path: Path, record: Record) -> str:
 
 def _read(path: Path, precisions: Sequence[str]) -> dict[Key, str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        lines = []
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({type(error).__name__})") from None
-    return dict(_parsed(path, precisions, lines))
-
-
-def _parsed(
-    path: Path, precisions: Sequence[str], lines: Iterable[str]
-) -> Iterable[tuple[Key, str]]:
+    found: dict[Key, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("//"):
             continue
@@ -62,12 +55,17 @@ def _parsed(
                 f"{path}: line {number} is no entry of the table: take another copy, or remove it"
             )
         capability, m, n, k = (int(entry[i]) for i in range(3, 7))
-        yield (entry[1], entry[2], capability, m, n, k), line
+        found[entry[1], entry[2], capability, m, n, k] = line
+    return found
 
 
 def _key(record: Record, sweep: Sweep) -> Key:
-    best = sweep.best
-    return best.kernel, best.precision, _capability(record), best.m, best.n, best.k
+    best, known = sweep.best, re.fullmatch(r"(\d+)\.(\d)", record.device.compute_capability or "")
+    if not known:
+        raise RecordError(
+            f"{record.path}: its device has no compute capability: give a record of a GPU"
+        )
+    return best.kernel, best.precision, int(known[1] + known[2]), best.m, best.n, best.k
 
 
 def _entry(record: Record, sweep: Sweep) -> str:
@@ -80,12 +78,3 @@ def _entry(record: Record, sweep: Sweep) -> str:
     if not _ENTRY.fullmatch(entry):
         raise RecordError(f"{record.path}: has a name that C++ does not allow: {sweep.best.label}")
     return entry
-
-
-def _capability(record: Record) -> int:
-    known = re.fullmatch(r"(\d+)\.(\d)", record.device.compute_capability or "")
-    if not known:
-        raise RecordError(
-            f"{record.path}: its device has no compute capability: give a record of a GPU"
-        )
-    return 10 * int(known[1]) + int(known[2])

@@ -39,14 +39,9 @@ def cell(value: object) -> object:
     """What is written for a value: a text that would be a formula gets an apostrophe."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) and not _is_number(value):
-        return f"'{value}"
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@")):
+        try:
+            float(value)
+        except ValueError:
+            return f"'{value}"
     return value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gemm_report.writing.tables import columns, write_csv
+from gemm_report.writing.tables import columns, markdown_table, write_csv
 
 
 def test_names_are_flush_left_and_numbers_flush_right() -> None:
@@ -30,3 +30,7 @@ def test_no_text_is_a_formula(value: object, written: str, tmp_path: Path) -> No
     path = tmp_path / "table.csv"
     write_csv(path, ["a", "=b"], [["x", value]])
     assert path.read_text(encoding="utf-8") == f"a,'=b\nx,{written}\n"
+
+
+def test_a_cell_cannot_break_a_table_of_markdown() -> None:
+    assert markdown_table(["a"], [["x|y\nz"]]).splitlines()[-1] == "| x\\|y z |"

@@ -10,7 +10,6 @@ from gemm_report.document import (
     Count,
     Kind,
     Meta,
-    Nonnegative,
     Positive,
     RecordError,
     Text,
@@ -28,19 +27,22 @@ SCHEMA = 1
 class Noise:
     """Of one kernel on one problem."""
 
-    label: str
-    precision: str
-    m: int
-    n: int
-    k: int
-    medians_seconds: tuple[float, ...]
-    medians_cycles: tuple[float, ...]  # of the processes whose clock is known
-    throttled_share: float | None
+    kernel: Text
+    parameters: dict[Text, str]
+    precision: Text
+    layout: Text
+    m: Count
+    n: Count
+    k: Count
+    medians_seconds: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of each process
+    throttled_share: Annotated[float, Meta(ge=0)] | None
+    medians_cycles: tuple[Positive | None, ...] = ()  # earlier calibrations lack them
 
     @property
     def name(self) -> str:
         """As the benchmark is named."""
-        return f"{self.label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+        label = variant(self.kernel, self.parameters.items(), self.layout)
+        return f"{label}/{self.precision}/{self.m}x{self.n}x{self.k}"
 
     @property
     def volume(self) -> int:
@@ -53,61 +55,38 @@ class Noise:
         return bool(self.throttled_share)
 
     def logs(self, at_clock: bool) -> list[float]:
-        """Logarithms of the medians, in seconds or in cycles."""
-        return [
-            math.log(each) for each in (self.medians_cycles if at_clock else self.medians_seconds)
-        ]
+        """Logarithms of the medians, in seconds or in cycles of those whose clock is known."""
+        medians = self.medians_cycles if at_clock else self.medians_seconds
+        return [math.log(each) for each in medians if each is not None]
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """What several processes of the same program measured on one device."""
+class Device:
+    """On which it was measured."""
 
-    path: Path
-    device: str
-    driver: str | None
-    power_limit_w: float | None
-    state: str | None
-    commit: str
-    processes: int
-    rows: tuple[Noise, ...]
-
-
-@dataclass(frozen=True)
-class _Device:
     name: Text
     driver: Text | None
     power_limit_w: Positive | None
 
 
 @dataclass(frozen=True)
-class _Method:
+class Method:
+    """How it was measured."""
+
     state: Text | None
 
 
 @dataclass(frozen=True)
-class _Row:
-    kernel: Text
-    parameters: dict[Text, str]
-    precision: Text
-    layout: Text
-    m: Count
-    n: Count
-    k: Count
-    medians_seconds: Annotated[tuple[Positive, ...], Meta(min_length=2)]  # of each process
-    spread_at_clock: Nonnegative | None
-    throttled_share: Nonnegative | None
-    medians_cycles: tuple[Positive | None, ...] = ()  # earlier calibrations lack them
+class Calibration:
+    """What several processes of the same program measured on one device."""
 
-
-@dataclass(frozen=True)
-class _Document:
     schema: Count
     commit: Text
     processes: Count
-    device: _Device
-    method: _Method
-    rows: tuple[_Row, ...]
+    device: Device
+    method: Method
+    rows: tuple[Noise, ...]
+    path: str = ""  # for messages
 
 
 def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | None:
@@ -121,7 +100,7 @@ def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | No
                 found = read_calibration(path)
             except RecordError:
                 continue
-            if found.device == device:
+            if found.device.name == device:
                 return path
     return None
 
@@ -136,27 +115,4 @@ def calibration_of(path: Path, values: object) -> Calibration:
     if not isinstance(values, dict) or not {"schema", "processes", "rows"} <= values.keys():
         raise RecordError(f"{path}: is not a calibration: give a file that tools/calibrate wrote")
     check_schema(path, CALIBRATION, values, SCHEMA)
-    found = decoded(path, CALIBRATION, values, _Document)
-    return Calibration(
-        path=path,
-        device=found.device.name,
-        driver=found.device.driver,
-        power_limit_w=found.device.power_limit_w,
-        state=found.method.state,
-        commit=found.commit,
-        processes=found.processes,
-        rows=tuple(_noise(row) for row in found.rows),
-    )
-
-
-def _noise(row: _Row) -> Noise:
-    return Noise(
-        label=variant(row.kernel, row.parameters.items(), row.layout),
-        precision=row.precision,
-        m=row.m,
-        n=row.n,
-        k=row.k,
-        medians_seconds=row.medians_seconds,
-        medians_cycles=tuple(cycles for cycles in row.medians_cycles if cycles is not None),
-        throttled_share=row.throttled_share,
-    )
+    return decoded(path, CALIBRATION, {**values, "path": str(path)}, Calibration)

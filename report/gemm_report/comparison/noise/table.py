@@ -8,8 +8,8 @@ By compute capability and group (precision with size or, where something limited
 that): the variance around levels that a case of the group has, with its degrees of freedom.
 """
 
-import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -60,15 +60,6 @@ def stored() -> dict[str, dict[str, tuple[float, float]]]:
     return json.loads(_PATH.read_text(encoding="utf-8"))
 
 
-def main() -> None:
-    """Writes it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("results", type=Path)
-    text = json.dumps(made(parser.parse_args().results), indent=1)
-    _PATH.write_text(text + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    (folder,) = sys.argv[1:]
+    _PATH.write_text(json.dumps(made(Path(folder)), indent=1) + "\n", encoding="utf-8")

@@ -52,7 +52,7 @@ def bars(
     """
     left = max(text_width(line.name, bold=line.bold) for each in panels for line in each)
     left = (left + 8) / POINTS
-    right = max(_cells_width(head, lines) for lines in panels)
+    right = max(sum(_GAP + width for width in _widths(head, each)) for each in panels) / POINTS
     width = max(_NARROWEST, WIDTH - left - right)
     heights = [pitch * len(lines) for lines in panels]
     page = Page(
@@ -73,10 +73,6 @@ def bars(
         plots.append(axes)
         top += above + height + _BELOW
     return page, plots
-
-
-def _cells_width(head: Sequence[str], lines: Sequence[Line]) -> float:
-    return sum(_GAP + width for width in _widths(head, lines)) / POINTS
 
 
 def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None:
@@ -105,14 +101,5 @@ def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
 
 
 def _write(axes: Axes, x: float, y: float, text: str, weight: str) -> None:
-    axes.text(
-        x,
-        y,
-        text,
-        transform=axes.transAxes,
-        ha="right",
-        va="center_baseline",
-        size=LABEL_SIZE,
-        color=INK,
-        weight=weight,
-    )
+    looks = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "color": INK}
+    axes.text(x, y, text, transform=axes.transAxes, weight=weight, **looks)

@@ -1,7 +1,6 @@
 """How the samples of chosen rows lie around their median: every one a dot, the quartiles a box."""
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -11,16 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from gemm_report.document import InputError
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.palette import INK, REST, color_of
-from gemm_report.ladder.rows import drawn_rows, headlines, ordered_rows
+from gemm_report.ladder.rows import drawn_rows, headlines
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import quantity
 
-_BY_ITSELF = 12  # rows, without a filter
-_MOST = 40
+_SHOWN = 12  # rows
 _FEWEST_SAMPLES = 5
 # A sample farther out than this many distances from median to quartile is off-axis.
 _REACH = 6.0
@@ -47,32 +44,15 @@ class Samples:
         return self.row.samples_throttled or (False,) * len(self.away)
 
 
-def chosen(record: Record, pattern: str | None = None) -> list[Samples]:
-    """Rows whose names match, at most 40; else the noisiest of the largest sizes.
-
-    InputError where the pattern is none, or nothing matches.
-    """
-    if pattern is None:
-        found = [_samples(row) for row in headlines(drawn_rows(record)) if _has_enough(row)]
-        widest = sorted(found, key=lambda samples: -samples.spread)[:_BY_ITSELF]
-        return [samples for samples in found if samples in widest]
-    wanted = expression("--distribution", pattern)
-    rows = [row for row in ordered_rows(record) if row.status == "timed" and _has_enough(row)]
-    matching = [row for row in rows if wanted.search(str(row.identity))]
-    if not matching:
-        raise InputError(f"--distribution={pattern}: matches no timed row of {record.path}")
-    return [_samples(row) for row in matching[:_MOST]]
+def chosen(record: Record) -> list[Samples]:
+    """Of the largest size of each kernel the noisiest."""
+    rows = [r for r in headlines(drawn_rows(record)) if len(r.samples_seconds) >= _FEWEST_SAMPLES]
+    found = [_samples(row) for row in rows]
+    widest = sorted(found, key=lambda samples: -samples.spread)[:_SHOWN]
+    return [samples for samples in found if samples in widest]
 
 
-def expression(option: str, pattern: str) -> re.Pattern[str]:
-    """InputError where `pattern` is no regular expression."""
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise InputError(f"{option}={pattern}: is no regular expression: {error}") from None
-
-
-def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
+def table(record: Record) -> list[dict[str, object]]:
     """The plotted data: every sample."""
     return [
         {
@@ -83,19 +63,21 @@ def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
             "over_median": 1 + away,
             "throttled": held if samples.row.samples_throttled else None,
         }
-        for samples in chosen(record, pattern)
+        for samples in chosen(record)
         for i, (seconds, away, held) in enumerate(
             zip(samples.row.samples_seconds, samples.away, samples.throttled, strict=True)
         )
     ]
 
 
-def draw(record: Record, pattern: str | None) -> Figure:
+def draw(record: Record) -> Figure:
     """Run-to-run spread of the samples of chosen rows, relative to their medians."""
-    found = chosen(record, pattern)
+    found = chosen(record)
     reach = _reach(found)
     lines = [_line(samples, reach) for samples in found]
-    remarks = _notes(pattern, found)
+    remarks = [f"The {len(found)} noisiest rows at each kernel's largest size."]
+    if not any(samples.row.samples_throttled for samples in found):
+        remarks.append("Throttling was not observed.")
     title = "spread of the samples"
     page, (axes,) = bars(record, title, remarks, _HEAD, [lines], pitch=0.3, legend=_legend())
     axes.set_xlim(-100 * reach[0], 100 * reach[1])
@@ -111,10 +93,6 @@ def _samples(row: Row) -> Samples:
     away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
     low, _, high = quantiles(away, n=4, method="inclusive")
     return Samples(row, away, low, high)
-
-
-def _has_enough(row: Row) -> bool:
-    return len(row.samples_seconds) >= _FEWEST_SAMPLES
 
 
 def _reach(found: Sequence[Samples]) -> tuple[float, float]:
@@ -177,17 +155,3 @@ def _legend() -> list[Line2D]:
         Line2D([], [], color=INK, linewidth=1.4, label="median"),
         Line2D([], [], marker=">", markersize=5, label="off-axis", **grey),
     ]
-
-
-def _notes(pattern: str | None, found: Sequence[Samples]) -> list[str]:
-    remarks = []
-    if pattern is None:
-        remarks.append(
-            f"The {len(found)} noisiest rows at each kernel's largest size; --distribution chooses "
-            "others."
-        )
-    elif len(found) == _MOST:
-        remarks.append(f"The first {_MOST} rows that match {pattern!r}.")
-    if not any(samples.row.samples_throttled for samples in found):
-        remarks.append("Throttling was not observed.")
-    return remarks

@@ -27,22 +27,6 @@ def transfer_rows(record: Record) -> list[Row]:
     return sorted(rows, key=_problem)
 
 
-def transfer_cells(record: Record, row: Row) -> list[str]:
-    """Rate and share of PCIe's bandwidth each way, and what is hidden of the copies."""
-    parts = row.end_to_end
-    if parts is None:
-        return ["-"] * 3
-    rates = (
-        (parts.to_device_bytes_per_second, record.measured_rate("PCIe_to_device")),
-        (parts.from_device_bytes_per_second, record.measured_rate("PCIe_to_host")),
-    )
-    each_way = [
-        quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
-        for rate, ceiling in rates
-    ]
-    return [*each_way, percent(parts.hidden_share)]
-
-
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
@@ -81,9 +65,21 @@ def _problem(row: Row) -> tuple[str, int, int, int, int]:
 
 
 def _line(record: Record, row: Row) -> Line:
+    """With rate and share of PCIe's bandwidth each way, and what is hidden of the copies."""
+    parts = row.end_to_end
+    assert parts
+    rates = (
+        (parts.to_device_bytes_per_second, record.measured_rate("PCIe_to_device")),
+        (parts.from_device_bytes_per_second, record.measured_rate("PCIe_to_host")),
+    )
+    each_way = [
+        quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
+        for rate, ceiling in rates
+    ]
     together = quantity(_seconds(row), "s") + mark(row)
-    name = f"{row.kernel_label}, {row.transfer}"
-    return Line(name, (together, *transfer_cells(record, row)))
+    return Line(
+        f"{row.kernel_label}, {row.transfer}", (together, *each_way, percent(parts.hidden_share))
+    )
 
 
 def _seconds(row: Row) -> float:

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from gemm_report.figures.bars.end_to_end import table, transfer_cells, transfer_rows
+from gemm_report.figures.bars.end_to_end import table, transfer_rows
 from gemm_report.figures.write import drawings
 from gemm_report.figures.write_test import drawn, texts
 from gemm_report.record import Record
@@ -36,9 +36,8 @@ def test_a_transfer_has_its_rates_and_what_is_hidden(ladder: Record) -> None:
 
 def test_without_a_ceiling_there_is_no_share_of_it(ladder: Record) -> None:
     bare = dataclasses.replace(ladder, measured_ceilings=())
-    assert transfer_cells(bare, transfer_rows(bare)[1])[:2] == ["55.0 GB/s", "53.9 GB/s"]
-    assert transfer_cells(bare, bare.rows[0]) == ["-"] * 3
     said = [text for text, _ in texts(drawn("end_to_end", bare))]
+    assert {"55.0 GB/s", "53.9 GB/s"} <= set(said)
     assert "PCIe's bandwidth was not measured." in said
 
 

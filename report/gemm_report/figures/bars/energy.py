@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.palette import legend_text, looks
-from gemm_report.ladder.rows import by_precision, drawn_rows
+from gemm_report.ladder.rows import by_precision, drawn_rows, facts
 from gemm_report.ladder.rungs import ladder_size, rate
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import operations, precision_name
@@ -40,10 +40,7 @@ def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
         {
-            "kernel": row.label,
-            "precision": row.precision,
-            "size": row.size,
-            "power_w": power(row),
+            **facts(row, "precision", "size", "power_w"),
             "seconds": row.seconds and row.seconds.median,
             "flop_per_joule": flop_per_joule(row),
             "joules": row.joules,

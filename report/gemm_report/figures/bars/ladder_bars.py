@@ -9,13 +9,13 @@ from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import POINTS, roof_text, write_above
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.figures.roofline.roofs import ROOF_COLOR, compute_roofs
+from gemm_report.ladder.rows import facts
 from gemm_report.ladder.rungs import (
     Rung,
     arithmetic_roof,
+    at_size,
     kernels_without_row,
     largest_step,
-    libraries,
-    other_implementations,
     rate,
     rungs,
 )
@@ -30,11 +30,7 @@ def table(record: Record, precision: str) -> list[dict[str, object]]:
     """The plotted data."""
     return [
         {
-            "kernel": rung.row.label,
-            "family": rung.row.family,
-            "precision": precision,
-            "size": rung.row.size,
-            "flop_per_second": rate(rung.row),
+            **facts(rung.row, "family", "precision", "size", "flop_per_second"),
             "below": rung.below and rung.below.label,
             "step": rung.step,
             "of_roof": rung.row.of_roof_nominal,
@@ -76,7 +72,8 @@ def draw(record: Record, precision: str) -> Figure:
 
 def _all(record: Record, precision: str) -> list[Rung]:
     """The rungs from the lowest to the highest, then the libraries, then other implementations."""
-    beside = libraries(record, precision) + other_implementations(record, precision)
+    beside = [row for row in at_size(record, precision) if not row.is_ours]
+    beside.sort(key=lambda row: row.is_peer)
     return rungs(record, precision) + [Rung(row, None) for row in beside]
 
 

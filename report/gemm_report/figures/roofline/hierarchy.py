@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from gemm_report.document import InputError
-from gemm_report.figures.bars.distribution import expression
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
     WIDTH,
@@ -33,7 +31,7 @@ from gemm_report.figures.roofline.roofs import (
     nominal_and_measured,
     set_log_axes,
 )
-from gemm_report.ladder.rows import drawn_rows
+from gemm_report.ladder.rows import drawn_rows, named
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
 from gemm_report.record import Record, Row, Traffic
 from gemm_report.writing.names import operations, precision_name, roof_name
@@ -106,10 +104,7 @@ def chosen(record: Record, pattern: str | None) -> list[Row]:
     if pattern is None:
         found = [row for row in rows if row.counted]
     else:
-        wanted = expression("--hierarchy", pattern)
-        found = [row for row in rows if wanted.search(str(row.identity))]
-        if not found:
-            raise InputError(f"--hierarchy={pattern}: matches no timed row of {record.path}")
+        found = named(record, rows, "--hierarchy", pattern)
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 
@@ -145,21 +140,11 @@ class Chart:
         return next(iter(nominal_and_measured(nominal, measured)), None)
 
 
-def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
-    """The plotted data of `draw`."""
-    return _table(_chart(record, pattern))
-
-
 def draw(record: Record, pattern: str | None) -> Figure:
     """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
     chart = _chart(record, pattern)
     precision = precision_name(chart.rows[0].precision)
     return _draw(chart, f"hierarchical roofline, {precision}")
-
-
-def ladder_table(record: Record, precision: str) -> list[dict[str, object]]:
-    """The plotted data of `draw_ladder`."""
-    return _table(_ladder(record, precision))
 
 
 def draw_ladder(record: Record, precision: str) -> Figure:
@@ -183,8 +168,11 @@ def _ladder(record: Record, precision: str) -> Chart:
     return Chart(record, rows, looks(rows, step and step.row), path=True)
 
 
-def _table(chart: Chart) -> list[dict[str, object]]:
-    """Each row in each of the memories, and the bandwidth there."""
+def table(
+    record: Record, pattern: str | None = None, precision: str | None = None
+) -> list[dict[str, object]]:
+    """The plotted data of chosen rows, or of a ladder: each row in each of the memories."""
+    chart = _ladder(record, precision) if precision else _chart(record, pattern)
     return [
         {
             "kernel": row.label,

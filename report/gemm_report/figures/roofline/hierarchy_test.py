@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from gemm_report.document import InputError
-from gemm_report.figures.roofline.hierarchy import chosen, ladder_table, table
+from gemm_report.figures.roofline.hierarchy import chosen, table
 from gemm_report.figures.roofline.roofs import ROOF_COLOR
 from gemm_report.figures.write import Choice, drawings
 from gemm_report.figures.write_test import check_text, drawn, texts
@@ -31,7 +31,7 @@ def test_every_unit_that_a_rung_uses_has_its_roof(h200: Record) -> None:
 
 
 def test_a_kernel_stands_at_its_modelled_and_its_ideal_intensity(ladder: Record) -> None:
-    rows = ladder_table(ladder, "f32")
+    rows = table(ladder, precision="f32")
     at = {(row["memory"], row["kernel"]): row["flop_per_byte"] for row in rows}
     assert at["L2", "Tiled/tile:16"] == pytest.approx(4, rel=1e-4)
     assert at["Shared memory", "Tiled/tile:16"] == pytest.approx(0.24, rel=1e-4)
@@ -102,5 +102,5 @@ def test_the_hierarchy_is_of_chosen_rows_of_one_precision(h200: Record) -> None:
     assert {row.precision for row in found} == {"tf32"}, "the first that matches"
     assert len(chosen(h200, "Wgmma.*/bf16/4096x")) > 3
     check_text(drawn("hierarchy", h200, Choice(hierarchy="Wgmma.*/bf16/")))
-    with pytest.raises(InputError, match="--hierarchy=None: matches no timed row"):
+    with pytest.raises(InputError, match="--hierarchy=None: matches no such row"):
         drawings(h200, Choice(hierarchy="None"))

@@ -38,9 +38,8 @@ class Roof:
 
 def compute_roofs(record: Record, precision: str) -> list[Roof]:
     """The highest nominal one, and the highest measured one if that is another."""
-    return nominal_and_measured(
-        record.compute_roofs(precision)[:1], record.measured_compute_roof(precision)
-    )
+    measured = next(iter(record.measured_compute_roofs(precision)), None)
+    return nominal_and_measured(record.compute_roofs(precision)[:1], measured)
 
 
 def memory_roofs(record: Record) -> list[Roof]:

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from gemm_report.figures.page import INK, Label
 from gemm_report.figures.size.over_size import Panel, draw_panels, place
-from gemm_report.ladder.rows import by_precision, drawn_rows
+from gemm_report.ladder.rows import by_precision, drawn_rows, facts
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import percent
@@ -18,14 +18,9 @@ def rows_of(record: Record) -> list[Row]:
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
-        {
-            "kernel": row.label,
-            "precision": row.precision,
-            "shape": row.shape,
-            "size": place(row),
-            "of_library": row.of_library,
-            "library": row.library,
-        }
+        facts(row, "precision", "shape")
+        | {"size": place(row)}
+        | facts(row, "of_library", "library")
         for row in rows_of(record)
     ]
 

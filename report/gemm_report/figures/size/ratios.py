@@ -10,16 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from gemm_report.document import InputError
-from gemm_report.figures.bars.distribution import expression
 from gemm_report.figures.page import WIDTH, Page
 from gemm_report.figures.palette import INK, PRECISIONS
-from gemm_report.ladder.rows import timed_rows
+from gemm_report.ladder.rows import facts, named, timed_rows
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.tables import columns
 
-BEST = r"^Best/"
+BEST = "Best"
 _FEWEST = 20  # shapes, without a filter
 _HEIGHT, _LEFT, _BELOW = 3.6, 0.6, 0.65
 _HEAD = ["precision", "kernel", "shapes", "geometric mean", "10th percentile", "worst", "at"]
@@ -57,16 +55,11 @@ def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
 
     InputError where the pattern is none, or nothing matches.
     """
-    wanted = expression("--kernels", pattern or BEST)
-    rows = [
-        row
-        for row in timed_rows(record)
-        if row.of_library and not row.is_library and wanted.search(str(row.identity))
-    ]
-    if pattern and not rows:
-        raise InputError(
-            f"--kernels={pattern}: matches no row of {record.path} with a library beside it"
-        )
+    rows = [row for row in timed_rows(record) if row.of_library and not row.is_library]
+    if pattern:
+        rows = named(record, rows, "--kernels", pattern)
+    else:
+        rows = [row for row in rows if row.kernel == BEST]
 
     def kernel(row: Row) -> tuple[str, str]:
         return row.precision, row.label
@@ -97,17 +90,8 @@ def report(record: Record, pattern: str | None = None) -> str:
 
 def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
     """The plotted data."""
-    return [
-        {
-            "kernel": row.label,
-            "precision": row.precision,
-            "shape": row.shape,
-            "of_library": row.of_library,
-            "library": row.library,
-        }
-        for each in groups(record, pattern)
-        for row in each.rows
-    ]
+    names = "precision", "shape", "of_library", "library"
+    return [facts(row, *names) for each in groups(record, pattern) for row in each.rows]
 
 
 def draw(record: Record, pattern: str | None = None) -> Figure:

@@ -55,7 +55,7 @@ def test_few_shapes_have_a_figure_only_if_named(gpu: Record) -> None:
     assert "ratios" not in drawings(few)
     assert len(groups(few, "^Best/")) == 1
     assert not groups(with_ratios(gpu, SHARES, "Tiled"))
-    with pytest.raises(InputError, match="matches no row"):
+    with pytest.raises(InputError, match="matches no such row"):
         groups(few, "Wgmma")
 
 

@@ -1,12 +1,10 @@
-"""Which shapes suit: a map over m and n for each k, of the best kernel or of chosen ones."""
+"""Which shapes suit: a map over m and n for each k, of the best of our kernels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from gemm_report.document import InputError
-from gemm_report.figures.bars.distribution import expression
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
 from gemm_report.ladder.rows import drawn_rows, precisions
 from gemm_report.ladder.rungs import rate
@@ -24,7 +22,6 @@ class Map:
 
     precision: str
     k: int
-    subject: str
     cells: Mapping[tuple[int, int], Row]
 
     @property
@@ -38,17 +35,9 @@ class Map:
         return sorted({n for _, n in self.cells})
 
 
-def maps(record: Record, pattern: str | None = None) -> list[Map]:
-    """Of our kernels, or of the rows whose names match; none where there are too few shapes.
-
-    InputError where the pattern is none, or what matches has no map.
-    """
-    rows = drawn_rows(record)
-    if pattern is None:
-        rows, subject = [row for row in rows if row.is_ours], "the fastest of our kernels"
-    else:
-        wanted, subject = expression("--shapes", pattern), f"the fastest of {pattern}"
-        rows = [row for row in rows if wanted.search(str(row.identity))]
+def maps(record: Record) -> list[Map]:
+    """Of our kernels; none where there are too few shapes."""
+    rows = [row for row in drawn_rows(record) if row.is_ours]
     found = []
     for precision in precisions(rows):
         for k in sorted({row.k for row in rows if row.precision == precision}):
@@ -57,18 +46,13 @@ def maps(record: Record, pattern: str | None = None) -> list[Map]:
                 if (row.precision, row.k) == (precision, k):
                     best = cells.get((row.m, row.n))
                     cells[row.m, row.n] = row if best is None else max(best, row, key=rate)
-            candidate = Map(precision, k, subject, cells)
+            candidate = Map(precision, k, cells)
             if min(len(candidate.ms), len(candidate.ns)) > 1 and len(cells) >= _FEWEST_CELLS:
                 found.append(candidate)
-    if pattern is not None and not found:
-        raise InputError(
-            f"--shapes={pattern}: what matches in {record.path} has no k with two m and two n: "
-            "run gemm_bench --gemm_shapes with such shapes"
-        )
     return found
 
 
-def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
+def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
         {
@@ -80,14 +64,14 @@ def table(record: Record, pattern: str | None) -> list[dict[str, object]]:
             "flop_per_second": rate(row),
             "of_roof": row.of_roof_nominal,
         }
-        for each in maps(record, pattern)
+        for each in maps(record)
         for (m, n), row in sorted(each.cells.items())
     ]
 
 
-def draw(record: Record, pattern: str | None) -> Figure:
+def draw(record: Record) -> Figure:
     """Throughput over m and n for each k, shaded by the share of the roofline at that shape."""
-    found = maps(record, pattern)
+    found = maps(record)
     has_roofs = all(row.of_roof_nominal for each in found for row in each.cells.values())
     prefix = prefix_for(rate(row) for each in found for row in each.cells.values())
     shade = "percent of the roofline" if has_roofs else "rate over the best one of its map"
@@ -113,4 +97,5 @@ def _heat_map(each: Map, prefix: str, has_roofs: bool) -> HeatMap:
     high = max(map(value, each.cells.values())) * 1.1
     title = f"{precision_name(each.precision)}, k = {each.k}"
     cells = {place: Cell(value(row) / high, lines(row)) for place, row in each.cells.items()}
-    return HeatMap(title, each.subject, ("n", each.ns), ("m", each.ms), cells)
+    subtitle = "the fastest of our kernels"
+    return HeatMap(title, subtitle, ("n", each.ns), ("m", each.ms), cells)

@@ -2,9 +2,8 @@ import dataclasses
 
 import pytest
 
-from gemm_report.document import InputError
 from gemm_report.figures.size.shapes import maps, table
-from gemm_report.figures.write import Choice, drawings
+from gemm_report.figures.write import drawings
 from gemm_report.figures.write_test import check_text, drawn, texts
 from gemm_report.record import Record
 
@@ -40,7 +39,7 @@ def test_each_k_has_a_map_of_the_fastest_kernel_of_ours(weights: Record) -> None
     assert found[0].cells[1, 1024].kernel == "Naive"
     assert found[0].cells[4096, 1024].kernel == "RegisterDoubleBuffer"
     assert (64, 4096) not in found[0].cells
-    assert len(table(weights, None)) == 2 * 8
+    assert len(table(weights)) == 2 * 8
 
 
 def test_cells_say_rate_share_and_kernel(weights: Record) -> None:
@@ -51,20 +50,6 @@ def test_cells_say_rate_share_and_kernel(weights: Record) -> None:
     rate = (cell.flop_per_second or 0) / 1e12
     assert [text for text in said if text.startswith(f"{rate:.3g}")]
     assert said.count("RegisterDoubleBuffer") == 6
-
-
-def test_a_person_chooses_the_kernel(weights: Record) -> None:
-    choice = Choice(shapes="^cuBLAS")
-    assert {row["kernel"] for row in table(weights, "^cuBLAS")} == {
-        row.label for row in weights.rows if row.kernel == "cuBLAS"
-    }
-    assert "the fastest of ^cuBLAS" in " ".join(
-        t for t, _ in texts(drawn("shapes", weights, choice))
-    )
-    with pytest.raises(InputError, match="has no k with two m and two n"):
-        drawings(weights, Choice(shapes="/4096x1024x"))
-    with pytest.raises(InputError, match="is no regular expression"):
-        drawings(weights, Choice(shapes="["))
 
 
 def test_without_roofs_the_map_is_of_rates(weights: Record) -> None:

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from gemm_report.figures.page import Label, unknown_roofs
 from gemm_report.figures.roofline.roofs import ROOF_COLOR
 from gemm_report.figures.size.over_size import Panel, draw_panels, place
-from gemm_report.ladder.rows import by_precision, drawn_rows, ladder_sizes
+from gemm_report.ladder.rows import by_precision, drawn_rows, facts, ladder_sizes
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import operations, precision_name
@@ -18,11 +18,7 @@ def table(record: Record) -> list[dict[str, object]]:
     sizes = ladder_sizes(rows)
     return [
         {
-            "kernel": row.label,
-            "precision": row.precision,
-            "m": row.m,
-            "n": row.n,
-            "k": row.k,
+            **facts(row, "precision", "m", "n", "k"),
             "size": place(row),
             "on_line": row.is_cube and row.m in sizes,
             "flop_per_second": row.flop_per_second,

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from gemm_report.figures.page import WIDTH, Page
 from gemm_report.figures.palette import INK, PRECISIONS
 from gemm_report.ladder.rows import facts, named, timed_rows
-from gemm_report.record import Record, Row
+from gemm_report.record import Part, Record, Row
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.tables import columns
 
@@ -55,7 +55,8 @@ def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
 
     InputError where the pattern is none, or nothing matches.
     """
-    rows = [row for row in timed_rows(record) if row.of_library and not row.is_library]
+    timed = [row for part in (Part.LADDER, Part.TUNING) for row in timed_rows(record, part)]
+    rows = [row for row in timed if row.of_library and not row.is_library]
     if pattern:
         rows = named(record, rows, "--kernels", pattern)
     else:
@@ -108,9 +109,9 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
         )
         for each, color in zip(found, colors, strict=True)
     ]
-    page = Page(
-        record, "speed relative to the fastest library", [], _HEIGHT + _BELOW, legend=legend
-    )
+    libraries = {row.library for each in found for row in each.rows}
+    other = libraries.pop() or "" if len(libraries) == 1 else "the fastest library"
+    page = Page(record, f"speed relative to {other}", [], _HEIGHT + _BELOW, legend=legend)
     axes = page.axes(_LEFT, 0.1, WIDTH - _LEFT, _HEIGHT)
     for each, color in zip(found, colors, strict=True):
         shares = [(i + 1) / len(each.rows) for i in range(len(each.rows))]
@@ -120,6 +121,6 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel("speed / fastest library")
+    axes.set_xlabel(f"speed / {other}")
     axes.set_ylabel("share of the shapes")
     return page.figure

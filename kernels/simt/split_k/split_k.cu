@@ -8,7 +8,6 @@
 // its rows allow it, in any layout; few columns are the few rows of C^T = B^T A^T.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -179,16 +178,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
   });
 }
 
-// A point that the model chooses from.
-struct Point {
-  SplitTile tile;  // with the step of one slice
-  int (*slices_on)(const Device&);
-  double wavefronts;  // per slice and step
-  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
-};
-
 template <typename Tile>
-Point point(double flop_per_second) {
+SplitPoint point(double flop_per_second) {
   return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second},
           Tile::slices_on,
           Tile::kWavefronts,
@@ -219,27 +210,13 @@ const std::array kPoints{
 // Fraction of the rate with copies of 4 bytes of the long matrix, along its rows or across them.
 constexpr double kAlong = 0.8, kAcross = 0.6;
 
-struct Choice {
-  const Point* point = nullptr;
-  bool swapped = false;
-  SplitPlan plan;
-};
-
-Choice choose(const Problem& p, const Device& device) {
-  Choice best;
+SplitChoice choose(const Problem& p, const Device& device) {
+  SplitChoice best;
   for (const bool swapped : {false, true}) {
     const SplitProblem q = split_problem(p, {}, swapped);
     const Strided& streamed = q.m > q.n ? q.x : q.y;
     const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
-    for (const Point& point : kPoints) {
-      const int slices = point.slices_on(device);
-      if (slices == 0) continue;
-      SplitTile tile = point.tile;
-      tile.step *= slices;
-      tile.flop_per_second *= copies;
-      const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device.sm_count);
-      if (plan.seconds < best.plan.seconds) best = {&point, swapped, plan};
-    }
+    best.compare(kPoints, q, swapped, device, copies);
   }
   return best;
 }
@@ -253,36 +230,17 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
          " (a larger C fills the GPU without split-K)";
 }
 
-Traffic traffic(const Problem& p, const Device& device) {
-  const Choice choice = choose(p, device);
-  const SplitTile& tile = choice.point->tile;
-  const std::int64_t m = choice.swapped ? p.n : p.m, n = choice.swapped ? p.m : p.n;
-  const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double partials = 2.0 * 4 * tile.rows * tile.columns * choice.plan.pieces();
-  return {.dram = bytes_minimum(p) + partials,
-          .l2 = 4.0 * (1.0 * m * p.k * choice.plan.tile_columns + 1.0 * p.k * n * tile_rows +
-                       1.0 * m * n) +
-                partials,
-          .shared = 128.0 * choice.point->wavefronts * choice.plan.tiles * steps};
-}
-
-const Registration registration({
-    .name = "SplitK",
-    .idea =
-        "Split-K for few rows or columns: equal shares of k for all SMs, sliced-K within a block.",
-    .source = "Stream-K (Osama et al. 2023); slices of a block as in CUTLASS, sliced-K",
-    .rung = 35,
-    .precisions = {Precision::f32},
-    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported = unsupported,
-    .traffic = traffic,
-    .estimate = [](const Problem& p,
-                   const Device& device) { return choose(p, device).plan.seconds; },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const Choice choice = choose(p, device);
-      return choice.point->launch(split_problem(p, o, choice.swapped), choice.plan, device);
+const Registration registration(split_kernel(
+    {
+        .name = "SplitK",
+        .idea = "Split-K for few rows or columns: equal shares of k for all SMs, sliced-K within a "
+                "block.",
+        .source = "Stream-K (Osama et al. 2023); slices of a block as in CUTLASS, sliced-K",
+        .rung = 35,
+        .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
+        .unsupported = unsupported,
     },
-});
+    choose));
 
 }  // namespace
 }  // namespace gemm::simt

@@ -2,7 +2,9 @@
 // that reduces the partial sums of each tile, always in the same order.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 
 #include "kernels/common/device_array.cuh"
@@ -175,6 +177,62 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
       reduce_pieces<kRows, kColumns>
           <<<static_cast<unsigned>(adding), kReduceThreads, 0, stream>>>(p, shares);
   });
+}
+
+// A point that the model chooses from.
+struct SplitPoint {
+  SplitTile tile;                   // with the step of one slice
+  int (*slices_on)(const Device&);  // of a block; 0: the device cannot run it
+  double wavefronts;                // in shared memory, per slice and step
+  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
+};
+
+struct SplitChoice {
+  const SplitPoint* point = nullptr;
+  bool swapped = false;
+  SplitPlan plan;
+
+  // Takes the fastest of these points, if it is faster. They reach `rate` of their FLOP/s.
+  void compare(std::span<const SplitPoint> points, const SplitProblem& p, bool is_swapped,
+               const Device& device, double rate = 1) {
+    for (const SplitPoint& one : points) {
+      const int slices = one.slices_on(device);
+      if (slices == 0) continue;
+      SplitTile tile = one.tile;
+      tile.step *= slices;
+      tile.flop_per_second *= rate;
+      const SplitPlan found = split_plan(p.m, p.n, p.k, tile, device.sm_count);
+      if (found.seconds < plan.seconds) *this = {&one, is_swapped, found};
+    }
+  }
+  Traffic traffic(const Problem& p) const {
+    const SplitTile& tile = point->tile;
+    const std::int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
+    const double tile_rows = std::ceil(1.0 * m / tile.rows);
+    const double steps = std::ceil(1.0 * p.k / tile.step);
+    const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
+    return {
+        .dram = bytes_minimum(p) + partials,
+        .l2 = 4.0 * (1.0 * m * p.k * plan.tile_columns + 1.0 * p.k * n * tile_rows + 1.0 * m * n) +
+              partials,
+        .shared = 128.0 * point->wavefronts * plan.tiles * steps};
+  }
+};
+
+// Completes the description of a kernel whose points are chosen by choose(problem, device).
+inline Kernel split_kernel(Kernel kernel, SplitChoice (*choose)(const Problem&, const Device&)) {
+  kernel.precisions = {Precision::f32};
+  kernel.traffic = [choose](const Problem& p, const Device& device) {
+    return choose(p, device).traffic(p);
+  };
+  kernel.estimate = [choose](const Problem& p, const Device& device) {
+    return choose(p, device).plan.seconds;
+  };
+  kernel.prepare = [choose](const Problem& p, const Device& device, const Operands& o) {
+    const SplitChoice choice = choose(p, device);
+    return choice.point->launch(split_problem(p, o, choice.swapped), choice.plan, device);
+  };
+  return kernel;
 }
 
 }  // namespace gemm::simt

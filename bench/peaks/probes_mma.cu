@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -145,53 +144,26 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 template <typename I>
-struct Products {
-  const char* arithmetic;
-  int blocks, rounds;
-
-  using Sum = typename I::Sum;
-  std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
-  double work() const {
-    return 1.0 * blocks * kWarps * rounds * kSteps * kKTiles * kTiles * I::kFlop;
-  }
-
-  Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {
-    constexpr std::size_t kBytes = sizeof(Fragments<I>) * kThreads;
-    const auto fragments = shared_memory(backend, operand_bytes(arithmetic, values, kBytes));
-    return [*this, fragments, results](Stream stream) {
-      multiply_fragments<I>
-          <<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const Fragments<I>*>(fragments.get()),
-                                            rounds, reinterpret_cast<Sum*>(results.get()));
-    };
-  }
-  Launch prepare(Backend& backend, Values values) const {
-    return launch(backend, values, shared_memory(backend, result_bytes()));
-  }
-  std::optional<std::string> complaint(Backend& backend, Values values) const {
-    const auto results = shared_memory(backend, result_bytes());
-    backend.poison(results.get(), result_bytes());
-    const bool zeros = values == Values::zeros;
-    backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
-    const double products = work() / 2 / (1.0 * blocks * kThreads);
-    return wrong_result(backend, results.get(), result_bytes(),
-                        zeros ? Sum{} : static_cast<Sum>(products));
-  }
-};
-
-template <typename I>
 Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic,
             const char* shape, Values values, int rounds) {
-  const Products<I> products{arithmetic, device.sm_count, rounds};
-  Probe probe{
-      .name = name,
-      .arithmetic = arithmetic,
-      .fill = std::string(name_of(values)),
-      .what = std::string("mma.sync ") + shape + ", " + std::to_string(kTiles) + " tiles a warp, " +
-              std::to_string(kWarps) + " warps an SM",
-      .work = products.work(),
-      .prepare = [=](Backend& backend) { return products.prepare(backend, values); },
-      .complaint = [=](Backend& backend) { return products.complaint(backend, values); },
+  const int blocks = device.sm_count;
+  const auto launch = [=](Backend& backend, Values filled,
+                          const std::shared_ptr<std::byte>& results) -> Launch {
+    constexpr std::size_t kBytes = sizeof(Fragments<I>) * kThreads;
+    const auto fragments = shared_memory(backend, operand_bytes(arithmetic, filled, kBytes));
+    return [=](Stream stream) {
+      multiply_fragments<I><<<blocks, kThreads, 0, stream>>>(
+          reinterpret_cast<const Fragments<I>*>(fragments.get()), rounds,
+          reinterpret_cast<typename I::Sum*>(results.get()));
+    };
   };
+  Probe probe = counting_products<typename I::Sum>(
+      {.name = name,
+       .arithmetic = arithmetic,
+       .what = std::string("mma.sync ") + shape + ", " + std::to_string(kTiles) +
+               " tiles a warp, " + std::to_string(kWarps) + " warps an SM",
+       .work = 1.0 * blocks * kWarps * rounds * kSteps * kKTiles * kTiles * I::kFlop},
+      values, std::int64_t{blocks} * kThreads, launch);
   // Seen in the machine code of nvcc 13.0.
   if (std::is_same_v<I, Fp8> && (code.capability == 90 || code.capability == 100))
     probe.what += ", which is FP16 here: this device has no mma.sync of FP8";

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -134,55 +133,29 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 template <typename I>
-struct Products {
-  const char* arithmetic;
-  int blocks, steps;
-
-  using Sum = typename I::Sum;
-  static constexpr int kSharedBytes = kOperandBytes + kAlignment;
-
-  std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
-  double work() const { return 2.0 * kM * kN * I::kK * kKTiles * steps * kGroups * blocks; }
-
-  Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {
-    check(cudaFuncSetAttribute(multiply_tiles<I>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               kSharedBytes));
-    const auto operands = shared_memory(backend, operand_bytes(arithmetic, values, kOperandBytes));
-    return [*this, operands, results](Stream stream) {
-      multiply_tiles<I><<<blocks, kThreads, kSharedBytes, stream>>>(
-          reinterpret_cast<const uint4*>(operands.get()), steps,
-          reinterpret_cast<Sum*>(results.get()));
-    };
-  }
-  Launch prepare(Backend& backend, Values values) const {
-    return launch(backend, values, shared_memory(backend, result_bytes()));
-  }
-  std::optional<std::string> complaint(Backend& backend, Values values) const {
-    const auto results = shared_memory(backend, result_bytes());
-    backend.poison(results.get(), result_bytes());
-    const bool zeros = values == Values::zeros;
-    backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
-    const double products = work() / 2 / (1.0 * blocks * kThreads);
-    return wrong_result(backend, results.get(), result_bytes(),
-                        zeros ? Sum{} : static_cast<Sum>(products));
-  }
-};
-
-template <typename I>
 Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic,
             Values values) {
   constexpr int kAllSteps = 1024;  // 2.1 ms on an H200
-  const Products<I> products{arithmetic, device.sm_count, kAllSteps};
-  Probe probe{
-      .name = name,
-      .arithmetic = arithmetic,
-      .fill = std::string(name_of(values)),
-      .what = "wgmma m64n256k" + std::to_string(I::kK) + " out of shared memory, " +
-              std::to_string(kGroups) + " warpgroups an SM",
-      .work = products.work(),
-      .prepare = [=](Backend& backend) { return products.prepare(backend, values); },
-      .complaint = [=](Backend& backend) { return products.complaint(backend, values); },
+  constexpr int kSharedBytes = kOperandBytes + kAlignment;
+  const int blocks = device.sm_count;
+  const auto launch = [=](Backend& backend, Values filled,
+                          const std::shared_ptr<std::byte>& results) -> Launch {
+    check(cudaFuncSetAttribute(multiply_tiles<I>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               kSharedBytes));
+    const auto operands = shared_memory(backend, operand_bytes(arithmetic, filled, kOperandBytes));
+    return [=](Stream stream) {
+      multiply_tiles<I><<<blocks, kThreads, kSharedBytes, stream>>>(
+          reinterpret_cast<const uint4*>(operands.get()), kAllSteps,
+          reinterpret_cast<typename I::Sum*>(results.get()));
+    };
   };
+  Probe probe = counting_products<typename I::Sum>(
+      {.name = name,
+       .arithmetic = arithmetic,
+       .what = "wgmma m64n256k" + std::to_string(I::kK) + " out of shared memory, " +
+               std::to_string(kGroups) + " warpgroups an SM",
+       .work = 2.0 * kM * kN * I::kK * kKTiles * kAllSteps * kGroups * blocks},
+      values, std::int64_t{blocks} * kThreads, launch);
   if (device.compute_capability != 90)
     probe.unsupported = "only compute capability 9.0 has wgmma";
   else if (!code.sm_90a)

@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KERNEL = "void gemm::simt::(anonymous namespace)::tiled<(int)32>(gemm::Problem, float const*)"
 
 BENCH = """#!/usr/bin/env bash

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 LAUNCH_ONCE = """#!/usr/bin/env bash
 [[ $1 != kernels ]] || printf '%s\\n' Naive Tiled BlockTile

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).with_name("portable")
+TOOL = Path(__file__).parents[1] / "portable"
 
 
 def portable(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/peaks/probes_cuda.hpp"
+#include "kernels/tensor/mma_sync/mma.cuh"
 
 namespace gemm::bench {
 namespace {
@@ -36,39 +37,18 @@ struct Instruction {
   static constexpr double kFlop = 2.0 * kM * 8 * kK;
 };
 
-// C += A * B of 16 x 8 with 16 bytes of k a row: 8 of TF32, 16 of 16 bits, 32 of 8 bits.
-#define MMA_16X8(shape_and_types, sum)                                            \
-  asm volatile("mma.sync.aligned." shape_and_types                                \
-               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-               : "+" sum(c[0]), "+" sum(c[1]), "+" sum(c[2]), "+" sum(c[3])       \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-
-struct Tf32 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 8, 80> {
+// Those of the kernels in mma.cuh: 16 x 8 with 32 bytes of k a row.
+template <typename Of, int kK, int kSince = 80>
+struct Mma : Instruction<std::uint32_t, 4, 2, typename Of::Accumulator, 4, 16, kK, kSince> {
   static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
+    tensor::multiply_16x8<Of>(c, {{a[0], a[1], a[2], a[3]}}, {{b[0], b[1]}}, 0);
   }
 };
-struct Bf16 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 16, 80> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k16.row.col.f32.bf16.bf16.f32", "f");
-  }
-};
-struct Fp16 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 16, 80> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k16.row.col.f32.f16.f16.f32", "f");
-  }
-};
-struct Fp8 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 32, 89> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
-  }
-};
-struct Int8 : Instruction<std::uint32_t, 4, 2, std::int32_t, 4, 16, 32, 80> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k32.row.col.s32.s8.s8.s32", "r");
-  }
-};
-#undef MMA_16X8
+using Tf32 = Mma<tensor::Tf32, 8>;
+using Bf16 = Mma<tensor::Bf16, 16>;
+using Fp16 = Mma<tensor::F16, 16>;
+using Fp8 = Mma<tensor::E4m3, 32, 89>;
+using Int8 = Mma<tensor::S8, 32>;
 
 struct Fp16Turing : Instruction<std::uint32_t, 2, 1, float, 4, 16, 8, 75> {
   static __device__ void multiply(auto& c, const auto& a, const auto& b) {

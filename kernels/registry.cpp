@@ -123,6 +123,12 @@ const Kernel* tuned(const std::vector<Kernel>& points, std::span<const TunedPoin
 
 const std::vector<RegisteredKernel>& registry() { return kernels(); }
 
+std::vector<Parameter> numbers(std::initializer_list<std::pair<const char*, int>> parameters) {
+  std::vector<Parameter> all;
+  for (const auto& [name, value] : parameters) all.push_back({name, std::to_string(value)});
+  return all;
+}
+
 void add_to_registry(RegisteredKernel kernel) {
   std::vector<RegisteredKernel>& all = kernels();
   if (std::ranges::any_of(all, [&](const auto& other) { return other.label() == kernel.label(); }))

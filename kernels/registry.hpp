@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/gemm.hpp"
@@ -46,6 +48,9 @@ bool is_tunable(std::string_view name);
 
 // Inserts by rung. Throws std::logic_error if the label is taken.
 void add_to_registry(RegisteredKernel kernel);
+
+// Parameters whose values are numbers.
+std::vector<Parameter> numbers(std::initializer_list<std::pair<const char*, int>> parameters);
 
 // A namespace-scope object of this type in a kernel's file registers the kernel. Libraries exist
 // for both kinds of device and say which one they run on.

@@ -4,8 +4,10 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gemm::bench {
 namespace {
@@ -61,6 +63,13 @@ std::string quote_lines(std::string_view text) {
     if (end == std::string_view::npos) break;
   }
   return all;
+}
+
+std::vector<std::string> parts_of(const std::string& list, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream rest(list);
+  for (std::string part; std::getline(rest, part, separator);) parts.push_back(part);
+  return parts;
 }
 
 std::size_t columns_of(std::string_view text) {

@@ -1,9 +1,13 @@
 // Text as a terminal, a log or a record gets it.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace gemm::bench {
 
@@ -20,6 +24,18 @@ std::string one_line(std::string_view text, std::size_t longest = kLongestText);
 // Output of code that is not ours: each line after "| ", so that neither a terminal nor a CI runner
 // interprets it, without control characters.
 std::string quote_lines(std::string_view text);
+
+// What is between the separators of a list; what is behind the last one only if it is not empty.
+std::vector<std::string> parts_of(const std::string& list, char separator = ',');
+
+// The number that is the whole text; nothing for any other text.
+template <typename T>
+std::optional<T> number_in(std::string_view text) {
+  T number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
+}
 
 // How many characters a terminal shows of UTF-8 text.
 std::size_t columns_of(std::string_view text);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +11,9 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -44,12 +41,9 @@ struct Option {
 }
 
 double positive(const std::string& value, std::string_view takes = "a positive number") {
-  double number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || !std::isfinite(number) || !(number > 0))
-    refuse(takes, value);
-  return number;
+  const auto number = number_in<double>(value);
+  if (!number || !std::isfinite(*number) || !(*number > 0)) refuse(takes, value);
+  return *number;
 }
 
 double positive_or_zero(const std::string& value) {
@@ -65,38 +59,32 @@ double share(const std::string& value) {
   return share;
 }
 
+template <typename All, typename Name>
+std::string names_of(const All& all, Name&& name) {
+  std::string names;
+  for (const auto& one : all) names += (names.empty() ? "" : ", ") + std::string(name(one));
+  return names;
+}
+
 // The one of `choices` that is meant.
 template <typename T>
 T choice(const std::string& value, std::initializer_list<std::pair<std::string_view, T>> choices) {
-  std::string known;
-  for (const auto& [name, meaning] : choices) {
+  for (const auto& [name, meaning] : choices)
     if (value == name) return meaning;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  refuse("one of " + known, value);
+  refuse("one of " + names_of(choices, [](const auto& one) { return one.first; }), value);
 }
 
 std::uint64_t whole(const std::string& value) {
-  std::uint64_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || number > 0x7fffffffffffffffU)
-    refuse("a whole number", value);
-  return number;
+  const auto number = number_in<std::uint64_t>(value);
+  if (!number || *number > 0x7fffffffffffffffU) refuse("a whole number", value);
+  return *number;
 }
 
 std::string names_of_precisions() {
-  std::string names;
-  for (const PrecisionTraits& traits : kPrecisions)
-    names += (names.empty() ? "" : ", ") + std::string(traits.name);
-  return names;
+  return names_of(kPrecisions, [](const PrecisionTraits& traits) { return traits.name; });
 }
-
 std::string names_of_layouts() {
-  std::string names;
-  for (const Layout layout : kLayouts)
-    names += (names.empty() ? "" : ", ") + std::string(name_of(layout));
-  return names;
+  return names_of(kLayouts, [](Layout layout) { return name_of(layout); });
 }
 
 // Items of a `kind`, each parsed by `named`; `known` lists all of them.
@@ -104,20 +92,12 @@ template <typename T>
 std::vector<T> list_of(const std::string& value, const std::string& kind,
                        std::optional<T> (*named)(std::string_view), const std::string& known) {
   std::vector<T> found;
-  std::istringstream items(value);
-  for (std::string item; std::getline(items, item, ',');) {
+  for (const std::string& item : parts_of(value)) {
     const std::optional<T> one = named(item);
     if (!one) refuse("a " + kind + " (" + known + ")", item);
     found.push_back(*one);
   }
   if (found.empty()) refuse("a list of " + kind + "s", value);
-  return found;
-}
-
-std::vector<std::string> items_of(const std::string& value) {
-  std::vector<std::string> found;
-  std::istringstream items(value);
-  for (std::string item; std::getline(items, item, ',');) found.push_back(item);
   return found;
 }
 
@@ -129,7 +109,7 @@ Define define(const std::string& value) {
   };
   const auto colon = std::min(value.find(':'), value.size());
   const Define found{value.substr(0, colon),
-                     items_of(colon < value.size() ? value.substr(colon + 1) : "")};
+                     parts_of(colon < value.size() ? value.substr(colon + 1) : "")};
   if (!is_plain(found.name) || found.values.empty() || !std::ranges::all_of(found.values, is_plain))
     refuse("NAME:VALUE,VALUE,... of letters, digits, dots, dashes and underlines", value);
   if (std::isdigit(static_cast<unsigned char>(found.name[0])) != 0 ||
@@ -258,7 +238,7 @@ const std::vector<Option>& table() {
        "(kernels/user/run_in_python.py), each also as FILE:ENTRY; without a filter only these "
        "kernels run; without shapes the size is 4096 (CPU: 512)",
        [](Options& o, const std::string& v) {
-         const std::vector<std::string> files = items_of(v);
+         const std::vector<std::string> files = parts_of(v);
          if (files.empty()) refuse("a list of files", v);
          o.kernels.insert(o.kernels.end(), files.begin(), files.end());
        }},

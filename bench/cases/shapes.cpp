@@ -8,13 +8,16 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "bench/base/text.hpp"
+#include "bench/verification/fill.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -118,10 +121,8 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
   std::uint64_t bits() {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
+    state_ += 0x9e3779b97f4a7c15;
+    return mixed_bits(state_);
   }
   // From 16 to 16384, log-uniform. Square roots and products are rounded alike on all machines,
   // which logarithms are not.
@@ -167,8 +168,7 @@ Shape checked(const std::string& item, std::vector<std::int64_t> sizes) {
 
 Shape parse_one(const std::string& item) {
   std::vector<std::int64_t> sizes;
-  std::istringstream parts(item);
-  for (std::string part; std::getline(parts, part, 'x');) {
+  for (const std::string& part : parts_of(item, 'x')) {
     std::int64_t size = 0;
     const char* end = part.data() + part.size();
     const auto [stop, error] = std::from_chars(part.data(), end, size);
@@ -187,21 +187,17 @@ void add(std::vector<Shape>& shapes, const Shape& shape) {
 // "random:60:1"
 std::vector<Shape> parse_random(const std::string& item) {
   constexpr std::uint64_t kMost = 10'000;
-  std::uint64_t numbers[2] = {};
-  const char* at = item.data() + kRandom.size();
-  const char* const end = item.data() + item.size();
-  for (std::uint64_t& number : numbers) {
-    const auto [stop, error] = std::from_chars(at, end, number);
-    const bool last = &number == std::end(numbers) - 1;
-    if (error != std::errc{} || (last ? stop != end : stop == end || *stop != ':'))
-      refuse(item, "is not " + std::string(kRandomForm));
-    at = stop + 1;
+  const std::vector<std::string> parts = parts_of(item, ':');
+  std::optional<std::uint64_t> count, seed;
+  if (parts.size() == 3 && !item.ends_with(':')) {
+    count = number_in<std::uint64_t>(parts[1]);
+    seed = number_in<std::uint64_t>(parts[2]);
   }
-  if (numbers[0] < 1 || numbers[0] > kMost)
-    refuse(item, "needs N from 1 to " + std::to_string(kMost));
-  Random random(numbers[1]);
+  if (!count || !seed) refuse(item, "is not " + std::string(kRandomForm));
+  if (*count < 1 || *count > kMost) refuse(item, "needs N from 1 to " + std::to_string(kMost));
+  Random random(*seed);
   std::vector<Shape> shapes;
-  while (shapes.size() < numbers[0]) add(shapes, random_shape(random));
+  while (shapes.size() < *count) add(shapes, random_shape(random));
   return shapes;
 }
 
@@ -253,8 +249,7 @@ std::string name_of(const Shape& shape) {
 
 std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {
   std::vector<Shape> shapes;
-  std::istringstream items(text);
-  for (std::string item; std::getline(items, item, ',');) {
+  for (const std::string& item : parts_of(text)) {
     if (const auto* set = std::ranges::find(kSets, std::string_view(item), &Set::name);
         set != std::end(kSets)) {
       const std::string_view members = kind == Device::Kind::gpu ? set->gpu : set->cpu;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
-#include <regex>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -22,10 +21,9 @@ namespace {
 
 constexpr const char* kUsage =
     "launch_once kernels            the names of the suite's own GPU kernels\n"
-    "launch_once kernel [--cases=REGEX] NAME...\n"
-    "                               runs all variants and layouts of each at ragged sizes, or of "
-    "these the\n"
-    "                               cases whose names match; 1 if one is wrong\n"
+    "launch_once kernel NAME...     runs all variants and layouts of each at ragged sizes; 1 if "
+    "one "
+    "is wrong\n"
     "launch_once control NAME       runs a negative control; 0 whatever it does\n"
     "launch_once twin NAME          runs its right twin; 1 if that is wrong\n"
     "launch_once table              what catches which negative control, in Markdown\n";
@@ -74,13 +72,12 @@ void require_ours(std::string_view name) {
 }
 
 // Prints each case before it runs, since the sanitizer may end the process.
-int run_kernel(Backend& backend, std::string_view name, const std::regex& cases) {
+int run_kernel(Backend& backend, std::string_view name) {
   int runs = 0, wrong = 0;
   for (const Shape& shape : kShapes)
     for (const Case& one : make_cases({shape}, {}, Device::Kind::gpu, true, {})) {
       const RegisteredKernel& kernel = *one.kernel;
       if (!is_ours(kernel) || kernel.name != name) continue;
-      if (!std::regex_search(one.name(), cases)) continue;
       if (kernel.unsupported && kernel.unsupported(one.problem, backend.device())) continue;
       std::printf("%s\n", one.name().c_str());
       std::fflush(stdout);
@@ -129,23 +126,7 @@ int print_table() {
   return 0;
 }
 
-// Takes --cases=REGEX out of the arguments; without it every name matches.
-std::regex take_cases(std::vector<std::string>& arguments) {
-  constexpr std::string_view kOption = "--cases=";
-  const auto at = std::ranges::find_if(
-      arguments, [&](const std::string& argument) { return argument.starts_with(kOption); });
-  if (at == arguments.end()) return std::regex("");
-  const std::string pattern = at->substr(kOption.size());
-  arguments.erase(at);
-  try {
-    return std::regex(pattern);
-  } catch (const std::regex_error&) {
-    throw std::runtime_error("--cases=" + pattern + " is no regular expression");
-  }
-}
-
-int run(std::vector<std::string> arguments) {
-  const std::regex cases = take_cases(arguments);
+int run(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments[0];
   if (what == "kernels" && arguments.size() == 1) return list_kernels();
   if (what == "table" && arguments.size() == 1) return print_table();
@@ -161,7 +142,7 @@ int run(std::vector<std::string> arguments) {
   if (kernel) {
     int status = 0;
     for (std::size_t i = 1; i < arguments.size(); ++i)
-      status = std::max(status, run_kernel(*backend, arguments[i], cases));
+      status = std::max(status, run_kernel(*backend, arguments[i]));
     return status;
   }
   for (const NegativeControl& one : negative_controls())

@@ -89,9 +89,6 @@ class Backend {
   virtual void finish_all() = 0;
   // Every byte 0xff: NaN in each floating-point type, and -1 in the integers.
   virtual void poison(void* to, std::size_t bytes) = 0;
-  // Index of the first, or last, byte that is no longer 0xff; -1 if none.
-  virtual std::int64_t first_changed(const void* from, std::size_t bytes) = 0;
-  virtual std::int64_t last_changed(const void* from, std::size_t bytes) = 0;
 
   // expected = A*B and magnitude = |A|*|B|, both m x n, in FP64 from the operands, which are stored
   // in the problem's layout.
@@ -110,7 +107,7 @@ class Backend {
   // Runs one launch to its end. Throws std::runtime_error if it fails, DeviceLost if for good.
   virtual void run(const Launch& launch) = 0;
   // The GPU kernels that a launch runs, as far as that can be known
-  // (bench/kernel_code/kernel_names.hpp).
+  // (bench/kernel_code/kernel_code.hpp).
   virtual LaunchedKernels kernels_of(const Launch& launch) = 0;
   // `count` launches that rotate through `launches` and continue where the last batch ended; as
   // CUDA graphs if `graph`. The launches must outlive the batch.

@@ -28,7 +28,7 @@
 #include "bench/device/end_to_end.hpp"
 #include "bench/device/verify_cuda.cuh"
 #include "bench/kernel_code/fingerprint.hpp"
-#include "bench/kernel_code/kernel_names.hpp"
+#include "bench/kernel_code/kernel_code.hpp"
 #include "kernels/layout.hpp"
 
 namespace gemm::bench {
@@ -327,19 +327,6 @@ class CudaBackend : public Backend {
     check(cudaMemsetAsync(to, 0xff, bytes, stream_));
   }
 
-  std::int64_t first_changed(const void* from, std::size_t bytes) override {
-    const std::vector<unsigned char> host = fetch(from, bytes);
-    for (std::size_t i = 0; i < bytes; ++i)
-      if (host[i] != 0xff) return static_cast<std::int64_t>(i);
-    return -1;
-  }
-  std::int64_t last_changed(const void* from, std::size_t bytes) override {
-    const std::vector<unsigned char> host = fetch(from, bytes);
-    for (std::size_t i = bytes; i-- > 0;)
-      if (host[i] != 0xff) return static_cast<std::int64_t>(i);
-    return -1;
-  }
-
   void reference(const Problem& p, const void* a, const void* b, double* expected,
                  double* magnitude) override {
     const std::int64_t tiles = (p.m + kTile - 1) / kTile * ((p.n + kTile - 1) / kTile);
@@ -424,11 +411,6 @@ class CudaBackend : public Backend {
     Verdict all;
     for (const Verdict& verdict : verdicts) all.merge(verdict);
     return all;
-  }
-  std::vector<unsigned char> fetch(const void* from, std::size_t bytes) {
-    std::vector<unsigned char> host(bytes);
-    copy(host.data(), from, bytes);
-    return host;
   }
 
   DeviceInfo device_;

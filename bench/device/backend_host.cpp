@@ -107,19 +107,6 @@ class HostBackend : public Backend {
   }
   void poison(void* to, std::size_t bytes) override { std::memset(to, 0xff, bytes); }
 
-  std::int64_t first_changed(const void* from, std::size_t bytes) override {
-    const auto* begin = static_cast<const unsigned char*>(from);
-    const auto* found =
-        std::find_if(begin, begin + bytes, [](unsigned char c) { return c != 0xff; });
-    return found == begin + bytes ? -1 : found - begin;
-  }
-  std::int64_t last_changed(const void* from, std::size_t bytes) override {
-    const auto* begin = static_cast<const unsigned char*>(from);
-    for (auto i = static_cast<std::int64_t>(bytes) - 1; i >= 0; --i)
-      if (begin[i] != 0xff) return i;
-    return -1;
-  }
-
   void reference(const Problem& p, const void* a_, const void* b_, double* expected,
                  double* magnitude) override {
     require_f32(traits_of(p.precision).input);

@@ -72,22 +72,6 @@ struct Temperature {
 // A struct's version contains its size.
 constexpr unsigned kTemperatureVersion = sizeof(Temperature) | 1U << 24;
 
-using Init = Status();
-using ErrorText = const char*(Status);
-using DriverVersion = Status(char*, unsigned);
-using HandleByBusId = Status(const char*, Handle*);
-using Number = Status(Handle, unsigned*);
-using NumberOf = Status(Handle, int, unsigned*);
-using Bits = Status(Handle, unsigned long long*);
-using FieldValues = Status(Handle, int, FieldValue*);
-using TemperatureV = Status(Handle, Temperature*);
-using EccErrors = Status(Handle, int, int, unsigned long long*);
-using RemappedRows = Status(Handle, unsigned*, unsigned*, unsigned*, unsigned*);
-using EventSetCreate = Status(EventSet*);
-using EventSetFree = Status(EventSet);
-using RegisterEvents = Status(Handle, unsigned long long, EventSet);
-using EventSetWait = Status(EventSet, Event*, unsigned);
-
 }  // namespace nvml
 
 // The library, loaded and initialised for as long as this lives.
@@ -97,14 +81,14 @@ class Nvml {
       : library_(dlopen(name, RTLD_NOW | RTLD_LOCAL), [](void* p) { dlclose(p); }) {
     if (library_ == nullptr)
       throw std::runtime_error("NVML is not installed (" + std::string(name) + ")");
-    const auto init = function<nvml::Init>("nvmlInit_v2");
+    const auto init = function<nvml::Status()>("nvmlInit_v2");
     if (init == nullptr)
       throw std::runtime_error("NVML is too old: " + std::string(name) + " has no nvmlInit_v2");
     if (const nvml::Status status = init(); status != nvml::kSuccess)
       throw std::runtime_error("NVML: " + text(status));
   }
   ~Nvml() {
-    if (const auto shutdown = function<nvml::Init>("nvmlShutdown")) shutdown();
+    if (const auto shutdown = function<nvml::Status()>("nvmlShutdown")) shutdown();
   }
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
@@ -118,7 +102,7 @@ class Nvml {
   std::string text(nvml::Status status) const {
     if (status == nvml::kNoPermission) return "no permission";
     if (status == nvml::kDriverNotLoaded) return "the driver is not loaded";
-    const auto text = function<nvml::ErrorText>("nvmlErrorString");
+    const auto text = function<const char*(nvml::Status)>("nvmlErrorString");
     return text != nullptr ? text(status) : "error " + std::to_string(status);
   }
 
@@ -137,33 +121,33 @@ constexpr std::size_t kMostXids = 100;
 class NvmlGpu : public Gpu {
  public:
   NvmlGpu(const char* library, const std::string& pci_bus_id) : nvml_(library) {
-    const auto find = nvml_.function<nvml::HandleByBusId>("nvmlDeviceGetHandleByPciBusId_v2");
+    const auto find = nvml_.function<nvml::Status(const char*, nvml::Handle*)>(
+        "nvmlDeviceGetHandleByPciBusId_v2");
     const nvml::Status status =
         find != nullptr ? find(pci_bus_id.c_str(), &handle_) : nvml::kNotFound;
     if (status == nvml::kNotFound || status == nvml::kInvalidArgument)
       throw std::runtime_error("NVML does not know the GPU " + pci_bus_id);
     if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + nvml_.text(status));
-    // Decided once, so that no row mixes power of the moment with the mean of a second.
-    if (!instant_power()) field_values_ = nullptr;
-    const auto create = nvml_.function<nvml::EventSetCreate>("nvmlEventSetCreate");
-    const auto watch = nvml_.function<nvml::RegisterEvents>("nvmlDeviceRegisterEvents");
+    has_instant_power_ = instant_power().has_value();
+    const auto create = nvml_.function<nvml::Status(nvml::EventSet*)>("nvmlEventSetCreate");
+    const auto watch =
+        nvml_.function<nvml::Status(nvml::Handle, unsigned long long, nvml::EventSet)>(
+            "nvmlDeviceRegisterEvents");
     if (create != nullptr && watch != nullptr && create(&events_) == nvml::kSuccess)
       watch(handle_, nvml::kXid, events_);
   }
   ~NvmlGpu() override {
-    const auto free = nvml_.function<nvml::EventSetFree>("nvmlEventSetFree");
+    const auto free = nvml_.function<nvml::Status(nvml::EventSet)>("nvmlEventSetFree");
     if (events_ != nullptr && free != nullptr) free(events_);
   }
   NvmlGpu(const NvmlGpu&) = delete;
   NvmlGpu& operator=(const NvmlGpu&) = delete;
 
   GpuFacts facts() override {
-    const auto driver = nvml_.function<nvml::DriverVersion>("nvmlSystemGetDriverVersion");
-    const auto power_limit = nvml_.function<nvml::Number>("nvmlDeviceGetEnforcedPowerLimit");
-    const auto clock_max = nvml_.function<nvml::NumberOf>("nvmlDeviceGetMaxClockInfo");
+    const auto driver = nvml_.function<nvml::Status(char*, unsigned)>("nvmlSystemGetDriverVersion");
     GpuFacts facts{
-        .power_limit_w = times(ask(power_limit, 0U), kMilliwatt),
-        .sm_hz_max = times(ask(clock_max, 0U, nvml::kSmClock), kMegahertz),
+        .power_limit_w = times(ask("nvmlDeviceGetEnforcedPowerLimit", 0U), kMilliwatt),
+        .sm_hz_max = times(ask("nvmlDeviceGetMaxClockInfo", 0U, nvml::kSmClock), kMegahertz),
         .application_clocks_set = application_clock_lowered(nvml::kGraphicsClock) ||
                                   application_clock_lowered(nvml::kMemoryClock),
     };
@@ -176,32 +160,35 @@ class NvmlGpu : public Gpu {
   GpuReading read() override {
     GpuReading reading;
     const double start = now_seconds();
-    reading.sm_hz = times(ask(clock_, 0U, nvml::kSmClock), kMegahertz);
-    reading.memory_hz = times(ask(clock_, 0U, nvml::kMemoryClock), kMegahertz);
-    reading.power_w =
-        times(field_values_ != nullptr ? instant_power() : ask(power_, 0U), kMilliwatt);
+    reading.sm_hz = clock(nvml::kSmClock);
+    reading.memory_hz = clock(nvml::kMemoryClock);
+    reading.power_w = times(
+        has_instant_power_ ? instant_power() : ask("nvmlDeviceGetPowerUsage", 0U), kMilliwatt);
     reading.temperature_c = temperature();
-    reading.reasons = ask(reasons_, 0ULL);
+    reading.reasons = ask("nvmlDeviceGetCurrentClocksEventReasons", 0ULL);
+    if (!reading.reasons)
+      reading.reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons", 0ULL);  // its old name
     reading.when = (start + now_seconds()) / 2;
     return reading;
   }
 
   GpuHealth health() override {
-    const auto errors = nvml_.function<nvml::EccErrors>("nvmlDeviceGetTotalEccErrors");
-    const auto rows = nvml_.function<nvml::RemappedRows>("nvmlDeviceGetRemappedRows");
-    const auto wait = nvml_.function<nvml::EventSetWait>("nvmlEventSetWait_v2");
+    constexpr char kErrors[] = "nvmlDeviceGetTotalEccErrors";
+    const auto wait =
+        nvml_.function<nvml::Status(nvml::EventSet, nvml::Event*, unsigned)>("nvmlEventSetWait_v2");
     const GpuReading now = read();
     GpuHealth health{
         .sm_hz = now.sm_hz,
         .memory_hz = now.memory_hz,
         .power_w = now.power_w,
         .temperature_c = now.temperature_c,
-        .ecc_corrected = ask(errors, 0ULL, nvml::kCorrected, nvml::kVolatile),
-        .ecc_uncorrected = ask(errors, 0ULL, nvml::kUncorrected, nvml::kVolatile),
+        .ecc_corrected = ask(kErrors, 0ULL, nvml::kCorrected, nvml::kVolatile),
+        .ecc_uncorrected = ask(kErrors, 0ULL, nvml::kUncorrected, nvml::kVolatile),
     };
     for (const auto& [name, share] : summarize({&now, 1}).reasons) health.reasons.push_back(name);
     unsigned corrected = 0, uncorrected = 0, pending = 0;
-    if (const auto failed = ask(rows, 0U, &corrected, &uncorrected, &pending)) {
+    if (const auto failed =
+            ask("nvmlDeviceGetRemappedRows", 0U, &corrected, &uncorrected, &pending)) {
       health.rows_remapped = corrected + uncorrected;
       health.remapping_pending = pending != 0;
       health.remapping_failed = *failed != 0;
@@ -215,10 +202,11 @@ class NvmlGpu : public Gpu {
   }
 
  private:
-  // Calls a function that takes the GPU, `arguments` and a pointer to `value`, and returns what it
-  // leaves there.
-  template <typename Function, typename Value, typename... Arguments>
-  std::optional<Value> ask(Function* function, Value value, Arguments... arguments) {
+  // Calls the function of this name, which takes the GPU, `arguments` and a pointer to `value`, and
+  // returns what it leaves there.
+  template <typename Value, typename... Arguments>
+  std::optional<Value> ask(const char* name, Value value, Arguments... arguments) {
+    const auto function = nvml_.function<nvml::Status(nvml::Handle, Arguments..., Value*)>(name);
     if (function == nullptr || lost_) return std::nullopt;
     const nvml::Status status = function(handle_, arguments..., &value);
     if (status == nvml::kGpuIsLost) lost_ = true;  // each call may take seconds from now on
@@ -226,8 +214,13 @@ class NvmlGpu : public Gpu {
     return value;
   }
 
+  std::optional<double> clock(int which) {
+    return times(ask("nvmlDeviceGetClockInfo", 0U, which), kMegahertz);
+  }
+
   std::optional<unsigned> instant_power() {
-    const auto field = ask(field_values_, nvml::FieldValue{.field = nvml::kPowerInstant}, 1);
+    const auto field =
+        ask("nvmlDeviceGetFieldValues", nvml::FieldValue{.field = nvml::kPowerInstant}, 1);
     if (!field || field->status != nvml::kSuccess || field->type != nvml::kUnsignedInt)
       return std::nullopt;
     return field->value.natural;
@@ -235,17 +228,16 @@ class NvmlGpu : public Gpu {
 
   std::optional<double> temperature() {
     if (const auto found = ask(
-            temperature_v_,
+            "nvmlDeviceGetTemperatureV",
             nvml::Temperature{.version = nvml::kTemperatureVersion, .sensor = nvml::kGpuSensor}))
       return found->celsius;
-    return ask(temperature_, 0U, nvml::kGpuSensor);
+    return ask("nvmlDeviceGetTemperature", 0U, nvml::kGpuSensor);
   }
 
   bool application_clock_lowered(int clock) {
-    const auto now = nvml_.function<nvml::NumberOf>("nvmlDeviceGetApplicationsClock");
-    const auto usual = nvml_.function<nvml::NumberOf>("nvmlDeviceGetDefaultApplicationsClock");
-    const auto now_mhz = ask(now, 0U, clock), usual_mhz = ask(usual, 0U, clock);
-    return now_mhz && usual_mhz && *now_mhz < *usual_mhz;
+    const auto now = ask("nvmlDeviceGetApplicationsClock", 0U, clock);
+    const auto usual = ask("nvmlDeviceGetDefaultApplicationsClock", 0U, clock);
+    return now && usual && *now < *usual;
   }
 
   Nvml nvml_;
@@ -253,18 +245,9 @@ class NvmlGpu : public Gpu {
   bool lost_ = false;
   nvml::EventSet events_ = nullptr;
   std::vector<std::uint64_t> xids_;
-  nvml::NumberOf* clock_ = nvml_.function<nvml::NumberOf>("nvmlDeviceGetClockInfo");
-  // On most GPUs since Ampere the plain call gives the mean of the last second.
-  nvml::FieldValues* field_values_ = nvml_.function<nvml::FieldValues>("nvmlDeviceGetFieldValues");
-  nvml::Number* power_ = nvml_.function<nvml::Number>("nvmlDeviceGetPowerUsage");
-  nvml::TemperatureV* temperature_v_ =
-      nvml_.function<nvml::TemperatureV>("nvmlDeviceGetTemperatureV");
-  nvml::NumberOf* temperature_ = nvml_.function<nvml::NumberOf>("nvmlDeviceGetTemperature");
-  nvml::Bits* reasons_ = [this] {
-    const auto current = nvml_.function<nvml::Bits>("nvmlDeviceGetCurrentClocksEventReasons");
-    if (current != nullptr) return current;
-    return nvml_.function<nvml::Bits>("nvmlDeviceGetCurrentClocksThrottleReasons");
-  }();
+  // Decided once, so that no row mixes power of the moment with what the plain call gives: on most
+  // GPUs since Ampere the mean of the last second.
+  bool has_instant_power_ = false;
 };
 
 constexpr std::uint64_t kIdle = 0x1;

@@ -179,16 +179,23 @@ void ProblemData::poison() {
 Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* base) const {
   Verdict verdict;
   const std::int64_t end = layout.c + layout.c_bytes;
-  const auto bytes = [](std::int64_t from, std::int64_t to) {
-    return static_cast<std::size_t>(to - from);
+  const auto guard = [&](std::int64_t from, std::int64_t to) {
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(to - from));
+    backend_.copy(bytes.data(), base + from, bytes.size());
+    return bytes;
   };
-  if (const auto after = backend_.first_changed(base + end, bytes(end, layout.total)); after >= 0)
-    verdict.outside_bytes = after + 1;
+  const auto changed = [](unsigned char byte) { return byte != 0xff; };  // since poison()
+  const std::vector<unsigned char> after = guard(end, layout.total);
+  if (const auto first = std::ranges::find_if(after, changed); first != after.end())
+    verdict.outside_bytes = first - after.begin() + 1;
   const std::pair<std::int64_t, std::int64_t> before_c[] = {
       {0, layout.a}, {layout.a + layout.a_bytes, layout.b}, {layout.b + layout.b_bytes, layout.c}};
-  for (const auto& [from, to] : before_c)
-    if (const auto last = backend_.last_changed(base + from, bytes(from, to)); last >= 0)
-      verdict.outside_bytes = from + last - layout.c;
+  for (const auto& [from, to] : before_c) {
+    const std::vector<unsigned char> before = guard(from, to);
+    if (const auto last = std::find_if(before.rbegin(), before.rend(), changed);
+        last != before.rend())
+      verdict.outside_bytes = to - 1 - (last - before.rbegin()) - layout.c;
+  }
   return verdict;
 }
 

@@ -39,12 +39,6 @@ class ForwardingBackend : public Backend {
   }
   void copy(void* to, const void* from, std::size_t bytes) override { real_.copy(to, from, bytes); }
   void poison(void* to, std::size_t bytes) override { real_.poison(to, bytes); }
-  std::int64_t first_changed(const void* from, std::size_t bytes) override {
-    return real_.first_changed(from, bytes);
-  }
-  std::int64_t last_changed(const void* from, std::size_t bytes) override {
-    return real_.last_changed(from, bytes);
-  }
   void reference(const Problem& p, const void* a, const void* b, double* expected,
                  double* magnitude) override {
     real_.reference(p, a, b, expected, magnitude);

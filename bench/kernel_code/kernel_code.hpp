@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemm.hpp"
+
 namespace gemm::bench {
 
 // One kernel of a launch; what the driver does not report is missing.
@@ -24,5 +26,14 @@ struct LaunchedKernels {
   std::vector<std::string> names;  // with "memcpy" and "memset" for what else is done on the GPU
   std::vector<KernelCode> code;
 };
+
+// In the order in which they were launched. Nothing is run: the launch is captured into a CUDA
+// graph, on a stream that no other capture uses. Empty where that cannot be done or the driver does
+// not report it (before CUDA 12.3). Never throws, and leaves the stream as it was.
+LaunchedKernels kernels_of(const Launch& launch, Stream stream);
+
+// Demangled, and if that is longer than 200 characters, without return type and arguments, and if
+// need be without template arguments.
+std::string readable_kernel_name(const char* symbol);
 
 }  // namespace gemm::bench

@@ -1,5 +1,3 @@
-#include "bench/kernel_code/kernel_names.hpp"
-
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <cxxabi.h>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "bench/kernel_code/fingerprint.hpp"
+#include "bench/kernel_code/kernel_code.hpp"
 #include "kernels/driver_function.hpp"
 
 namespace gemm::bench {

@@ -1,7 +1,5 @@
 // Names as the driver gives them are made readable, and (label GPU) found for kernels of our own
 // and of the library.
-#include "bench/kernel_code/kernel_names.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "bench/device/backend.hpp"
+#include "bench/kernel_code/kernel_code.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::bench {

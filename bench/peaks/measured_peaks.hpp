@@ -1,7 +1,9 @@
-// Measured peaks: what the device really reaches.
+// Measured peaks: what the device really reaches. They are kept for the next run on the same device
+// and driver.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -89,5 +91,20 @@ void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured
 // was measured, or only ones too far from the queried figure to be a limit for others: something
 // else was running on the GPU.
 const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured, std::string_view memory);
+
+// What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
+// cache is $XDG_CACHE_HOME or ~/.cache; an empty path without either. Nothing to be found, or a
+// file that makes no sense, is empty; saving replaces those of the same label, keeps the others,
+// and returns false if it cannot.
+std::filesystem::path peaks_file(const DeviceInfo& device);
+std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const DeviceInfo& device);
+bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
+                const std::vector<MeasuredPeak>& peaks);
+
+// Stored peaks, unless all are to be measured `again`, and the others measured now, which takes as
+// long as a dozen rows: each is stored at once. Throws Interrupted,
+// DeviceLost.
+std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
+                                            const DeviceInfo& device, bool again);
 
 }  // namespace gemm::bench

@@ -1,4 +1,6 @@
 // What was measured of a device is found again, and nothing else is taken for it.
+#include "bench/peaks/measured_peaks.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -7,8 +9,6 @@
 #include <iterator>
 #include <string>
 #include <vector>
-
-#include "bench/peaks/measured_peaks_store.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -2,6 +2,7 @@
 // else.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ struct Probe {
 
   std::string label() const { return fill.empty() ? name : name + "/" + fill; }
 };
+
+// The fastest of several ways to do the same, in batches of so many launches.
+Launch fastest_of(Backend& backend, const std::vector<Launch>& ways, std::int64_t batch);
 
 std::vector<Probe> host_probes(const DeviceInfo& device);
 // For the device that make_cuda_backend made current; none in a build without CUDA.

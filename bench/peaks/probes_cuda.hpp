@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,6 +54,26 @@ std::optional<std::string> wrong_result(Backend& backend, const std::byte* resul
       return "thread " + std::to_string(thread) + " ends with " + std::to_string(found[thread]) +
              ", expected " + std::to_string(expected);
   return std::nullopt;
+}
+
+// Completes the probe of a kernel in which each of so many threads adds up products: of ones the
+// sum counts them. launch(backend, values, results) makes operands, and a launch on them.
+template <typename Sum, typename MakeLaunch>
+Probe counting_products(Probe probe, Values values, std::int64_t threads, MakeLaunch launch) {
+  const std::size_t bytes = sizeof(Sum) * static_cast<std::size_t>(threads);
+  probe.fill = name_of(values);
+  probe.prepare = [=](Backend& backend) {
+    return launch(backend, values, shared_memory(backend, bytes));
+  };
+  probe.complaint = [=,
+                     products = probe.work / 2 / static_cast<double>(threads)](Backend& backend) {
+    const auto results = shared_memory(backend, bytes);
+    backend.poison(results.get(), bytes);
+    const bool zeros = values == Values::zeros;
+    backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
+    return wrong_result(backend, results.get(), bytes, zeros ? Sum{} : static_cast<Sum>(products));
+  };
+  return probe;
 }
 
 }  // namespace gemm::bench

@@ -103,18 +103,9 @@ class MultiplyAdds {
   // Latency times ports of the multiply-add unit, and the number of registers, say how many chains
   // are best; CPUs differ in all three.
   Launch fastest(Backend& backend) const {
-    Launch best;
-    double best_seconds = HUGE_VAL;
-    for (const Variant& variant : variants()) {
-      const Launch one = launch(variant.walk, start(backend));
-      backend.run(one);
-      const double seconds = backend.batch({&one, 1}, 1, false)->time().seconds;
-      if (seconds < best_seconds) {
-        best_seconds = seconds;
-        best = one;
-      }
-    }
-    return best;
+    std::vector<Launch> ways;
+    for (const Variant& variant : variants()) ways.push_back(launch(variant.walk, start(backend)));
+    return fastest_of(backend, ways, 1);
   }
 
   // Follows the first lane of the first thread and the last chain's last lane of the last.

@@ -6,7 +6,6 @@
 // memory is filled with words of -1: then the sum counts them.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -132,18 +131,9 @@ class Dram {
   // Which grid moves most differs from GPU to GPU.
   Launch fastest(Backend& backend) const {
     const Memories memories = allocate(backend, 0);
-    Launch best;
-    double best_seconds = HUGE_VAL;
-    for (const Grid& grid : kGrids) {
-      const Launch one = launch(memories, grid, 0);
-      backend.run(one);
-      const double seconds = backend.batch({&one, 1}, 3, false)->time().seconds;
-      if (seconds < best_seconds) {
-        best_seconds = seconds;
-        best = one;
-      }
-    }
-    return best;
+    std::vector<Launch> ways;
+    for (const Grid& grid : kGrids) ways.push_back(launch(memories, grid, 0));
+    return fastest_of(backend, ways, 3);
   }
 
   std::optional<std::string> complaint(Backend& backend) const {
@@ -272,47 +262,45 @@ __global__ void __launch_bounds__(kL2Threads, 1)
   keep_sum(sum, mask, words);
 }
 
-struct L2 {
-  int blocks, pieces, reads;
-
-  std::int64_t bytes() const { return pieces * kPieceBytes; }
-  double work() const { return 1.0 * blocks * reads * kPieceBytes; }
-  Launch launch(const Memory& from, std::uint32_t mask, const Memory& words = nullptr) const {
-    return [*this, from, mask, words](Stream stream) {
-      read_l2<<<blocks, kL2Threads, 0, stream>>>(reinterpret_cast<const uint4*>(from.get()), pieces,
-                                                 reads, mask,
-                                                 reinterpret_cast<Total*>(words.get()));
-    };
-  }
-  Launch prepare(Backend& backend) const {
-    const Memory from = shared_memory(backend, bytes());
-    backend.fill(from.get(), ElementType::f32, bytes() / 4, Fill::uniform, 0);
-    return launch(from, 0);
-  }
-  std::optional<std::string> complaint(Backend& backend) const {
-    const Memory from = shared_memory(backend, bytes());
-    backend.poison(from.get(), bytes());
+// Completes the probe of a kernel that reads so many bytes of memory again and again.
+// launch(from, mask, words) makes a launch.
+template <typename MakeLaunch>
+Probe reading(Probe probe, std::int64_t bytes, MakeLaunch launch) {
+  probe.unit = Probe::Unit::bytes;
+  probe.prepare = [=](Backend& backend) {
+    const Memory from = shared_memory(backend, bytes);
+    backend.fill(from.get(), ElementType::f32, bytes / 4, Fill::uniform, 0);
+    return launch(from, 0, nullptr);
+  };
+  probe.complaint = [=, work = probe.work](Backend& backend) {
+    const Memory from = shared_memory(backend, bytes);
+    backend.poison(from.get(), bytes);
     const WordCount words(backend);
     backend.run(launch(from, ~0U, words.memory()));
-    return words.complaint(backend, work());
-  }
-};
+    return words.complaint(backend, work);
+  };
+  return probe;
+}
 
 Probe l2_probe(const DeviceInfo& device) {
   constexpr std::int64_t kBytesPerBlock = 48 * kMiB;  // a millisecond on an H200
-  const std::int64_t pieces =
-      std::max<std::int64_t>(1, device.last_level_cache_bytes * 2 / 5 / kPieceBytes);
-  const L2 l2{device.sm_count, static_cast<int>(pieces),
-              static_cast<int>(kBytesPerBlock / kPieceBytes)};
-  Probe probe{
-      .name = "L2_read",
-      .what = "each SM reads the same " + std::to_string(l2.bytes() / 1024) +
-              " KiB again and again, past the L1",
-      .unit = Probe::Unit::bytes,
-      .work = l2.work(),
-      .prepare = [l2](Backend& backend) { return l2.prepare(backend); },
-      .complaint = [l2](Backend& backend) { return l2.complaint(backend); },
+  constexpr int kReads = static_cast<int>(kBytesPerBlock / kPieceBytes);
+  const auto pieces = static_cast<int>(
+      std::max<std::int64_t>(1, device.last_level_cache_bytes * 2 / 5 / kPieceBytes));
+  const auto launch = [=, blocks = device.sm_count](const Memory& from, std::uint32_t mask,
+                                                    const Memory& words) -> Launch {
+    return [=](Stream stream) {
+      read_l2<<<blocks, kL2Threads, 0, stream>>>(reinterpret_cast<const uint4*>(from.get()), pieces,
+                                                 kReads, mask,
+                                                 reinterpret_cast<Total*>(words.get()));
+    };
   };
+  const std::int64_t bytes = pieces * kPieceBytes;
+  Probe probe = reading({.name = "L2_read",
+                         .what = "each SM reads the same " + std::to_string(bytes / 1024) +
+                                 " KiB again and again, past the L1",
+                         .work = 1.0 * device.sm_count * kReads * kPieceBytes},
+                        bytes, launch);
   if (device.last_level_cache_bytes <= 0)
     probe.unsupported = "the device does not report the size of its L2";
   return probe;
@@ -344,40 +332,21 @@ __global__ void __launch_bounds__(kSharedThreads, 1)
   keep_sum(sum, mask, words);
 }
 
-struct SharedRead {
-  int blocks, rounds;
-
-  static constexpr std::size_t kBytes = kSharedThreads * sizeof(uint4);
-  double work() const { return 1.0 * blocks * kSharedThreads * rounds * kRows * sizeof(uint4); }
-  Launch launch(const Memory& from, std::uint32_t mask, const Memory& words = nullptr) const {
-    return [*this, from, mask, words](Stream stream) {
+Probe shared_probe(const DeviceInfo& device) {
+  constexpr int kRounds = 1024;
+  constexpr std::int64_t kBytes = kSharedThreads * sizeof(uint4);
+  const auto launch = [blocks = device.sm_count](const Memory& from, std::uint32_t mask,
+                                                 const Memory& words) -> Launch {
+    return [=](Stream stream) {
       read_shared<<<blocks, kSharedThreads, 0, stream>>>(reinterpret_cast<const uint4*>(from.get()),
-                                                         rounds, mask,
+                                                         kRounds, mask,
                                                          reinterpret_cast<Total*>(words.get()));
     };
-  }
-  Launch prepare(Backend& backend) const {
-    return launch(shared_memory(backend, operand_bytes("tf32", Values::random, kBytes)), 0);
-  }
-  std::optional<std::string> complaint(Backend& backend) const {
-    const Memory from = shared_memory(backend, kBytes);
-    backend.poison(from.get(), kBytes);
-    const WordCount words(backend);
-    backend.run(launch(from, ~0U, words.memory()));
-    return words.complaint(backend, work());
-  }
-};
-
-Probe shared_probe(const DeviceInfo& device) {
-  const SharedRead shared{device.sm_count, 1024};
-  return {
-      .name = "Shared_read",
-      .what = "ld.shared.v4 without bank conflicts, all SMs",
-      .unit = Probe::Unit::bytes,
-      .work = shared.work(),
-      .prepare = [shared](Backend& backend) { return shared.prepare(backend); },
-      .complaint = [shared](Backend& backend) { return shared.complaint(backend); },
   };
+  return reading({.name = "Shared_read",
+                  .what = "ld.shared.v4 without bank conflicts, all SMs",
+                  .work = 1.0 * device.sm_count * kRounds * kRows * kBytes},
+                 kBytes, launch);
 }
 
 // --- The bus to the host -------------------------------------------------------------------------
@@ -416,9 +385,10 @@ Memory memory_of(int target, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
 }
 
+// From or to pinned memory of the host, or to the memory of another GPU.
 struct Bus {
-  bool to_device;
   std::size_t bytes;
+  bool to_device;
   std::optional<int> target;  // GPU instead of the host
 
   Memory there() const { return target ? memory_of(*target, bytes) : pinned_memory(bytes); }
@@ -449,22 +419,32 @@ struct Bus {
   }
 };
 
-Probe bus_probe(const DeviceInfo& device, bool to_device, std::int64_t free) {
-  const Bus bus{to_device, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB)),
-                std::nullopt};
+Probe bus_probe(const std::string& name, const std::string& where, std::int64_t free,
+                bool to_device, std::optional<int> target = std::nullopt) {
+  const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
+  const Bus bus{static_cast<std::size_t>(bytes), to_device, target};
   Probe probe{
-      .name = to_device ? "PCIe_to_device" : "PCIe_to_host",
-      .what = "one copy of " + std::to_string(static_cast<std::int64_t>(bus.bytes) / kMiB) +
-              " MiB " + (to_device ? "from" : "to") + " pinned memory",
+      .name = name,
+      .what = "one copy of " + std::to_string(bytes / kMiB) + " MiB " + where,
       .unit = Probe::Unit::bytes,
       .clock = Probe::Clock::none,
-      .work = static_cast<double>(bus.bytes),
+      .on_request = target.has_value(),
+      .work = static_cast<double>(bytes),
       .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
       .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
   };
-  if (device.integrated) probe.unsupported = "an integrated GPU shares the memory of the host";
-  if (bus.bytes == 0) probe.unsupported = "too little free memory";
+  if (bytes == 0) probe.unsupported = "too little free memory";
   return probe;
+}
+
+// To and from the host.
+std::vector<Probe> host_bus_probes(const DeviceInfo& device, std::int64_t free) {
+  std::vector<Probe> probes = {bus_probe("PCIe_to_device", "from pinned memory", free, true),
+                               bus_probe("PCIe_to_host", "to pinned memory", free, false)};
+  for (Probe& probe : probes)
+    if (device.integrated && !probe.unsupported)
+      probe.unsupported = "an integrated GPU shares the memory of the host";
+  return probes;
 }
 
 // To every other GPU that this process sees and the current one reaches directly.
@@ -479,19 +459,8 @@ std::vector<Probe> peer_probes(std::int64_t free) {
     if (target == device || cudaDeviceCanAccessPeer(&reaches, device, target) != cudaSuccess ||
         reaches == 0 || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, target) != cudaSuccess)
       continue;
-    const Bus bus{false, static_cast<std::size_t>(std::min(256 * kMiB, free / 4 / kMiB * kMiB)),
-                  target};
-    probes.push_back({
-        .name = "Peer_to_" + std::string(bus_id),
-        .what = "one copy of " + std::to_string(static_cast<std::int64_t>(bus.bytes) / kMiB) +
-                " MiB to the memory of another GPU",
-        .unit = Probe::Unit::bytes,
-        .clock = Probe::Clock::none,
-        .on_request = true,
-        .work = static_cast<double>(bus.bytes),
-        .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
-        .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
-    });
+    probes.push_back(bus_probe("Peer_to_" + std::string(bus_id), "to the memory of another GPU",
+                               free, false, target));
   }
   return probes;
 }
@@ -510,9 +479,8 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
       dram_probe<2, 1>(device, "DRAM_triad", "c = a + s * b, read + written", bytes),
       l2_probe(device),
       shared_probe(device),
-      bus_probe(device, true, free),
-      bus_probe(device, false, free),
   };
+  std::ranges::copy(host_bus_probes(device, free), std::back_inserter(probes));
   std::ranges::copy(peer_probes(free), std::back_inserter(probes));
   return probes;
 }

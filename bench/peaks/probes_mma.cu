@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "bench/peaks/probes_cuda.hpp"
+#include "kernels/tensor/mma_sync/mma.cuh"
 
 namespace gemm::bench {
 namespace {
@@ -37,39 +37,18 @@ struct Instruction {
   static constexpr double kFlop = 2.0 * kM * 8 * kK;
 };
 
-// C += A * B of 16 x 8 with 16 bytes of k a row: 8 of TF32, 16 of 16 bits, 32 of 8 bits.
-#define MMA_16X8(shape_and_types, sum)                                            \
-  asm volatile("mma.sync.aligned." shape_and_types                                \
-               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-               : "+" sum(c[0]), "+" sum(c[1]), "+" sum(c[2]), "+" sum(c[3])       \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-
-struct Tf32 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 8, 80> {
+// Those of the kernels in mma.cuh: 16 x 8 with 32 bytes of k a row.
+template <typename Of, int kK, int kSince = 80>
+struct Mma : Instruction<std::uint32_t, 4, 2, typename Of::Accumulator, 4, 16, kK, kSince> {
   static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
+    tensor::multiply_16x8<Of>(c, {{a[0], a[1], a[2], a[3]}}, {{b[0], b[1]}}, 0);
   }
 };
-struct Bf16 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 16, 80> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k16.row.col.f32.bf16.bf16.f32", "f");
-  }
-};
-struct Fp16 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 16, 80> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k16.row.col.f32.f16.f16.f32", "f");
-  }
-};
-struct Fp8 : Instruction<std::uint32_t, 4, 2, float, 4, 16, 32, 89> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
-  }
-};
-struct Int8 : Instruction<std::uint32_t, 4, 2, std::int32_t, 4, 16, 32, 80> {
-  static __device__ void multiply(auto& c, const auto& a, const auto& b) {
-    MMA_16X8("m16n8k32.row.col.s32.s8.s8.s32", "r");
-  }
-};
-#undef MMA_16X8
+using Tf32 = Mma<tensor::Tf32, 8>;
+using Bf16 = Mma<tensor::Bf16, 16>;
+using Fp16 = Mma<tensor::F16, 16>;
+using Fp8 = Mma<tensor::E4m3, 32, 89>;
+using Int8 = Mma<tensor::S8, 32>;
 
 struct Fp16Turing : Instruction<std::uint32_t, 2, 1, float, 4, 16, 8, 75> {
   static __device__ void multiply(auto& c, const auto& a, const auto& b) {
@@ -145,53 +124,26 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 template <typename I>
-struct Products {
-  const char* arithmetic;
-  int blocks, rounds;
-
-  using Sum = typename I::Sum;
-  std::size_t result_bytes() const { return sizeof(Sum) * blocks * kThreads; }
-  double work() const {
-    return 1.0 * blocks * kWarps * rounds * kSteps * kKTiles * kTiles * I::kFlop;
-  }
-
-  Launch launch(Backend& backend, Values values, const std::shared_ptr<std::byte>& results) const {
-    constexpr std::size_t kBytes = sizeof(Fragments<I>) * kThreads;
-    const auto fragments = shared_memory(backend, operand_bytes(arithmetic, values, kBytes));
-    return [*this, fragments, results](Stream stream) {
-      multiply_fragments<I>
-          <<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const Fragments<I>*>(fragments.get()),
-                                            rounds, reinterpret_cast<Sum*>(results.get()));
-    };
-  }
-  Launch prepare(Backend& backend, Values values) const {
-    return launch(backend, values, shared_memory(backend, result_bytes()));
-  }
-  std::optional<std::string> complaint(Backend& backend, Values values) const {
-    const auto results = shared_memory(backend, result_bytes());
-    backend.poison(results.get(), result_bytes());
-    const bool zeros = values == Values::zeros;
-    backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
-    const double products = work() / 2 / (1.0 * blocks * kThreads);
-    return wrong_result(backend, results.get(), result_bytes(),
-                        zeros ? Sum{} : static_cast<Sum>(products));
-  }
-};
-
-template <typename I>
 Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const char* arithmetic,
             const char* shape, Values values, int rounds) {
-  const Products<I> products{arithmetic, device.sm_count, rounds};
-  Probe probe{
-      .name = name,
-      .arithmetic = arithmetic,
-      .fill = std::string(name_of(values)),
-      .what = std::string("mma.sync ") + shape + ", " + std::to_string(kTiles) + " tiles a warp, " +
-              std::to_string(kWarps) + " warps an SM",
-      .work = products.work(),
-      .prepare = [=](Backend& backend) { return products.prepare(backend, values); },
-      .complaint = [=](Backend& backend) { return products.complaint(backend, values); },
+  const int blocks = device.sm_count;
+  const auto launch = [=](Backend& backend, Values filled,
+                          const std::shared_ptr<std::byte>& results) -> Launch {
+    constexpr std::size_t kBytes = sizeof(Fragments<I>) * kThreads;
+    const auto fragments = shared_memory(backend, operand_bytes(arithmetic, filled, kBytes));
+    return [=](Stream stream) {
+      multiply_fragments<I><<<blocks, kThreads, 0, stream>>>(
+          reinterpret_cast<const Fragments<I>*>(fragments.get()), rounds,
+          reinterpret_cast<typename I::Sum*>(results.get()));
+    };
   };
+  Probe probe = counting_products<typename I::Sum>(
+      {.name = name,
+       .arithmetic = arithmetic,
+       .what = std::string("mma.sync ") + shape + ", " + std::to_string(kTiles) +
+               " tiles a warp, " + std::to_string(kWarps) + " warps an SM",
+       .work = 1.0 * blocks * kWarps * rounds * kSteps * kKTiles * kTiles * I::kFlop},
+      values, std::int64_t{blocks} * kThreads, launch);
   // Seen in the machine code of nvcc 13.0.
   if (std::is_same_v<I, Fp8> && (code.capability == 90 || code.capability == 100))
     probe.what += ", which is FP16 here: this device has no mma.sync of FP8";

@@ -12,7 +12,6 @@
 #include "bench/base/json.hpp"
 #include "bench/base/text.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
-#include "bench/peaks/measured_peaks_store.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -18,7 +17,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "bench/base/device_errors.hpp"
@@ -68,12 +66,9 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
   const bool times = value.ends_with('x');
   const std::string digits =
       times || value.ends_with('s') ? value.substr(0, value.size() - 1) : value;
-  double number = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  const double number = number_in<double>(digits).value_or(0);
   const bool whole = number == std::floor(number) && number < 1e9;
-  if (error != std::errc{} || stop != end || !(number > 0) || !std::isfinite(number) ||
-      (times && !whole))
+  if (!(number > 0) || !std::isfinite(number) || (times && !whole))
     throw BadInput("--benchmark_min_time=" + value +
                    " is not a time (0.5s) nor a number of samples (100x)");
   if (times)
@@ -98,11 +93,9 @@ void check_number(const std::vector<std::string>& arguments, const std::string& 
                   double most, bool whole) {
   const std::string value = google_flag(arguments, name);
   if (value.empty()) return;
-  double number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || !(number >= least && number <= most) ||
-      (whole && number != std::floor(number))) {
+  const auto number = number_in<double>(value);
+  if (!number || !(*number >= least && *number <= most) ||
+      (whole && *number != std::floor(*number))) {
     std::ostringstream range;
     range << least << " to " << most;
     throw BadInput("--benchmark_" + name + "=" + value + " is not a " + (whole ? "whole " : "") +

@@ -12,13 +12,13 @@
 #include <iterator>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
 #include "bench/run/child.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/fixture.hpp"
@@ -45,8 +45,7 @@ std::vector<std::string> publishable(int argc, char** argv) {
       continue;
     }
     std::string kept;
-    std::istringstream items(argument.substr(value));
-    for (std::string item; std::getline(items, item, ',');)
+    for (const std::string& item : parts_of(argument.substr(value)))
       kept += (kept.empty() ? "" : ",") + file_name(item);
     command.push_back(argument.substr(0, value) + kept);
   }
@@ -85,8 +84,7 @@ std::unique_ptr<RecordFile> open_record(const std::string& out, const DeviceInfo
 // --benchmark_context=key=value,key=value, which Google Benchmark hands to its own reporters only.
 nlohmann::ordered_json custom_context(const std::string& flag) {
   nlohmann::ordered_json context = nlohmann::ordered_json::object();
-  std::istringstream pairs(flag);
-  for (std::string pair; std::getline(pairs, pair, ',');)
+  for (const std::string& pair : parts_of(flag))
     if (const auto equals = pair.find('='); equals != std::string::npos)
       context[pair.substr(0, equals)] = pair.substr(equals + 1);
   return context;
@@ -138,10 +136,12 @@ void require_matches(bool matches, const std::string& filter, const Options& opt
         "no kernel of this device computes the given --gemm_precisions in the given "
         "--gemm_layouts" +
         list);
-  if (!selected(make_cases(parse_shapes(options.shapes, kind), usual_precisions(kind), kind,
-                           options.variants, {Layout::nn}),
-                filter)
-           .empty())
+  const auto any = [&](Device::Kind device, const std::vector<Precision>& precisions, bool variants,
+                       const std::vector<Layout>& layouts) {
+    const auto shapes = parse_shapes(options.shapes, device);
+    return !selected(make_cases(shapes, precisions, device, variants, layouts), filter).empty();
+  };
+  if (any(kind, usual_precisions(kind), options.variants, {Layout::nn}))
     throw BadInput(
         "--benchmark_filter=" + filter +
         " selects no kernel that computes the given --gemm_precisions in the given --gemm_layouts" +
@@ -149,17 +149,10 @@ void require_matches(bool matches, const std::string& filter, const Options& opt
   if (kind == Device::Kind::cpu)
     throw BadInput("--benchmark_filter=" + filter +
                    " matches no CPU kernel, and GPU kernels cannot run: " + why_no_gpu);
-  const auto cpu_shapes = parse_shapes(options.shapes, Device::Kind::cpu);
-  if (!selected(
-           make_cases(cpu_shapes, options.precisions, Device::Kind::cpu, false, options.layouts),
-           filter)
-           .empty())
+  if (any(Device::Kind::cpu, options.precisions, false, options.layouts))
     throw BadInput("--benchmark_filter=" + filter +
                    " selects CPU kernels only: add --gemm_device=cpu");
-  if (!options.variants && !selected(make_cases(parse_shapes(options.shapes, kind),
-                                                options.precisions, kind, true, options.layouts),
-                                     filter)
-                                .empty())
+  if (!options.variants && any(kind, options.precisions, true, options.layouts))
     throw BadInput("--benchmark_filter=" + filter +
                    " selects points of a tuning space only: add --gemm_variants=all");
   throw BadInput("--benchmark_filter=" + filter + " matches nothing" + list);
@@ -203,14 +196,8 @@ void require_baseline(const Options& options, Device::Kind kind) {
   const nlohmann::ordered_json whole = {{"token", token},
                                         {"row", suite.results().to_json(row)},
                                         {"kernel_seconds", row.timing.kernel_seconds}};
-  const std::string text =
-      whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t count = write(kAnswer, text.data() + written, text.size() - written);
-    if (count < 0) break;
-    written += static_cast<std::size_t>(count);
-  }
+  write_atomically("/dev/fd/" + std::to_string(kAnswer),
+                   whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   std::cout << std::flush;
   std::_Exit(0);
 }

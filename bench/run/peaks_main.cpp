@@ -20,7 +20,7 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
-#include "bench/peaks/measured_peaks_store.hpp"
+#include "bench/peaks/measured_peaks.hpp"
 #include "bench/run/command_line.hpp"
 #include "bench/run/suite.hpp"
 

@@ -5,8 +5,12 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <random>
+#include <ranges>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,10 +19,12 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/terminal.hpp"
+#include "bench/base/text.hpp"
 #include "bench/measurement/audit.hpp"
 #include "bench/measurement/measurement.hpp"
-#include "bench/peaks/measured_peaks_store.hpp"
-#include "bench/run/child_row.hpp"
+#include "bench/peaks/measured_peaks.hpp"
+#include "bench/run/child.hpp"
+#include "bench/run/user_kernels.hpp"
 
 namespace gemm::bench {
 
@@ -81,13 +87,51 @@ void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row&
   if (needs_child(which, baselines)) {
     if (bench_.options.library && std::ranges::none_of(baselines, is_library))
       library_rates_->measure(which);
-    return measure_in_child(bench_, which, baselines, samples, row);
+    return measure_in_child(which, baselines, samples, row);
   }
   const std::optional<Case> baseline = interleaving_.baseline_of(which);
   if (bench_.options.library && !bench_.options.is_child() && !(baseline && is_library(*baseline)))
     library_rates_->measure(which);
   interleaving_.run(which, baseline, samples, row);
   doubt_peaks(row);
+}
+
+void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselines,
+                             std::optional<std::int64_t> samples, Row& row) {
+  const double left = bench_.seconds_left(),
+               limit = std::min(bench_.options.kernel_limit_seconds(), left);
+  if (left <= 0) throw run_budget_is_spent(bench_.options);
+  bench_.clear();
+  std::vector<Case> cases = baselines;
+  cases.push_back(which);
+  std::vector<std::string> command = child_program(cases);
+  std::ranges::copy(bench_.options.arguments | std::views::drop(1), std::back_inserter(command));
+  if (bench_.options.peaks_from == PeaksFrom::measure) command.emplace_back("--gemm_peaks=cached");
+  command.push_back("--gemm_child=" + which.name());
+  if (samples) command.push_back("--gemm_child_samples=" + std::to_string(*samples));
+  // What a kernel writes to the descriptor of the answer is none.
+  std::random_device random;
+  const std::string token = formatted("%08x%08x%08x%08x", random(), random(), random(), random());
+  const ChildEnd end = run_child(command, limit, token + "\n");
+
+  if (!end.printed.empty()) {
+    const AboveStatus above;
+    std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
+  }
+  if (end.late && limit == left) throw run_budget_is_spent(bench_.options);
+  try {
+    const auto answer = nlohmann::ordered_json::parse(end.answer);
+    if (!end.how.empty()) throw std::runtime_error(end.how);
+    if (answer.at("token") != token)
+      throw std::runtime_error("the kernel wrote to the descriptor of the result");
+    row = row_from(answer.at("row"), which);
+    bench_.kernel_seconds += answer.at("kernel_seconds").get<double>();
+  } catch (const nlohmann::json::exception&) {
+    throw std::runtime_error(end.how.empty() ? "it called exit(0)" : end.how);
+  }
+  if (!row.skipped.empty()) throw Skipped(row.skipped);
+  if (row.suspect) throw Suspect(row.failed);
+  if (!row.failed.empty()) throw std::runtime_error(row.failed);
 }
 
 bool Suite::needs_child(const Case& which, const std::vector<Case>& baselines) const {

@@ -42,6 +42,11 @@ class Suite {
   nlohmann::ordered_json run_to_json() const;
 
  private:
+  // Runs the same program, if need be in Python, with the same options and --gemm_child, which
+  // answers with one row. Throws Skipped, Interrupted, Suspect, and std::runtime_error with how the
+  // child failed or ended.
+  void measure_in_child(const Case& which, const std::vector<Case>& baselines,
+                        std::optional<std::int64_t> samples, Row& row);
   bool needs_child(const Case& which, const std::vector<Case>& baselines) const;
   // A row above a measured compute peak shows that the device was busy when that was measured.
   void doubt_peaks(const Row& row);

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "bench/base/interrupt.hpp"
+#include "bench/base/text.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/timing/timing.hpp"
 #include "kernels/user/user_kernel.hpp"
@@ -87,8 +87,7 @@ std::string interpreter() {
 bool is_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0;
   const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
+  for (const std::string& folder : parts_of(path == nullptr ? "" : path, ':'))
     if (access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
   return false;
 }

@@ -16,12 +16,14 @@ constexpr std::string_view name_of(Fill fill) {
   return kNames[static_cast<int>(fill)];
 }
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014) over a counter.
-constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15U + index * 0xd1342543de82ef95U;
+// The finalizer of SplitMix64 (Steele, Lea, Flood 2014), and its bits over a counter.
+constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
   return z ^ (z >> 31);
+}
+constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
+  return mixed_bits((seed + 1) * 0x9e3779b97f4a7c15U + index * 0xd1342543de82ef95U);
 }
 
 // The sum of twelve 16-bit numbers less its mean, over its standard deviation: as good as normal

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/common/tile_grid.cuh"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
@@ -65,6 +66,21 @@ Launch tile_launch(TileKernel<T, Grid> kernel, dim3 threads, const Problem& p, c
 template <typename T, typename Grid>
 Launch tile_launch(TileKernel<T, Grid> kernel, dim3 threads, const Problem& p, const Operands& o) {
   return tile_launch<T, Grid>(kernel, threads, p, o, Grid(p));
+}
+
+// Kernel::prepare of a kernel, or of one of two: where rows begin at multiples of 16 bytes, and
+// where not.
+template <typename T, typename Grid>
+auto prepare_tiles(TileKernel<T, Grid> kernel, dim3 threads) {
+  return [=](const Problem& p, const Device&, const Operands& o) {
+    return tile_launch<T, Grid>(kernel, threads, p, o);
+  };
+}
+template <typename Grid>
+auto prepare_tiles(TileKernel<float, Grid> aligned, TileKernel<float, Grid> any, dim3 threads) {
+  return [=](const Problem& p, const Device&, const Operands& o) {
+    return tile_launch<float, Grid>(rows_of_16_bytes(p) ? aligned : any, threads, p, o);
+  };
 }
 
 }  // namespace gemm::simt

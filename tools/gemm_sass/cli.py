@@ -82,7 +82,6 @@ def _parser() -> argparse.ArgumentParser:
         help="instead of the build's objects",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="all figures and opcode counts")
     form.add_argument("--markdown", action="store_true", help="a Markdown table")
     form.add_argument("--listing", action="store_true", help="the instructions")
     form.add_argument("--write", action="store_true", help=f"update {TABLE.name}")
@@ -119,8 +118,6 @@ def run(options: argparse.Namespace) -> str:
         held.write(TABLE, after)
         changed = sum(before.get(key) != value for key, value in after.items())
         return f"{TABLE}: {changed} of {len(after)} entries are new or changed"
-    if options.json:
-        return show.as_json(rows)
     return show.markdown(rows) if options.markdown else show.table(rows)
 
 

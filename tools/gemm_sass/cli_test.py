@@ -64,16 +64,6 @@ def test_names_select_kernels(project: Path) -> None:
     assert len(printed(project, "AsyncCopy", "tiled<16>", "-a", "sm_90a").splitlines()) == 5
 
 
-def test_json_has_all_figures(project: Path) -> None:
-    first, second = json.loads(printed(project, "--json"))
-    assert (first["source"], first["function"]) == ("simt/async_copy", "copy")
-    assert (second["architecture"], second["compiler"]) == ("sm_90a", "13.0")
-    assert first["opcodes"] == {"FFMA": 2, "LDS": 1, "BRA": 1}
-    assert (first["share"], first["loads"], first["shortest_use"]) == (0.5, {"128": 1}, 1)
-    assert (first["reads"], first["ports"], first["moved"]) == (3, 2.5, 0.5)
-    assert (first["loop_bytes"], first["exceeds_cache"]) == (64, False)
-
-
 def test_markdown_is_a_table(project: Path) -> None:
     lines = printed(project, "--markdown").splitlines()
     assert len({line.count("|") for line in lines}) == 1
@@ -123,7 +113,7 @@ def test_naming_a_kernel_adds_it_to_the_table(project: Path) -> None:
     [
         (["nothing"], "nothing: no kernel has this in its name"),
         (["-a", "sm_75"], "any kernel: is built for sm_90a"),
-        (["--json", "--listing"], "not allowed with"),
+        (["--markdown", "--listing"], "not allowed with"),
         (["--all"], "unrecognized arguments: --all"),
         (["--file", "none.o"], "none.o: no such file"),
         (["--file", "tools/sass"], "does not contain device code"),

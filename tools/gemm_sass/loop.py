@@ -44,7 +44,6 @@ class Figures:
     moved_accumulators: int = 0  # FFMA whose accumulator changes its register
     loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first reader of its result
-    shortest_use: int | None = None
     stalls: int = 0  # sum of the stall cycles of the instructions
     opcodes: dict[str, int] = field(default_factory=dict)
 
@@ -116,7 +115,6 @@ def figures(kernel: Kernel) -> Figures:
         multiply_adds=sum(multiplies(one, kind) for one in body),
         loads=dict(sorted(loads.items())),
         median_use=statistics.median(uses) if uses else None,
-        shortest_use=min(uses, default=None),
         stalls=sum(one.stall for one in body),
         opcodes=dict(Counter(one.name for one in body).most_common()),
     )

@@ -1,9 +1,6 @@
-"""Figures as a table, as Markdown and as JSON, and listings of the code."""
+"""Figures as a table and as Markdown, and listings of the code."""
 
-import dataclasses
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from gemm_report.writing.tables import columns
 
@@ -64,18 +61,6 @@ def markdown(rows: Sequence[Row]) -> str:
     lines = [["kernel", "on", *HEAD], ["---"] * 2 + ["---:"] * len(HEAD)]
     lines += [[f"`{one.function}`", one.architecture, *cells(has)] for one, has in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def as_json(rows: Sequence[Row]) -> str:
-    """All figures, with the opcode counts of the loop."""
-
-    def entry(one: Kernel, has: Figures) -> dict[str, Any]:
-        named = {"source": one.source, "function": one.function}
-        named |= {"architecture": one.architecture, "compiler": one.compiler}
-        derived = ("share", "reads", "ports", "moved", "loop_bytes", "exceeds_cache")
-        return named | dataclasses.asdict(has) | {name: getattr(has, name) for name in derived}
-
-    return json.dumps([entry(*row) for row in rows], indent=2)
 
 
 def listing(one: Kernel) -> str:

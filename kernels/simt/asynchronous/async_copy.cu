@@ -37,12 +37,8 @@ Kernel point() {
   using Tile = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 4>;
   return {
       .name = "AsyncCopy",
-      .parameters = {{"BM", std::to_string(kBM)},
-                     {"BN", std::to_string(kBN)},
-                     {"BK", std::to_string(kBK)},
-                     {"WM", std::to_string(kWM)},
-                     {"WN", std::to_string(kWN)},
-                     {"stages", std::to_string(kStages)}},
+      .parameters = numbers(
+          {{"BM", kBM}, {"BN", kBN}, {"BK", kBK}, {"WM", kWM}, {"WN", kWN}, {"stages", kStages}}),
       .idea = "A multistage cp.async pipeline: copies bypass the registers and overlap the FMAs.",
       .source = "CUTLASS, Efficient GEMM; the SGEMM of cuBLAS on compute capability 8.0",
       .rung = 29,

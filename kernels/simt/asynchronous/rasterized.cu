@@ -2,7 +2,6 @@
 // compact groups instead of long rows, so that together they read fewer rows of A and columns of B
 // and share them in the L2. Faster once A and B outgrow the L2; for smaller problems it saves
 // energy. Cost: a few integer instructions per block.
-#include <string>
 
 #include "kernels/common/grouped_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
@@ -39,7 +38,7 @@ template <int kGroup>
 Kernel point() {
   return {
       .name = "Rasterized",
-      .parameters = {{"group", std::to_string(kGroup)}},
+      .parameters = numbers({{"group", kGroup}}),
       .idea = "Rasterization: tiles in compact groups, so that the blocks of a wave share the L2.",
       .source = "CUTLASS, threadblock rasterization; Triton's matrix multiplication tutorial",
       .rung = 30,

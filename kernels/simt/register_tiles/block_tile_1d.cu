@@ -6,7 +6,6 @@
 // used once per thread. Only a two-dimensional thread tile reuses it.
 #include <cstdint>
 #include <stdexcept>
-#include <string>
 
 #include "kernels/common/element.cuh"
 #include "kernels/common/tile_grid.cuh"
@@ -99,10 +98,7 @@ template <int BM, int BN, int BK, int NR, Precision... kPrecisions>
 Kernel point() {
   return {
       .name = "BlockTile1D",
-      .parameters = {{"BM", std::to_string(BM)},
-                     {"BN", std::to_string(BN)},
-                     {"BK", std::to_string(BK)},
-                     {"NR", std::to_string(NR)}},
+      .parameters = numbers({{"BM", BM}, {"BN", BN}, {"BK", BK}, {"NR", NR}}),
       .idea =
           "Register blocking in 1D: each thread computes a column segment of C, with its element "
           "of B in a register.",

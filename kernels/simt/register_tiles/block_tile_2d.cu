@@ -5,7 +5,6 @@
 // them occupancy.
 #include <cstdint>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -107,11 +106,7 @@ template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>
 Kernel point(std::vector<Precision> precisions) {
   return {
       .name = "BlockTile2D",
-      .parameters = {{"BM", std::to_string(kBM)},
-                     {"BN", std::to_string(kBN)},
-                     {"BK", std::to_string(kBK)},
-                     {"TM", std::to_string(kTM)},
-                     {"TN", std::to_string(kTN)}},
+      .parameters = numbers({{"BM", kBM}, {"BN", kBN}, {"BK", kBK}, {"TM", kTM}, {"TN", kTN}}),
       .idea =
           "Register blocking in 2D: a thread tile of TM x TN does TM * TN FMAs per TM + TN loads.",
       .source =

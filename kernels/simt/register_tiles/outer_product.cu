@@ -42,9 +42,7 @@ const Registration registration{{
     .rung = 21,
     .precisions = {Precision::f32},
     .traffic = outer_traffic,
-    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return tile_launch<float, OuterGrid>(outer_product, kOuterThreads, p, o);
-    },
+    .prepare = prepare_tiles(outer_product, kOuterThreads),
 }};
 
 }  // namespace

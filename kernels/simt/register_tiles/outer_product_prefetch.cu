@@ -45,9 +45,7 @@ const Registration registration{{
     .rung = 23,
     .precisions = {Precision::f32},
     .traffic = outer_traffic,
-    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return tile_launch<float, OuterGrid>(outer_product_prefetch, kOuterThreads, p, o);
-    },
+    .prepare = prepare_tiles(outer_product_prefetch, kOuterThreads),
 }};
 
 }  // namespace

@@ -45,12 +45,8 @@ const Registration registration{{
     .rung = 27,
     .precisions = {Precision::f32},
     .traffic = Tiling::traffic,
-    .prepare =
-        [](const Problem& p, const Device&, const Operands& o) {
-          return tile_launch<float, Tiling::Grid>(
-              rows_of_16_bytes(p) ? register_double_buffer<true> : register_double_buffer<false>,
-              Tiling::kThreads, p, o);
-        },
+    .prepare = prepare_tiles(register_double_buffer<true>, register_double_buffer<false>,
+                             Tiling::kThreads),
 }};
 
 }  // namespace

@@ -61,11 +61,7 @@ const Registration registration{{
           return wave_estimate(p, device, {64, 128, 3, 344e9, 290e9});
         },
     .prepare =
-        [](const Problem& p, const Device&, const Operands& o) {
-          return tile_launch<float, Tiling::Grid>(
-              rows_of_16_bytes(p) ? shared_double_buffer<true> : shared_double_buffer<false>,
-              Tiling::kThreads, p, o);
-        },
+        prepare_tiles(shared_double_buffer<true>, shared_double_buffer<false>, Tiling::kThreads),
 }};
 
 }  // namespace

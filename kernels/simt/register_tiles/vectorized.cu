@@ -4,7 +4,6 @@
 // consecutive and load as vectors, as its columns do. Cost: rows must begin at multiples of 16
 // bytes, or a slower variant runs.
 #include <cstdint>
-#include <string>
 
 #include "kernels/common/tile_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
@@ -53,11 +52,7 @@ Kernel point() {
   using Shape = Tiling<kBM, kBN, kBK, kTM, kTN>;
   return {
       .name = "Vectorized",
-      .parameters = {{"BM", std::to_string(kBM)},
-                     {"BN", std::to_string(kBN)},
-                     {"BK", std::to_string(kBK)},
-                     {"TM", std::to_string(kTM)},
-                     {"TN", std::to_string(kTN)}},
+      .parameters = numbers({{"BM", kBM}, {"BN", kBN}, {"BK", kBK}, {"TM", kTM}, {"TN", kTN}}),
       .idea = "Vector loads and stores of 16 bytes, with A transposed in shared memory.",
       .source = "Boehm, How to Optimize a CUDA Matmul Kernel",
       .rung = 25,
@@ -69,13 +64,9 @@ Kernel point() {
                 [](int lane) { return lane % Shape::kAcross; });
             return tile_traffic(p, kBM, kBN, kBK, kWavefronts);
           },
-      .prepare =
-          [](const Problem& p, const Device&, const Operands& o) {
-            return tile_launch<float, TileGrid<kBM, kBN>>(
-                rows_of_16_bytes(p) ? vectorized<true, kBM, kBN, kBK, kTM, kTN>
-                                    : vectorized<false, kBM, kBN, kBK, kTM, kTN>,
-                Shape::kThreads, p, o);
-          },
+      .prepare = prepare_tiles<TileGrid<kBM, kBN>>(vectorized<true, kBM, kBN, kBK, kTM, kTN>,
+                                                   vectorized<false, kBM, kBN, kBK, kTM, kTN>,
+                                                   Shape::kThreads),
   };
 }
 

@@ -46,12 +46,8 @@ Kernel point() {
       .rung = 26,
       .precisions = {Precision::f32},
       .traffic = Tiling::traffic,
-      .prepare =
-          [](const Problem& p, const Device&, const Operands& o) {
-            return tile_launch<float, typename Tiling::Grid>(
-                rows_of_16_bytes(p) ? warp_tile<Tiling, true> : warp_tile<Tiling, false>,
-                Tiling::kThreads, p, o);
-          },
+      .prepare = prepare_tiles<typename Tiling::Grid>(warp_tile<Tiling, true>,
+                                                      warp_tile<Tiling, false>, Tiling::kThreads),
   };
 }
 

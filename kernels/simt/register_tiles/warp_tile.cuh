@@ -2,7 +2,6 @@
 // SharedDoubleBuffer.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "kernels/common/tile_grid.cuh"
@@ -53,11 +52,7 @@ struct WarpTiling {
     return tile_traffic(p, kBM, kBN, kBK, kWavefronts);
   }
   static std::vector<Parameter> parameters() {
-    return {{"BM", std::to_string(kBM)},
-            {"BN", std::to_string(kBN)},
-            {"BK", std::to_string(kBK)},
-            {"WM", std::to_string(kWM)},
-            {"WN", std::to_string(kWN)}};
+    return numbers({{"BM", kBM}, {"BN", kBN}, {"BK", kBK}, {"WM", kWM}, {"WN", kWN}});
   }
 };
 

@@ -3,7 +3,6 @@
 // kTile times less traffic. Cost: two barriers per K tile, and shared-memory bandwidth is the new
 // bottleneck, since every FMA still loads both operands from there.
 #include <cstdint>
-#include <string>
 
 #include "kernels/common/element.cuh"
 #include "kernels/common/tile_grid.cuh"
@@ -64,7 +63,7 @@ template <int kTile>
 Kernel row() {
   return {
       .name = "Tiled",
-      .parameters = {{"tile", std::to_string(kTile)}},
+      .parameters = numbers({{"tile", kTile}}),
       .idea = "Square tiles of A and B in shared memory, reused by the whole block.",
       .source =
           "blog on CUDA matrix multiplication (Tesla T4), block 16 x 16; post on int matrices in "

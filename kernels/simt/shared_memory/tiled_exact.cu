@@ -61,22 +61,17 @@ Traffic traffic(const Problem& p, const Device&) {
 }
 
 template <int kTile>
-Launch prepare(const Problem& p, const Device&, const Operands& o) {
-  return tile_launch<float, Grid<kTile>>(tiled_exact<kTile>, dim3(kTile, kTile), p, o);
-}
-
-template <int kTile>
 Kernel row() {
   return {
       .name = "TiledExact",
-      .parameters = {{"tile", std::to_string(kTile)}},
+      .parameters = numbers({{"tile", kTile}}),
       .idea = "Shared-memory tiles without bounds checks, for multiples of the tile size.",
       .source = "course 5kk73 (TU Eindhoven, 2013), tiling, block 16 x 16",
       .rung = 17,
       .precisions = {Precision::f32},
       .unsupported = unsupported<kTile>,
       .traffic = traffic<kTile>,
-      .prepare = prepare<kTile>,
+      .prepare = prepare_tiles<float, Grid<kTile>>(tiled_exact<kTile>, dim3(kTile, kTile)),
   };
 }
 

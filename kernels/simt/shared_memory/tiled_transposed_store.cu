@@ -20,10 +20,7 @@ const Registration registration{{
     .rung = 15,
     .precisions = {Precision::f32},
     .traffic = transposed_traffic<kPitch>,
-    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return tile_launch<float, TransposedGrid>(transposed_tiles<kPitch>,
-                                                dim3(kTransposedTile, kTransposedTile), p, o);
-    },
+    .prepare = prepare_tiles(transposed_tiles<kPitch>, dim3(kTransposedTile, kTransposedTile)),
 }};
 
 }  // namespace

@@ -58,9 +58,7 @@ const Registration registration{{
     .rung = 13,
     .precisions = {Precision::f32},
     .traffic = traffic,
-    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return tile_launch<float, Grid>(tiled_uncoalesced_b, dim3(kTile, kTile), p, o);
-    },
+    .prepare = prepare_tiles(tiled_uncoalesced_b, dim3(kTile, kTile)),
 }};
 
 }  // namespace

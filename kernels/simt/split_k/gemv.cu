@@ -6,7 +6,6 @@
 // The matrix is A, or B if it is stored transposed and A has few rows. The steps along k of all
 // rows are cut into equal shares for all SMs, as in SplitK. The bottleneck is DRAM bandwidth.
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,8 +35,8 @@ struct GemvTile {
                 "a power of two, so that the reduction can halve it");
 
   static int shared_bytes(const Device& device) { return 4 * stages_on(device, kStages) * kStage; }
-  static bool runs_on(const Device& device) {
-    return shared_bytes(device) <= shared_memory_limit(device);
+  static int slices_on(const Device& device) {
+    return shared_bytes(device) <= shared_memory_limit(device) ? 1 : 0;
   }
   // Shared-memory wavefronts per step: the copies, and the vector loads of each warp.
   static constexpr double kWavefronts =
@@ -142,17 +141,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   });
 }
 
-struct Point {
-  SplitTile tile;
-  bool (*runs_on)(const Device&);
-  double wavefronts;  // per step
-  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
-};
-
 template <typename Tile>
-Point point(double flop_per_second) {
+SplitPoint point(double flop_per_second) {
   return {{Tile::kBM, Tile::kVectors, Tile::kBK, Tile::kBlocks, flop_per_second},
-          Tile::runs_on,
+          Tile::slices_on,
           Tile::kWavefronts,
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
             constexpr SplitKernels kKernels{gemv<Tile, 4, 4>, gemv<Tile, 4, 1>, gemv<Tile, 1, 4>,
@@ -188,28 +180,9 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
   return "requires n <= " + most + " with layout nn or nt, or m <= " + most + " with nt or tt";
 }
 
-Traffic traffic_of(const Problem& p, const Point& point, const SplitPlan& plan) {
-  const SplitProblem q = split_problem(p, {}, *swapped(p));
-  const SplitTile& tile = point.tile;
-  const double tile_rows = std::ceil(1.0 * q.m / tile.rows);
-  const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
-  return {.dram = bytes_minimum(p) + partials,
-          .l2 = 4.0 * (1.0 * q.m * q.k * plan.tile_columns + 1.0 * q.k * q.n * tile_rows +
-                       1.0 * q.m * q.n) +
-                partials,
-          .shared = 128.0 * point.wavefronts * plan.tiles * plan.tile_steps};
-}
-
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
-  const SplitProblem q = split_problem(p, {}, *swapped(p));
   std::vector<Candidate> all;
-  for (const Point& point : kPoints) {
-    if (!point.runs_on(device)) continue;
-    const SplitPlan plan = split_plan(q.m, q.n, q.k, point.tile, device);
-    all.push_back({plan.seconds, traffic_of(p, point, plan), [=, &point](const Operands& o) {
-                     return point.launch(split_problem(p, o, *swapped(p)), plan, device);
-                   }});
-  }
+  add_candidates(all, kPoints, p, *swapped(p), device);
   return all;
 }
 

@@ -8,7 +8,6 @@
 // its rows allow it, in any layout; few columns are the few rows of C^T = B^T A^T.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -180,16 +179,8 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
   });
 }
 
-// A point that the model chooses from.
-struct Point {
-  SplitTile tile;  // with the step of one slice
-  int (*slices_on)(const Device&);
-  double wavefronts;  // per slice and step
-  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
-};
-
 template <typename Tile>
-Point point(double flop_per_second) {
+SplitPoint point(double flop_per_second) {
   return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second},
           Tile::slices_on,
           Tile::kWavefronts,
@@ -229,36 +220,13 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
          " (a larger C fills the GPU without split-K)";
 }
 
-Traffic traffic_of(const Problem& p, const Point& point, bool swapped, const SplitPlan& plan) {
-  const SplitTile& tile = point.tile;
-  const std::int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
-  const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
-  const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
-  return {
-      .dram = bytes_minimum(p) + partials,
-      .l2 = 4.0 * (1.0 * m * p.k * plan.tile_columns + 1.0 * p.k * n * tile_rows + 1.0 * m * n) +
-            partials,
-      .shared = 128.0 * point.wavefronts * plan.tiles * steps};
-}
-
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   std::vector<Candidate> all;
   for (const bool swapped : {false, true}) {
     const SplitProblem q = split_problem(p, {}, swapped);
     const Strided& streamed = q.m > q.n ? q.x : q.y;
     const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
-    for (const Point& point : kPoints) {
-      const int slices = point.slices_on(device);
-      if (slices == 0) continue;
-      SplitTile tile = point.tile;
-      tile.step *= slices;
-      tile.flop_per_second *= copies;
-      const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device);
-      all.push_back(
-          {plan.seconds, traffic_of(p, point, swapped, plan), [=, &point](const Operands& o) {
-             return point.launch(split_problem(p, o, swapped), plan, device);
-           }});
-    }
+    add_candidates(all, kPoints, p, swapped, device, copies);
   }
   return all;
 }

@@ -2,8 +2,11 @@
 // that reduces the partial sums of each tile, always in the same order.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 #include "kernels/common/device_array.cuh"
 #include "kernels/common/tile_launch.cuh"
@@ -175,6 +178,45 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
       reduce_pieces<kRows, kColumns>
           <<<static_cast<unsigned>(adding), kReduceThreads, 0, stream>>>(p, shares);
   });
+}
+
+// A point that the model chooses from.
+struct SplitPoint {
+  SplitTile tile;                   // with the step of one slice
+  int (*slices_on)(const Device&);  // of a block; 0: the device cannot run it
+  double wavefronts;                // in shared memory, per slice and step
+  Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
+};
+
+inline Traffic split_traffic(const Problem& p, const SplitPoint& point, bool swapped,
+                             const SplitPlan& plan) {
+  const SplitTile& tile = point.tile;
+  const std::int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
+  const double tile_rows = std::ceil(1.0 * m / tile.rows), steps = std::ceil(1.0 * p.k / tile.step);
+  const double partials = 2.0 * 4 * tile.rows * tile.columns * plan.pieces();
+  return {
+      .dram = bytes_minimum(p) + partials,
+      .l2 = 4.0 * (1.0 * m * p.k * plan.tile_columns + 1.0 * p.k * n * tile_rows + 1.0 * m * n) +
+            partials,
+      .shared = 128.0 * point.wavefronts * plan.tiles * steps};
+}
+
+// Adds those of the points that run on the device. They reach `rate` of their FLOP/s.
+inline void add_candidates(std::vector<Candidate>& all, std::span<const SplitPoint> points,
+                           const Problem& p, bool swapped, const Device& device, double rate = 1) {
+  for (const SplitPoint& point : points) {
+    const int slices = point.slices_on(device);
+    if (slices == 0) continue;
+    SplitTile tile = point.tile;
+    tile.step *= slices;
+    tile.flop_per_second *= rate;
+    const SplitProblem q = split_problem(p, {}, swapped);
+    const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device);
+    all.push_back(
+        {plan.seconds, split_traffic(p, point, swapped, plan), [=, &point](const Operands& o) {
+           return point.launch(split_problem(p, o, swapped), plan, device);
+         }});
+  }
 }
 
 }  // namespace gemm::simt

@@ -75,6 +75,14 @@ __device__ void round_fragment([[maybe_unused]] Fragment& fragment) {
 #endif
 }
 
+// The instruction with these shape and types, and the constraint of its accumulators.
+#define MMA_16X8(shape_and_types, sum)                                                        \
+  asm volatile("mma.sync.aligned." shape_and_types                                            \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"             \
+               : "+" sum(acc[0]), "+" sum(acc[1]), "+" sum(acc[2]), "+" sum(acc[3])           \
+               : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), \
+                 "r"(b1))
+
 // acc += A * B for 16 rows and the first 8 columns of B (half = 0) or the others. A thread has two
 // consecutive columns, from lane % 4 * 2 on, of rows lane / 4 and lane / 4 + 8.
 template <typename Of>
@@ -84,42 +92,18 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   [[maybe_unused]] const std::uint32_t b0 = b.parts[2 * half], b1 = b.parts[2 * half + 1];
   if constexpr (Of::kPrecision == Precision::bf16)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+    MMA_16X8("m16n8k16.row.col.f32.bf16.bf16.f32", "f");
   else if constexpr (Of::kPrecision == Precision::f16)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+    MMA_16X8("m16n8k16.row.col.f32.f16.f16.f32", "f");
   else if constexpr (Of::kPrecision == Precision::tf32)
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+    MMA_16X8("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
   else if constexpr (Of::kPrecision == Precision::s8)
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3])
-        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+    MMA_16X8("m16n8k32.row.col.s32.s8.s8.s32", "r");
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
   else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e4m3>)
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+    MMA_16X8("m16n8k32.row.col.f32.e4m3.e4m3.f32", "f");
   else if constexpr (std::is_same_v<typename Of::Element, __nv_fp8_e5m2>)
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-        : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "r"(b0), "r"(b1));
+    MMA_16X8("m16n8k32.row.col.f32.e5m2.e5m2.f32", "f");
 #endif
 #elif __CUDA_ARCH__ >= 750
   if constexpr (Of::kPrecision == Precision::f16)
@@ -141,5 +125,6 @@ __device__ void multiply_16x8([[maybe_unused]] typename Of::Accumulator (&acc)[4
             : "r"(a.parts[k + row]), "r"(b.parts[2 * half + k / 2]));
 #endif
 }
+#undef MMA_16X8
 
 }  // namespace gemm::tensor

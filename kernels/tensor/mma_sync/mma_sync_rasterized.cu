@@ -4,7 +4,6 @@
 // the clock is what the power cap permits. Cost: one block per SM, so nothing overlaps its
 // epilogue.
 #include <cstddef>
-#include <string>
 
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_sync/mma_launch.cuh"
@@ -34,13 +33,13 @@ Kernel point(Precisions<Of...>) {
   using Shape = MmaShape<kBM, kBN, kDepth, kWM, kWN, kStages, kBlocks>;
   return mma_kernel<Rung<Shape, kGroup>, Of...>({
       .name = "MmaSyncRasterized",
-      .parameters = {{"BM", std::to_string(kBM)},
-                     {"BN", std::to_string(kBN)},
-                     {"depth", std::to_string(kDepth)},
-                     {"WM", std::to_string(kWM)},
-                     {"WN", std::to_string(kWN)},
-                     {"stages", std::to_string(kStages)},
-                     {"group", std::to_string(kGroup)}},
+      .parameters = numbers({{"BM", kBM},
+                             {"BN", kBN},
+                             {"depth", kDepth},
+                             {"WM", kWM},
+                             {"WN", kWN},
+                             {"stages", kStages},
+                             {"group", kGroup}}),
       .idea = "Rasterization and tiles of 128 x 256: less L2 and DRAM traffic.",
       .source = "CUTLASS, threadblock rasterization; MatmulTutorial, 128 x 256 on an A100",
       .rung = 48,

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "kernels/common/async_copy.cuh"
+#include "kernels/common/asynchronous.cuh"
 #include "kernels/gemm.hpp"
 #include "kernels/tensor/mma_sync/mma.cuh"
 
@@ -30,10 +31,6 @@ struct Rows {
   const std::byte* first;
   std::int64_t pitch;
 };
-
-__device__ inline std::uint32_t address_in_shared(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
 
 // The K tile of an operand: kLines rows of A, or columns of B (lines), by kDepth bytes along k. Its
 // rows are lines if kKMajor, else steps of k.
@@ -159,7 +156,7 @@ class MmaTile {
         row0_(first_row),
         column0_(first_column),
         left_(p.k),
-        shared_(address_in_shared(shared)),
+        shared_(shared_address(shared)),
         a_(a, first_row, p.m, warp_row()),
         b_(b, first_column, p.n, warp_column()) {}
 
@@ -172,24 +169,18 @@ class MmaTile {
   // edges.
   template <int kParts>
   __device__ void copy_part_to(std::uint32_t stage, int part) {
-    const auto copy = [](std::uint32_t to, const std::byte* from, bool inside) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                   "r"(inside ? kChunkBytes : 0)
-                   : "memory");
-#endif
-    };
     constexpr int kOfA = ATile::kCopies, kAll = kOfA + BTile::kCopies;
     if (part == 0) begin_k_tile();
 #pragma unroll
     for (int i = 0; i < kAll; ++i) {
       if (i < part * kAll / kParts || i >= (part + 1) * kAll / kParts) continue;
       if (i < kOfA)
-        a_.chunk(
-            i, [&](const std::byte* from, int to, bool inside) { copy(stage + to, from, inside); });
+        a_.chunk(i, [&](const std::byte* from, int to, bool inside) {
+          copy_async_bytes<kChunkBytes>(stage + to, from, inside);
+        });
       else
         b_.chunk(i - kOfA, [&](const std::byte* from, int to, bool inside) {
-          copy(stage + ATile::kBytes + to, from, inside);
+          copy_async_bytes<kChunkBytes>(stage + ATile::kBytes + to, from, inside);
         });
     }
     if (part == kParts - 1) end_k_tile_copies();

@@ -13,7 +13,7 @@ import gemm_nvbench
 import pytest
 from gemm_report.record import read_record
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 STORED = (
     ROOT

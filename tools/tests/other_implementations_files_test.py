@@ -15,7 +15,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-FILES = Path(__file__).parents[1] / "examples" / "other_implementations"
+FILES = Path(__file__).parents[2] / "examples" / "other_implementations"
 
 
 def imported(name: str) -> ModuleType:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "report" / "gemm_report" / "testdata" / "gpu.json"
 
 # Stands in for CMake: what it builds writes the record of its sources,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "calibrate"
 BUILD = ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release")
 

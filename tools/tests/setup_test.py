@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not find_spec("pip"), reason="this Python has no pip")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PINS = dict(
     re.findall(r"^([\w-]+)==(\S+)", (ROOT / "tools" / "requirements.txt").read_text("utf-8"), re.M)
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).with_name("portable")
+TOOL = Path(__file__).parents[1] / "portable"
 
 
 def portable(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -20,7 +20,7 @@ def portable(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.parametrize("arguments", [["buster"], ["--cxx=g++ -O0"], []])
+@pytest.mark.parametrize("arguments", [["buster"], []])
 def test_bad_input_and_missing_programs_give_one_line(arguments: list[str]) -> None:
     done = portable(*arguments, PATH="/nonexistent")
     assert (done.returncode, done.stdout) == (2, "")

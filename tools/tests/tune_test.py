@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "report" / "gemm_report" / "testdata" / "ladder.json"
 PLAIN = RECORD.with_name("gpu.json")
 

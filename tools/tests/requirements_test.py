@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gemm_report.cli import COMMANDS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TESTDATA = ROOT / "report" / "gemm_report" / "testdata"
 CPU, GPU, LADDER = (str(TESTDATA / f"{name}.json") for name in ("cpu", "gpu", "ladder"))
 # A short run of each command; {} is a folder with a record.

@@ -73,8 +73,8 @@ void set_queried_rates(DeviceInfo& device) {
   // 37.6 bytes per cycle and SM.
   constexpr double kOfDram = 0.961, kL2BytesPerClock = 37.6;
   if (device.memory_clock_hz && device.bus_width_bits && !device.integrated)
-    device.dram_bytes_per_second = kOfDram * 2 * *device.memory_clock_hz *
-                                   static_cast<double>(*device.bus_width_bits) / 8;
+    device.dram_bytes_per_second =
+        kOfDram * 2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8;
   if (!device.clock_hz) return;
   device.sm_hz = *device.clock_hz;
   device.l2_bytes_per_second = kL2BytesPerClock * device.sm_count * device.sm_hz;

@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <source_location>
-#include <stdexcept>
 #include <string>
 
 #include "kernels/common/trial.hpp"

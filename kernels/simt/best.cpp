@@ -29,8 +29,8 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
 
-// Of all kernels that run, the least estimate first; of the candidates of one kernel only its best
-// are among the first `most`, if there are more kernels.
+// The least estimate first: the best of each kernel that runs, and the best of their others, up to
+// `most` in all.
 std::vector<Candidate> candidates(const Problem& p, const Device& device, std::size_t most = 1) {
   std::vector<Candidate> firsts, others;
   for (const RegisteredKernel& kernel : registry()) {

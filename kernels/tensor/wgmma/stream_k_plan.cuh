@@ -128,7 +128,8 @@ inline simt::TileCost cost_of(const Problem& p, const Device& device, const Choi
   return cost;
 }
 
-// For each choice the best schedule, the best without cut tiles, and the best if cuts cost nothing.
+// For each choice the best schedule, the best without cut tiles, and the best if the first cut of a
+// tile cost nothing.
 inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
   const Problem p = tiled_problem(stored);
   const double packing = packing_seconds(packing_bytes(stored), kPackingOfDram, device);
@@ -145,7 +146,9 @@ inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
       const simt::TileSchedule schedule =
           simt::tile_schedule(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
                               std::max(1, device.sm_count / shape.cluster), other, 0);
-      if (!plans.empty() && plans.back().choice == i && plans.back().schedule == schedule) continue;
+      if (std::ranges::any_of(
+              plans, [&](const Plan& one) { return one.choice == i && one.schedule == schedule; }))
+        continue;
       const double seconds = std::max(simt::seconds(schedule, cost), least);
       plans.push_back({i, schedule, kLaunchSeconds + packing + seconds});
     }

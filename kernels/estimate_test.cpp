@@ -38,7 +38,8 @@ struct Measured {
 
 // Medians of results/nvidia-h200/20261121T164023Z-5bb8f2db9684.json and, of problems that are not
 // square, 20261121T163741Z-5bb8f2db9684.json; of tensor cores 20261121T224640Z and 224754Z, commit
-// 6b5c40e6e519, and 214645Z, commit 92b543e73460; of TF32 in layout nn kernels/tensor/NOTES.md.
+// 6b5c40e6e519, and 214645Z, commit 92b543e73460; of TF32 in layout nn kernels/tensor/NOTES.md; of
+// random shapes 20261123T040811Z to T040952Z, commit 212d016f04d7.
 constexpr Measured kMeasured[] = {
     {"SharedDoubleBuffer", {4096, 4096, 4096}, 3030e-6},
     {"AsyncCopy", {512, 512, 512}, 17.57e-6},
@@ -74,6 +75,24 @@ constexpr Measured kMeasured[] = {
     {"WgmmaSwapped", {1, 6144, 4096}, 8.018e-6, Precision::e4m3, Layout::nt},
     {"WgmmaSwapped", {64, 4096, 4096}, 12.41e-6, Precision::bf16, Layout::nt},
     {"WgmmaSwapped", {64, 4096, 14336}, 19.44e-6, Precision::e4m3, Layout::nt},
+    // C that is not stored by TMA.
+    {"WgmmaStreamK", {4445, 3285, 85}, 38.7e-6, Precision::bf16},
+    {"WgmmaStreamK", {941, 13546, 33}, 31.3e-6, Precision::bf16},
+    {"WgmmaStreamK", {10842, 1372, 510}, 54.7e-6, Precision::bf16},
+    {"WgmmaStreamK", {5376, 9568, 32}, 77.8e-6, Precision::s8, Layout::nt},
+    {"WgmmaStreamK", {12240, 1376, 64}, 23.0e-6, Precision::tf32},
+    // Rows that are not aligned to lines, and an operand that stays in the L2.
+    {"WgmmaStreamK", {8912, 240, 15376}, 126.8e-6, Precision::bf16},
+    {"WgmmaStreamK", {8912, 240, 15376}, 84.8e-6, Precision::e4m3fast, Layout::nt},
+    {"WgmmaStreamK", {2736, 288, 1216}, 9.0e-6, Precision::bf16},
+    // Few tiles.
+    {"WgmmaStreamK", {464, 112, 2096}, 6.6e-6, Precision::bf16},
+    // Stores of 64 and more tokens, and packing.
+    {"WgmmaSwapped", {96, 720, 896}, 6.2e-6, Precision::s8, Layout::nt},
+    {"WgmmaSwapped", {5328, 16, 14976}, 47.2e-6, Precision::bf16},
+    {"WgmmaSwapped", {407, 51, 5089}, 11.6e-6, Precision::bf16},
+    // Rows that are not aligned to 16 bytes.
+    {"AsyncCopy", {4713, 132, 6157}, 399.6e-6},
 };
 
 TEST(Estimate, IsNearTheMeasurement) {
@@ -149,6 +168,7 @@ TEST(Estimate, FollowsTheRateOfDramWhereThatIsTheBottleneck) {
   EXPECT_NEAR(slower("WgmmaSwapped", decode), ratio, 0.02);
   EXPECT_NEAR(slower("Best", decode), ratio, 0.02);
   EXPECT_NEAR(slower("SplitK", {1, 28672, 8192, Precision::f32}), ratio, 0.02);
+  EXPECT_NEAR(slower("MmaF64StreamK", {8, 28672, 8192, Precision::f64}), ratio, 0.1);
   EXPECT_GT(slower("StreamK", {512, 512, 8192, Precision::f32}), 1) << "packing";
   EXPECT_EQ(slower("StreamK", {4096, 4096, 4096, Precision::f32, Layout::tn}), 1);
   EXPECT_NEAR(slower("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16}), 1, 0.01);
@@ -218,6 +238,12 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
   picks("WgmmaSwapped", {1, 28672, 4096, Precision::bf16, Layout::nt});
   picks("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
+  picks("WgmmaSwapped", {5328, 16, 14976, Precision::bf16});
+  picks("WgmmaStreamK", {48, 14240, 256, Precision::bf16});
+  picks("WgmmaStreamK", {13472, 128, 128, Precision::e4m3fast, Layout::nt});
+  picks("WgmmaStreamK", {96, 720, 896, Precision::s8, Layout::nt});
+  picks("WgmmaSwapped", {96, 720, 896, Precision::tf32});
+  picks("SplitK", {4713, 132, 6157, Precision::f32});
   picks("MmaF64StreamK", {4096, 4096, 4096, Precision::f64});
   picks("MmaF64StreamK", {1, 28672, 4096, Precision::f64, Layout::tt});
 }

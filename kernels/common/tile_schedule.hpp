@@ -92,6 +92,9 @@ struct TileCost {
   // One K tile of a tile that is cut, if that costs more: blocks at different positions along k do
   // not share what they read in the L2.
   double streamed_k_tile = 0;
+  // The least time of one K tile if all blocks load: of all blocks' by the L2, and of one that no
+  // other block needs by DRAM. The former goes on during stores.
+  double loaded_k_tile = 0, own_k_tile = 0;
 
   // In seconds of a device with another SM clock.
   TileCost on(const Device& device) const {
@@ -105,7 +108,9 @@ struct TileCost {
 
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
-  const double whole = waves * (schedule.k_tiles * cost.k_tile + cost.finish) + cost.drain;
+  const double whole = waves * std::max(schedule.k_tiles * cost.k_tile + cost.finish,
+                                        schedule.k_tiles * cost.loaded_k_tile) +
+                       cost.drain;
   if (schedule.streamed() == 0) return whole;
   const double share = std::ceil(1.0 * schedule.streamed() * schedule.k_tiles / schedule.streaming);
   const double tiles = share / schedule.k_tiles;
@@ -116,10 +121,12 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
   const bool uncut = schedule.streaming == schedule.streamed();
   const double busy = schedule.whole > 0 ? 1 : 1.0 * schedule.streaming / schedule.blocks;
-  const double k_tile = (cost.alone + (1 - cost.alone) * busy) * cost.k_tile;
+  const double k_tile =
+      std::max((cost.alone + (1 - cost.alone) * busy) * cost.k_tile, cost.own_k_tile);
   const double exchanges = others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
-  return whole + share * (uncut ? k_tile : std::max(k_tile, cost.streamed_k_tile)) +
-         pieces * cost.finish + exchanges;
+  const double computed =
+      share * (uncut ? k_tile : std::max(k_tile, cost.streamed_k_tile)) + pieces * cost.finish;
+  return whole + std::max(computed, share * busy * cost.loaded_k_tile) + exchanges;
 }
 
 // Whether 32 bits hold the number of rows and columns, of K tiles of all tiles, and twice the

@@ -402,6 +402,22 @@ TEST(TileCost, CountsFurtherExchangesBusyBlocksAndTheLastStore) {
   EXPECT_DOUBLE_EQ(seconds(cut, cost.on(slow)), 2 * seconds(cut, cost));
 }
 
+// 24 tiles of 4 K tiles on 12 blocks, and a tile for each of 6 blocks.
+TEST(TileCost, HidesStoresBehindLoadsAndSharesTheLoads) {
+  const TileSchedule waves{
+      .tile_rows = 24, .tile_columns = 1, .k_tiles = 4, .whole = 24, .streaming = 1, .blocks = 12};
+  const TileSchedule few{
+      .tile_rows = 6, .tile_columns = 1, .k_tiles = 4, .whole = 0, .streaming = 6, .blocks = 12};
+  TileCost cost{.k_tile = 1, .finish = 3, .exchange = 10};
+  cost.loaded_k_tile = 1.5;
+  EXPECT_DOUBLE_EQ(seconds(waves, cost), 2 * (4 + 3)) << "6 of loads";
+  cost.loaded_k_tile = 2;
+  EXPECT_DOUBLE_EQ(seconds(waves, cost), 2 * 8);
+  EXPECT_DOUBLE_EQ(seconds(few, cost), 4 + 3) << "half of the blocks load";
+  cost.own_k_tile = 2;
+  EXPECT_DOUBLE_EQ(seconds(few, cost), 8 + 3);
+}
+
 TEST(TileSchedule, StreamsAtMostTheAllowedWaves) {
   const Problem p{20 * 128, 256, 64 * 16, Precision::f32};
   const TileCost cost{.k_tile = 1e-6, .finish = 0, .exchange = 0};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/common/tile_grid.cuh"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
@@ -15,9 +16,10 @@ struct TileRate {
 };
 
 // Rates were measured on an H200 with rows that begin at multiples of 16 bytes, and scale with the
-// SM clock. On other architectures they rank kernels but do not predict times.
+// SM clock. With other rows elements are copied singly, which is slower. On other architectures
+// they rank kernels but do not predict times.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate) {
-  constexpr double kLaunchSeconds = 4e-6;  // an empty launch
+  constexpr double kLaunchSeconds = 4e-6, kSingly = 0.8;  // an empty launch; share of the rates
   const auto pieces = [](double whole, double piece) { return std::ceil(whole / piece); };
   const double tiles =
       pieces(static_cast<double>(p.m), rate.rows) * pieces(static_cast<double>(p.n), rate.columns);
@@ -26,7 +28,9 @@ inline double wave_estimate(const Problem& p, const Device& device, const TileRa
   const double waves = std::floor(tiles / slots);
   const double last = pieces(tiles - waves * slots, device.sm_count);  // blocks per SM
   const double rest = last > 0 ? std::max(last * tile / rate.full, tile / rate.alone) : 0;
-  return kLaunchSeconds + device.clock_ratio() * (waves * rate.blocks * tile / rate.full + rest);
+  const double copies = rows_of_16_bytes(p) ? 1 : kSingly;
+  return kLaunchSeconds +
+         device.clock_ratio() / copies * (waves * rate.blocks * tile / rate.full + rest);
 }
 
 }  // namespace gemm::simt

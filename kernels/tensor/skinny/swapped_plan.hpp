@@ -42,8 +42,8 @@ constexpr std::int64_t padded_tokens(std::int64_t tokens) {
 // and seconds.
 inline constexpr double kSwappedOfDram = 4.35 / 4.63, kSwappedOfL2 = 9.5 / 9.83,
                         kSwappedSm = 0.105e12, kSwappedSmPromoted = 0.085e12;
-inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.5e-6,  // per block of a cluster
-    kSwappedSum = 50e-12;                                               // per byte
+inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.3e-6,  // per block of a cluster
+    kSwappedStore = 75e-12;  // per byte of a block's accumulators
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -68,11 +68,10 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
       const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
       const double of_sm = of_block * static_cast<double>(ceil_div(plan.blocks(), device.sm_count));
-      const double add =
-          kSwappedAdd * plan.splits +
-          kSwappedSum * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));
+      const double store =
+          kSwappedStore * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));
       plan.seconds =
-          kSwappedLaunch + (plan.splits > 1 ? add : 0) +
+          kSwappedLaunch + (plan.splits > 1 ? kSwappedAdd * plan.splits : 0) + store +
           std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
                     (plan.weight_bytes + token_bytes) / (kSwappedOfL2 * device.l2_bytes_per_second),
                     of_sm / sm_rate});

@@ -2,17 +2,19 @@
 //
 // The model compares waves of whole tiles, each with its K tiles and a store, with shares of cut
 // tiles and the exchange of their partial sums (tile_schedule.hpp), bounded by DRAM bandwidth. Its
-// constants were measured on an H200 at its power limit, or are predicted (NOTES.md). Promoted FP8
+// constants were measured on an H200, most of them at its power limit (NOTES.md). Promoted FP8
 // has its own shapes, which leave registers for the second accumulators; so has TF32 with A through
 // registers, where cooperative consumers are faster than ping-pong.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "kernels/common/packed_operand.cuh"
 #include "kernels/common/tile_schedule.hpp"
 #include "kernels/tensor/wgmma/launch.cuh"
 
@@ -40,7 +42,8 @@ struct Choice {
 };
 constexpr Choice kFast[] = {
     {.shape = {.rows = 128, .columns = 128, .stages = 6, .ping_pong = true},
-     .cost = {.k_tile = 0.41e-6, .finish = 0.6e-6, .exchange = 8e-6, .drain = 0.6e-6},
+     .cost =
+         {.k_tile = 0.41e-6, .finish = 0.6e-6, .exchange = 8e-6, .alone = 0.75, .drain = 0.6e-6},
      .group = 8},
     {.shape = {.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192},
      .cost = {.k_tile = 0.59e-6, .finish = 0.6e-6, .exchange = 9e-6, .drain = 1.5e-6},
@@ -54,20 +57,22 @@ constexpr Choice kFast[] = {
      {0.787e-6, 1.2e-6, 9e-6},
      16,
      2},
-    // Predicted from their neighbours.
     {.shape = {.rows = 256, .columns = 128, .stages = 4, .cluster = 1},
      .cost = {.k_tile = 0.8e-6, .finish = 1.5e-6, .exchange = 9e-6},
      .group = 8,
      .bytes = 2},
     {.shape = {.rows = 128, .columns = 128, .stages = 6, .cluster = 1},
      .cost =
-         {.k_tile = 0.42e-6, .finish = 0.8e-6, .exchange = 5e-6, .further = 1.5e-6, .alone = 0.75},
+         {.k_tile = 0.42e-6, .finish = 0.8e-6, .exchange = 5e-6, .further = 1.5e-6, .alone = 0.65},
      .group = 16,
      .bytes = 2},
     {.shape =
          {.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     .cost =
-         {.k_tile = 0.19e-6, .finish = 0.4e-6, .exchange = 4e-6, .further = 0.8e-6, .alone = 0.65},
+     .cost = {.k_tile = 0.19e-6,
+              .finish = 0.4e-6,
+              .exchange = 1.6e-6,
+              .further = 0.8e-6,
+              .alone = 0.65},
      .group = 16,
      .bytes = 2},
 };
@@ -110,21 +115,65 @@ struct Plan {
   double seconds;
 };
 
-// As measured on an H200, of the rate of reads: reading and writing, and packing.
-constexpr double kOfDram = 4.2 / 4.63, kPackingOfDram = 3.3 / 4.63;
+// As measured on an H200 (NOTES.md): of the rate of DRAM reads, reading and writing much; packing,
+// and writing C; of the rate of L2 reads, whole lines that TMA reads.
+constexpr double kOfDram = 4.2 / 4.63, kPackingOfDram = 3.3 / 4.63, kLinesOfL2 = 15 / 9.83;
+// Bytes per second of C that an SM stores other than by TMA: elements or rows that are not aligned,
+// pairs of 32 bits, and pairs of a transposed C, which fill 64 bytes of a row.
+constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45e9;
+
+// Lines of 128 bytes that a row of a K tile touches: two where the matrix' rows are not aligned to
+// lines, also if they are packed.
+inline int lines_per_row(std::int64_t columns, int element_bytes) {
+  return ceil_div(columns * element_bytes, kChunkBytes) * kChunkBytes % kLineBytes128 == 0 ? 1 : 2;
+}
+
+// Time to store a tile, other than by TMA; else 0.
+inline double store_seconds(const Problem& stored, const Device& device,
+                            const StreamKShape& shape) {
+  const int bytes = traits_of(stored.precision).output_bytes;
+  if (bytes == 2 && stored.n % 8 == 0) return 0;
+  const bool pairs = stored.n % 2 == 0;
+  const double rate = transposes_c(stored)  ? (pairs ? 1 : 0.5) * kStoreTransposed
+                      : bytes == 4 && pairs ? kStorePairs
+                                            : kStoreSingly;
+  return 1.0 * shape.rows * shape.columns * bytes * device.clock_ratio() / rate;
+}
 
 // The costs of a choice. If the rows of A and columns of B of all streamed tiles exceed half of the
-// L2, each cluster reads its K tiles from DRAM.
-inline simt::TileCost cost_of(const Problem& p, const Device& device, const Choice& choice) {
+// L2, each cluster reads its K tiles from DRAM, except those of a matrix that fits half of the L2.
+// A larger matrix than the L2, of which each block reads its own part, costs each SM its share of
+// the rate of DRAM, however few read.
+inline simt::TileCost cost_of(const Problem& stored, const Device& device, const Choice& choice) {
+  const Problem p = tiled_problem(stored);
   const StreamKShape& shape = choice.shape;
-  const double lines = traits_of(p.precision).input_bytes * static_cast<double>(p.k);
+  const int bytes = traits_of(p.precision).input_bytes;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
+             depth = bytes * static_cast<double>(p.k),
+             cache = static_cast<double>(device.last_level_cache_bytes);
   const double clusters = 1.0 * device.sm_count / shape.cluster;
-  const double rows = choice.group * shape.cluster_rows(),
-               columns = clusters / choice.group * shape.columns;
+  const double rows = std::min(m, 1.0 * choice.group * shape.cluster_rows()),
+               columns = std::min(n, clusters / choice.group * shape.columns);
+  const auto from_dram = [&](double lines) {
+    return clusters * kLineBytes128 * lines / (kOfDram * device.dram_bytes_per_second);
+  };
   simt::TileCost cost = choice.cost.on(device);
-  if ((rows + columns) * lines > static_cast<double>(device.last_level_cache_bytes) / 2)
-    cost.streamed_k_tile = clusters * kLineBytes128 * (shape.cluster_rows() + shape.columns) /
-                           (kOfDram * device.dram_bytes_per_second);
+  if ((rows + columns) * depth > cache / 2)
+    cost.streamed_k_tile = from_dram((m * depth > cache / 2 ? shape.cluster_rows() : 0) +
+                                     (n * depth > cache / 2 ? shape.columns : 0));
+  if (p.n <= shape.columns && m * depth > cache) cost.own_k_tile = from_dram(shape.cluster_rows());
+  if (p.m <= shape.cluster_rows() && n * depth > cache) cost.own_k_tile = from_dram(shape.columns);
+  const double lines = with_operands(stored, [&]<typename Of>() {
+    const int of_a = lines_per_row(Of::kAKMajor ? p.k : p.m, bytes),
+              of_b = lines_per_row(Of::kBKMajor ? p.k : p.n, bytes);
+    return of_a * shape.rows + 1.0 * of_b * shape.columns / shape.cluster;
+  });
+  cost.loaded_k_tile =
+      device.sm_count * kLineBytes128 * lines / (kLinesOfL2 * device.l2_bytes_per_second);
+  // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
+  const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
+  const double hidden = shape.ping_pong ? k_tiles * cost.k_tile / 2 : 0;
+  cost.finish = std::max(cost.finish, store_seconds(stored, device, shape) - hidden);
   return cost;
 }
 
@@ -133,13 +182,17 @@ inline simt::TileCost cost_of(const Problem& p, const Device& device, const Choi
 inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
   const Problem p = tiled_problem(stored);
   const double packing = packing_seconds(packing_bytes(stored), kPackingOfDram, device);
-  const double least = bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second);
+  const PrecisionTraits& traits = traits_of(p.precision);
+  const double c_bytes =
+      1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
+  const double least = ((bytes_minimum(p) - c_bytes) / kOfDram + c_bytes / kPackingOfDram) /
+                       device.dram_bytes_per_second;
   const std::span<const Choice> all = choices(main_loop_of(stored));
   std::vector<Plan> plans;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StreamKShape& shape = all[i].shape;
-    if (traits_of(p.precision).input_bytes < all[i].bytes) continue;
-    const simt::TileCost cost = cost_of(p, device, all[i]);
+    if (traits.input_bytes < all[i].bytes) continue;
+    const simt::TileCost cost = cost_of(stored, device, all[i]);
     for (const double exchange : {cost.exchange, std::numeric_limits<double>::infinity(), 0.0}) {
       simt::TileCost other = cost;
       other.exchange = exchange;

@@ -252,8 +252,8 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
   Sampling mine(plan, monitor_, deadline, warmup.throttled);
   Sampling theirs(plan, monitor_, deadline, warmup.throttled);
   std::optional<Audit> audit;
-  // Operands that were rearranged beforehand have the old values. One sample is for a profiler, under
-  // which every launch is slow.
+  // Operands that were rearranged beforehand have the old values. One sample is for a profiler,
+  // under which every launch is slow.
   if (audited != nullptr && !case_.transfer && !case_.kernel->rearranges && plan.samples != 1)
     audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
   const double free_bytes = backend_.free_bytes();

@@ -40,7 +40,7 @@ SOURCES = {
 HONEST_SOURCES = ("honest", "read_c", "keep_a_plan", "skip_zeros")
 LIBRARIES = {
     "side_stream": (*SLOWER, *WRONG),
-    "late_thread": (*WRONG, "illegal memory access"),
+    "late_thread": (*WRONG, "C of another launch", "illegal memory access"),
     "skip_calls": WRONG,
     "after_a_pause": (*SLOWER, *WRONG),
     "forge": ("descriptor",),

@@ -163,11 +163,12 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
 }
 
 void ProblemData::renew(std::int64_t first, std::int64_t count, std::uint64_t seed) {
-  for (std::int64_t set = first; set < first + count; ++set) {
+  // First C, so that the caches then hold A and B, as after restore().
+  for (std::int64_t set = first; set < first + count; ++set)
     backend_.poison(sets_[static_cast<std::size_t>(set)].c,
                     static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
+  for (std::int64_t set = first; set < first + count; ++set)
     fill_set(set, random_bits(seed, static_cast<std::uint64_t>(set)) >> 2);
-  }
 }
 
 void ProblemData::poison() {

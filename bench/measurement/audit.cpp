@@ -53,14 +53,16 @@ bool larger(const std::vector<double>& slow, const std::vector<double>& fast, do
 
 }  // namespace
 
-std::optional<double> gain_in_samples(std::vector<double> batches, std::int64_t launches,
-                                      double sample_seconds) {
-  if (batches.empty()) return std::nullopt;
-  const auto middle = batches.begin() + (std::ssize(batches) - 1) / 2;
-  std::ranges::nth_element(batches, middle);
-  const double expected = sample_seconds * static_cast<double>(launches);
-  if (*middle <= kGross * expected + kColdStartSeconds) return std::nullopt;  // and not if NaN
-  return *middle / expected;
+std::optional<double> gain_in_samples(const std::vector<double>& batches,
+                                      const std::vector<double>& samples) {
+  std::vector<double> gains;
+  for (std::size_t i = 0; i < std::min(batches.size(), samples.size()); ++i)
+    gains.push_back((batches[i] - kColdStartSeconds) / samples[i]);
+  if (gains.empty()) return std::nullopt;
+  const auto middle = gains.begin() + (std::ssize(gains) - 1) / 2;
+  std::ranges::nth_element(gains, middle);
+  if (*middle <= kGross) return std::nullopt;
+  return *middle;
 }
 
 Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
@@ -70,6 +72,7 @@ Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
       problem_(p),
       launches_(launches),
       sample_(sample),
+      sample_size_(plan.size),
       graph_(plan.graph),
       sets_(std::min({plan.size, kMostSets, std::ssize(launches)})),
       alone_(std::min(kOneByOne, std::ssize(launches))),
@@ -83,9 +86,14 @@ Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
       prints_(backend.allocate(sizeof(std::uint64_t) *
                                static_cast<std::size_t>(std::max(sets_, alone_)))) {}
 
-void Audit::perhaps() {
+void Audit::undisturbed(double sample_seconds) {
+  undisturbed_.push_back(timed());
+  in_samples_.push_back(sample_seconds * static_cast<double>(sets_));
+}
+
+void Audit::perhaps(double sample_seconds) {
   if (++since_ >= kApart && undisturbed_.size() < old_.size()) {
-    undisturbed_.push_back(timed());
+    undisturbed(sample_seconds);
     return;
   }
   const double passed = now_seconds() - started_;
@@ -187,7 +195,7 @@ void Audit::check(std::uint64_t seed) {
   }
 }
 
-AuditResult Audit::finish(double deadline, double sample_seconds) {
+AuditResult Audit::finish(double deadline) {
   const auto late = [&] { return now_seconds() > deadline; };
   const auto more = [&](std::size_t count) {
     while (new_.size() < count || old_.size() < count) {
@@ -195,8 +203,9 @@ AuditResult Audit::finish(double deadline, double sample_seconds) {
       once(new_.size() < count && (old_.size() >= count || random_() % 2 == 0));
     }
     while (undisturbed_.size() < old_.size() && !(undisturbed_.size() >= kFewest && late())) {
-      for (int i = 0; i < kApart; ++i) sample_.time();
-      undisturbed_.push_back(timed());
+      double last = 0;
+      for (int i = 0; i < kApart; ++i) last = sample_.time().seconds;
+      undisturbed(last / static_cast<double>(sample_size_));
     }
   };
   const auto slowdown = [](const std::vector<double>& slow, const std::vector<double>& fast) {
@@ -230,7 +239,7 @@ AuditResult Audit::finish(double deadline, double sample_seconds) {
         formatted("right, but %.3g times as fast right after a sample as after a pause: "
                   "does it compute the product in every launch?",
                   found.after_pause));
-  if (const auto gain = gain_in_samples(undisturbed_, sets_, sample_seconds))
+  if (const auto gain = gain_in_samples(undisturbed_, in_samples_))
     throw Suspect(formatted(
         "right, but %.3g times as fast in samples as in batches that use each operand set "
         "once: does it compute the product in every launch?",

@@ -32,10 +32,11 @@ struct Suspect : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// By what factor a launch is faster in samples, of `sample_seconds` a launch, than in batches of so
-// many launches, each in seconds, if the first launch of a batch does not explain it.
-std::optional<double> gain_in_samples(std::vector<double> batches, std::int64_t launches,
-                                      double sample_seconds);
+// By what factor launches are faster in a sample than in a batch right behind it, which uses each
+// operand set once, if the first launch of the batch does not explain it: the median of pairs.
+// `samples` has the seconds that as many launches take in a sample.
+std::optional<double> gain_in_samples(const std::vector<double>& batches,
+                                      const std::vector<double>& samples);
 
 class Audit {
  public:
@@ -43,12 +44,12 @@ class Audit {
   Audit(Backend& backend, ProblemData& data, const Problem& p, std::span<const Launch> launches,
         const BatchPlan& plan, Batch& sample);
 
-  // Now and then, between two samples. Throws WrongResult, and std::runtime_error for work that is
-  // done for another launch or too late.
-  void perhaps();
-  // The remaining audits, and more if the times differ, until the deadline (now_seconds()), given
-  // the median seconds of a launch in the samples. Throws as perhaps() does, and Suspect.
-  AuditResult finish(double deadline, double sample_seconds);
+  // Now and then, between two samples, of which the last one had so many seconds a launch. Throws
+  // WrongResult, and std::runtime_error for work that is done for another launch or too late.
+  void perhaps(double sample_seconds);
+  // The remaining audits, and more if the times differ, until the deadline (now_seconds()).
+  // Throws as perhaps() does, and Suspect.
+  AuditResult finish(double deadline);
 
  private:
   void on_new_values();
@@ -58,6 +59,7 @@ class Audit {
   // Each launch alone, submitted as in a batch, writes its own C and no other.
   void one_by_one();
   double timed();
+  void undisturbed(double sample_seconds);
   void fingerprints(std::int64_t count);
   std::vector<std::uint64_t> fetched(std::int64_t count);
   void check(std::uint64_t seed);
@@ -67,6 +69,7 @@ class Audit {
   Problem problem_;
   std::span<const Launch> launches_;
   Batch& sample_;
+  std::int64_t sample_size_;  // launches
   bool graph_;
   std::mt19937_64 random_{std::random_device{}()};
   std::int64_t sets_, alone_;     // operand sets of a batch, and whose launches are looked at alone
@@ -76,8 +79,8 @@ class Audit {
   double cost_ = 0;  // seconds of all audits so far
   int since_ = 0;    // samples since the last one
   Buffer prints_;    // of every set's C
-  // Seconds of a batch.
-  std::vector<double> new_, old_, undisturbed_;
+  // Seconds of a batch, and of as many launches in the sample before each undisturbed one.
+  std::vector<double> new_, old_, undisturbed_, in_samples_;
 };
 
 }  // namespace gemm::bench

@@ -258,7 +258,7 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
     audit.emplace(backend_, *data_, case_.problem, launches_, *plan_, *batch_);
   const double free_bytes = backend_.free_bytes();
   while (!mine.enough() || (baseline != nullptr && !theirs.enough())) {
-    if (audit) audit->perhaps();
+    if (audit) audit->perhaps(mine.last_seconds());
     mine.take(*batch_, plan_->size);
     if (baseline != nullptr) theirs.take(*baseline->batch_, baseline->plan_->size);
   }
@@ -273,7 +273,7 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
     launched_ = 0;  // both wrote to the same C
   }
   if (audit) {
-    *audited = audit->finish(deadline, timing.quartiles_seconds().median);
+    *audited = audit->finish(deadline);
     launched_ = 0;  // C has been poisoned since
   }
   return timing;

@@ -241,6 +241,11 @@ void Sampling::take(Batch& batch, std::int64_t size) {
   if (time.sm_hz) timing_.samples_sm_hz.push_back(*time.sm_hz);
 }
 
+double Sampling::last_seconds() const {
+  return timing_.samples_seconds.empty() ? std::numeric_limits<double>::quiet_NaN()
+                                         : timing_.samples_seconds.back();
+}
+
 Timing Sampling::finish() const {
   Timing timing = timing_;
   if (timing.samples_sm_hz.size() != spans_.size()) timing.samples_sm_hz.clear();

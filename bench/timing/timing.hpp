@@ -108,6 +108,8 @@ class Sampling {
   bool enough();
   // Times one batch of `size` launches and keeps it.
   void take(Batch& batch, std::int64_t size);
+  // Of a launch in the last sample; NaN before the first.
+  double last_seconds() const;
   Timing finish() const;
 
  private:

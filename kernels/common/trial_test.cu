@@ -20,7 +20,7 @@ Trial::Work spinning(long long cycles) {
   };
 }
 
-TEST(TrialOnTheGpu, FindsTheFastestOfThoseThatRun) {
+TEST(Trial, FindsTheFastestOfThoseThatRunOnTheGpu) {
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) GTEST_SKIP() << "no GPU";
   const Trial::Work failing = [](Stream) { return false; };

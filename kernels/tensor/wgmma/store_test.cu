@@ -21,7 +21,7 @@ __global__ void store_rows_of_all_lengths([[maybe_unused]] std::uint16_t* to) {
 #endif
 }
 
-TEST(StoreOnTheGpu, WritesTheElementsOfARowAndNoOthers) {
+TEST(Store, WritesTheElementsOfARowAndNoOthersOnTheGpu) {
   int major = 0;
   if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess ||
       major != 9)

@@ -185,7 +185,7 @@ def test_bad_input_has_one_line_and_measures_nothing(run: Run, tmp_path: Path) -
 def test_ctrl_c_reaches_every_process(environment: Mapping[str, str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     env = {**environment, "FAKE_FAULTS": "n1:1=hangs n1:3=hangs"}
-    # A shell cannot trap a signal that was ignored when it started, as where tests run in the background.
+    # A shell cannot trap a signal that was ignored when it started, as in the background.
     with subprocess.Popen(
         ["env", "--default-signal=INT", FLEET, out, "--node", "n1"],
         env=env,

@@ -22,7 +22,7 @@ def write_map(fleet: Fleet, path: Path) -> None:
     for (key, _), change in fleet.changes().items():
         changes[key] = min(change, changes.get(key, change))
     nodes = list(dict.fromkeys(gpu.node for gpu in fleet.gpus))
-    title = f"{len(fleet.gpus)} GPUs of {len(nodes)} nodes"
+    title = f"{len(fleet.gpus)} GPUs of {len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     if len(nodes) > _MOST_NODES:
         bad = {gpu.node for gpu in fleet.gpus if state_of(gpu) in BAD}
         nodes = sorted(sorted(nodes, key=lambda node: node not in bad)[:_MOST_NODES])

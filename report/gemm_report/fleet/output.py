@@ -47,7 +47,7 @@ def _head(fleet: Fleet) -> str:
     states = Counter(map(state_of, fleet.gpus))
     nodes = len({gpu.node for gpu in fleet.gpus})
     said = ", ".join(f"{states[state]} {state}" for state in reversed(STATES) if states[state])
-    return f"{len(fleet.gpus)} GPUs of {nodes} nodes: {said}"
+    return f"{len(fleet.gpus)} GPUs of {nodes} node{'s' if nodes > 1 else ''}: {said}"
 
 
 def _line(gpu: Gpu) -> str:

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -54,20 +55,20 @@ std::vector<Candidate> candidates(const Problem& p, const Device& device, std::s
   return firsts;
 }
 
-// What trials of this process found: indices of the candidates.
+// What trials found: indices of the candidates. Shared by the operand sets of all cases.
 class Trials {
  public:
   static constexpr std::size_t kMost = 8;
 
   // The estimate's before a trial.
-  static std::size_t index(const Problem& p, const Device& device) {
-    const auto one = std::ranges::find(found(), key(p, device), &Found::first);
-    return one == found().end() ? 0 : one->second;
+  std::size_t index(const Problem& p, const Device& device) const {
+    const auto one = std::ranges::find(found_, key(p, device), &Found::first);
+    return one == found_.end() ? 0 : one->second;
   }
 
-  static Launch prepare(const Problem& p, const Device& device, const Operands& o) {
+  Launch prepare(const Problem& p, const Device& device, const Operands& o) {
     const std::vector<Candidate> all = candidates(p, device, kMost);
-    const bool tried = std::ranges::count(found(), key(p, device), &Found::first) > 0;
+    const bool tried = std::ranges::count(found_, key(p, device), &Found::first) > 0;
     if (tried) return all[index(p, device)].prepare(o);
     std::vector<Launch> launches;
     std::vector<Trial::Work> works;
@@ -83,7 +84,7 @@ class Trials {
         return launch && cudaGetLastError() == cudaSuccess;
       });
     }
-    found().emplace_back(key(p, device), Trial().fastest(works));
+    found_.emplace_back(key(p, device), Trial().fastest(works));
     return launches[index(p, device)];
   }
 
@@ -91,10 +92,8 @@ class Trials {
   using Key = std::tuple<Problem, std::string>;
   using Found = std::pair<Key, std::size_t>;
   static Key key(const Problem& p, const Device& device) { return {p, device.name}; }
-  static std::vector<Found>& found() {
-    static std::vector<Found> all;
-    return all;
-  }
+
+  std::vector<Found> found_;
 };
 
 Kernel best(bool tried) {
@@ -117,10 +116,13 @@ Kernel best(bool tried) {
   kernel.parameters = {{"pick", "tried"}};
   kernel.variant = true;
   kernel.candidates = nullptr;
-  kernel.traffic = [](const Problem& p, const Device& device) {
-    return candidates(p, device, Trials::kMost)[Trials::index(p, device)].traffic;
+  const auto trials = std::make_shared<Trials>();
+  kernel.traffic = [trials](const Problem& p, const Device& device) {
+    return candidates(p, device, Trials::kMost)[trials->index(p, device)].traffic;
   };
-  kernel.prepare = Trials::prepare;
+  kernel.prepare = [trials](const Problem& p, const Device& device, const Operands& o) {
+    return trials->prepare(p, device, o);
+  };
   return kernel;
 }
 

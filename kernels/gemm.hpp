@@ -60,8 +60,8 @@ struct Device {
   int cores = 0;               // hardware threads that a CPU kernel may use; 0 on a GPU
   std::int64_t last_level_cache_bytes = 0;
   // For time models; those of an H200 where unknown. Bytes per second are what reads reach.
-  static constexpr double kH200Hz = 1.98e9;
-  double dram_bytes_per_second = 4.63e12, l2_bytes_per_second = 9.83e12;
+  static constexpr double kH200Hz = 1.98e9, kH200Dram = 4.63e12, kH200L2 = 9.83e12;
+  double dram_bytes_per_second = kH200Dram, l2_bytes_per_second = kH200L2;
   double sm_hz = kH200Hz;  // highest clock of the SMs
 
   // An SM's time relative to that on an H200, where the costs in time models were measured.

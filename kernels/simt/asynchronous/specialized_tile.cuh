@@ -306,7 +306,7 @@ inline double packing_bytes(const Problem& p) {
          packing_bytes(operand_b<float>(p, nullptr), false);
 }
 inline double packing_seconds(const Problem& p, const Device& device) {
-  constexpr double kOfDram = 4.1 / 4.63;
+  constexpr double kOfDram = 4.1e12 / Device::kH200Dram;
   return gemm::packing_seconds(packing_bytes(p), kOfDram, device);
 }
 

@@ -40,7 +40,7 @@ struct SplitPlan {
 // Measured on an H200 (scans in NOTES.md): shares of the rates of DRAM and L2 that 128 more rows of
 // B reach at m = 1; a launch at k = 0; a second tile per block; the launch that reduces partial
 // sums.
-inline constexpr double kOfDram = 4.2 / 4.63, kOfL2 = 7 / 9.83;
+inline constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kOfL2 = 7e12 / Device::kH200L2;
 inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
 inline constexpr double kSmsThatSaturateDram = 0.8;  // as a fraction
 

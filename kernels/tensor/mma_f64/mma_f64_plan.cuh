@@ -48,8 +48,9 @@ struct F64Plan {
   double seconds;
 };
 
-constexpr double kF64Launch = 3e-6;                               // seconds of an empty launch
-constexpr double kF64OfDram = 4.2 / 4.63, kF64OfL2 = 5.5 / 9.83;  // of the rates of reads
+constexpr double kF64Launch = 3e-6;  // seconds of an empty launch
+constexpr double kF64OfDram = 4.2e12 / Device::kH200Dram,
+                 kF64OfL2 = 5.5e12 / Device::kH200L2;  // of the rates of reads
 
 // The best schedule of a choice, with all blocks that fit or with one per SM.
 inline F64Plan f64_plan_of(const Problem& p, const Device& device, std::size_t choice) {

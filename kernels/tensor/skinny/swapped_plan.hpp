@@ -40,8 +40,9 @@ constexpr std::int64_t padded_tokens(std::int64_t tokens) {
 
 // Measured on an H200 (NOTES.md): shares of the rates of DRAM and L2, bytes per second of one SM,
 // and seconds.
-inline constexpr double kSwappedOfDram = 4.35 / 4.63, kSwappedOfL2 = 9.5 / 9.83,
-                        kSwappedSm = 0.105e12, kSwappedSmPromoted = 0.085e12;
+inline constexpr double kSwappedOfDram = 4.35e12 / Device::kH200Dram,
+                        kSwappedOfL2 = 9.5e12 / Device::kH200L2, kSwappedSm = 0.105e12,
+                        kSwappedSmPromoted = 0.085e12;
 inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.3e-6,  // per block of a cluster
     kSwappedStore = 75e-12;  // per byte of a block's accumulators
 

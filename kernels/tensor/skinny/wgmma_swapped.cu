@@ -465,7 +465,7 @@ Traffic traffic_of(const Problem& p, const SwappedPlan& plan) {
 }
 
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
-  constexpr double kPackingOfDram = 3.3 / 4.63;
+  constexpr double kPackingOfDram = 3.3e12 / Device::kH200Dram;
   const double packing = packing_seconds(packing_bytes(p), kPackingOfDram, device);
   std::vector<Candidate> all;
   for (const SwappedPlan& plan : plans_for(p, device))

@@ -117,7 +117,8 @@ struct Plan {
 
 // As measured on an H200 (NOTES.md): of the rate of DRAM reads, reading and writing much; packing,
 // and writing C; of the rate of L2 reads, whole lines that TMA reads.
-constexpr double kOfDram = 4.2 / 4.63, kPackingOfDram = 3.3 / 4.63, kLinesOfL2 = 15 / 9.83;
+constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 / Device::kH200Dram,
+                 kLinesOfL2 = 15e12 / Device::kH200L2;
 // Bytes per second of C that an SM stores other than by TMA: elements or rows that are not aligned,
 // pairs of 32 bits, and pairs of a transposed C, which fill 64 bytes of a row.
 constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45e9;

@@ -50,10 +50,10 @@ struct Ring {
   __device__ std::uint32_t full() const { return full_barriers + stage * kBarrierBytes; }
   __device__ std::uint32_t empty() const { return empty_barriers + stage * kBarrierBytes; }
 
-  // Producer: waits until the stage is empty and announces its bytes.
-  __device__ void begin_stage() const {
+  // Producer: waits until the stage is empty and announces the bytes that will be loaded.
+  __device__ void begin_stage(int bytes = kStageBytes) const {
     wait(empty(), parity ^ 1);
-    arrive_and_expect(full(), kStageBytes);
+    arrive_and_expect(full(), bytes);
   }
   // Consumer: waits until the stage is full.
   __device__ void wait_for_stage() const { wait(full(), parity); }

@@ -15,43 +15,61 @@ namespace gemm::tensor {
 struct SwappedShape {
   std::int64_t rows, tokens, k;
   int element_bytes;
-  bool promoted = false;  // accumulators are promoted every 128 products
+  bool promoted = false;         // accumulators are promoted every 128 products
+  bool tokens_mn_major = false;  // else K-major
 };
 
-// A block computes `tile_rows` of the long side by all of the short side, over a share of k.
-// `splits` blocks share a tile; `per_sm` blocks shall fit an SM.
+// A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
+// k. `splits` blocks share a tile; `per_sm` blocks shall fit an SM.
 struct SwappedPlan {
-  int tile_rows, splits, per_sm;
-  std::int64_t tiles, k_tiles;
+  int tile_rows, tile_tokens, splits, per_sm;
+  std::int64_t tiles, token_tiles, k_tiles;
   double weight_bytes;
   double seconds = std::numeric_limits<double>::infinity();  // by the model
 
-  std::int64_t blocks() const { return tiles * splits; }
+  std::int64_t blocks() const { return tiles * token_tiles * splits; }
 };
 
 // A K tile is a line of 128 bytes along k of 128 rows, or two such lines of 64 rows.
 inline constexpr int kStageLineBytes = 128, kStageRows = 128;
 inline constexpr int kMostSplits = 8;  // larger clusters are not portable
 
-// The N of wgmma: 8, 16, 32, 64 or 128.
-constexpr std::int64_t padded_tokens(std::int64_t tokens) {
-  return tokens <= 8 ? 8 : tokens <= 16 ? 16 : tokens <= 32 ? 32 : tokens <= 64 ? 64 : 128;
+// The N of wgmma, and which fit: accumulators, twice as many if promoted, must fit 168 registers;
+// MN-major tokens are loaded in groups of 64.
+inline constexpr int kTokenSizes[] = {8, 16, 32, 64, 96, 128, 160, 192, 256};
+struct TokenKind {
+  bool promoted = false, mn_major = false;
+};
+constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
+  return tokens <= (rows == 64 || kind.promoted ? 128 : 256) && (rows == 128 || tokens != 96) &&
+         (!kind.mn_major || tokens % 64 == 0);
 }
 
-// Measured on an H200 (NOTES.md): shares of the rates of DRAM and L2, bytes per second of one SM,
-// and seconds.
+// The size of tiles with which so many tokens need the fewest, and of those the smallest.
+constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind) {
+  int most = 0;
+  for (const int size : kTokenSizes)
+    if (token_tile_fits(rows, size, kind)) most = size;
+  const std::int64_t each = ceil_div(tokens, ceil_div(tokens, most));
+  for (const int size : kTokenSizes)
+    if (size >= each && token_tile_fits(rows, size, kind)) return size;
+  return most;
+}
+
+// Measured on an H200 (NOTES.md): shares of the rates of DRAM, L2 and the tensor cores, bytes per
+// second of one SM, and seconds.
 inline constexpr double kSwappedOfDram = 4.35e12 / Device::kH200Dram,
                         kSwappedOfL2 = 9.5e12 / Device::kH200L2, kSwappedSm = 0.105e12,
-                        kSwappedSmPromoted = 0.085e12;
+                        kSwappedSmPromoted = 0.085e12, kSwappedOfClock = 0.8;
 inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.3e-6,  // per block of a cluster
-    kSwappedStore = 75e-12;  // per byte of a block's accumulators
+    kSwappedStore = 40e-12;  // per byte of a block's accumulators
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
 inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
   const std::int64_t each = ceil_div(plan.blocks(), sm_count);
   if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
-  return each == 1 && tokens > 16 ? 1 : 2;
+  return plan.tile_tokens > 128 || (each == 1 && tokens > 16) ? 1 : 2;
 }
 
 // All of them, at least one.
@@ -60,23 +78,32 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
   const double sm_rate = (shape.promoted ? kSwappedSmPromoted : kSwappedSm) / device.clock_ratio();
   for (const int tile_rows : {64, 128}) {
-    SwappedPlan plan{.tile_rows = tile_rows, .splits = 1, .per_sm = 1};
+    SwappedPlan plan{
+        .tile_rows = tile_rows,
+        .tile_tokens = token_tile(tile_rows, shape.tokens, {shape.promoted, shape.tokens_mn_major}),
+        .splits = 1,
+        .per_sm = 1};
     plan.tiles = ceil_div(shape.rows, tile_rows);
+    plan.token_tiles = ceil_div(shape.tokens, plan.tile_tokens);
     plan.k_tiles =
         ceil_div(shape.k * shape.element_bytes, kStageLineBytes * kStageRows / tile_rows);
     plan.weight_bytes = depth * static_cast<double>(shape.rows);
     const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
+    const double l2_bytes = plan.weight_bytes * static_cast<double>(plan.token_tiles) + token_bytes;
+    const auto tokens = static_cast<double>(std::min<std::int64_t>(shape.tokens, plan.tile_tokens));
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
-      const double of_block = depth * static_cast<double>(tile_rows + shape.tokens) / plan.splits;
-      const double of_sm = of_block * static_cast<double>(ceil_div(plan.blocks(), device.sm_count));
-      const double store =
-          kSwappedStore * 4 * tile_rows * static_cast<double>(padded_tokens(shape.tokens));
-      plan.seconds =
-          kSwappedLaunch + (plan.splits > 1 ? kSwappedAdd * plan.splits : 0) + store +
-          std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
-                    (plan.weight_bytes + token_bytes) / (kSwappedOfL2 * device.l2_bytes_per_second),
-                    of_sm / sm_rate});
+      const auto waves = static_cast<double>(ceil_div(plan.blocks(), device.sm_count));
+      const double loads = depth * (tile_rows + tokens) / plan.splits / sm_rate;
+      // Four MMAs of 64 rows a line, each of N / 2 cycles.
+      const double mmas = depth / kStageLineBytes / plan.splits * 4 * tile_rows / 64 *
+                          plan.tile_tokens / 2 / (kSwappedOfClock * device.sm_hz);
+      const double store = kSwappedStore * 4 * tile_rows * plan.tile_tokens;
       plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
+      plan.seconds = kSwappedLaunch + (plan.splits > 1 ? kSwappedAdd * plan.splits : 0) +
+                     store * (plan.per_sm == 1 ? waves : 1) +
+                     std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
+                               l2_bytes / (kSwappedOfL2 * device.l2_bytes_per_second),
+                               waves * std::max(loads, mmas)});
       plans.push_back(plan);
     }
   }

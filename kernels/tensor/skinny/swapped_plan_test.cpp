@@ -23,11 +23,13 @@ SwappedPlan plan(std::int64_t rows, std::int64_t tokens, std::int64_t k) {
 
 TEST(SwappedPlan, CoversRowsAndDepth) {
   for (const std::int64_t rows : {1, 64, 65, 129, 4096, 57344})
-    for (const std::int64_t tokens : {1, 8, 17, 64, 128})
+    for (const std::int64_t tokens : {1, 8, 17, 64, 128, 129, 300, 512})
       for (const std::int64_t k : {1, 128, 129, 4104, 500000}) {
         const SwappedPlan found = plan(rows, tokens, k);
         EXPECT_GE(found.tiles * found.tile_rows, rows);
         EXPECT_LT((found.tiles - 1) * found.tile_rows, rows);
+        EXPECT_GE(found.token_tiles * found.tile_tokens, tokens);
+        EXPECT_LT((found.token_tiles - 1) * found.tile_tokens, tokens);
         const std::int64_t k_tile = kStageLineBytes * kStageRows / found.tile_rows;
         EXPECT_GE(found.k_tiles * k_tile, 2 * k);
         EXPECT_LT((found.k_tiles - 1) * k_tile, 2 * k);
@@ -81,11 +83,20 @@ TEST(SwappedPlan, TakesLongerForMore) {
 }
 
 TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
-  EXPECT_EQ(padded_tokens(1), 8);
-  EXPECT_EQ(padded_tokens(9), 16);
-  EXPECT_EQ(padded_tokens(32), 32);
-  EXPECT_EQ(padded_tokens(33), 64);
-  EXPECT_EQ(padded_tokens(65), 128);
+  EXPECT_EQ(token_tile(64, 1, {}), 8);
+  EXPECT_EQ(token_tile(64, 9, {}), 16);
+  EXPECT_EQ(token_tile(128, 33, {.promoted = true}), 64);
+  EXPECT_EQ(token_tile(128, 65, {}), 96);
+  EXPECT_EQ(token_tile(64, 65, {}), 128);
+  EXPECT_EQ(token_tile(128, 256, {}), 256);
+}
+
+TEST(SwappedPlan, DividesManyTokensEvenly) {
+  EXPECT_EQ(token_tile(128, 257, {}), 160);
+  EXPECT_EQ(token_tile(128, 512, {}), 256);
+  EXPECT_EQ(token_tile(128, 320, {.promoted = true}), 128);
+  EXPECT_EQ(token_tile(128, 200, {.promoted = true}), 128);
+  EXPECT_EQ(token_tile(128, 300, {.mn_major = true}), 192);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// GEMM with a short side: at most 128 rows of A, such as the tokens of a decoding language model,
+// GEMM with a short side: at most 512 rows of A, such as the tokens of a decoding language model,
 // times a weight matrix. The time is that of streaming the weights from DRAM, so the kernel is
 // designed for DRAM bandwidth.
 //
 // wgmma has M = 64 and N = 8 to 256. The operands are swapped, C^T = B^T A^T: the long side of the
-// weights is M, and the tokens are padded to N = 8, not to 64. For few columns A has the long side,
-// and nothing is swapped.
+// weights is M, and the tokens are padded to N = 8, not to 64. More than 256 tokens are two tiles.
+// For few columns A has the long side, and nothing is swapped.
 //
 // - One producer thread fills a ring of stages by TMA, the other warps multiply. All blocks have
 //   equal numbers of K tiles and advance along k together: neighbours read adjacent data of a DRAM
@@ -15,19 +15,22 @@
 //   an SM, initialise barriers, and wait until this launch has stored its results.
 // - Weights larger than the L2 are loaded with evict_first.
 //
-// 16-bit weights may be K-major or MN-major. Other weights, and the tokens, must be K-major or are
-// packed so in every launch, as are rows not aligned to 16 bytes. Elements beyond the edges are
-// zero.
+// 16-bit operands may be K-major or MN-major. Others must be K-major or are packed so in every
+// launch, as are rows not aligned to 16 bytes. Rows and tokens beyond the edges
+// are not loaded, because TMA is slow to fill them with zeros (NOTES.md): what is computed from
+// such shared memory is not stored.
 //
 // Tensor cores accumulate FP8 with 14 bits: without "fast" accumulators are promoted to FP32 every
 // 128 steps of k.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/asynchronous.cuh"
@@ -52,13 +55,16 @@ using OutputOf = std::conditional_t<
                        AccumulatorOf<Element>, __nv_bfloat16>>;
 
 // A block computes kRows of the long side by all tokens; a K tile is kLines lines of 128 bytes
-// deep. kMnMajor: the weights are MN-major. kPromote: accumulators are promoted after each line.
-template <typename Element_, bool kMnMajor_, bool kPromote_, int kRows_, int kTokens_, int kLines_>
+// deep. kMnMajor: the weights are MN-major; kTokensMnMajor: the tokens. kPromote: accumulators are
+// promoted after each line.
+template <typename Element_, bool kMnMajor_, bool kTokensMnMajor_, bool kPromote_, int kRows_,
+          int kTokens_, int kLines_>
 struct SwappedTile {
   using Element = Element_;
   using Accumulator = AccumulatorOf<Element>;
   using Output = OutputOf<Element>;
-  static constexpr bool kMnMajor = kMnMajor_, kPromote = kPromote_;
+  static constexpr bool kMnMajor = kMnMajor_, kTokensMnMajor = kTokensMnMajor_,
+                        kPromote = kPromote_;
   static constexpr int kRows = kRows_, kTokens = kTokens_, kLines = kLines_;
   static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // per line
   static constexpr int kConsumerThreads = 2 * kRows, kThreads = kConsumerThreads + 32;
@@ -66,32 +72,38 @@ struct SwappedTile {
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
   static constexpr int kTokenBytes = kTokens * kStageLineBytes * kLines;
   static constexpr int kStageBytes = kWeightBytes + kTokenBytes;
+  // An MN-major operand is loaded in groups of 64 rows or tokens: of each step of k 128 bytes.
+  static constexpr int kGroupBytes = 64 * kStageLineBytes * kLines;
   // Accumulators in shared memory for the reduction, one row per token; the padding avoids bank
   // conflicts of the eight rows and four tokens that a warp stores at a time.
   static constexpr int kAccumulatorPitch = kRows + 4;
   static constexpr int kAccumulatorBytes = kTokens * kAccumulatorPitch * 4;
   static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
+  static_assert(!kTokensMnMajor || kTokens % 64 == 0);
 };
 
 namespace {
 
 struct SwappedWork {
-  int rows, tokens;                   // of C: long side and short side
+  int rows, tokens, token_tiles;      // of C: long side and short side
   std::int64_t row_step, token_step;  // strides in C
   void* c;
   int k_tiles, splits, stages;  // per tile, per cluster, of the ring
   bool read_once;               // the weights, with evict_first
   CUtensorMap weights_map, tokens_map;
+  CUtensorMap weights_edge, tokens_edge;  // of the last tile, where K-major rows do not fill it
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// The share of a block: K tiles [begin, end) of a tile.
+// The share of a block: K tiles [begin, end) of a tile. Blocks with the same weights are
+// neighbours.
 struct Share {
-  int tile, rank, begin, end;
+  int tile, token_tile, rank, begin, end;
 
   __device__ explicit Share(const SwappedWork& work)
-      : tile(static_cast<int>(blockIdx.x) / work.splits),
+      : tile(static_cast<int>(blockIdx.x) / work.splits / work.token_tiles),
+        token_tile(static_cast<int>(blockIdx.x) / work.splits % work.token_tiles),
         rank(static_cast<int>(blockIdx.x) % work.splits),
         begin(static_cast<int>(std::int64_t{work.k_tiles} * rank / work.splits)),
         end(static_cast<int>(std::int64_t{work.k_tiles} * (rank + 1) / work.splits)) {}
@@ -101,25 +113,40 @@ template <typename Tile>
 __device__ void load_k_tiles(const SwappedWork& work, const Share& share,
                              Ring<Tile::kStageBytes> ring) {
   const std::uint64_t policy = cache_policy(work.read_once);
-  const int row = share.tile * Tile::kRows;
+  const int row = share.tile * Tile::kRows, token = share.token_tile * Tile::kTokens;
+  const int rows = min(work.rows - row, Tile::kRows),
+            tokens = min(work.tokens - token, Tile::kTokens);
+  const int lines = (Tile::kMnMajor ? (rows + 63) / 64 * 64 : rows) +
+                    (Tile::kTokensMnMajor ? (tokens + 63) / 64 * 64 : tokens);
+  const CUtensorMap& weights_map = rows < Tile::kRows ? work.weights_edge : work.weights_map;
+  const CUtensorMap& tokens_map = tokens < Tile::kTokens ? work.tokens_edge : work.tokens_map;
   for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
     const int k = k_tile * Tile::kLines * Tile::kDepth;
-    ring.begin_stage();
+    ring.begin_stage(lines * kStageLineBytes * Tile::kLines);
     if constexpr (Tile::kMnMajor) {
 #pragma unroll
       for (int group = 0; group < Tile::kRows / 64; ++group)
-        tma_load(ring.data() + group * 64 * kStageLineBytes * Tile::kLines, work.weights_map,
-                 row + group * 64, k, ring.full(), policy);
+        if (group * 64 < rows)
+          tma_load(ring.data() + group * Tile::kGroupBytes, work.weights_map, row + group * 64, k,
+                   ring.full(), policy);
     } else {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
-        tma_load(ring.data() + line * Tile::kRows * kStageLineBytes, work.weights_map,
+        tma_load(ring.data() + line * Tile::kRows * kStageLineBytes, weights_map,
                  k + line * Tile::kDepth, row, ring.full());
     }
+    if constexpr (Tile::kTokensMnMajor) {
 #pragma unroll
-    for (int line = 0; line < Tile::kLines; ++line)
-      tma_load(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes,
-               work.tokens_map, k + line * Tile::kDepth, 0, ring.full());
+      for (int group = 0; group < Tile::kTokens / 64; ++group)
+        if (group * 64 < tokens)
+          tma_load(ring.data() + Tile::kWeightBytes + group * Tile::kGroupBytes, tokens_map,
+                   token + group * 64, k, ring.full());
+    } else {
+#pragma unroll
+      for (int line = 0; line < Tile::kLines; ++line)
+        tma_load(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes,
+                 tokens_map, k + line * Tile::kDepth, token, ring.full());
+    }
   }
 }
 
@@ -130,50 +157,68 @@ __device__ void issue_line(const Ring<Tile::kStageBytes>& ring, int line,
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kMmaK<Element>;
   const int group = static_cast<int>(threadIdx.x) / 128;
+  constexpr int kBytes = static_cast<int>(sizeof(Element)),
+                kMnLine = Tile::kDepth * kStageLineBytes;
+  // Of an operand in the line and the distance between steps in units of 16 bytes.
+  const std::uint32_t first_token = ring.data() + Tile::kWeightBytes;
+  const std::uint64_t weights =
+      Tile::kMnMajor
+          ? mn_major_descriptor(ring.data() + group * Tile::kGroupBytes + line * kMnLine, 0)
+          : k_major_descriptor(ring.data() + (line * Tile::kRows + group * 64) * kStageLineBytes);
   const std::uint64_t tokens =
-      k_major_descriptor(ring.data() + Tile::kWeightBytes + line * Tile::kTokens * kStageLineBytes);
+      Tile::kTokensMnMajor
+          ? mn_major_descriptor(first_token + line * kMnLine, Tile::kGroupBytes)
+          : k_major_descriptor(first_token + line * Tile::kTokens * kStageLineBytes);
+  constexpr int kAlongK = kStepDepth * kBytes / 16, kAcrossK = kStepDepth * kStageLineBytes / 16;
 #pragma unroll
-  for (int step = 0; step < Tile::kDepth / kStepDepth; ++step) {
-    constexpr int kStepUnits = kStepDepth * static_cast<int>(sizeof(Element)) / 16;
-    const int keep = !Tile::kPromote || step > 0;
-    if constexpr (Tile::kMnMajor) {
-      const int k = group * 64 * Tile::kLines + line * Tile::kDepth + step * kStepDepth;
-      multiply<Element, true, false>(acc, mn_major_descriptor(ring.data() + k * kStageLineBytes, 0),
-                                     tokens + step * kStepUnits, keep);
-    } else {
-      const int row = line * Tile::kRows + group * 64;
-      multiply<Element, false, false>(
-          acc, k_major_descriptor(ring.data() + row * kStageLineBytes) + step * kStepUnits,
-          tokens + step * kStepUnits, keep);
-    }
-  }
+  for (int step = 0; step < Tile::kDepth / kStepDepth; ++step)
+    multiply<Element, Tile::kMnMajor, Tile::kTokensMnMajor>(
+        acc, weights + step * (Tile::kMnMajor ? kAcrossK : kAlongK),
+        tokens + step * (Tile::kTokensMnMajor ? kAcrossK : kAlongK), !Tile::kPromote || step > 0);
 }
 
-// totals = the product over so many K tiles.
+// acc = the product over so many K tiles, at least one. Waits for the MMAs of a K tile only after
+// those of the next one are issued.
 template <typename Tile>
 __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles,
-                                 typename Tile::Accumulator (&totals)[Tile::kAccumulators]) {
-  typename Tile::Accumulator acc[Tile::kAccumulators];
+                                 typename Tile::Accumulator (&acc)[Tile::kAccumulators]) {
 #pragma unroll
-  for (int i = 0; i < Tile::kAccumulators; ++i) acc[i] = totals[i] = 0;
+  for (int i = 0; i < Tile::kAccumulators; ++i) acc[i] = 0;
+  std::uint32_t before = 0;
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
+    ring.wait_for_stage();
+    wgmma_fence();
+#pragma unroll
+    for (int line = 0; line < Tile::kLines; ++line) issue_line<Tile>(ring, line, acc);
+    wgmma_commit();
+    wgmma_wait<1>();
+    if (k_tile > 0) release(before);
+    before = ring.empty();
+  }
+  wgmma_wait_all(acc);
+  release(before);
+}
+
+// The same, promoted: totals = the sum of the products over each line.
+template <typename Tile>
+__device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles,
+                                  typename Tile::Accumulator (&totals)[Tile::kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] = 0;
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line) {
-      if (line == 0 || Tile::kPromote) wgmma_fence();
+      typename Tile::Accumulator acc[Tile::kAccumulators];
+      wgmma_fence();
       issue_line<Tile>(ring, line, acc);
-      if (line + 1 < Tile::kLines && !Tile::kPromote) continue;
       wgmma_commit();
       wgmma_wait_all(acc);
-      if constexpr (Tile::kPromote)
+      if (line + 1 == Tile::kLines) release(ring.empty());
 #pragma unroll
-        for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] += acc[i];
+      for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] += acc[i];
     }
-    release(ring.empty());
   }
-  if constexpr (!Tile::kPromote)
-#pragma unroll
-    for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] = acc[i];
 }
 
 // A barrier of the consumers only.
@@ -214,8 +259,9 @@ __device__ void load_four(Accumulator (&four)[4], std::uint32_t address, int blo
   memcpy(four, bits, sizeof bits);
 }
 
-// Reduces and stores the block's share of the tile, four consecutive rows of a token at a time;
-// neighbouring threads have neighbouring elements of a row of C.
+// Reduces and stores the block's share of the tile, four consecutive rows of a token at a time and
+// kAtOnce of them, to hide the latency of the loads; neighbouring threads have neighbouring
+// elements of a row of C.
 template <typename Tile>
 __device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t acc) {
   using Accumulator = typename Tile::Accumulator;
@@ -223,32 +269,47 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
   struct alignas(4 * sizeof(Output)) Four {
     Output values[4];
   };
-  constexpr int kFours = Tile::kRows / 4;
-  const bool wide = work.row_step == 1 && work.token_step % 4 == 0;
-  for (int i = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
-       i < work.tokens * kFours; i += work.splits * Tile::kConsumerThreads) {
-    const bool along = work.row_step == 1;
-    const int token = along ? i / kFours : i % work.tokens,
-              row = 4 * (along ? i % kFours : i / work.tokens);
-    Accumulator four[4] = {};
-#pragma unroll 4
-    for (int block = 0; block < work.splits; ++block) {
-      Accumulator other[4];
-      load_four(other, acc + (token * Tile::kAccumulatorPitch + row) * 4, block);
+  constexpr int kFours = Tile::kRows / 4, kAtOnce = 4;
+  const bool along = work.row_step == 1, wide = along && work.token_step % 4 == 0;
+  const int first_token = share.token_tile * Tile::kTokens;
+  const int tokens = min(work.tokens - first_token, Tile::kTokens);
+  const int step = work.splits * Tile::kConsumerThreads;
+  for (int first = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
+       first < tokens * kFours; first += kAtOnce * step) {
+    Accumulator sums[kAtOnce][4] = {};
+    int token[kAtOnce], row[kAtOnce];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) four[j] += other[j];
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = min(first + i * step, tokens * kFours - 1);
+      token[i] = along ? at / kFours : at % tokens;
+      row[i] = 4 * (along ? at % kFours : at / tokens);
     }
-    Four result;
+    for (int block = 0; block < work.splits; ++block) {
+      Accumulator other[kAtOnce][4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) result.values[j] = static_cast<Output>(four[j]);
-    const int first = share.tile * Tile::kRows + row;
-    Output* to = static_cast<Output*>(work.c) + first * work.row_step + token * work.token_step;
-    if (wide && first < work.rows) {
-      *reinterpret_cast<Four*>(to) = result;
-    } else {
+      for (int i = 0; i < kAtOnce; ++i)
+        load_four(other[i], acc + (token[i] * Tile::kAccumulatorPitch + row[i]) * 4, block);
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        if (first + j < work.rows) to[j * work.row_step] = result.values[j];
+      for (int i = 0; i < kAtOnce; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sums[i][j] += other[i][j];
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * step >= tokens * kFours) break;
+      Four result;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) result.values[j] = static_cast<Output>(sums[i][j]);
+      const int at = share.tile * Tile::kRows + row[i];
+      Output* to = static_cast<Output*>(work.c) + at * work.row_step +
+                   (first_token + token[i]) * work.token_step;
+      if (wide && at < work.rows) {
+        *reinterpret_cast<Four*>(to) = result;
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (at + j < work.rows) to[j * work.row_step] = result.values[j];
+      }
     }
   }
 }
@@ -272,7 +333,10 @@ __global__ void __launch_bounds__(Tile::kThreads)
     return;
   }
   typename Tile::Accumulator acc[Tile::kAccumulators];
-  multiply_k_tiles<Tile>(ring, share.end - share.begin, acc);
+  if constexpr (Tile::kPromote)
+    multiply_promoted<Tile>(ring, share.end - share.begin, acc);
+  else
+    multiply_k_tiles<Tile>(ring, share.end - share.begin, acc);
   sync_consumers<Tile>();  // all consumers are done with the ring
   store_to_shared<Tile>(acc, ring.first);
   if (work.splits > 1)
@@ -289,40 +353,50 @@ using SwappedKernel = void (*)(SwappedWork);
 // An instance of the kernel, as the host needs it.
 struct SwappedInstance {
   SwappedKernel kernel;
-  int rows, tokens, lines, depth, threads, stage_bytes, accumulator_bytes;
+  int lines, depth, threads, stage_bytes, accumulator_bytes;
 };
 
-template <typename Element, bool kPromote, bool kMnMajor, int kRows, int kTokens>
+template <typename Element, bool kPromote, bool kMnMajor, bool kTokensMnMajor, int kRows,
+          int kTokens>
 SwappedInstance instance_of() {
-  using Tile = SwappedTile<Element, kMnMajor, kPromote, kRows, kTokens, kStageRows / kRows>;
+  using Tile =
+      SwappedTile<Element, kMnMajor, kTokensMnMajor, kPromote, kRows, kTokens, kStageRows / kRows>;
   return {.kernel = stream_weights<Tile>,
-          .rows = kRows,
-          .tokens = kTokens,
           .lines = Tile::kLines,
           .depth = Tile::kDepth,
           .threads = Tile::kThreads,
           .stage_bytes = Tile::kStageBytes,
           .accumulator_bytes = Tile::kAccumulatorBytes};
 }
-// The instance with the smallest N for so many tokens.
-template <typename Element, bool kPromote, bool kMnMajor, int kRows>
-SwappedInstance instance_for(std::int64_t tokens) {
-  if (tokens <= 8) return instance_of<Element, kPromote, kMnMajor, kRows, 8>();
-  if (tokens <= 16) return instance_of<Element, kPromote, kMnMajor, kRows, 16>();
-  if (tokens <= 32) return instance_of<Element, kPromote, kMnMajor, kRows, 32>();
-  if (tokens <= 64) return instance_of<Element, kPromote, kMnMajor, kRows, 64>();
-  return instance_of<Element, kPromote, kMnMajor, kRows, 128>();
-}
-template <typename Element, bool kPromote, bool kMnMajor>
-SwappedInstance instance_for(std::int64_t tokens, int rows) {
-  return rows == 64 ? instance_for<Element, kPromote, kMnMajor, 64>(tokens)
-                    : instance_for<Element, kPromote, kMnMajor, 128>(tokens);
+
+// What an instance depends on, besides types.
+struct InstanceKey {
+  int rows, tokens;  // of a tile
+  bool mn_major, tokens_mn_major;
+};
+template <typename Element, bool kPromote, bool kMnMajor, bool kTokensMnMajor,
+          std::size_t... kSizes>
+SwappedInstance instance_for(const InstanceKey& key, std::index_sequence<kSizes...>) {
+  SwappedInstance found{};
+  const auto consider = [&]<int kRows, int kTokens>() {
+    if constexpr (token_tile_fits(kRows, kTokens, {kPromote, kTokensMnMajor}))
+      if (key.rows == kRows && key.tokens == kTokens)
+        found = instance_of<Element, kPromote, kMnMajor, kTokensMnMajor, kRows, kTokens>();
+  };
+  (consider.template operator()<64, kTokenSizes[kSizes]>(), ...);
+  (consider.template operator()<128, kTokenSizes[kSizes]>(), ...);
+  return found;
 }
 template <typename Element, bool kPromote>
-SwappedInstance instance_for(std::int64_t tokens, int rows, bool mn_major) {
-  if constexpr (sizeof(Element) == 2)
-    if (mn_major) return instance_for<Element, kPromote, true>(tokens, rows);
-  return instance_for<Element, kPromote, false>(tokens, rows);
+SwappedInstance instance_for(const InstanceKey& key) {
+  constexpr auto kAll = std::make_index_sequence<std::size(kTokenSizes)>();
+  if constexpr (sizeof(Element) == 2) {
+    if (key.mn_major && key.tokens_mn_major)
+      return instance_for<Element, kPromote, true, true>(key, kAll);
+    if (key.mn_major) return instance_for<Element, kPromote, true, false>(key, kAll);
+    if (key.tokens_mn_major) return instance_for<Element, kPromote, false, true>(key, kAll);
+  }
+  return instance_for<Element, kPromote, false, false>(key, kAll);
 }
 
 // Calls f with a value of the operands' type and whether accumulators are promoted.
@@ -351,7 +425,7 @@ auto with_element_type(Precision precision, F&& f) {
   }
 }
 
-constexpr std::int64_t kMostTokens = 128;
+constexpr std::int64_t kMostTokens = 512;
 
 // Which operand has the long side: B if A has few rows, A if B has few columns.
 struct Roles {
@@ -372,13 +446,19 @@ Operand<Element> tokens_of(const Problem& p, const Operands& o) {
   return Roles(p).swapped ? operand_a<Element>(p, o.a) : operand_b<Element>(p, o.b);
 }
 
+// Whether they stay so; others are packed K-major.
+bool tokens_mn_major(const Problem& p) {
+  return traits_of(p.precision).input_bytes == 2 && !tokens_of<__half>(p, {}).k_major;
+}
+
 std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device) {
   const Roles roles(p);
   return swapped_plans({.rows = roles.rows,
                         .tokens = roles.tokens,
                         .k = p.k,
                         .element_bytes = traits_of(p.precision).input_bytes,
-                        .promoted = promotes(p.precision)},
+                        .promoted = promotes(p.precision),
+                        .tokens_mn_major = tokens_mn_major(p)},
                        device);
 }
 
@@ -395,27 +475,35 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o,
   const Roles roles(p);
   const Operand<Element> stored = weights_of<Element>(p, o);
   const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.k_major);
-  const PackedOperand<Element> tokens = packed(tokens_of<Element>(p, o), true);
-  const SwappedInstance instance =
-      instance_for<Element, kPromote>(roles.tokens, plan.tile_rows, !weights.k_major);
+  const PackedOperand<Element> tokens = packed(tokens_of<Element>(p, o), !tokens_mn_major(p));
+  const SwappedInstance instance = instance_for<Element, kPromote>(
+      {plan.tile_rows, plan.tile_tokens, !weights.k_major, !tokens.k_major});
   const int stages = stages_for(instance, plan);
-  const SwappedWork work{
-      .rows = static_cast<int>(roles.rows),
-      .tokens = static_cast<int>(roles.tokens),
-      .row_step = roles.swapped ? 1 : p.n,
-      .token_step = roles.swapped ? p.n : 1,
-      .c = o.c,
-      .k_tiles = static_cast<int>(plan.k_tiles),
-      .splits = plan.splits,
-      .stages = stages,
-      .read_once = plan.weight_bytes > device.last_level_cache_bytes,
-      .weights_map =
-          weights.k_major
-              ? swizzled_map(weights, roles.rows, p.k, instance.rows, instance.depth)
-              : swizzled_map(weights, roles.rows, p.k, 64, instance.lines * instance.depth),
-      .tokens_map = swizzled_map(tokens, roles.tokens, p.k, instance.tokens, instance.depth)};
+  const auto map = [&](const PackedOperand<Element>& operand, std::int64_t size,
+                       std::int64_t of_tile) {
+    return operand.k_major
+               ? swizzled_map(operand, size, p.k, static_cast<int>(of_tile), instance.depth)
+               : swizzled_map(operand, size, p.k, 64, instance.lines * instance.depth);
+  };
+  // Of the last tile, which may be full.
+  const std::int64_t rows_left = roles.rows - (plan.tiles - 1) * plan.tile_rows,
+                     tokens_left = roles.tokens - (plan.token_tiles - 1) * plan.tile_tokens;
+  const SwappedWork work{.rows = static_cast<int>(roles.rows),
+                         .tokens = static_cast<int>(roles.tokens),
+                         .token_tiles = static_cast<int>(plan.token_tiles),
+                         .row_step = roles.swapped ? 1 : p.n,
+                         .token_step = roles.swapped ? p.n : 1,
+                         .c = o.c,
+                         .k_tiles = static_cast<int>(plan.k_tiles),
+                         .splits = plan.splits,
+                         .stages = stages,
+                         .read_once = plan.weight_bytes > device.last_level_cache_bytes,
+                         .weights_map = map(weights, roles.rows, plan.tile_rows),
+                         .tokens_map = map(tokens, roles.tokens, plan.tile_tokens),
+                         .weights_edge = map(weights, roles.rows, rows_left),
+                         .tokens_edge = map(tokens, roles.tokens, tokens_left)};
   const LaunchShape shape{
-      .blocks = static_cast<int>(plan.tiles * plan.splits),
+      .blocks = static_cast<int>(plan.blocks()),
       .threads = instance.threads,
       .shared_bytes =
           std::max(stages * instance.stage_bytes, instance.accumulator_bytes) + kSwizzleAlignment,
@@ -434,19 +522,19 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
            " or n <= " + std::to_string(kMostTokens);
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1024;  // box coordinates are 32-bit
   if (std::max({p.m, p.n, p.k}) > kMost) return "requires m, n and k below 2^31 - 1024";
-  return sm_90a_unsupported(instance_for<__half, false>(1, 64, false).kernel, device);
+  return sm_90a_unsupported(instance_of<__half, false, false, false, 64, 8>().kernel, device);
 }
 
 double packing_bytes(const Problem& p) {
   return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
     const Operand<Element> weights = weights_of<Element>(p, {});
     return packing_bytes(weights, sizeof(Element) != 2 || weights.k_major) +
-           packing_bytes(tokens_of<Element>(p, {}), true);
+           packing_bytes(tokens_of<Element>(p, {}), !tokens_mn_major(p));
   });
 }
 
-// Every block reads all tokens. Shared memory per K tile: the copies, and each warpgroup's reads of
-// its weights and all tokens; accumulators are stored and loaded once.
+// Every block reads all tokens of its tile. Shared memory per K tile: the copies, and each
+// warpgroup's reads of its weights and all tokens; accumulators are stored and loaded once.
 Traffic traffic_of(const Problem& p, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const Roles roles(p);
@@ -455,13 +543,14 @@ Traffic traffic_of(const Problem& p, const SwappedPlan& plan) {
   const double weights = depth * static_cast<double>(roles.rows),
                tokens = depth * static_cast<double>(roles.tokens),
                c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
-  const double width = static_cast<double>(padded_tokens(roles.tokens));
+  const double width = plan.tile_tokens;
   const double k_tile = kStageLineBytes * kStageRows / plan.tile_rows *
                         (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double acc = 2.0 * 4 * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + packed,
-          .l2 = packed + weights + tokens * tiles + c,
-          .shared = packed + tiles * (static_cast<double>(plan.k_tiles) * k_tile + acc)};
+          .l2 = packed + weights * static_cast<double>(plan.token_tiles) + tokens * tiles + c,
+          .shared = packed + static_cast<double>(plan.tiles * plan.token_tiles) *
+                                 (static_cast<double>(plan.k_tiles) * k_tile + acc)};
 }
 
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {

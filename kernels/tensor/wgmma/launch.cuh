@@ -131,6 +131,10 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
              b = packed(second, Tile::Operands::kBKMajor);
   work.a_map = Tile::A::map(a, p.m, p.k);
   work.b_map = Tile::B::map(b, p.n, p.k, shape.cluster);
+  if constexpr (requires { work.a_edge; }) {
+    work.a_edge = Tile::A::edge_map(a, p.m, p.k);
+    work.b_edge = Tile::B::edge_map(b, p.n, p.k, shape.cluster);
+  }
   work.m = p.m;
   work.n = p.n;
   work.k_tiles = static_cast<int>(ceil_div(p.k, Tile::kBK));

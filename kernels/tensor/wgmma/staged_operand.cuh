@@ -3,7 +3,8 @@
 //
 // 16-bit operands are loaded as stored: K-major in one box, a line of 128 bytes per row of the
 // tile; MN-major in boxes 128 bytes wide, a line per k. Others must be K-major; an MN-major TF32
-// operand goes through registers (register_operand.cuh). Elements outside the matrix are zero.
+// operand goes through registers (register_operand.cuh). Elements outside the matrix are zero, or
+// undefined if they are beyond the last row of A or column of B and are not loaded.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,46 @@ struct StagedOperand {
       for (int box = 0; box < kX / kDepth; ++box)
         copy_part(box * kBoxBytes + deep * kLineBytes128, x + kDepth * box, k + deep);
     }
+  }
+
+  // copy_inside() does not load what is beyond the last row of A, or column of B: TMA takes some
+  // eight cycles for each line of 128 bytes that it fills with zeros (H200, NOTES.md). `edge` is
+  // the map of a K-major operand's last rows, which are fewer than a box of map() has.
+  static CUtensorMap edge_map(const PackedOperand<T>& operand, std::int64_t x_size,
+                              std::int64_t k_size, int blocks = 1) {
+    const int rest = static_cast<int>(x_size % (kX / blocks));
+    return kKMajor && rest > 0 ? swizzled_map(operand, x_size, k_size, rest, kDepth)
+                               : map(operand, x_size, k_size, blocks);
+  }
+  template <int kBlocks = 1>
+  static __device__ void copy_inside(std::uint32_t to, const CUtensorMap& map,
+                                     const CUtensorMap& edge, int x, int x_size, int k,
+                                     std::uint32_t full, int rank = 0) {
+    const auto copy_part = [&](const CUtensorMap& from, int at, int first, int second) {
+      if constexpr (kBlocks > 1)
+        tma_load_multicast((1 << kBlocks) - 1, to + at, from, first, second, full);
+      else
+        tma_load(to + at, from, first, second, full);
+    };
+    const int part = kBlocks > 1 ? rank : 0;
+    if constexpr (kKMajor) {
+      const int row = part * (kX / kBlocks), inside = x_size - x - row;
+      if (inside >= kX / kBlocks)
+        copy_part(map, row * kLineBytes128, k, x + row);
+      else if (inside > 0)
+        copy_part(edge, row * kLineBytes128, k, x + row);
+    } else {
+      const int deep = part * (kDepth / kBlocks);
+#pragma unroll
+      for (int box = 0; box < kX / kDepth; ++box)
+        if (x + kDepth * box < x_size)
+          copy_part(map, box * kBoxBytes + deep * kLineBytes128, x + kDepth * box, k + deep);
+    }
+  }
+  // The bytes that all blocks that share the operand load so.
+  static __device__ int bytes_inside(int x, int x_size) {
+    const int inside = min(max(x_size - x, 0), kX);
+    return (kKMajor ? inside : (inside + kDepth - 1) / kDepth * kDepth) * kLineBytes128;
   }
 
   // The shared-memory descriptor for wgmma; add kStep for each step along k.

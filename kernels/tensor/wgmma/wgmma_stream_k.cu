@@ -47,6 +47,7 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
 struct StreamKWork : WgmmaWork {
   simt::TileSchedule schedule;  // of clusters, as its blocks
   PartialSums partials;
+  CUtensorMap a_edge{}, b_edge{};  // of copy_inside
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -141,13 +142,17 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     if (threadIdx.x > Tile::kConsumerThreads) return;
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
+      const int row = row_of(tile), rows = static_cast<int>(work.m);
+      const int column = tile.column * Tile::kBN, columns = static_cast<int>(work.n);
+      const int bytes = Tile::A::bytes_inside(row, rows) + Tile::B::bytes_inside(column, columns);
       wait_for_previous_launch();  // everything else in the block depends on these loads
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
         const int k = k_tile * Tile::kBK;
-        ring.begin_stage();
-        Tile::A::copy(ring.data(), work.a_map, row_of(tile), k, ring.full());
-        Tile::B::template copy<Tile::kCluster>(ring.data() + Tile::A::kBytes, work.b_map,
-                                               tile.column * Tile::kBN, k, ring.full(), in_cluster);
+        ring.begin_stage(bytes);
+        Tile::A::copy_inside(ring.data(), work.a_map, work.a_edge, row, rows, k, ring.full());
+        Tile::B::template copy_inside<Tile::kCluster>(ring.data() + Tile::A::kBytes, work.b_map,
+                                                      work.b_edge, column, columns, k, ring.full(),
+                                                      in_cluster);
       }
     }
     if (Tile::kCluster > 1) ring.drain();

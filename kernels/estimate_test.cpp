@@ -199,7 +199,7 @@ TEST(Candidates, AreSeveralPlansWithTheirTraffic) {
     return all.size();
   };
   EXPECT_GE(plans("WgmmaStreamK", {300, 500, 4096, Precision::bf16}), 16U);
-  EXPECT_GE(plans("WgmmaSwapped", {100, 500, 4096, Precision::bf16}), 16U);
+  EXPECT_GE(plans("WgmmaSwapped", {50, 500, 4096, Precision::bf16}), 16U);
   EXPECT_EQ(plans("MmaF64StreamK", {300, 500, 4096, Precision::f64}), 7U);
   EXPECT_EQ(plans("SplitK", {300, 500, 4096, Precision::f32}), 16U);
   EXPECT_EQ(plans("Gemv", {300, 5, 4096, Precision::f32}), 4U);
@@ -242,7 +242,7 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaStreamK", {48, 14240, 256, Precision::bf16});
   picks("WgmmaStreamK", {13472, 128, 128, Precision::e4m3fast, Layout::nt});
   picks("WgmmaStreamK", {96, 720, 896, Precision::s8, Layout::nt});
-  picks("WgmmaSwapped", {96, 720, 896, Precision::tf32});
+  picks("WgmmaSwapped", {64, 720, 896, Precision::tf32});
   picks("SplitK", {4713, 132, 6157, Precision::f32});
   picks("MmaF64StreamK", {4096, 4096, 4096, Precision::f64});
   picks("MmaF64StreamK", {1, 28672, 4096, Precision::f64, Layout::tt});

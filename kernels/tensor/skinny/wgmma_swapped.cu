@@ -448,7 +448,8 @@ Operand<Element> tokens_of(const Problem& p, const Operands& o) {
 
 // Whether they stay so; others are packed K-major.
 bool tokens_mn_major(const Problem& p) {
-  return traits_of(p.precision).input_bytes == 2 && !tokens_of<__half>(p, {}).k_major;
+  return traits_of(p.precision).input_bytes == 2 && !tokens_of<__half>(p, {}).k_major &&
+         Roles(p).tokens > kPackedTokens;
 }
 
 std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device) {
@@ -458,7 +459,8 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device) {
                         .k = p.k,
                         .element_bytes = traits_of(p.precision).input_bytes,
                         .promoted = promotes(p.precision),
-                        .tokens_mn_major = tokens_mn_major(p)},
+                        .tokens_mn_major = tokens_mn_major(p),
+                        .tokens_adjacent = !roles.swapped},
                        device);
 }
 

@@ -29,6 +29,7 @@
 #include "kernels/gemm.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/tensor/wgmma/staged_operand.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 
 namespace gemm::tensor {
 
@@ -69,8 +70,9 @@ constexpr bool a_in_registers(const Problem& p) {
 constexpr bool transposes_c(const Problem& p) {
   return a_in_registers(p) && p.layout == Layout::nn;
 }
-constexpr Problem tiled_problem(Problem p) {
-  if (transposes_c(p)) std::swap(p.m, p.n);
+// Where the transpose of C is computed, m is its columns.
+constexpr Problem tiled_problem(Problem p, bool transposed) {
+  if (transposed) std::swap(p.m, p.n);
   return p;
 }
 
@@ -101,6 +103,36 @@ auto with_operands(const Problem& p, Use use) {
   }
 }
 
+// The same where the transpose of C is computed, if can_transpose(p): rows of A, the columns of
+// C^T, are then K-major.
+constexpr bool can_transpose(const Problem& p) {
+  const PrecisionTraits& traits = traits_of(p.precision);
+  return p.precision != Precision::tf32 && traits.output_bytes == 2 && !promotes(p.precision) &&
+         (traits.input_bytes == 1 || p.layout == Layout::nn || p.layout == Layout::nt);
+}
+template <typename Use>
+auto with_transposed_operands(const Problem& p, Use use) {
+  const auto of_16_bit = [&]<typename T>(T) {
+    return p.layout == Layout::nt
+               ? use.template operator()<WgmmaOperands<T, T, true, true, true>>()
+               : use.template operator()<WgmmaOperands<T, T, false, true, true>>();
+  };
+  switch (p.precision) {
+    case Precision::bf16:
+      return of_16_bit(__nv_bfloat16{});
+    case Precision::f16:
+      return of_16_bit(__half{});
+    case Precision::e4m3fast:
+      return use
+          .template operator()<WgmmaOperands<__nv_fp8_e4m3, __nv_bfloat16, true, true, true>>();
+    case Precision::e5m2fast:
+      return use
+          .template operator()<WgmmaOperands<__nv_fp8_e5m2, __nv_bfloat16, true, true, true>>();
+    default:
+      throw std::logic_error("C^T of this precision is not computed");
+  }
+}
+
 // A and B as stored; exchanged if the transpose of C is computed.
 template <typename Of>
 std::pair<Operand<typename Of::Element>, Operand<typename Of::Element>> operands_of(
@@ -124,7 +156,8 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
                     const Problem& stored, const Operands& o, Work work,
                     std::shared_ptr<const void> memory = nullptr) {
   using Output = typename Tile::Output;
-  const Problem p = tiled_problem(stored);
+  constexpr bool kTransposed = Tile::Operands::kTransposesC;
+  const Problem p = tiled_problem(stored, kTransposed);
   simt::allow_shared_bytes(kernel, shape.shared_bytes);
   const auto [first, second] = operands_of<typename Tile::Operands>(stored, o);
   const auto a = packed(first, Tile::Operands::kAKMajor),
@@ -138,13 +171,13 @@ Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool sto
   work.m = p.m;
   work.n = p.n;
   work.k_tiles = static_cast<int>(ceil_div(p.k, Tile::kBK));
-  work.by_tma = stores_by_tma && sizeof(Output) == 2 && p.n % 8 == 0 &&
+  work.by_tma = stores_by_tma && sizeof(Output) == 2 && stored.n % 8 == 0 &&
                 reinterpret_cast<std::uintptr_t>(o.c) % 16 == 0;
   work.c = o.c;
   if constexpr (sizeof(Output) == 2)
     if (work.by_tma)
-      work.c_map =
-          tensor_map(static_cast<Output*>(o.c), p.m, p.n, p.n, 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
+      work.c_map = tensor_map(static_cast<Output*>(o.c), stored.m, stored.n, stored.n,
+                              kTransposed ? kTransposedRows : 64, 64, CU_TENSOR_MAP_SWIZZLE_128B);
   return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);
@@ -164,12 +197,13 @@ struct WgmmaTraffic {
   int cluster;         // blocks with vertically adjacent tiles, which share loads of B
   bool stores_by_tma;  // else each thread stores two elements: partial sectors of 16-bit elements
   double pieces = 0;   // partial sums of tiles that are stored and loaded again
+  bool transposed = false;  // rows and columns are those of C^T
 };
 
 // K tiles are loaded once per tile of C, or once per cluster if shared; the tensor cores read those
 // of B for every 64 rows of A.
 inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
-  const Problem p = tiled_problem(stored);
+  const Problem p = tiled_problem(stored, of.transposed);
   const PrecisionTraits& traits = traits_of(p.precision);
   const double rows = 1.0 * ceil_div(p.m, of.cluster * of.rows) * of.cluster;
   const double columns = 1.0 * ceil_div(p.n, of.columns);
@@ -178,10 +212,10 @@ inline Traffic wgmma_traffic(const Problem& stored, const WgmmaTraffic& of) {
   const double packed = packing_bytes(stored);
   const double partials = of.pieces * 2 * sizeof(float) * of.cluster * of.rows * of.columns;
   const bool halves = traits.output_bytes == 2, staged = halves && of.stores_by_tma;
-  const bool by_tma = staged && p.n % 8 == 0;
+  const bool by_tma = staged && stored.n % 8 == 0;
   // Of 128 bytes stored by rows, in five sectors, or six with the elements at the ends.
-  const double by_rows = p.n % 2 == 0 ? 1.25 * c : 1.5 * c;
-  const double by_threads = p.n % 2 == 0 ? 2 * c : 4 * c;
+  const double by_rows = stored.n % 2 == 0 ? 1.25 * c : 1.5 * c;
+  const double by_threads = stored.n % 2 == 0 ? 2 * c : 4 * c;
   const double written = !halves || by_tma ? c : staged ? by_rows : by_threads;
   const double of_k_tile =
       1.0 * kLineBytes128 * (2 * of.rows + of.columns + of.rows / 64 * of.columns);

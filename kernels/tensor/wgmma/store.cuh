@@ -17,6 +17,8 @@ namespace gemm::tensor {
 // Shared memory that store_tile needs per consumer.
 constexpr int staging_bytes(int columns) { return 64 * columns * 2; }
 constexpr int kBoxBytes = 64 * 64 * 2;
+// Rows of C per TMA store of a tile of C^T.
+constexpr int kTransposedRows = 32;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -142,16 +144,16 @@ __device__ inline void store_row(std::uint16_t* to, std::uint32_t pair, int coun
     to[first] = static_cast<std::uint16_t>(pair);
 }
 
-// A warp stores its 16 of 64 staged rows to C, m x n: 128 contiguous bytes of a row at a time, and
-// kAtOnce rows at once.
-template <int kStaged, int kAtOnce>
+// A warp stores its kRows of 4 kRows staged rows to C, m x n: 128 contiguous bytes of a row at a
+// time, and kAtOnce rows at once.
+template <int kStaged, int kAtOnce, int kRows = 16>
 __device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_row, int first_column,
                            std::uint32_t staging) {
   // Opaque: whatever depends on them is not computed before, beside the accumulators.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread), "+l"(n), "+l"(c));
-  const int lane = thread % 32, first = thread % 128 / 32 * 16;
-  const int row = first_row + first, rows = min(static_cast<int>(m) - row, 16);
+  const int lane = thread % 32, first = thread % 128 / 32 * kRows;
+  const int row = first_row + first, rows = min(static_cast<int>(m) - row, kRows);
 #pragma unroll 1
   for (int box = 0; box < kStaged / 64; ++box) {
     const int column = first_column + 64 * box, count = min(static_cast<int>(n) - column, 64);
@@ -201,6 +203,57 @@ __device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], cons
                   staging + i / 64 * kBoxBytes);
       tma_store_commit();
     }
+}
+
+// Stages 64 rows of C^T as 2 kAccumulators rows of 64 elements of C, with the 128-byte swizzle.
+// Each warp writes 16 of the 64.
+template <typename Output, typename Accumulator, int kAccumulators>
+__device__ void stage_transposed(const Accumulator (&acc)[kAccumulators], std::uint32_t staging) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int chunk = static_cast<int>(threadIdx.x) % 128 / 32 * 2 + lane / 8 % 2;
+  staging += (lane / 16 * 8 + lane % 8) * 128 + (chunk ^ lane % 8) * 16;
+#pragma unroll
+  for (int i = 0; i < 2 * kAccumulators; i += 16) {
+    std::uint32_t pairs[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const auto pair = pair_of<Output>(acc[i / 2 + 2 * j], acc[i / 2 + 2 * j + 1]);
+      pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     staging + i * 128),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+  }
+}
+
+// The same as store_tile for C^T, all columns of 64 rows at a time. work.m and work.n are those of
+// C^T.
+template <typename Output, typename Work, typename Accumulator, int kParts, int kAccumulators>
+__device__ void store_transposed_tile(const Accumulator (&acc)[kParts][kAccumulators],
+                                      const Work& work, int first_row, int first_column,
+                                      std::uint32_t staging, int consumer) {
+  constexpr int kColumns = 2 * kAccumulators;
+  static_assert(sizeof(Output) == 2 && kColumns % kTransposedRows == 0);
+  const bool first = threadIdx.x % 128 == 0;
+  staging += consumer * staging_bytes(kColumns);
+#pragma unroll
+  for (int part = 0; part < kParts; ++part) {
+    const int row = first_row + part * 64;
+    if (first) tma_store_wait_read();
+    sync_consumer(consumer);
+    stage_transposed<Output>(acc[part], staging);
+    fence_async_proxy();
+    sync_consumer(consumer);
+    if (!work.by_tma) {
+      store_rows<64, 1, kColumns / 4>(work.c, work.n, work.m, first_column, row, staging);
+      continue;
+    }
+    if (!first) continue;
+    for (int i = 0; i < kColumns && first_column + i < work.n; i += kTransposedRows)
+      tma_store(work.c_map, row, first_column + i, staging + i * 128);
+    tma_store_commit();
+  }
 }
 
 __device__ inline void finish_stores() {

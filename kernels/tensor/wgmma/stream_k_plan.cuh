@@ -63,7 +63,7 @@ constexpr Choice kFast[] = {
      .bytes = 2},
     {.shape = {.rows = 128, .columns = 128, .stages = 6, .cluster = 1},
      .cost =
-         {.k_tile = 0.42e-6, .finish = 0.8e-6, .exchange = 5e-6, .further = 1.5e-6, .alone = 0.65},
+         {.k_tile = 0.445e-6, .finish = 0.8e-6, .exchange = 5e-6, .further = 1.5e-6, .alone = 0.65},
      .group = 16,
      .bytes = 2},
     {.shape =
@@ -97,7 +97,21 @@ constexpr Choice kThroughRegisters[] = {
      16},
 };
 
-enum class MainLoop { fast, promoted, through_registers };
+// Of C^T, for few rows of A: their number need not be a multiple of 64, or of 128.
+constexpr Choice kTransposed[] = {
+    {.shape = {.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160},
+     .cost = {.k_tile = 0.5e-6, .finish = 0.6e-6, .exchange = 6e-6, .drain = 1.2e-6},
+     .group = 8},
+    {.shape = {.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192},
+     .cost = {.k_tile = 0.59e-6, .finish = 0.6e-6, .exchange = 7.5e-6, .drain = 1.5e-6},
+     .group = 8},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256},
+     {0.787e-6, 1.2e-6, 9e-6},
+     16,
+     2},
+};
+
+enum class MainLoop { fast, promoted, through_registers, transposed };
 inline MainLoop main_loop_of(const Problem& p) {
   if (promotes(p.precision)) return MainLoop::promoted;
   return a_in_registers(p) ? MainLoop::through_registers : MainLoop::fast;
@@ -105,12 +119,14 @@ inline MainLoop main_loop_of(const Problem& p) {
 constexpr std::span<const Choice> choices(MainLoop way) {
   if (way == MainLoop::promoted) return kPromoted;
   if (way == MainLoop::through_registers) return kThroughRegisters;
+  if (way == MainLoop::transposed) return kTransposed;
   return kFast;
 }
 constexpr double kLaunchSeconds = 2.3e-6;  // an empty launch
 
 struct Plan {
-  std::size_t choice;
+  MainLoop way;
+  std::size_t choice;  // of choices(way)
   simt::TileSchedule schedule;
   double seconds;
 };
@@ -119,6 +135,8 @@ struct Plan {
 // and writing C; of the rate of L2 reads, whole lines that TMA reads.
 constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 / Device::kH200Dram,
                  kLinesOfL2 = 15e12 / Device::kH200L2;
+// Bytes per second of whole lines that one SM loads, if they come from DRAM.
+constexpr double kSmLines = 80e9;
 // Bytes per second of C that an SM stores other than by TMA: elements or rows that are not aligned,
 // pairs of 32 bits, and pairs of a transposed C, which fill 64 bytes of a row.
 constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45e9;
@@ -127,6 +145,10 @@ constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45
 // lines, also if they are packed.
 inline int lines_per_row(std::int64_t columns, int element_bytes) {
   return ceil_div(columns * element_bytes, kChunkBytes) * kChunkBytes % kLineBytes128 == 0 ? 1 : 2;
+}
+
+constexpr bool is_transposed(MainLoop way, const Problem& stored) {
+  return way == MainLoop::transposed || transposes_c(stored);
 }
 
 // Time to store a tile, other than by TMA; else 0.
@@ -144,9 +166,12 @@ inline double store_seconds(const Problem& stored, const Device& device,
 // The costs of a choice. If the rows of A and columns of B of all streamed tiles exceed half of the
 // L2, each cluster reads its K tiles from DRAM, except those of a matrix that fits half of the L2.
 // A larger matrix than the L2, of which each block reads its own part, costs each SM its share of
-// the rate of DRAM, however few read.
-inline simt::TileCost cost_of(const Problem& stored, const Device& device, const Choice& choice) {
-  const Problem p = tiled_problem(stored);
+// the rate of DRAM, however few read; any K tile of operands that exceed half of the L2 costs it
+// the rate at which it can load.
+inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainLoop way,
+                              const Choice& choice) {
+  const bool transposed = is_transposed(way, stored);
+  const Problem p = tiled_problem(stored, transposed);
   const StreamKShape& shape = choice.shape;
   const int bytes = traits_of(p.precision).input_bytes;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
@@ -164,13 +189,19 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, const
                                      (n * depth > cache / 2 ? shape.columns : 0));
   if (p.n <= shape.columns && m * depth > cache) cost.own_k_tile = from_dram(shape.cluster_rows());
   if (p.m <= shape.cluster_rows() && n * depth > cache) cost.own_k_tile = from_dram(shape.columns);
-  const double lines = with_operands(stored, [&]<typename Of>() {
+  const auto lines_of = [&]<typename Of>() {
     const int of_a = lines_per_row(Of::kAKMajor ? p.k : p.m, bytes),
               of_b = lines_per_row(Of::kBKMajor ? p.k : p.n, bytes);
-    return of_a * shape.rows + 1.0 * of_b * shape.columns / shape.cluster;
-  });
+    return of_a * std::min<double>(shape.rows, m) +
+           of_b * std::min<double>(shape.columns, n) / shape.cluster;
+  };
+  const double lines = way == MainLoop::transposed ? with_transposed_operands(stored, lines_of)
+                                                   : with_operands(stored, lines_of);
   cost.loaded_k_tile =
       device.sm_count * kLineBytes128 * lines / (kLinesOfL2 * device.l2_bytes_per_second);
+  if ((m + n) * depth > cache / 2)
+    cost.own_k_tile =
+        std::max(cost.own_k_tile, kLineBytes128 * lines * device.clock_ratio() / kSmLines);
   // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
   const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
   const double hidden = shape.ping_pong ? k_tiles * cost.k_tile / 2 : 0;
@@ -180,33 +211,44 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, const
 
 // For each choice the best schedule, the best without cut tiles, and the best if the first cut of a
 // tile cost nothing.
-inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
-  const Problem p = tiled_problem(stored);
+inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Device& device,
+                      MainLoop way) {
+  const Problem p = tiled_problem(stored, is_transposed(way, stored));
   const double packing = packing_seconds(packing_bytes(stored), kPackingOfDram, device);
   const PrecisionTraits& traits = traits_of(p.precision);
   const double c_bytes =
       1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double least = ((bytes_minimum(p) - c_bytes) / kOfDram + c_bytes / kPackingOfDram) /
                        device.dram_bytes_per_second;
-  const std::span<const Choice> all = choices(main_loop_of(stored));
-  std::vector<Plan> plans;
+  const std::span<const Choice> all = choices(way);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StreamKShape& shape = all[i].shape;
     if (traits.input_bytes < all[i].bytes) continue;
-    const simt::TileCost cost = cost_of(stored, device, all[i]);
+    const simt::TileCost cost = cost_of(stored, device, way, all[i]);
     for (const double exchange : {cost.exchange, std::numeric_limits<double>::infinity(), 0.0}) {
       simt::TileCost other = cost;
       other.exchange = exchange;
       const simt::TileSchedule schedule =
           simt::tile_schedule(p, shape.cluster_rows(), shape.columns, k_tile_depth(p.precision),
                               std::max(1, device.sm_count / shape.cluster), other, 0);
-      if (std::ranges::any_of(
-              plans, [&](const Plan& one) { return one.choice == i && one.schedule == schedule; }))
+      if (std::ranges::any_of(plans, [&](const Plan& one) {
+            return one.way == way && one.choice == i && one.schedule == schedule;
+          }))
         continue;
       const double seconds = std::max(simt::seconds(schedule, cost), least);
-      plans.push_back({i, schedule, kLaunchSeconds + packing + seconds});
+      plans.push_back({way, i, schedule, kLaunchSeconds + packing + seconds});
     }
   }
+}
+
+// C^T is worth a look where the rows of A fill few tiles.
+constexpr std::int64_t kMostRowsTransposed = 2048;
+
+inline std::vector<Plan> plans_of(const Problem& stored, const Device& device) {
+  std::vector<Plan> plans;
+  add_plans(plans, stored, device, main_loop_of(stored));
+  if (can_transpose(stored) && stored.m <= kMostRowsTransposed)
+    add_plans(plans, stored, device, MainLoop::transposed);
   return plans;
 }
 

@@ -100,7 +100,9 @@ __device__ void store_piece(const StreamKAccumulators<Tile>& acc, const StreamKW
                             int column, std::uint32_t staging) {
   using Output = typename Tile::Output;
   row += 64 * Tile::kParts * acc.sharer();
-  if constexpr (Tile::kStoresByTma)
+  if constexpr (Tile::kStoresByTma && Tile::Operands::kTransposesC)
+    store_transposed_tile<Output>(acc.values, work, row, column, staging, acc.consumer);
+  else if constexpr (Tile::kStoresByTma)
     store_tile<Output, Tile::kStagedColumns>(acc.values, work, row, column, staging, acc.consumer);
   else if constexpr (Tile::Operands::kTransposesC)
     store_transposed<Output>(acc.values, work.c, work.m, work.n, row, column);
@@ -219,30 +221,36 @@ Launch launch_choice(const Problem& p, const Operands& o, const Plan& plan,
   return launch;
 }
 
+template <typename Of, MainLoop kMainLoop>
+Launch launch_way(const Problem& p, const Operands& o, const Plan& plan) {
+  constexpr std::size_t kCount = choices(kMainLoop).size();  // GCC 13 cannot expand it in place
+  return launch_choice<Of, kMainLoop>(p, o, plan, std::make_index_sequence<kCount>());
+}
+
 Launch launch_of(const Problem& p, const Operands& o, const Plan& plan) {
+  if (plan.way == MainLoop::transposed)
+    return with_transposed_operands(
+        p, [&]<typename Of>() { return launch_way<Of, MainLoop::transposed>(p, o, plan); });
   return with_operands(p, [&]<typename Of>() -> Launch {
-    const auto go = [&]<MainLoop kMainLoop>() {
-      constexpr std::size_t kCount = choices(kMainLoop).size();  // GCC 13 cannot expand it in place
-      return launch_choice<Of, kMainLoop>(p, o, plan, std::make_index_sequence<kCount>());
-    };
     if constexpr (sizeof(typename Of::Element) == 4 && !Of::kAKMajor) {
-      return go.template operator()<MainLoop::through_registers>();
+      return launch_way<Of, MainLoop::through_registers>(p, o, plan);
     } else {
       if constexpr (sizeof(typename Of::Element) == 1 && sizeof(typename Of::Output) == 2)
         if (main_loop_of(p) == MainLoop::promoted)
-          return go.template operator()<MainLoop::promoted>();
-      return go.template operator()<MainLoop::fast>();
+          return launch_way<Of, MainLoop::promoted>(p, o, plan);
+      return launch_way<Of, MainLoop::fast>(p, o, plan);
     }
   });
 }
 
 Traffic traffic_of(const Problem& p, const Plan& plan) {
-  const StreamKShape& shape = choices(main_loop_of(p))[plan.choice].shape;
+  const StreamKShape& shape = choices(plan.way)[plan.choice].shape;
   return wgmma_traffic(p, {.rows = shape.rows,
                            .columns = shape.columns,
                            .cluster = shape.cluster,
                            .stores_by_tma = true,
-                           .pieces = 1.0 * simt::continued_pieces(plan.schedule)});
+                           .pieces = 1.0 * simt::continued_pieces(plan.schedule),
+                           .transposed = is_transposed(plan.way, p)});
 }
 
 const Registration registration({

@@ -16,8 +16,15 @@ judge() {
   return "$code"
 }
 
+# measure NAME: what tools/fleet says is shown if it could not begin
+measure() {
+  local said
+  said=$("$root/tools/fleet" "$out/$1" --quick --node host 2>&1) || true
+  [[ -d $out/$1 ]] || { echo "$said" >&2 && exit 3; }
+}
+
 for ((run = 1; run <= runs; run++)); do
-  "$root/tools/fleet" "$out/$run" --quick --node host 2>/dev/null || true
+  measure "$run"
   judge "$run" || alarms=$((alarms + 1))
 done
 echo "$alarms of $runs undisturbed runs have an alarm"
@@ -31,7 +38,7 @@ for rest in 0.03 0.07; do
     >"$out/disturber-$rest.log" 2>&1 &
   disturber=$!
   sleep 4
-  "$root/tools/fleet" "$out/rest-$rest" --quick --node host 2>/dev/null || true
+  measure "rest-$rest"
   kill "$disturber" 2>/dev/null || echo "the other process had ended: see $out/disturber-$rest.log"
   wait "$disturber" || true
   judge "rest-$rest" | tee "$out/bad" || true

@@ -2,8 +2,8 @@
 
     python -m gemm_report.comparison.power [RECORD...] [--like RECORD] [--figure FILE]
 
-Real processes are drawn from records of fresh processes of one program (default: those of equal
-code in results), simulated ones have the cases of another record and noise of five kinds. A run is
+Real processes are drawn from records of fresh processes of one program on one device, or of several
+such (default: those of equal code in results), simulated ones have the cases of another record and noise of five kinds. A run is
 one comparison of all cases, without a calibration. Beside it stand the rules of other tools on the
 same samples. Apache Otava is not among them: it finds changes in series, not between two sides.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.trials import KINDS, Floats, Resampled, Simulated, Trial
 from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare, process
-from gemm_report.record import Row, read_record
+from gemm_report.record import Record, Row, read_record
 from gemm_report.writing.tables import columns
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -214,12 +214,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draws it, as PNG or SVG")
     options = parser.parse_args(arguments)
     paths = options.records or sorted(RESULTS.glob("*/calibration/equal/*"))
-    if len(paths) < 2:
-        parser.error("give two records or more of fresh processes of one program")
-    processes = [process(run_of(read_record(path))) for path in paths]
+    programs: dict[str, list[Record]] = {}
+    for record in map(read_record, paths):
+        programs.setdefault(f"{record.device.name}, {record.commit[:7]}", []).append(record)
+    if not paths or any(len(records) < 2 for records in programs.values()):
+        parser.error("give two records or more of fresh processes of one program and device")
     like = read_record(options.like or paths[-1])
     sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in KINDS}
-    sources[f"{len(paths)} real processes"] = Resampled(processes, options.seed)
+    for program, records in programs.items():
+        real = [process(run_of(record)) for record in records]
+        sources[f"{len(real)} real processes, {program}"] = Resampled(real, options.seed)
     measured = measure(sources, options.runs)
     print(tables(measured))
     if options.figure:

@@ -3,9 +3,10 @@
     python -m gemm_report.comparison.power [RECORD...] [--like RECORD] [--figure FILE]
 
 Real processes are drawn from records of fresh processes of one program on one device, or of several
-such (default: those of equal code in results), simulated ones have the cases of another record and noise of five kinds. A run is
-one comparison of all cases, without a calibration. Beside it stand the rules of other tools on the
-same samples. Apache Otava is not among them: it finds changes in series, not between two sides.
+such (default: those of equal code in results). Simulated ones have the cases of another record and
+noise of five kinds. A run is one comparison of all cases, without a calibration. Beside it stand
+the rules of other tools on the same samples. Apache Otava is not among them: it finds changes in
+series, not between two sides.
 """
 
 import argparse

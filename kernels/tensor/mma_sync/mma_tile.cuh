@@ -267,6 +267,17 @@ class MmaTile {
     }
   }
 
+  // f(accumulator, index) for all of this thread.
+  template <typename F>
+  __device__ void for_each_accumulator(F f) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+#pragma unroll
+      for (int j = 0; j < kAcross; ++j)
+#pragma unroll
+        for (int l = 0; l < 4; ++l) f(acc_[i][j][l], (i * kAcross + j) * 4 + l);
+  }
+
   __device__ void store(Output* c) const {
     const auto& totals = [&]() -> const auto& {
       if constexpr (Arithmetic::kPromoted)
@@ -312,7 +323,7 @@ class MmaTile {
       }
   }
 
- private:
+ protected:
   static constexpr int kDepth = Shape::kDepth / static_cast<int>(sizeof(Element));  // elements
   static constexpr int kAcross = Shape::kWN / 8;                                    // MMAs per row
   struct alignas(2 * sizeof(Output)) Pair {

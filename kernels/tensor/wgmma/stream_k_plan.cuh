@@ -73,8 +73,7 @@ constexpr Choice kFast[] = {
               .exchange = 1.6e-6,
               .further = 0.8e-6,
               .alone = 0.65},
-     .group = 16,
-     .bytes = 2},
+     .group = 16},
 };
 constexpr Choice kPromoted[] = {
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
@@ -95,6 +94,14 @@ constexpr Choice kThroughRegisters[] = {
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
      {0.32e-6, 0.5e-6, 9e-6},
      16},
+    {.shape =
+         {.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
+     .cost = {.k_tile = 0.24e-6,
+              .finish = 0.4e-6,
+              .exchange = 1.6e-6,
+              .further = 0.8e-6,
+              .alone = 0.65},
+     .group = 16},
 };
 
 // Of C^T, for few rows of A: their number need not be a multiple of 64, or of 128.

@@ -137,7 +137,10 @@ __device__ void multiply(Accumulator (&acc)[kAccumulators], std::uint64_t a, std
 template <int kAccumulators>
 __device__ void multiply_from_registers(float (&acc)[kAccumulators], const std::uint32_t (&a)[4],
                                         std::uint64_t b, int keep) {
-  if constexpr (kAccumulators == 64) {
+  if constexpr (kAccumulators == 32) {
+    GEMM_WGMMA_REGISTERS("64", GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1, GEMM_ACC_OF_64, "%32", "%33",
+                         "%34", "%35", "%36", "%37");
+  } else if constexpr (kAccumulators == 64) {
     GEMM_WGMMA_REGISTERS(
         "128", GEMM_REGISTERS_0 ", " GEMM_REGISTERS_1 ", " GEMM_REGISTERS_2 ", " GEMM_REGISTERS_3,
         GEMM_ACC_OF_128, "%64", "%65", "%66", "%67", "%68", "%69");

@@ -89,7 +89,7 @@ void add(Kernel kernel, const std::filesystem::path& file, std::optional<Device:
 }  // namespace
 
 std::string RegisteredKernel::label() const {
-  return std::string(name) + (parameters.empty() ? "" : "/") + joined(parameters);
+  return name + (parameters.empty() ? "" : "/") + joined(parameters);
 }
 
 bool is_tunable(std::string_view name) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -35,7 +34,6 @@ struct RegisteredKernel : Kernel {
 
   // Only for a user's kernel (kernels/user/user_kernel.hpp).
   std::optional<UserFile> file = {};
-  std::shared_ptr<const std::string> owned_name = {};  // behind `name`
   std::string python = {};  // absolute path of its file, if that is Python
   bool is_users() const { return file.has_value(); }
 };

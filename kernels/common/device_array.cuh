@@ -5,30 +5,55 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "kernels/function.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
 
+// Copies own the memory together.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  // Throws std::runtime_error if the allocation fails.
+  explicit DeviceMemory(std::size_t bytes) : allocation_(new Allocation(bytes)) {}
+
+  void* get() const { return allocation_.get() == nullptr ? nullptr : allocation_.get()->memory; }
+
+ private:
+  struct Allocation final : Shared {
+    explicit Allocation(std::size_t bytes) {
+      const cudaError_t status = cudaMalloc(&memory, bytes);
+      if (status == cudaSuccess) return;
+      cudaGetLastError();  // clear the error, else the next launch would report it
+      throw std::runtime_error("workspace of " + std::to_string(bytes) +
+                               " bytes: " + cudaGetErrorString(status));
+    }
+    ~Allocation() override { cudaFree(memory); }
+
+    void* memory = nullptr;
+  };
+
+  Owner<Allocation> allocation_;
+};
+
+template <typename T>
+struct DeviceArray : DeviceMemory {
+  using DeviceMemory::DeviceMemory;
+  T* get() const { return static_cast<T*>(DeviceMemory::get()); }
+};
+
 // Throws std::runtime_error if the allocation fails.
 template <typename T>
-std::shared_ptr<T> device_array(std::int64_t count) {
-  void* memory = nullptr;
-  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-  if (const cudaError_t status = cudaMalloc(&memory, bytes); status != cudaSuccess) {
-    cudaGetLastError();  // clear the error, else the next launch would report it
-    throw std::runtime_error("workspace of " + std::to_string(bytes) +
-                             " bytes: " + cudaGetErrorString(status));
-  }
-  return {static_cast<T*>(memory), [](T* p) { cudaFree(p); }};
+DeviceArray<T> device_array(std::int64_t count) {
+  return DeviceArray<T>(static_cast<std::size_t>(count) * sizeof(T));
 }
 
 // A launch that keeps its memory alive.
-inline Launch keeping(std::shared_ptr<const void> memory, Launch launch) {
+inline Launch keeping(DeviceMemory memory, Launch launch) {
   return
       [memory = std::move(memory), launch = std::move(launch)](Stream stream) { launch(stream); };
 }

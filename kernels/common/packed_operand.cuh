@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 
 #include "kernels/common/asynchronous.cuh"
@@ -263,7 +262,7 @@ struct PackedOperand {
   std::int64_t pitch;  // elements from one row to the next
   bool k_major;
   Packing packing;  // no blocks if the operand is read in place
-  std::shared_ptr<T> memory;
+  simt::DeviceArray<T> memory;
 };
 
 // Whether an operand can be read in place.
@@ -276,7 +275,7 @@ bool is_packed(const Operand<T>& operand, bool k_major) {
 // too many blocks, and std::runtime_error if the allocation fails.
 template <typename T>
 PackedOperand<T> packed(const Operand<T>& operand, bool k_major) {
-  if (is_packed(operand, k_major)) return {operand.matrix, operand.columns(), k_major, {}, nullptr};
+  if (is_packed(operand, k_major)) return {operand.matrix, operand.columns(), k_major, {}, {}};
   constexpr int kElement = sizeof(T);
   using Tile = TransposeTileFor<kElement>;
   const bool transposed = operand.k_major != k_major;

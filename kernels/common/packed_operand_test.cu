@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,7 +27,7 @@ T value(std::int64_t i) {
 // `shift` elements into an allocation that ends with the matrix.
 template <typename T>
 Operand<T> stored(std::int64_t x_size, std::int64_t k_size, bool k_major, int shift,
-                  std::shared_ptr<T>& memory) {
+                  simt::DeviceArray<T>& memory) {
   std::vector<T> values(x_size * k_size);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value<T>(i);
   memory = simt::device_array<T>(shift + x_size * k_size);
@@ -73,7 +72,7 @@ void expect_packed() {
       for (const int shift : {0, 1, 3}) {
         const std::string where = std::to_string(x_size) + "x" + std::to_string(k_size) +
                                   (k_major ? " K-major" : "") + " + " + std::to_string(shift);
-        std::shared_ptr<T> memory, other_memory;
+        simt::DeviceArray<T> memory, other_memory;
         const Operand<T> one = stored(x_size, k_size, k_major, shift, memory),
                          other = stored(k_size, x_size, !k_major, 0, other_memory);
         const PackedOperand<T> transposed = packed(one, true), same = packed(one, one.k_major),

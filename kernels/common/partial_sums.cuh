@@ -10,7 +10,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -27,7 +26,7 @@ struct PartialSums {
 
 struct PartialSumsMemory {
   PartialSums partials;
-  std::shared_ptr<const void> memory;
+  simt::DeviceMemory memory;
 };
 
 // Allocates so many sums and flags, or nothing if no tile is cut. Throws std::runtime_error.

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -55,7 +54,7 @@ void enqueue_transpose(const T* from, T* to, std::int64_t rows, std::int64_t col
 // The transpose in its own memory, complete on return. It is made once for any number of launches,
 // since operands do not change between them.
 template <typename T>
-std::shared_ptr<T> transposed(const void* from, std::int64_t rows, std::int64_t columns) {
+DeviceArray<T> transposed(const void* from, std::int64_t rows, std::int64_t columns) {
   auto to = device_array<T>(rows * columns);
   enqueue_transpose(static_cast<const T*>(from), to.get(), rows, columns, nullptr);
   cudaError_t status = cudaGetLastError();

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
-#include <string_view>
 #include <thread>
 
 #include "kernels/registry.hpp"
@@ -14,7 +13,7 @@ namespace {
 
 // A correct product, after which `kSpoil` corrupts C; it gets the number of earlier calls.
 template <auto kSpoil>
-Kernel wrong(std::string_view name) {
+Kernel wrong(const char* name) {
   return {.name = name,
           .idea = "Wrong on purpose.",
           .source = "negative control",

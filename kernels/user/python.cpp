@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -57,7 +56,7 @@ struct File {
 
 void set_python(const PythonFunctions* functions) { python = functions; }
 
-std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
+Function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
     const UserKernel& user) {
   return [file = File(user)](const Problem& p, const Device& device) -> std::optional<std::string> {
     const PythonCall call = file.call(p, device);

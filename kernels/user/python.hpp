@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,7 +33,7 @@ struct PythonFunctions {
 // Called once, before any benchmark; null if this process is not Python.
 void set_python(const PythonFunctions* functions);
 
-std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
+Function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
     const UserKernel& kernel);
 Prepare prepare_in_python(const UserKernel& kernel);
 

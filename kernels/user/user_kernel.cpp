@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,8 +41,7 @@ std::string first_line(std::string_view text) {
 
 void register_user_kernel(const UserKernel& user, Device::Kind runs_on) {
   RegisteredKernel entry;
-  entry.owned_name = std::make_shared<const std::string>(user.name());
-  entry.name = *entry.owned_name;
+  entry.name = user.name();
   entry.parameters = user.defines;
   entry.idea = "a user's kernel";
   entry.source = user.is_source()   ? "a .cu file, compiled at run time"

@@ -5,7 +5,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -61,8 +60,8 @@ __device__ inline Element element(const Problem& p) {
 }
 
 inline Kernel faulty(
-    std::string_view name, std::string_view idea,
-    std::function<Launch(const Problem&, const Device&, const Operands&)> prepare) {
+    const char* name, std::string_view idea,
+    Function<Launch(const Problem&, const Device&, const Operands&)> prepare) {
   return {.name = name,
           .idea = idea,
           .source = "ours",

@@ -24,13 +24,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/device_array.cuh"
 #include "kernels/common/packed_operand.cuh"
 #include "kernels/common/tensor_map.hpp"
 #include "kernels/common/tile_launch.cuh"
@@ -328,7 +328,7 @@ Traffic specialized_traffic(const Problem& p, double pieces = 0) {
 template <typename Tile, typename Work>
 Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, const Operands& o,
                           Work work, int blocks, int cluster = 1,
-                          std::shared_ptr<const void> memory = nullptr) {
+                          DeviceMemory memory = {}) {
   allow_shared_bytes(kernel, Tile::kSharedBytes);
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), false),
                              b = packed(operand_b<float>(p, o.b), false);

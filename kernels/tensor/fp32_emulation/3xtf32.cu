@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -243,7 +242,7 @@ Traffic traffic(const Problem& p, const Device&) {
   };
 }
 
-using Workspace = std::shared_ptr<float>;
+using Workspace = simt::DeviceArray<float>;
 
 Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t k_tiles) {
   const CopyGrid grid(ceil_div(p.n, kBN) * kBN, k_tiles * kSplitTileK);

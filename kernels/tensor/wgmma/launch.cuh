@@ -13,13 +13,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "kernels/common/cluster_launch.cuh"
+#include "kernels/common/device_array.cuh"
 #include "kernels/common/packed_operand.cuh"
 #include "kernels/common/ring.cuh"
 #include "kernels/common/tensor_map.hpp"
@@ -154,7 +154,7 @@ inline double packing_bytes(const Problem& stored) {
 template <typename Tile, typename Work>
 Launch wgmma_launch(WgmmaKernel<Work> kernel, const LaunchShape& shape, bool stores_by_tma,
                     const Problem& stored, const Operands& o, Work work,
-                    std::shared_ptr<const void> memory = nullptr) {
+                    simt::DeviceMemory memory = {}) {
   using Output = typename Tile::Output;
   constexpr bool kTransposed = Tile::Operands::kTransposesC;
   const Problem p = tiled_problem(stored, kTransposed);

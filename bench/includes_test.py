@@ -21,7 +21,7 @@ PROVIDERS = {
     "for_each is_sorted lower_bound max max_element min min_element mismatch none_of nth_element "
     "replace_if shuffle sort stable_partition stable_sort unique upper_bound",
     "array": "array",
-    "atomic": "atomic",
+    "atomic": r"atomic\w* memory_order\w*",
     "bit": "bit_cast bit_width countr_zero",
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "cerrno": "errno EEXIST EINTR EWOULDBLOCK",
@@ -32,6 +32,7 @@ PROVIDERS = {
     "cmath": "ceil copysign fabs floor fma fmin ilogb isfinite isinf isnan ldexp llround log2 "
     "lround nan nanf nearbyint nextafterf? remainder sin sqrt trunc HUGE_VALF? INFINITY NAN",
     "cmath cstdlib": "abs",
+    "concepts": "same_as",
     "condition_variable": "condition_variable",
     "cstdarg": "va_list",
     "cstddef": "byte max_align_t nullptr_t ptrdiff_t offsetof",
@@ -74,9 +75,9 @@ PROVIDERS = {
     "system_error": "errc error_code",
     "thread": "this_thread thread",
     "tuple": "tuple",
-    "type_traits": "bool_constant conditional_t is_arithmetic_v is_same_v remove_const_t "
-    "remove_pointer_t",
-    "utility": "exchange index_sequence make_index_sequence move pair swap",
+    "type_traits": "bool_constant conditional_t decay_t is_arithmetic_v is_invocable_r_v is_same_v "
+    "remove_const_t remove_pointer_t",
+    "utility": "exchange forward index_sequence make_index_sequence move pair swap",
     "vector string map set": "erase erase_if",
     "vector": "vector",
 }

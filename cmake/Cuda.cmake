@@ -4,8 +4,8 @@
 # GPUs that are present, else one that has every instruction of the kernels and the probes.
 #
 # Where that one is the default nothing will run, and what is of use is what compilers say: GEMM_BENCH_ALSO_COMPILED_FOR
-# has further ones for the kernels, whose registers and spills differ between them (kernels/resources_test.py): the oldest,
-# for all that runs there, and kernels/CMakeLists.txt adds what some of them have code of their own for.
+# has the oldest as well, for the kernels, whose registers and spills differ between architectures
+# (kernels/resources_test.py); kernels/CMakeLists.txt takes a newer one for kernels that do not run there.
 # To build for other machines, give CMAKE_CUDA_ARCHITECTURES.
 
 set(GEMM_BENCH_HAS_CUDA FALSE)

@@ -99,9 +99,11 @@ def wanted(source: Path) -> set[str]:
     if not (chosen := re.search(r"^CMAKE_CUDA_ARCHITECTURES:\w+=(.+)$", text, re.MULTILINE)):
         pytest.skip(f"{BUILD} is not built with CUDA")
     codes = chosen[1].split(";")
-    if also := re.search(r"^GEMM_BENCH_ALSO_COMPILED_FOR:\w+=(.+)$", text, re.MULTILINE):
-        # Except files for 9.0 only: kernels/CMakeLists.txt.
-        codes += [] if re.match("wgmma|3xtf32", source.name) else also[1].split(";")
+    if re.search(r"^GEMM_BENCH_ALSO_COMPILED_FOR:\w+=(.+)$", text, re.MULTILINE):
+        also = (BUILD / "kernels" / "also_compiled_for.txt").read_text()
+        name = re.escape(str(source.relative_to(ROOT / "kernels")))
+        if found := re.search(rf"^{name} (.+)$", also, re.MULTILINE):
+            codes += found[1].split()
     known = all(re.fullmatch(r"\d+[af]?(-real|-virtual)?", code) for code in codes)
     real = [code.removesuffix("-real") for code in codes if not code.endswith("-virtual")]
     return {f"sm_{code}" for code in real} if known else set()

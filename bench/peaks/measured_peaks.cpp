@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -20,8 +21,10 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/durable.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/json.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
+#include "bench/peaks/measured_peaks_json.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "bench/base/json.hpp"
 #include "bench/base/text.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
+#include "bench/peaks/measured_peaks_json.hpp"
 #include "build_info.hpp"
 
 namespace gemm::bench {

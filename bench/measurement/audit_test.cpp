@@ -38,9 +38,17 @@ std::size_t c_elements(const Problem& p) { return static_cast<std::size_t>(p.m *
 
 using Prepare = std::function<Launch(const Problem&, const Device&, const Operands&)>;
 
-// What became of a kernel, `times` times on the same operands: "" if it is right and its time that
-// of its work.
-std::string verdict_of(const Prepare& prepare, double sample_seconds = 0.002, int times = 1) {
+struct Trial {
+  double sample_seconds = 0.002;
+  int times = 1;           // on the same operands
+  std::int64_t edge = 96;  // of the matrices
+};
+// For kernels that take next to no time in samples: their batches have many launches, and in those
+// on new values all of them multiply.
+constexpr Trial kSmall{.sample_seconds = 0.0005, .edge = 48};
+
+// What became of a kernel: "" if it is right and its time that of its work.
+std::string verdict_of(const Prepare& prepare, const Trial& trial = {}) {
   RegisteredKernel kernel;
   kernel.name = "Kernel";
   kernel.precisions = {Precision::f32};
@@ -51,12 +59,12 @@ std::string verdict_of(const Prepare& prepare, double sample_seconds = 0.002, in
   options.timing.warmup_seconds = 0.01;
   options.timing.sampling_seconds = 0.05;
   options.timing.longest_sampling_seconds = 0.1;
-  options.timing.sample_seconds = sample_seconds;
+  options.timing.sample_seconds = trial.sample_seconds;
   options.timing.budget_seconds = 60;  // a busy machine takes long for enough batches
   ProblemCache cache(*backend, Fill::uniform, 1);
-  for (int i = 0; i < times; ++i) {
+  for (int i = 0; i < trial.times; ++i) {
     Measurement measurement(*backend, nullptr, cache, options,
-                            {&kernel, {96, 96, 96, Precision::f32}});
+                            {&kernel, {trial.edge, trial.edge, trial.edge, Precision::f32}});
     std::optional<AuditResult> audited;
     try {
       measurement.prepare(1e9);
@@ -85,7 +93,7 @@ TEST(Audit, LeavesTheOperandsAsTheyWereWhereABatchIsOneLaunch) {
   EXPECT_EQ(
       verdict_of([](const Problem& p, const Device&,
                     const Operands& on) -> Launch { return [=](Stream) { multiply(p, on); }; },
-                 1e-9, 2),
+                 {.sample_seconds = 1e-9, .times = 2}),
       "");
 }
 
@@ -119,8 +127,8 @@ TEST(Audit, RefusesAReplayByPointer) {
 
 // Right on every values, but only new ones are worked for.
 TEST(Audit, SuspectsAReplayByTheValues) {
-  const std::string found =
-      verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+  const std::string found = verdict_of(
+      [](const Problem& p, const Device&, const Operands& on) -> Launch {
         const auto kept = std::make_shared<std::vector<float>>();
         const auto key = std::make_shared<double>(std::nan(""));
         return [=](Stream) {
@@ -135,17 +143,19 @@ TEST(Audit, SuspectsAReplayByTheValues) {
           }
           std::memcpy(c, kept->data(), kept->size() * sizeof(float));
         };
-      });
+      },
+      kSmall);
   EXPECT_TRUE(found.starts_with("suspect: ")) << found;
 }
 
 TEST(Audit, SuspectsASkipOfWhatIsThereAlready) {
-  const std::string found =
-      verdict_of([](const Problem& p, const Device&, const Operands& on) -> Launch {
+  const std::string found = verdict_of(
+      [](const Problem& p, const Device&, const Operands& on) -> Launch {
         return [=](Stream) {
           if (std::isnan(static_cast<const float*>(on.c)[0])) multiply(p, on);
         };
-      });
+      },
+      kSmall);
   EXPECT_TRUE(found.starts_with("suspect: ") || found.starts_with("failed: ")) << found;
 }
 
@@ -203,15 +213,16 @@ TEST(Audit, RefusesSkippedCalls) {
 // One launch computes for all sets, and the others return.
 TEST(Audit, RefusesABatchComputedAtOnce) {
   const auto all = std::make_shared<std::vector<Operands>>();
-  const std::string found =
-      verdict_of([all](const Problem& p, const Device&, const Operands& on) -> Launch {
+  const std::string found = verdict_of(
+      [all](const Problem& p, const Device&, const Operands& on) -> Launch {
         all->push_back(on);
         const bool first = all->size() == 1;
         return [=](Stream) {
           if (first)
             for (const Operands& each : *all) multiply(p, each);
         };
-      });
+      },
+      kSmall);
   EXPECT_TRUE(found.starts_with("failed: ")) << found;
 }
 

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gemm_report.explain.ncu import base_name
 
@@ -46,8 +47,13 @@ def spots(pages: str, kernels: Iterable[str], lines: bool = False) -> list[Spot]
     return max(found, key=lambda its: sum(spot.samples for spot in its), default=[])
 
 
-def _launches(pages: str) -> Iterator[tuple[str, bool, list[Spot]]]:
+@lru_cache(maxsize=1)  # pages of many kernels have tens of thousands of lines
+def _launches(pages: str) -> tuple[tuple[str, bool, list[Spot]], ...]:
     """Of each launch its kernel, whether what follows are lines of a file, and what follows."""
+    return tuple(_each_launch(pages))
+
+
+def _each_launch(pages: str) -> Iterator[tuple[str, bool, list[Spot]]]:
     name, file, columns = "", "", []
     its: list[Spot] = []
     for row in csv.reader(io.StringIO(pages)):

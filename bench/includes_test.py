@@ -1,5 +1,6 @@
 """Each C++ file includes the standard headers of the names that it uses, and no others: what one
-compiler's <string> brings along, another's does not."""
+compiler's <string> brings along, another's does not. What the header of the same name includes,
+its source does not repeat."""
 
 import re
 from pathlib import Path
@@ -93,8 +94,20 @@ def providers(name: str) -> list[str] | None:
     return None
 
 
-def complaints(text: str) -> list[str]:
-    included = re.findall(r"^\s*#\s*include <([a-z_]+)>", text, re.MULTILINE)
+def standard_headers(text: str) -> list[str]:
+    return re.findall(r"^\s*#\s*include <([a-z_]+)>", text, re.MULTILINE)
+
+
+def own_header(source: Path, text: str) -> str:
+    """The text of the header of the same name that a source file includes, or ""."""
+    for header in (source.with_suffix(".hpp"), source.with_suffix(".cuh")):
+        if header != source and f'#include "{header.relative_to(ROOT)}"' in text:
+            return header.read_text()
+    return ""
+
+
+def complaints(text: str, header: str = "") -> list[str]:
+    included, given = standard_headers(text), standard_headers(header)
     code = re.sub(r"//.*|R\"\((.|\n)*?\)\"|\"(\\.|[^\"\\\n])*\"", "", text)
     names = set(NAMES.findall(code))
     wrong, needed = [], set()
@@ -104,15 +117,16 @@ def complaints(text: str) -> list[str]:
             wrong.append(f"say in PROVIDERS which header has std::{name}")
         if headers is not None:
             needed |= set(headers)
-            if not set(headers) & set(included):
+            if not set(headers) & {*included, *given}:
                 wrong.append(f"<{headers[0]}> is missing, for {name}")
-    unused = [header for header in included if header not in needed]
-    return wrong + [f"<{header}> is not used" for header in unused]
+    wrong += [f"<{name}> is in its own header" for name in included if name in given]
+    return wrong + [f"<{name}> is not used" for name in included if name not in needed]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_standard_headers_are_those_of_the_names_in_use(path: Path) -> None:
-    assert complaints(path.read_text()) == []
+    text = path.read_text()
+    assert complaints(text, own_header(path, text)) == []
 
 
 def test_what_is_missing_unused_or_unknown_is_told() -> None:
@@ -122,4 +136,8 @@ def test_what_is_missing_unused_or_unknown_is_told() -> None:
         "<algorithm> is missing, for max",
     ]
     assert complaints("#include <vector>\nint i;") == ["<vector> is not used"]
+    assert complaints("std::vector<int> v;", "#include <vector>") == []
+    assert complaints("#include <vector>\nstd::vector<int> v;", "#include <vector>") == [
+        "<vector> is in its own header"
+    ]
     assert complaints("std::frobnicate();") == ["say in PROVIDERS which header has std::frobnicate"]

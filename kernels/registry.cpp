@@ -2,20 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
-#include <memory>
-#include <optional>
-#include <source_location>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace gemm {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <ctime>
-#include <string>
 
 namespace gemm::bench {
 

@@ -5,13 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -5,11 +5,8 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>

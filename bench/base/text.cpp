@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <cstdarg>
-#include <cstddef>
 #include <cstdio>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace gemm::bench {
 namespace {

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace gemm::bench {
 namespace {

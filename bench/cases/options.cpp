@@ -4,18 +4,12 @@
 #include <cctype>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <iostream>
-#include <optional>
 #include <set>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "bench/base/text.hpp"
 #include "bench/cases/shapes.hpp"

@@ -1,7 +1,6 @@
 #include "bench/controls/negative_controls.hpp"
 
 #include <utility>
-#include <vector>
 
 namespace gemm::bench {
 

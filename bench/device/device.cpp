@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdint>
 #include <fstream>
-#include <string>
 
 #include "build_info.hpp"
 

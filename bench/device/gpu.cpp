@@ -5,18 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <iterator>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 

@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <numeric>
-#include <optional>
-#include <span>
-#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
 #include "bench/measurement/measurement.hpp"
-#include "bench/timing/versus.hpp"
 
 namespace gemm::bench {
 namespace {

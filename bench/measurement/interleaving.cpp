@@ -1,16 +1,11 @@
 #include "bench/measurement/interleaving.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <exception>
-#include <functional>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
-#include <optional>
 #include <stdexcept>
-#include <vector>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"

@@ -2,15 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"

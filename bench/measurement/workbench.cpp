@@ -1,10 +1,6 @@
 #include "bench/measurement/workbench.hpp"
 
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <string>
 
 namespace gemm::bench {
 

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "bench/base/text.hpp"
 

@@ -1,8 +1,5 @@
 #include "bench/peaks/physics.hpp"
 
-#include <optional>
-#include <string>
-
 #include "bench/base/text.hpp"
 
 namespace gemm::bench {

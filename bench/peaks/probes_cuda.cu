@@ -3,15 +3,8 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "bench/device/cuda_check.hpp"
 #include "bench/peaks/probes_cuda.hpp"

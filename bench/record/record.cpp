@@ -1,13 +1,8 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/json.hpp"

@@ -9,11 +9,8 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <filesystem>
-#include <functional>
 #include <iostream>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>

@@ -19,9 +19,7 @@
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <system_error>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/durable.hpp"

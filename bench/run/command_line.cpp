@@ -9,15 +9,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <iostream>
 #include <iterator>
-#include <memory>
 #include <regex>
 #include <sstream>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"

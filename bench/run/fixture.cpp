@@ -1,8 +1,6 @@
 #include "bench/run/fixture.hpp"
 
 #include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <limits>
 
 #include "bench/base/clock.hpp"

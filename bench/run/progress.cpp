@@ -1,10 +1,7 @@
 #include "bench/run/progress.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <optional>
 #include <utility>
-#include <vector>
 
 namespace gemm::bench {
 

@@ -4,12 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <ctime>
-#include <optional>
 #include <ostream>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"

@@ -1,21 +1,15 @@
 #include "bench/run/suite.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 #include <ranges>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"

@@ -12,10 +12,8 @@
 #include <iostream>
 #include <iterator>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"

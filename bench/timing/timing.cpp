@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <vector>
 
 #include "bench/base/clock.hpp"
 #include "bench/base/device_errors.hpp"

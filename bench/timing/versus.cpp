@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "bench/timing/timing.hpp"
 #include "bench/verification/fill.hpp"

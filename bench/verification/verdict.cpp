@@ -2,8 +2,6 @@
 
 #include <cinttypes>
 #include <cstdlib>
-#include <optional>
-#include <string>
 
 #include "bench/base/text.hpp"
 

@@ -3,9 +3,7 @@
 #include "kernels/library/cublas.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -2,12 +2,9 @@
 #include "kernels/user/python.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <stdexcept>
-#include <string>
 
 #include "kernels/layout.hpp"
 

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/user/gemm_kernel.h"

@@ -5,7 +5,6 @@
 //
 // The source argued with instructions that take one operand from shared memory for free. No GPU
 // since 2014 has them; what remains is fewer loads.
-#include <cstdint>
 
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"

@@ -19,6 +19,14 @@ namespace gemm::bench {
 template <typename U, typename T>
 concept Like = std::is_same_v<std::remove_const_t<U>, T>;
 
+// The function `fields` of a struct whose keys are the names of its members.
+#define JSON_FIELD(name) io(#name, object.name);
+#define JSON_FIELDS(Type, ...)                                         \
+  template <typename Io>                                               \
+  void fields(Io& io, Like<Type> auto& object) {                       \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(JSON_FIELD, __VA_ARGS__)) \
+  }
+
 // A number that is 0 where it is not known.
 template <typename T>
 struct Counted {

@@ -14,57 +14,13 @@
 namespace gemm::bench {
 
 // What a row has of its own, by name; what follows from that, Results::to_json adds.
-template <typename Io>
-void fields(Io& io, Like<Range> auto& range) {
-  io("min", range.min);
-  io("median", range.median);
-  io("max", range.max);
-}
-
-template <typename Io>
-void fields(Io& io, Like<KernelCode> auto& code) {
-  io("name", code.name);
-  io("fingerprint", code.fingerprint);
-  io("registers", code.registers);
-  io("shared_bytes", code.shared_bytes);
-  io("local_bytes", code.local_bytes);
-  io("threads", Counted(code.threads));
-  io("blocks", Counted(code.blocks));
-  io("occupancy", code.occupancy);
-}
-
-template <typename Io>
-void fields(Io& io, Like<Warmup> auto& warmup) {
-  io("seconds", warmup.seconds);
-  io("settled", warmup.settled);
-  io("watched", warmup.watched);
-}
-
-template <typename Io>
-void fields(Io& io, Like<GpuState> auto& gpu) {
-  io("readings", gpu.readings);
-  io("sm_hz", gpu.sm_hz);
-  io("memory_hz", gpu.memory_hz);
-  io("power_w", gpu.power_w);
-  io("temperature_c", gpu.temperature_c);
-  io("throttled_share", gpu.throttled_share);
-  io("reasons", gpu.reasons);
-}
-
-template <typename Io>
-void fields(Io& io, Like<GpuHealth> auto& health) {
-  io("sm_hz", health.sm_hz);
-  io("memory_hz", health.memory_hz);
-  io("power_w", health.power_w);
-  io("temperature_c", health.temperature_c);
-  io("reasons", health.reasons);
-  io("ecc_corrected", health.ecc_corrected);
-  io("ecc_uncorrected", health.ecc_uncorrected);
-  io("rows_remapped", health.rows_remapped);
-  io("remapping_pending", health.remapping_pending);
-  io("remapping_failed", health.remapping_failed);
-  io("xids", health.xids);
-}
+JSON_FIELDS(Range, min, median, max)
+JSON_FIELDS(KernelCode, name, fingerprint, registers, shared_bytes, local_bytes, threads, blocks,
+            occupancy)
+JSON_FIELDS(Warmup, seconds, settled, watched)
+JSON_FIELDS(GpuState, readings, sm_hz, memory_hz, power_w, temperature_c, throttled_share, reasons)
+JSON_FIELDS(GpuHealth, sm_hz, memory_hz, power_w, temperature_c, reasons, ecc_corrected,
+            ecc_uncorrected, rows_remapped, remapping_pending, remapping_failed, xids)
 
 template <typename Io>
 void fields(Io& io, Like<Verdict> auto& verdict) {
@@ -80,39 +36,10 @@ void fields(Io& io, Like<Verdict> auto& verdict) {
   io("error_squares_limit", verdict.error_squares_limit);
 }
 
-template <typename Io>
-void fields(Io& io, Like<Versus> auto& versus) {
-  io("kernel", versus.kernel);
-  io("library", versus.library);
-  io("ratio", versus.ratio);
-  io("low", versus.low);
-  io("high", versus.high);
-  io("seconds", versus.seconds);
-  io("samples", versus.samples);
-}
-
-template <typename Io>
-void fields(Io& io, Like<AuditResult> auto& audit) {
-  io("batches", audit.batches);
-  io("ratio", audit.ratio);
-  io("low", audit.low);
-  io("high", audit.high);
-  io("after_pause", audit.after_pause);
-}
-
-template <typename Io>
-void fields(Io& io, Like<PartTimes> auto& parts) {
-  io("to_device_seconds", parts.to_device_seconds);
-  io("kernel_seconds", parts.kernel_seconds);
-  io("from_device_seconds", parts.from_device_seconds);
-}
-
-template <typename Io>
-void fields(Io& io, Like<Deviation> auto& deviation) {
-  io("code", deviation.code);
-  io("value", deviation.value);
-  io("text", deviation.text);
-}
+JSON_FIELDS(Versus, kernel, library, ratio, low, high, seconds, samples)
+JSON_FIELDS(AuditResult, batches, ratio, low, high, after_pause)
+JSON_FIELDS(PartTimes, to_device_seconds, kernel_seconds, from_device_seconds)
+JSON_FIELDS(Deviation, code, value, text)
 
 template <typename Io>
 void fields(Io& io, Like<Row> auto& row) {

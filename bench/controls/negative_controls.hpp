@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/gemm.hpp"
@@ -37,6 +38,11 @@ std::vector<NegativeControl> wrong_naive();
 std::vector<NegativeControl> wrong_tiled();
 std::vector<NegativeControl> wrong_block_tile();
 std::vector<NegativeControl> wrong_output();
-std::vector<NegativeControl> negative_controls();
+inline std::vector<NegativeControl> negative_controls() {
+  std::vector<NegativeControl> all;
+  for (auto* some : {wrong_naive, wrong_tiled, wrong_block_tile, wrong_output})
+    for (NegativeControl& one : some()) all.push_back(std::move(one));
+  return all;
+}
 
 }  // namespace gemm::bench

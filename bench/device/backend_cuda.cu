@@ -106,13 +106,13 @@ class Timeline {
     stamps_.reset(static_cast<Stamp*>(memory));
   }
 
-  operator cudaStream_t() const { return stream_; }
+  operator cudaStream_t() const { return stream_.get(); }
 
   // The stamp after a wait, in which the host enqueues the launches, so that they start without
   // waiting for the host.
   void stamp(int which, unsigned wait_nanoseconds) {
     stamps_.get()[which] = {};
-    stamp_kernel<<<2 * sm_count_, 1, 0, stream_>>>(stamps_.get() + which, wait_nanoseconds);
+    stamp_kernel<<<2 * sm_count_, 1, 0, stream_.get()>>>(stamps_.get() + which, wait_nanoseconds);
   }
 
   // Of the SM between the two stamps. The nanoseconds advance in steps of up to a microsecond.
@@ -130,7 +130,7 @@ class Timeline {
     check(cudaGetLastError());
     const auto start = std::chrono::steady_clock::now();
     for (;;) {
-      const cudaError_t status = cudaStreamQuery(stream_);
+      const cudaError_t status = cudaStreamQuery(stream_.get());
       if (status != cudaErrorNotReady) return check(status);
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
       if (waited.count() > patience_)
@@ -163,16 +163,16 @@ class StreamBatch : public Batch {
     using Clock = std::chrono::steady_clock;
     stream_.stamp(0, head_start_);
     const Clock::time_point before = Clock::now();
-    check(cudaEventRecord(start_, stream_));
+    check(cudaEventRecord(start_.get(), stream_));
     const std::chrono::nanoseconds needed = enqueue() - before;
-    check(cudaEventRecord(stop_, stream_));
+    check(cudaEventRecord(stop_.get(), stream_));
     if (afterwards) afterwards();
     head_start_ = static_cast<unsigned>(
         std::clamp<std::int64_t>(2 * needed.count(), kShortestHeadStart, kLongestHeadStart));
     stream_.stamp(1, 0);
     stream_.finish();
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    check(cudaEventElapsedTime(&milliseconds, start_.get(), stop_.get()));
     return {milliseconds * 1e-3, stream_.sm_hz()};
   }
   void rewind() override { next_ = 0; }
@@ -237,7 +237,7 @@ class GraphBatch : public StreamBatch {
     return owned_exec;
   }
   std::chrono::steady_clock::time_point enqueue() override {
-    check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()], stream_));
+    check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()].get(), stream_));
     return std::chrono::steady_clock::now();
   }
 

@@ -3,29 +3,19 @@
 
 #include <cuda_runtime.h>
 
-#include <utility>
+#include <memory>
+#include <type_traits>
 
 #include "bench/device/cuda_check.hpp"
 
 namespace gemm::bench {
 
-template <typename Handle, auto kDestroy>
-class Owned {
- public:
-  explicit Owned(Handle handle) : handle_(handle) {}
-  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Owned& operator=(Owned&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~Owned() {
-    if (handle_ != nullptr) kDestroy(handle_);
-  }
-  operator Handle() const { return handle_; }
-
- private:
-  Handle handle_;
+template <auto kDestroy>
+struct Destroy {
+  void operator()(auto* handle) const { kDestroy(handle); }
 };
+template <typename Handle, auto kDestroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
 using OwnedEvent = Owned<cudaEvent_t, cudaEventDestroy>;
 using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;

@@ -140,24 +140,24 @@ class CudaEndToEnd : public EndToEnd {
   // Copies to the device are in order: B, then the panels of A. Once a panel is there, so is B.
   void overlap(const Set& set, Stream stream) {
     const Pipeline& on = *pipeline_;
-    check(cudaEventRecord(on.begun, stream));
-    wait(on.in, on.begun);
-    to_device(set, layout_.b, layout_.b_bytes, on.in);
+    check(cudaEventRecord(on.begun.get(), stream));
+    wait(on.in.get(), on.begun.get());
+    to_device(set, layout_.b, layout_.b_bytes, on.in.get());
     for (std::size_t i = 0; i < panels_.size(); ++i) {
       const Panel& panel = panels_[i];
-      const cudaStream_t kernels = on.kernels[i % on.kernels.size()];
+      const cudaStream_t kernels = on.kernels[i % on.kernels.size()].get();
       to_device(set, layout_.a + of_rows(panel.first, layout_.a_bytes),
-                of_rows(panel.rows, layout_.a_bytes), on.in);
-      check(cudaEventRecord(on.arrived[i], on.in));
-      wait(kernels, on.arrived[i]);
+                of_rows(panel.rows, layout_.a_bytes), on.in.get());
+      check(cudaEventRecord(on.arrived[i].get(), on.in.get()));
+      wait(kernels, on.arrived[i].get());
       set.panels[i](kernels);
-      check(cudaEventRecord(on.computed[i], kernels));
-      wait(on.out, on.computed[i]);
+      check(cudaEventRecord(on.computed[i].get(), kernels));
+      wait(on.out.get(), on.computed[i].get());
       from_device(set, layout_.c + of_rows(panel.first, layout_.c_bytes),
-                  of_rows(panel.rows, layout_.c_bytes), on.out);
+                  of_rows(panel.rows, layout_.c_bytes), on.out.get());
     }
-    check(cudaEventRecord(on.done, on.out));
-    wait(stream, on.done);
+    check(cudaEventRecord(on.done.get(), on.out.get()));
+    wait(stream, on.done.get());
   }
 
   // Of a matrix with m rows and so many bytes.

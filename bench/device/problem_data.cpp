@@ -41,20 +41,13 @@ double half_value(std::uint16_t bits) {
 
 // An element of an output.
 double stored_value(const unsigned char* from, ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return read_as<float>(from);
-    case ElementType::f64:
-      return read_as<double>(from);
-    case ElementType::s32:
-      return read_as<std::int32_t>(from);
-    case ElementType::bf16:
-      return std::bit_cast<float>(std::uint32_t{read_as<std::uint16_t>(from)} << 16);
-    case ElementType::f16:
-      return half_value(read_as<std::uint16_t>(from));
-    default:
-      throw std::logic_error("no output is of this type");
-  }
+  if (type == ElementType::f32) return read_as<float>(from);
+  if (type == ElementType::f64) return read_as<double>(from);
+  if (type == ElementType::s32) return read_as<std::int32_t>(from);
+  if (type == ElementType::bf16)
+    return std::bit_cast<float>(std::uint32_t{read_as<std::uint16_t>(from)} << 16);
+  if (type == ElementType::f16) return half_value(read_as<std::uint16_t>(from));
+  throw std::logic_error("no output is of this type");
 }
 
 // Of each set but the first.

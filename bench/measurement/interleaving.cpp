@@ -1,16 +1,9 @@
 #include "bench/measurement/interleaving.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <iostream>
 #include <memory>
 #include <stdexcept>
 #include <string>
-
-#include "bench/base/device_errors.hpp"
-#include "bench/base/interrupt.hpp"
-#include "bench/base/terminal.hpp"
-#include "bench/base/text.hpp"
 
 namespace gemm::bench {
 
@@ -67,21 +60,9 @@ std::optional<Case> Interleaving::fastest_baseline(const std::vector<Case>& base
   return best;
 }
 
-// A baseline that fails is no fault of the case.
 bool Interleaving::try_baseline(const Case& baseline, const std::function<void()>& step) {
-  try {
-    step();
-    return true;
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const DeviceLost&) {
-    throw;
-  } catch (const std::exception& error) {
-    const AboveStatus above;
-    std::cerr << baseline.name() << " is not compared with: " << one_line(error.what()) << "\n";
-  }
+  if (bench_.attempt(baseline, step)) return true;
   unfit_.push_back(baseline);
-  bench_.discard(baseline);  // it may have written anywhere
   return false;
 }
 

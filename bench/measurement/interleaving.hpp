@@ -29,10 +29,7 @@ class Interleaving {
            Row& row);
 
  private:
-  // Runs a step of the baseline; false if it failed, which is printed once. Throws Interrupted,
-  // DeviceLost.
   bool try_baseline(const Case& baseline, const std::function<void()>& step);
-
   // In short trials; what does not run is unfit.
   std::optional<Case> fastest_baseline(const std::vector<Case>& baselines);
 

@@ -1,23 +1,20 @@
 #include "bench/measurement/library_rates.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <iostream>
 #include <stdexcept>
-
-#include "bench/base/device_errors.hpp"
-#include "bench/base/interrupt.hpp"
-#include "bench/base/terminal.hpp"
-#include "bench/base/text.hpp"
 
 namespace gemm::bench {
 
 std::optional<LibraryRate> LibraryRates::fastest(const std::vector<Case>& cases) {
   std::optional<LibraryRate> best;
   for (const Case& one : cases) {
-    try {
+    bench_.attempt(one, [&] {
       bench_.active.reset();  // its memory may be needed
-      bench_.prepare(bench_.active, one);
+      try {
+        bench_.prepare(bench_.active, one);
+      } catch (const Skipped&) {
+        return;
+      }
       // In the state of the rows: burst and settled differ by 15 % on one GPU.
       TimingPlan plan = bench_.options.timing;
       plan.samples.reset();
@@ -28,16 +25,7 @@ std::optional<LibraryRate> LibraryRates::fastest(const std::vector<Case>& cases)
         throw std::runtime_error(*wrong);
       if (!best || row.flop_per_second() > best->flop_per_second)
         best = LibraryRate{one.kernel->label(), row.flop_per_second()};
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const DeviceLost&) {
-      throw;
-    } catch (const Skipped&) {  // the next one, or none
-    } catch (const std::exception& error) {
-      const AboveStatus above;
-      std::cerr << one.name() << " is not compared with: " << one_line(error.what()) << "\n";
-      bench_.discard(one);
-    }
+    });
   }
   return best;
 }

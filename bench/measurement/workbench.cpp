@@ -1,6 +1,13 @@
 #include "bench/measurement/workbench.hpp"
 
+#include <exception>
+#include <iostream>
 #include <limits>
+
+#include "bench/base/device_errors.hpp"
+#include "bench/base/interrupt.hpp"
+#include "bench/base/terminal.hpp"
+#include "bench/base/text.hpp"
 
 namespace gemm::bench {
 
@@ -20,6 +27,22 @@ void Workbench::discard(const Case& which) {
   active.reset();
   baseline.reset();
   cache.forget(which.problem);
+}
+
+bool Workbench::attempt(const Case& baseline, const std::function<void()>& step) {
+  try {
+    step();
+    return true;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    const AboveStatus above;
+    std::cerr << baseline.name() << " is not compared with: " << one_line(error.what()) << "\n";
+  }
+  discard(baseline);  // it may have written anywhere
+  return false;
 }
 
 void Workbench::clear() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ struct Workbench {
   void prepare(std::unique_ptr<Measurement>& place, const Case& which);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
+  // Runs a step of a case that another is compared with, whose fault a failure is not; false if it
+  // failed, which is printed. Throws Interrupted, DeviceLost.
+  bool attempt(const Case& baseline, const std::function<void()>& step);
   // Frees the device's memory, for a child.
   void clear();
   // Why the device cannot have been so fast; nothing if it can.

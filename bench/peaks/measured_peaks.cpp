@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -125,25 +126,6 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
   return one;
 }
 
-void measure_others(Backend& backend, const GpuMonitor* monitor,
-                    const std::vector<MeasuredPeak>& kept, const PeaksListener& listener) {
-  for (const Probe& probe : probes_of(backend)) {
-    const std::string label = probe.label();
-    if (probe.unsupported || probe.on_request) continue;
-    if (std::ranges::find(kept, label, &MeasuredPeak::label) != kept.end()) continue;
-    listener.begins(label);
-    try {
-      listener.measured(measure(backend, monitor, plan_for_peaks(), probe));
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const DeviceLost&) {
-      throw;
-    } catch (const std::exception& error) {  // no memory for it: the others may fit
-      listener.failed(label, error.what());
-    }
-  }
-}
-
 void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured) {
   for (Peak& roof : roofs) {
     if (roof.per_second) continue;
@@ -233,22 +215,24 @@ std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* 
     const AboveStatus above;
     std::cerr << line << "\n";
   };
-  measure_others(backend, monitor, std::vector(all),
-                 {.begins =
-                      [&](const std::string& label) {
-                        if (std::exchange(first, false))
-                          say("Measuring the peaks of this device, once for all runs ...");
-                        show_status([label](std::size_t width) { return label.substr(0, width); });
-                      },
-                  .measured =
-                      [&](const MeasuredPeak& one) {
-                        all.push_back(one);
-                        kept = save_peaks(file, device, {one}) && kept;
-                      },
-                  .failed =
-                      [&](const std::string& label, const std::string& why) {
-                        say(label + " could not be measured: " + one_line(why));
-                      }});
+  for (const Probe& probe : probes_of(backend)) {
+    const std::string label = probe.label();
+    if (probe.unsupported || probe.on_request) continue;
+    if (std::ranges::find(all, label, &MeasuredPeak::label) != all.end()) continue;
+    if (std::exchange(first, false))
+      say("Measuring the peaks of this device, once for all runs ...");
+    show_status([label](std::size_t width) { return label.substr(0, width); });
+    try {
+      all.push_back(measure(backend, monitor, plan_for_peaks(), probe));
+      kept = save_peaks(file, device, {all.back()}) && kept;
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const std::exception& error) {  // no memory for it: the others may fit
+      say(label + " could not be measured: " + one_line(error.what()));
+    }
+  }
   end_status();
   if (!kept)
     std::cerr << "The measured peaks could not be written to '" << file.string()

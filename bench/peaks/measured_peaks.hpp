@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,16 +43,6 @@ TimingPlan plan_for_peaks();
 MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPlan& plan,
                      const Probe& probe);
 
-// Everything that can be probed and is not among those `kept`: each is announced by its label, and
-// handed on once it is measured, or with why it could not be.
-struct PeaksListener {
-  std::function<void(const std::string& label)> begins;
-  std::function<void(const MeasuredPeak&)> measured;
-  std::function<void(const std::string& label, const std::string& why)> failed;
-};
-void measure_others(Backend& backend, const GpuMonitor* monitor,
-                    const std::vector<MeasuredPeak>& kept, const PeaksListener& listener);
-
 // Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table.
 void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured);
 
@@ -71,9 +60,8 @@ std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const De
 bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
                 const std::vector<MeasuredPeak>& peaks);
 
-// Stored peaks, unless all are to be measured `again`, and the others measured now, which takes as
-// long as a dozen rows: each is stored at once. Throws Interrupted,
-// DeviceLost.
+// Stored peaks, unless all are to be measured `again`, and the others that can be probed measured
+// now, which takes as long as a dozen rows: each is stored at once. Throws Interrupted, DeviceLost.
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again);
 

@@ -1,7 +1,7 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "bench/base/clock.hpp"

@@ -141,27 +141,14 @@ Console::Layout Console::layout(Width width) const {
 std::string Console::cell(Column column, const Row& row) const {
   const Timing& timing = row.timing;
   const auto& power = timing.gpu.power_w;
-  switch (column) {
-    case Column::name:
-      return "";
-    case Column::time:
-      return time_text(row.seconds());
-    case Column::rate:
-      return rate_text(row.flop_per_second(), row.which.problem.precision);
-    case Column::peak:
-      return percent_text(results_.of_roof(row));
-    case Column::at_clock:
-      return percent_text(results_.of_roof_at_clock(row));
-    case Column::library:
-      return percent_text(results_.of_library(row));
-    case Column::clock:
-      return whole_text(timing.median_sm_hz(), 1e-6);
-    case Column::power:
-      return whole_text(power ? std::optional(power->median) : std::nullopt, 1);
-    case Column::samples:
-      return std::to_string(timing.samples_seconds.size());
-  }
-  return "";
+  if (column == Column::time) return time_text(row.seconds());
+  if (column == Column::rate) return rate_text(row.flop_per_second(), row.which.problem.precision);
+  if (column == Column::peak) return percent_text(results_.of_roof(row));
+  if (column == Column::at_clock) return percent_text(results_.of_roof_at_clock(row));
+  if (column == Column::library) return percent_text(results_.of_library(row));
+  if (column == Column::clock) return whole_text(timing.median_sm_hz(), 1e-6);
+  if (column == Column::samples) return std::to_string(timing.samples_seconds.size());
+  return whole_text(power ? std::optional(power->median) : std::nullopt, 1);
 }
 
 std::string Console::head(Width width) const {

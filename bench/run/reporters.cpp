@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <ctime>
 #include <ostream>
 #include <string_view>
 
@@ -116,9 +115,6 @@ void TimedRowsReporter::ReportRuns(const std::vector<Run>& runs) {
 }
 
 bool RecordReporter::ReportContext(const Context& context) {
-  const std::time_t now = std::time(nullptr);
-  char date[64];
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S+00:00", std::gmtime(&now));
   json caches = json::array();
   for (const auto& cache : context.cpu_info.caches)
     caches.push_back({{"type", cache.type},
@@ -126,7 +122,7 @@ bool RecordReporter::ReportContext(const Context& context) {
                       {"size", cache.size},
                       {"num_sharing", cache.num_sharing}});
   // Neither host_name nor the program's folder: a record is made to be published.
-  context_.update({{"date", date},
+  context_.update({{"date", utc_now("%Y-%m-%dT%H:%M:%S+00:00")},
                    {"executable", suite_.results().run().command[0]},
                    {"num_cpus", context.cpu_info.num_cpus},
                    {"mhz_per_cpu", std::llround(context.cpu_info.cycles_per_second / 1e6)},

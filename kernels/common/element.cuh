@@ -66,21 +66,13 @@ inline constexpr Precision precision_of<std::int32_t> = Precision::s32;
 // precisions that only tensor cores have.
 template <typename F>
 auto with_element(Precision precision, F&& f) {
-  switch (precision) {
-    case Precision::f32:
-      return f(float{});
-    case Precision::bf16:
-      return f(__nv_bfloat16{});
-    case Precision::f16:
-      return f(__half{});
-    case Precision::f64:
-      return f(double{});
-    case Precision::s32:
-      return f(std::int32_t{});
-    default:
-      throw std::invalid_argument("CUDA cores do not compute in " +
-                                  std::string(traits_of(precision).name));
-  }
+  if (precision == Precision::f32) return f(float{});
+  if (precision == Precision::bf16) return f(__nv_bfloat16{});
+  if (precision == Precision::f16) return f(__half{});
+  if (precision == Precision::f64) return f(double{});
+  if (precision == Precision::s32) return f(std::int32_t{});
+  throw std::invalid_argument("CUDA cores do not compute in " +
+                              std::string(traits_of(precision).name));
 }
 
 }  // namespace gemm::simt

@@ -15,20 +15,11 @@ using TileKernel = void (*)(Problem, Grid, const T*, const T*, T*);
 
 // Shared memory that a block can have, from compute capability 7.5 on.
 inline int shared_memory_limit(const Device& device) {
-  switch (device.compute_capability) {
-    case 75:
-      return 64 << 10;
-    case 86:
-    case 89:
-    case 120:
-    case 121:
-      return 99 << 10;
-    case 80:
-    case 87:
-      return 163 << 10;
-    default:
-      return 227 << 10;
-  }
+  const int capability = device.compute_capability;
+  if (capability == 75) return 64 << 10;
+  if (capability == 80 || capability == 87) return 163 << 10;
+  const bool small = capability == 86 || capability == 89 || capability == 120 || capability == 121;
+  return (small ? 99 : 227) << 10;
 }
 
 // Why a block cannot have so much.

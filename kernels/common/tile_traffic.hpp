@@ -21,14 +21,7 @@ inline Traffic tile_traffic(const Problem& p, int rows, int columns, int depth,
 
 // How many consecutive elements of a shared-memory row the compiler loads with one instruction.
 constexpr int read_at_once(Precision precision) {
-  switch (precision) {
-    case Precision::f64:
-      return 2;
-    case Precision::bf16:
-      return 1;
-    default:
-      return 4;
-  }
+  return precision == Precision::f64 ? 2 : precision == Precision::bf16 ? 1 : 4;
 }
 
 // Shared-memory wavefronts of one step for a warp of kTile x kTile threads, in which each thread

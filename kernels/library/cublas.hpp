@@ -30,30 +30,19 @@ struct Mode {
 };
 
 inline Mode mode_of(Precision precision) {
-  switch (precision) {
-    case Precision::tf32:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F};
-    case Precision::bf16:
-      return {CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
-    case Precision::f16:
-      return {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
-    case Precision::e4m3:
-    case Precision::e4m3fast:
-      return {CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
-    case Precision::e5m2:
-    case Precision::e5m2fast:
-      return {CUDA_R_8F_E5M2, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F};
-    case Precision::f64:
-      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F};
+  constexpr cudaDataType_t kTypes[] = {CUDA_R_32F,     CUDA_R_16BF, CUDA_R_16F, CUDA_R_8F_E4M3,
+                                       CUDA_R_8F_E5M2, CUDA_R_64F,  CUDA_R_32I, CUDA_R_8I};
+  const PrecisionTraits& traits = traits_of(precision);
+  Mode mode{kTypes[static_cast<int>(traits.input)], kTypes[static_cast<int>(traits.output)],
+            CUBLAS_COMPUTE_32F, CUDA_R_32F};
+  if (mode.output == CUDA_R_64F || mode.output == CUDA_R_32I) mode.scale = mode.output;
+  if (precision == Precision::tf32) mode.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
+  if (precision == Precision::f64) mode.compute = CUBLAS_COMPUTE_64F;
 #if CUBLAS_VERSION >= 130100
-    case Precision::f64emulated:
-      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT, CUDA_R_64F};
+  if (precision == Precision::f64emulated) mode.compute = CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT;
 #endif
-    case Precision::s8:
-      return {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I};
-    default:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
-  }
+  if (mode.output == CUDA_R_32I) mode.compute = CUBLAS_COMPUTE_32I;
+  return mode;
 }
 
 // alpha or beta in the scale type.

@@ -51,26 +51,18 @@ struct Element {
   std::string type, header;
 };
 
-Element element(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return {"float", ""};
-    case ElementType::bf16:
-      return {"__nv_bfloat16", "cuda_bf16.h"};
-    case ElementType::f16:
-      return {"__half", "cuda_fp16.h"};
-    case ElementType::e4m3:
-      return {"__nv_fp8_e4m3", "cuda_fp8.h"};
-    case ElementType::e5m2:
-      return {"__nv_fp8_e5m2", "cuda_fp8.h"};
-    case ElementType::f64:
-      return {"double", ""};
-    case ElementType::s32:
-      return {"int", ""};
-    case ElementType::s8:
-      return {"signed char", ""};
-  }
-  throw std::logic_error("no such element type");
+const Element& element(ElementType type) {
+  static const Element kElements[] = {
+      {"float", ""},
+      {"__nv_bfloat16", "cuda_bf16.h"},
+      {"__half", "cuda_fp16.h"},
+      {"__nv_fp8_e4m3", "cuda_fp8.h"},
+      {"__nv_fp8_e5m2", "cuda_fp8.h"},
+      {"double", ""},
+      {"int", ""},
+      {"signed char", ""},
+  };
+  return kElements[static_cast<std::size_t>(type)];
 }
 
 std::string read(const std::filesystem::path& path) {
@@ -191,7 +183,7 @@ class Module {
 
 CompiledSource compile_source(const UserKernel& user, Precision precision, int compute_capability) {
   const PrecisionTraits& traits = traits_of(precision);
-  const Element input = element(traits.input), output = element(traits.output);
+  const Element &input = element(traits.input), &output = element(traits.output);
   const std::string called = user.entry.empty() ? "launch" : user.entry, entry = "::" + called;
   const std::string file = user.file.filename().string();
   const std::string text = read(user.file) + "\n#line 1 \"" + std::string(kAppended) + file +

@@ -17,8 +17,8 @@ struct KernelCode {
   std::optional<std::int64_t> registers;   // of a thread
   std::optional<std::int64_t> shared_bytes;  // of a block, those that the launch asks for too
   std::optional<std::int64_t> local_bytes;   // of a thread
-  std::int64_t threads = 0;                  // of a block
-  std::int64_t blocks = 0;
+  std::optional<std::int64_t> threads;       // of a block
+  std::optional<std::int64_t> blocks;
   std::optional<double> occupancy;  // warps that fit on a multiprocessor, over what it has room for
 };
 

@@ -10,43 +10,16 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import NoReturn
 
-from gemm_report.commands import (
-    calibrate,
-    compare,
-    explain,
-    export,
-    figures,
-    fleet,
-    gate,
-    history,
-    kernels,
-    ratios,
-    readme,
-    report,
-    tune,
-)
 from gemm_report.document import BAD_INPUT, InputError
 from gemm_report.terminal import OutputError, called, complain, printable, printable_output
 
 # What a command needs beyond the standard library it imports when it runs: a calibration is made
 # without matplotlib, and --help needs nothing.
-COMMANDS = {
-    "figures": figures,
-    "report": report,
-    "history": history,
-    "readme": readme,
-    "kernels": kernels,
-    "tune": tune,
-    "ratios": ratios,
-    "calibrate": calibrate,
-    "compare": compare,
-    "gate": gate,
-    "fleet": fleet,
-    "explain": explain,
-    "export": export,
-}
+_NAMES = "figures report history readme kernels tune ratios calibrate compare gate fleet explain"
+COMMANDS = {n: import_module(f"gemm_report.commands.{n}") for n in (*_NAMES.split(), "export")}
 
 DEFECT = 4
 INTERRUPTED = 130
@@ -98,7 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Libraries warn of glyphs that no font has: nothing that a reader of reports can act on.
     with printable_output(), warnings.catch_warnings(action="ignore"):
         try:
-            return _done(arguments)
+            sys.stdout.flush()  # before anything is done for which there is no place
+            try:
+                options = _parser().parse_args(arguments)
+                limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+                if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
+                    raise InputError(
+                        f"ulimit -v allows {limit >> 20} MiB of memory: raise it to "
+                        f"{_LEAST_MEMORY >> 20} MiB"
+                    )
+                return options.run(options)
+            finally:
+                sys.stdout.flush()
         except (InputError, OutputError) as error:
             message = str(error)
         except MemoryError:
@@ -120,24 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(OutputError):
             complain(printable(message))
         return code
-
-
-def _done(arguments: Sequence[str] | None) -> int:
-    sys.stdout.flush()  # before anything is done for which there is no place
-    try:
-        options = _parser().parse_args(arguments)
-        _demand_memory()
-        return options.run(options)
-    finally:
-        sys.stdout.flush()
-
-
-def _demand_memory() -> None:
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
-        raise InputError(
-            f"ulimit -v allows {limit >> 20} MiB of memory: raise it to {_LEAST_MEMORY >> 20} MiB"
-        )
 
 
 def _called(command: str | None = None) -> str:

@@ -16,8 +16,7 @@ _APART = ("calibration", "explained", "tuning", "other_implementations")
 def record_paths(folder: Path) -> list[Path]:
     """Files in `folder`, or in its folders of devices, that should be records, oldest name first.
 
-    `results` and `results/<device>` both do. RecordError where there is no such folder, or none in
-    it.
+    RecordError where there is no such folder, or none in it.
     """
     if not folder.is_dir():
         raise RecordError(f"{folder}: is no folder: give one with records, such as results")
@@ -49,7 +48,7 @@ def _listed(folder: Path) -> tuple[list[str], set[str]]:
 
 
 class Refusals:
-    """Says of each file that cannot be used what is wrong with it, and remembers that."""
+    """Tells what is wrong with files that cannot be used: of any InputError in its `with` block."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -59,28 +58,24 @@ class Refusals:
         self.count += 1
         complain(error)
 
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if isinstance(error, InputError):
+            self.add(error)
+        return isinstance(error, InputError)
+
     @property
     def exit_code(self) -> int:
         """With which a command ends that has nothing worse to say."""
         return BAD_INPUT if self.count else 0
 
 
-def records_in(folder: Path, refusals: Refusals) -> Iterator[Record]:
-    """The records of a folder; what is none is told, and the rest goes on."""
-    for path in record_paths(folder):
-        try:
-            yield read_record(path)
-        except InputError as error:
-            refusals.add(error)
-
-
 def records_given(paths: Sequence[Path], refusals: Refusals) -> Iterator[Record]:
     """The records that are named, and those of the folders that are; what is none is told."""
     for path in paths:
-        try:
-            if path.is_dir():
-                yield from records_in(path, refusals)
-            else:
-                yield read_record(path)
-        except InputError as error:
-            refusals.add(error)
+        with refusals:
+            for each in record_paths(path) if path.is_dir() else [path]:
+                with refusals:
+                    yield read_record(each)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from gemm_report.terminal import printable
 
@@ -189,7 +189,13 @@ def parse_json(
 def _bytes(path: Path, unpack: bool) -> bytearray:
     content = bytearray()
     with open(path, "rb", opener=_without_waiting) as raw:
-        _check_kind_and_size(path, raw)
+        status = os.fstat(raw.fileno())
+        if stat.S_ISFIFO(status.st_mode) and str(path).startswith(_OPEN_ALREADY):
+            os.set_blocking(raw.fileno(), True)
+        elif not stat.S_ISREG(status.st_mode):
+            raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
+        elif status.st_size > LARGEST_FILE:
+            raise _too_large(path)
         # What a name ends with is no proof.
         packed = unpack and raw.peek(2).startswith(b"\x1f\x8b")
         file = gzip.GzipFile(fileobj=raw) if packed else raw
@@ -204,16 +210,6 @@ def _bytes(path: Path, unpack: bool) -> bytearray:
 def _without_waiting(name: str, flags: int) -> int:
     # To open a pipe that lies in a folder waits for somebody who writes into it.
     return os.open(name, flags | os.O_NONBLOCK)
-
-
-def _check_kind_and_size(path: Path, file: BinaryIO) -> None:
-    status = os.fstat(file.fileno())
-    if stat.S_ISFIFO(status.st_mode) and str(path).startswith(_OPEN_ALREADY):
-        os.set_blocking(file.fileno(), True)
-    elif not stat.S_ISREG(status.st_mode):
-        raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
-    elif status.st_size > LARGEST_FILE:
-        raise _too_large(path)
 
 
 def _too_large(path: Path) -> RecordError:

@@ -1,25 +1,13 @@
 """Records of earlier programs as those of today: what they lack, and what they said in prose."""
 
+import contextlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
-# Schema 1 had no list of them: name, the arithmetic of its unit, and how many products of that make
-# one of its own.
-_PRECISIONS = (
-    ("f32", "f32", 1),
-    ("tf32", "tf32", 1),
-    ("tf32x3", "tf32", 3),
-    ("bf16", "bf16", 1),
-    ("f16", "f16", 1),
-    ("e4m3", "e4m3", 1),
-    ("e4m3fast", "e4m3", 1),
-    ("e5m2", "e4m3", 1),
-    ("e5m2fast", "e4m3", 1),
-    ("f64", "f64", 1),
-    ("s32", "s32", 1),
-    ("s8", "s8", 1),
-)
+# Schema 1 had no list of them; the arithmetic of a unit that has not the name of the precision.
+_PRECISIONS = ["f32", "tf32", "tf32x3", "bf16", "f16", "e4m3", "e4m3fast", "e5m2", "e5m2fast"]
+_PRECISIONS += ["f64", "s32", "s8"]
+_ARITHMETIC = {"tf32x3": "tf32", **dict.fromkeys(("e4m3fast", "e5m2", "e5m2fast"), "e4m3")}
 
 # What departures were: prose, the code, and the unit of its figure where it has one.
 _DEPARTURES = (
@@ -41,8 +29,10 @@ def as_today(document: dict[str, Any]) -> dict[str, Any]:
     run = document["context"]["gemm"]
     if not isinstance(run, dict) or run.get("schema") != 1:
         return document
-    keys = ("name", "arithmetic", "products")
-    run["precisions"] = [dict(zip(keys, each, strict=True)) for each in _PRECISIONS]
+    run["precisions"] = [
+        {"name": p, "arithmetic": _ARITHMETIC.get(p, p), "products": 3 if p == "tf32x3" else 1}
+        for p in _PRECISIONS
+    ]
     _mark_roofs([each for each in _list(run, "measured_ceilings") if isinstance(each, dict)])
     for benchmark in _list(document, "benchmarks"):
         row = benchmark.get("gemm") if isinstance(benchmark, dict) else None
@@ -76,14 +66,9 @@ def _mark_roofs(measured: list[dict[str, Any]]) -> None:
 def _departure(said: Any) -> Any:
     if not isinstance(said, str):
         return said
-    code, figure = next(_codes(said), ("other", None))
-    return {"code": code, "value": figure, "text": said}
-
-
-def _codes(said: str) -> Iterator[tuple[str, float | None]]:
     for prose, code, unit in _DEPARTURES:
         if found := re.fullmatch(prose, said):
-            try:
-                yield code, unit * float(found[1]) if found.groups() else None
-            except ValueError:
-                continue
+            with contextlib.suppress(ValueError):
+                value = unit * float(found[1]) if found.groups() else None
+                return {"code": code, "value": value, "text": said}
+    return {"code": "other", "value": None, "text": said}

@@ -40,7 +40,6 @@ RECORD = Kind("record", "gemm_bench")
 MEMORIES = {"DRAM": "DRAM", "L2": "L2", "shared memory": "Shared"}
 SCHEMA = 2
 
-# user: a file that was named at run time; "peer": another implementation.
 Transfer = Literal["pageable", "pinned", "overlapped"]
 TRANSFERS = get_args(Transfer)
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]

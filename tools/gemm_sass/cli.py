@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from gemm_report.document import InputError
-from gemm_report.terminal import printable, printable_output
+from gemm_report.terminal import OutputError, printable, printable_output
 
 from gemm_sass import held, show
 from gemm_sass.kernels import ROOT, Kernel, kernels_of, objects_of
@@ -70,17 +70,11 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", nargs="*", metavar="NAME", help="part of a kernel's name")
-    parser.add_argument(
-        "-a", "--architecture", action="append", metavar="SM", help="only this one, such as sm_90a"
-    )
-    parser.add_argument(
-        "--file",
-        type=Path,
-        action="append",
-        metavar="FILE",
-        help="instead of the build's objects",
-    )
+    option, said = parser.add_argument, "only this one, such as sm_90a"
+    option("name", nargs="*", metavar="NAME", help="part of a kernel's name")
+    option("-a", "--architecture", action="append", metavar="SM", help=said)
+    said = "instead of the build's objects"
+    option("--file", type=Path, action="append", metavar="FILE", help=said)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="a Markdown table")
     form.add_argument("--listing", action="store_true", help="the instructions")
@@ -94,12 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             print(run(_parser().parse_args(arguments)), flush=True)
             return 0
-        except InputError as error:
+        except (InputError, OutputError) as error:
             print(f"sass: {error}", file=sys.stderr)
-        except BrokenPipeError:
-            # Else Python would flush again at exit and print an error.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
         except OSError as error:
             print(f"sass: {error.filename}: {error.strerror}", file=sys.stderr)
         return BAD_INPUT

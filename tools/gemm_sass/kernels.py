@@ -42,20 +42,10 @@ def kernels_of(files: Sequence[Path], words: Sequence[str] = ()) -> list[Kernel]
     architecture. Raises InputError for a file that is damaged or has no kernel."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         each = pool.map(lambda path: list(_kernels_of(path, words)), files)
-        return sorted(
-            (kernel for kernels in each for kernel in kernels),
-            key=lambda one: (
-                one.source,
-                one.function,
-                generation(one.architecture),
-                one.architecture,
-            ),
-        )
-
-
-def generation(architecture: str) -> int:
-    """90 for sm_90a."""
-    return int(architecture.removeprefix("sm_").rstrip("af"))
+        found = [kernel for kernels in each for kernel in kernels]
+    number = {a: int(a.removeprefix("sm_").rstrip("af")) for a in {k.architecture for k in found}}
+    found.sort(key=lambda k: (k.source, k.function, number[k.architecture], k.architecture))
+    return found
 
 
 def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gemm_report.writing.tables import columns
+from gemm_report.writing.quantity import percent
+from gemm_report.writing.tables import columns, markdown_table
 
 from gemm_sass.instruction import BYTES
 from gemm_sass.kernels import Kernel
@@ -29,10 +30,10 @@ def cells(figures: Figures) -> list[str]:
         str(figures.instructions),
         f"{figures.loop_bytes / 1024:.1f}{'!' if figures.exceeds_cache else ''}",
         f"{figures.multiply_adds} {figures.kind}",
-        f"{100 * figures.share:.1f} %",
+        percent(figures.share),
         "-" if figures.reads is None else f"{figures.reads:.2f}",
         "-" if figures.ports is None else f"{figures.ports:.3f}",
-        "-" if figures.moved is None else f"{100 * figures.moved:.1f} %",
+        percent(figures.moved),
         "/".join(str(figures.loads.get(width, 0)) for width in (32, 64, 128)),
         ", ".join(f"{count} {name}" for name, count in copies.items() if count) or "-",
         str(figures.count("BAR")),
@@ -58,9 +59,8 @@ def table(rows: Sequence[Row]) -> str:
 
 def markdown(rows: Sequence[Row]) -> str:
     """The table in Markdown."""
-    lines = [["kernel", "on", *HEAD], ["---"] * 2 + ["---:"] * len(HEAD)]
-    lines += [[f"`{one.function}`", one.architecture, *cells(has)] for one, has in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [[f"`{one.function}`", one.architecture, *cells(has)] for one, has in rows]
+    return markdown_table(["kernel", "on", *HEAD], lines, left=2)
 
 
 def listing(one: Kernel) -> str:

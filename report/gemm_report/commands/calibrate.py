@@ -20,9 +20,8 @@ from gemm_report.record import read_record
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="of fresh processes, two or more"
-    )
+    said = "of fresh processes, two or more"
+    command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 
 

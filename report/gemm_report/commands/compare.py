@@ -49,20 +49,30 @@ If several apply, the first of these counts.
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
+from gemm_report.comparison.devices import HEAD, ratios
+from gemm_report.comparison.noise import calibrate
+from gemm_report.comparison.noise.calibration import (
+    Calibration,
+    calibration_of,
+    newest_calibration,
+    read_calibration,
+)
+from gemm_report.comparison.run import Run
 from gemm_report.document import InputError, RecordError
+from gemm_report.exchange.foreign import read_run
+from gemm_report.record import read_record
 from gemm_report.terminal import complain, width
+from gemm_report.writing.tables import columns, markdown_table
 from gemm_report.writing.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from gemm_report.comparison.noise.calibration import Calibration
-    from gemm_report.comparison.run import Run
     from gemm_report.comparison.verdict import Comparison
 
 REGRESSION, NOT_ENOUGH, WRONG, MISSING, OTHER_DEVICE = 1, 2, 5, 6, 7
@@ -77,35 +87,23 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def add_comparison(command: argparse.ArgumentParser) -> None:
     """The options of every comparison."""
-    command.add_argument(
-        "--threshold",
-        type=_percent,
-        default=0.01,
-        metavar="PERCENT",
-        help="the smallest difference that matters (default 1)",
-    )
-    command.add_argument(
-        "--noise",
-        metavar="FILE",
-        help="the calibration to take, or none (default: the device's newest next to the records)",
-    )
-    command.add_argument(
-        "--require-power",
-        type=_percent,
-        metavar="PERCENT",
-        help="end with 2 unless it would be found (default 10, or twice the threshold)",
-    )
-    command.add_argument("--strict", action="store_true", help="end with 2 for ambiguous cases")
-    command.add_argument(
-        "--allow-missing", action="store_true", help="cases that have no time any more may be gone"
-    )
-    command.add_argument(
-        "--across-devices", action="store_true", help="tell two devices apart, without a verdict"
-    )
-    command.add_argument("--all", action="store_true", help="name the cases that are the same, too")
-    command.add_argument("--markdown", metavar="FILE", help="for a pull request (- is the console)")
-    command.add_argument("--json", metavar="FILE", help="all there is to know (- is the console)")
-    command.add_argument("--html", metavar="FILE", help="a page for the browser")
+    option = command.add_argument
+    said = "the smallest difference that matters (default 1)"
+    option("--threshold", type=_percent, default=0.01, metavar="PERCENT", help=said)
+    said = "the calibration to take, or none (default: the device's newest next to the records)"
+    option("--noise", metavar="FILE", help=said)
+    said = "end with 2 unless it would be found (default 10, or twice the threshold)"
+    option("--require-power", type=_percent, metavar="PERCENT", help=said)
+    for name, said in (
+        ("--strict", "end with 2 for ambiguous cases"),
+        ("--allow-missing", "cases that have no time any more may be gone"),
+        ("--across-devices", "tell two devices apart, without a verdict"),
+        ("--all", "name the cases that are the same, too"),
+    ):
+        option(name, action="store_true", help=said)
+    option("--markdown", metavar="FILE", help="for a pull request (- is the console)")
+    option("--json", metavar="FILE", help="all there is to know (- is the console)")
+    option("--html", metavar="FILE", help="a page for the browser")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -114,36 +112,29 @@ def run(options: argparse.Namespace) -> int:
     return judged(options, base, new, refusals)
 
 
-def runs_of(path: Path, refusals: Refusals) -> list["Run"]:
+def runs_of(path: Path, refusals: Refusals) -> list[Run]:
     """The processes of one side: a record's, or those of a folder but for what is none."""
     if not path.is_dir():
-        return [_run(path)]
-    runs = list(readable(record_paths(path), refusals))
-    if not runs:
-        raise RecordError(f"{path}: has no record: give one that gemm_bench wrote")
-    return runs
+        return [read_run(path)]
+    if runs := readable(record_paths(path), refusals):
+        return runs
+    raise RecordError(f"{path}: has no record: give one that gemm_bench wrote")
 
 
-def readable(paths: Iterable[Path], refusals: Refusals) -> Iterator["Run"]:
+def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
     """Those that can be read, each once; what is wrong with the others is told."""
     known: list[Run] = []
     for path in paths:
-        try:
-            run = _run(path)
-        except InputError as error:
-            refusals.add(error)
-            continue
-        same = next((each for each in known if each.timed and each.timed == run.timed), None)
-        if same:
-            refusals.add(RecordError(f"{path}: is the same run as {same.path}: it counts once"))
-            continue
-        known.append(run)
-        yield run
+        with refusals:
+            run = read_run(path)
+            for each in known:
+                if each.timed and each.timed == run.timed:
+                    raise RecordError(f"{path}: is the same run as {each.path}: it counts once")
+            known.append(run)
+    return known
 
 
-def judged(
-    options: argparse.Namespace, base: list["Run"], new: list["Run"], refusals: Refusals
-) -> int:
+def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals) -> int:
     """Compares, tells as the options say, and gives the exit code."""
     import scipy.special  # noqa: F401 - at once, where it is missing
 
@@ -199,12 +190,9 @@ def _ending(comparison: "Comparison", options: argparse.Namespace, refusals: Ref
 
 
 def _across(
-    options: argparse.Namespace, base: list["Run"], new: list["Run"], refusals: Refusals
+    options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals
 ) -> int:
     """Tells how two devices differ."""
-    from gemm_report.comparison.devices import HEAD, ratios
-    from gemm_report.writing.tables import columns, markdown_table
-
     found = ratios(base, new)
     if not found:
         raise RecordError(f"{new[0].path}: has no case of {base[0].path}: give runs of the same")
@@ -226,29 +214,22 @@ def _across(
 
 def _write(to: str, text: str, refusals: Refusals, append: bool = False) -> None:
     """What cannot be written is told, and the rest goes on."""
-    try:
-        if to == "-":
-            print(text, end="")
-        elif append:
-            with Path(to).open("a", encoding="utf-8") as file:
-                file.write(text)
-        else:
-            with whole_file(Path(to)) as part:
-                part.write_text(text, encoding="utf-8")
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        refusals.add(InputError(f"{to}: cannot be written ({why}): give another place"))
-    except InputError as error:
-        refusals.add(error)
+    with refusals:
+        try:
+            if to == "-":
+                print(text, end="")
+            elif append:
+                with Path(to).open("a", encoding="utf-8") as file:
+                    file.write(text)
+            else:
+                with whole_file(Path(to)) as part:
+                    part.write_text(text, encoding="utf-8")
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise InputError(f"{to}: cannot be written ({why}): give another place") from None
 
 
-def _run(path: Path) -> "Run":
-    from gemm_report.exchange.foreign import read_run
-
-    return read_run(path)
-
-
-def _other_device(base: list["Run"], new: list["Run"]) -> str | None:
+def _other_device(base: list[Run], new: list[Run]) -> str | None:
     """Why times say nothing about code; None where all runs are of one device."""
     first, unknown = base[0], "an unknown device"
     for run in (*base, *new):
@@ -260,37 +241,29 @@ def _other_device(base: list["Run"], new: list["Run"]) -> str | None:
     return None
 
 
-def _calibration(named: str | None, base: list["Run"], new: list["Run"]) -> "Calibration | None":
-    """The one that was named, else the newest of the device, next to the records or stored."""
-    from gemm_report.comparison.noise.calibration import newest_calibration, read_calibration
+def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibration | None:
+    """The one that was named, else the newest of the device, next to the records or stored.
 
-    if named == "none":
-        return None
-    if named:
-        return read_calibration(Path(named))
-    folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
-    folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
-    path = newest_calibration(folders, new[-1].device)
-    return read_calibration(path) if path else _of_history(list(folders), base, new)
-
-
-def _of_history(folders: list[Path], base: list["Run"], new: list["Run"]) -> "Calibration | None":
-    """From other records next to NEW; None where they say nothing, or several processes do."""
-    from gemm_report.comparison.noise.calibrate import from_history
-    from gemm_report.comparison.noise.calibration import calibration_of
+    Else from other records next to NEW, unless these say nothing, or several processes do.
+    """
     from gemm_report.comparison.verdict import ENOUGH_PROCESSES
-    from gemm_report.record import read_record
 
-    like = new[-1].record
+    if named:
+        return None if named == "none" else read_calibration(Path(named))
+    folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
+    folder, like = next(iter(folders)), new[-1].record
+    folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
+    if path := newest_calibration(folders, new[-1].device):
+        return read_calibration(path)
     if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
         return None
     records, known = [], {run.path.resolve() for run in (*base, *new)}
-    for path in record_paths(folders[0]):
+    for path in record_paths(folder):
         if path.resolve() not in known:
             with suppress(InputError):
                 records.append(read_record(path))
-    document = from_history(records, like)
-    return document and calibration_of(folders[0], document)
+    document = calibrate.from_history(records, like)
+    return document and calibration_of(folder, document)
 
 
 def _percent(text: str) -> float:

@@ -42,43 +42,23 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kernel", metavar="KERNEL", help="as its benchmark is named")
-    command.add_argument("shape", metavar="SHAPE", help="4096, or 64x8192x512")
-    command.add_argument("--versus", metavar="OTHER", help="a kernel to compare with, interleaved")
-    command.add_argument("--precision", metavar="P", default="f32", help="default: f32")
-    command.add_argument(
-        "--layout", choices=("nn", "nt", "tn", "tt"), help="default: the plain one, nn"
-    )
-    command.add_argument(
-        "--gemm_kernel", metavar="FILE", help="where a kernel of yours is, as for gemm_bench"
-    )
-    command.add_argument(
-        "--gemm_define",
-        metavar="NAME:VALUES",
-        action="append",
-        default=[],
-        help="a macro of that file, as for gemm_bench",
-    )
-    command.add_argument(
-        "--modelled", action="store_true", help="use no counters: by the models alone"
-    )
-    command.add_argument(
-        "--record", type=Path, metavar="RECORD", help="take the row from there and run nothing"
-    )
-    command.add_argument(
-        "--counters",
-        type=Path,
-        metavar="CSV",
-        help="what ncu --csv --page raw printed of the row in --record, or of both kernels",
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="keep there the page, its JSON, the record with the counted bytes, ncu's raw page as "
-        "counters.csv, its source pages as code.csv, and a figure of its memory traffic",
-    )
+    option, path = command.add_argument, {"type": Path}
+    option("kernel", metavar="KERNEL", help="as its benchmark is named")
+    option("shape", metavar="SHAPE", help="4096, or 64x8192x512")
+    option("--versus", metavar="OTHER", help="a kernel to compare with, interleaved")
+    option("--precision", metavar="P", default="f32", help="default: f32")
+    option("--layout", choices=("nn", "nt", "tn", "tt"), help="default: the plain one, nn")
+    option("--gemm_kernel", metavar="FILE", help="where a kernel of yours is, as for gemm_bench")
+    said = "a macro of that file, as for gemm_bench"
+    option("--gemm_define", metavar="NAME:VALUES", action="append", default=[], help=said)
+    option("--modelled", action="store_true", help="use no counters: by the models alone")
+    said = "take the row from there and run nothing"
+    option("--record", metavar="RECORD", help=said, **path)
+    said = "what ncu --csv --page raw printed of the row in --record, or of both kernels"
+    option("--counters", metavar="CSV", help=said, **path)
+    said = "keep there the page, its JSON, the record with the counted bytes, ncu's raw page as "
+    said += "counters.csv, its source pages as code.csv, and a figure of its memory traffic"
+    option("-o", "--output", metavar="DIR", help=said, **path)
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -169,10 +149,8 @@ def _tell(
     from gemm_report.figures.write import write_figures
 
     capability = record.device.compute_capability or ""
-    traffic = [
-        counted_traffic(row, its, capability)
-        for row, its in zip(rows, counted.launches, strict=True)
-    ]
+    pairs = zip(rows, counted.launches, strict=True)
+    traffic = [counted_traffic(row, its, capability) for row, its in pairs]
     drawn = [replace(row, counted=its) for row, its in zip(rows, traffic, strict=True)]
     write_figures(replace(record, rows=tuple(drawn)), options.output, only=["hierarchy"])
     names = map(str, (row.identity for row in rows))

@@ -1,7 +1,7 @@
 """Write the rows of records as CSV or as Parquet."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -34,10 +34,9 @@ exit codes:
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
-    )
-    command.add_argument("--format", choices=list(_WRITERS), required=True)
+    said = "a record, or a folder of them"
+    command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
+    command.add_argument("--format", choices=("csv", "parquet"), required=True)
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 
 
@@ -47,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
     first = next(records, None)
     if first is not None:  # else there is a message for each
         with whole_file(options.output) as part:
-            _WRITERS[options.format](chain([first], records), part)
+            write = cases.write_csv if options.format == "csv" else cases.write_parquet
+            write(chain([first], records), part)
         print(options.output)
     return refusals.exit_code
 
@@ -58,9 +58,3 @@ def _apart(records: Iterator[Record], output: Path) -> Iterator[Record]:
         if output.exists() and output.samefile(record.path):
             raise InputError(f"{output}: is one of the records: give the output another name")
         yield record
-
-
-_WRITERS: Mapping[str, Callable[[Iterator[Record], Path], None]] = {
-    "csv": cases.write_csv,
-    "parquet": cases.write_parquet,
-}

@@ -24,35 +24,22 @@ from gemm_report.record import Record, read_record
 
 def add(command: argparse.ArgumentParser) -> None:
     add_records(command)
-    command.add_argument(
-        "--versus",
-        type=Path,
-        metavar="OLD",
-        help="an older record of this device: the roofline gets arrows from it to RECORD; of a "
-        "burst and a settled record there is a figure 'burst'",
-    )
+    said = "an older record of this device: the roofline gets arrows from it to RECORD; of a burst "
+    said += "and a settled record there is a figure 'burst'"
+    command.add_argument("--versus", type=Path, metavar="OLD", help=said)
     command.add_argument("--only", metavar="NAMES", help="these figures, separated by commas")
-    command.add_argument(
-        "--hierarchy",
-        metavar="FILTER",
-        help="regular expression: rows of one precision under the bandwidth of shared memory, L2 "
-        "and DRAM (default: those whose bytes were counted)",
-    )
+    said = "regular expression: rows of one precision under the bandwidth of shared memory, L2 and "
+    said += "DRAM (default: those whose bytes were counted)"
+    command.add_argument("--hierarchy", metavar="FILTER", help=said)
 
 
 def add_records(command: argparse.ArgumentParser) -> None:
     """What every command has that draws records."""
-    command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="a record, or a folder of them"
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where to write; a folder in it for each record if there are several "
-        "(default: a folder next to each record, named like it)",
-    )
+    said = "a record, or a folder of them"
+    command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
+    said = "where to write; a folder in it for each record if there are several (default: a folder "
+    said += "next to each record, named like it)"
+    command.add_argument("-o", "--output", type=Path, metavar="DIR", help=said)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,20 +56,17 @@ def run(options: argparse.Namespace) -> int:
     choice = Choice(versus, options.hierarchy)
     wanted = options.only and [name.strip() for name in options.only.split(",")]
     for record in records:
-        check_names(record, list(drawings(record, choice)), wanted)
+        names = drawings(record, choice)
+        for name in wanted or ():
+            if name not in names:
+                raise InputError(
+                    f"--only={name}: {record.path} has no such figure: choose among "
+                    f"{', '.join(names)}"
+                )
     for record, folder in zip(records, folders, strict=True):
         for path in write_figures(record, folder, choice, wanted):
             print(path)
     return refusals.exit_code
-
-
-def check_names(record: Record, names: Sequence[str], wanted: Sequence[str] | None) -> None:
-    """InputError where a figure is wanted that `record` has no data for."""
-    for name in wanted or ():
-        if name not in names:
-            raise InputError(
-                f"--only={name}: {record.path} has no such figure: choose among {', '.join(names)}"
-            )
 
 
 def folder_of(record: Record, records: Sequence[Record], output: Path | None) -> Path:

@@ -49,36 +49,18 @@ def _count(text: str) -> int:
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument("folder", type=Path, metavar="DIR", help="with the records of one run")
-    command.add_argument(
-        "--nodes", metavar="LIST", help="nodes that should be there, separated by commas"
-    )
-    command.add_argument("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
-    command.add_argument(
-        "--threshold",
-        type=_percent,
-        default=0.02,
-        metavar="PERCENT",
-        help="smaller losses are never bad (default: 2)",
-    )
-    command.add_argument(
-        "--before",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="an earlier run, oldest first if several: a GPU that got slower against the others is "
-        "bad, too",
-    )
-    command.add_argument(
-        "--history", metavar="HASH", help="list the runs of the GPU with this uuid_hash"
-    )
-    command.add_argument(
-        "--json", type=Path, metavar="FILE", help="write everything that was found"
-    )
-    command.add_argument(
-        "--picture", type=Path, metavar="FILE", help="write a node x GPU map (PNG)"
-    )
+    option = command.add_argument
+    option("folder", type=Path, metavar="DIR", help="with the records of one run")
+    option("--nodes", metavar="LIST", help="nodes that should be there, separated by commas")
+    option("--gpus", type=_count, metavar="N", help="GPUs that each node should have")
+    said = "smaller losses are never bad (default: 2)"
+    option("--threshold", type=_percent, default=0.02, metavar="PERCENT", help=said)
+    said = "an earlier run, oldest first if several: a GPU that got slower against the others is "
+    said += "bad, too"
+    option("--before", type=Path, action="append", default=[], metavar="DIR", help=said)
+    option("--history", metavar="HASH", help="list the runs of the GPU with this uuid_hash")
+    option("--json", type=Path, metavar="FILE", help="write everything that was found")
+    option("--picture", type=Path, metavar="FILE", help="write a node x GPU map (PNG)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,16 +16,21 @@ examples:
 
 import argparse
 import os
+import re
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.commands import compare
 from gemm_report.commands.compare import add_comparison, judged, readable, runs_of
-from gemm_report.document import InputError, RecordError
+from gemm_report.comparison.conditions import alikeness
+from gemm_report.comparison.run import Run
+from gemm_report.document import RecordError
 
-if TYPE_CHECKING:
-    from gemm_report.comparison.run import Run
+# results/README.md: what gemm_bench calls a record.
+_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<commit>.+?)\.json(\.gz)?")
+_FEWEST_DIGITS = 4
 
 _OWN = (__doc__ or "").partition("\n")[2].lstrip()
 # 3 also where the baseline has no record.
@@ -35,53 +40,44 @@ EPILOG = f"{_OWN}\nexit codes:{(compare.__doc__ or '').rpartition('exit codes:')
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=Path, metavar="DIR", help="results, or results/<device>")
     command.add_argument("--baseline", required=True, metavar="REF", help="commit, ref or path")
-    command.add_argument(
-        "--new",
-        type=Path,
-        metavar="FILE",
-        help="the record, or folder of records, to be judged (default: the newest of DIR)",
-    )
+    said = "the record, or folder of records, to be judged (default: the newest of DIR)"
+    command.add_argument("--new", type=Path, metavar="FILE", help=said)
     add_comparison(command)
 
 
 def run(options: argparse.Namespace) -> int:
     refusals = Refusals()
-    new = runs_of(options.new, refusals) if options.new else [_newest(options.folder, refusals)]
+    new = runs_of(options.new, refusals) if options.new else _newest(options.folder, refusals)
     base = _baseline(options, new, refusals)
     if not options.markdown:
         options.summary = os.environ.get("GITHUB_STEP_SUMMARY")
     return judged(options, base, new, refusals)
 
 
-def _newest(folder: Path, refusals: Refusals) -> "Run":
-    """That can be read."""
+def _newest(folder: Path, refusals: Refusals) -> list[Run]:
     for path in reversed(record_paths(folder)):
-        try:
-            return runs_of(path, refusals)[0]
-        except InputError as error:
-            refusals.add(error)
+        with refusals:
+            return runs_of(path, refusals)
     raise RecordError(f"{folder}: has no record: run gemm_bench, or give another folder")
 
 
-def _baseline(options: argparse.Namespace, new: list["Run"], refusals: Refusals) -> list["Run"]:
+def _baseline(options: argparse.Namespace, new: list[Run], refusals: Refusals) -> list[Run]:
     """The baseline's processes; RecordError where there are none."""
-    from gemm_report.comparison.baseline import chosen, is_of, may_be_of, resolved
-
     reference, judged_paths = options.baseline, {run.path.resolve() for run in new}
-    names = [reference, *filter(None, [resolved(reference, options.folder)])]
+    names = [reference, *filter(None, [_resolved(reference, options.folder)])]
     paths = [
         path
         for path in record_paths(options.folder)
-        if path.resolve() not in judged_paths and any(may_be_of(path, name) for name in names)
+        if path.resolve() not in judged_paths and any(_may_be_of(path, name) for name in names)
     ]
     found = [
         run
         for run in readable(paths, refusals)
-        if run.record and any(is_of(run.record.commit, name) for name in names)
+        if run.record and any(_is_of(run.record.commit, name) for name in names)
         if options.across_devices or run.device == new[-1].device
     ]
     if found:
-        return chosen(found, new[-1], reference)
+        return _chosen(found, new[-1], reference)
     if Path(reference).exists():
         return runs_of(Path(reference), refusals)
     raise RecordError(
@@ -89,3 +85,51 @@ def _baseline(options: argparse.Namespace, new: list["Run"], refusals: Refusals)
         f"{f'(commit {names[1][:12]}) ' if names[1:] else ''}on {new[-1].device}: "
         "run gemm_bench there, or give another --baseline"
     )
+
+
+def _resolved(reference: str, folder: Path) -> str | None:
+    """The commit that git has under this name in the repository that has `folder`."""
+    # A reference never begins with a hyphen, and must not become an option.
+    if reference.startswith("-"):
+        return None
+    command = ["git", "-C", str(folder), "rev-parse", "--verify", "--quiet"]
+    try:
+        done = subprocess.run(
+            [*command, f"{reference}^{{commit}}"], capture_output=True, text=True, check=False
+        )
+    except (OSError, ValueError):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def _is_of(commit: str, reference: str) -> bool:
+    """Whether a record's commit is the one that digits name, of which either may have more.
+
+    A build with uncommitted changes ends with -dirty and is of no commit.
+    """
+    shorter = min(len(commit), len(reference))
+    return (
+        shorter >= _FEWEST_DIGITS
+        and commit[:shorter] == reference[:shorter]
+        and ("-" not in commit or len(reference) >= len(commit))
+    )
+
+
+def _may_be_of(path: Path, reference: str) -> bool:
+    # Most file names tell the commit: others are worth reading.
+    named = _NAME.fullmatch(path.name)
+    return named is None or _is_of(named["commit"], reference)
+
+
+def _chosen(runs: Sequence[Run], new: Run, reference: str) -> list[Run]:
+    """Those that were made most like NEW; RecordError where they are of several commits."""
+    commits = sorted({run.record.commit for run in runs if run.record})
+    if len(commits) > 1:
+        raise RecordError(
+            f"{reference}: is the beginning of several commits ({', '.join(commits)}): "
+            "give more of it"
+        )
+    likeness = [
+        alikeness(run.record, new.record) if run.record and new.record else 0 for run in runs
+    ]
+    return [run for run, like in zip(runs, likeness, strict=True) if like == max(likeness)]

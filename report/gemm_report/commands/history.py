@@ -20,17 +20,13 @@ from gemm_report.terminal import complain
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument("folder", type=Path, metavar="DIR", help="with records, such as results")
-    command.add_argument(
-        "-o", "--output", type=Path, metavar="OUT", help="write pages for the browser into OUT"
-    )
-    command.add_argument(
-        "--repository", metavar="URL", help="the pages link commits there: a git remote"
-    )
-    command.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
-    command.add_argument(
-        "--all", action="store_true", help="list all changes, not only the newest 20"
-    )
+    option = command.add_argument
+    option("folder", type=Path, metavar="DIR", help="with records, such as results")
+    said = "write pages for the browser into OUT"
+    option("-o", "--output", type=Path, metavar="OUT", help=said)
+    option("--repository", metavar="URL", help="the pages link commits there: a git remote")
+    option("--json", type=Path, metavar="FILE", help="write what was found")
+    option("--all", action="store_true", help="list all changes, not only the newest 20")
 
 
 def run(options: argparse.Namespace) -> int:

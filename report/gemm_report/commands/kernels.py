@@ -22,9 +22,8 @@ from gemm_report.terminal import complain
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "records", type=Path, nargs="+", metavar="RECORD", help="of a GPU, then of a CPU"
-    )
+    said = "of a GPU, then of a CPU"
+    command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
     add_options(command, "kernels/README.md")
 
 

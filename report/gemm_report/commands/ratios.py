@@ -23,12 +23,9 @@ from gemm_report.record import read_record
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("record", type=Path, metavar="RECORD", help="with a library beside rows")
     command.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to draw")
-    command.add_argument(
-        "--kernels",
-        metavar="FILTER",
-        help="regular expression: rows by the names of their benchmarks (default: Best, where it "
-        "has 20 shapes or more)",
-    )
+    said = "regular expression: rows by the names of their benchmarks (default: Best, where it has "
+    said += "20 shapes or more)"
+    command.add_argument("--kernels", metavar="FILTER", help=said)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +40,5 @@ def run(options: argparse.Namespace) -> int:
         )
     folder = folder_of(record, [record], options.output)
     paths = write_figures(record, folder, Choice(ratios=options.kernels), only=["ratios"])
-    print(ratios.report(record, options.kernels))
-    for path in paths:
-        print(path)
+    print(ratios.report(record, options.kernels), *paths, sep="\n")
     return 0

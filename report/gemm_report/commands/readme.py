@@ -41,9 +41,8 @@ def add_options(command: argparse.ArgumentParser, readme: str) -> None:
     """What every command has that renews a page."""
     command.add_argument("--readme", type=Path, default=Path(readme), metavar="FILE")
     command.add_argument("--pictures", type=Path, default=Path("results/readme"), metavar="DIR")
-    command.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 if a text would change"
-    )
+    said = "change nothing; exit 1 if a text would change"
+    command.add_argument("--check", action="store_true", help=said)
 
 
 def renew(
@@ -63,6 +62,5 @@ def renew(
     written = write_figures(record, options.pictures, only=pictures, formats=["png"])
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
-    for path in [*written, *texts]:
-        print(path)
+    print(*written, *texts, sep="\n")
     return 0

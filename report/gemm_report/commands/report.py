@@ -62,22 +62,16 @@ def write_page(record: Record, folder: Path) -> Path:
 
 
 def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list["Picture"]:
-    """Draws the figures into `folder`."""
-    import matplotlib.style
-
-    from gemm_report.figures.palette import STYLE
-    from gemm_report.figures.write import drawings, write_figures
+    from gemm_report.figures.write import drawings, drawn, write_figures
     from gemm_report.site.picture import Picture, spots
 
     write_figures(record, folder, only=only)
     pictures = []
     for name, drawing in drawings(record).items():
-        if only and name not in only:
-            continue
-        path = folder / f"{name}.svg"
-        with matplotlib.style.context(STYLE, after_reset=True):
-            marks = spots(drawing.draw(record))
-        where = f"{folder.name}/{name}" if only else name
-        svg = path.read_text(encoding="utf-8")
-        pictures.append(Picture(where, drawing.caption, svg, marks))
+        if not only or name in only:
+            with drawn(drawing, record) as figure:
+                marks = spots(figure)
+            where = f"{folder.name}/{name}" if only else name
+            svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
+            pictures.append(Picture(where, drawing.caption, svg, marks))
     return pictures

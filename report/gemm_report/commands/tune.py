@@ -17,13 +17,10 @@ from gemm_report.record import read_record
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "record", type=Path, metavar="RECORD", help="of gemm_bench --gemm_variants=all"
-    )
-    command.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to draw")
-    command.add_argument(
-        "--write", type=Path, metavar="FILE", help="put the winners into this table for C++"
-    )
+    option, said = command.add_argument, "put the winners into this table for C++"
+    option("record", type=Path, metavar="RECORD", help="of gemm_bench --gemm_variants=all")
+    option("-o", "--output", type=Path, metavar="DIR", help="where to draw")
+    option("--write", type=Path, metavar="FILE", help=said)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,7 +36,5 @@ def run(options: argparse.Namespace) -> int:
     if text is not None:
         options.write.write_text(text, encoding="utf-8")
         paths.append(options.write)
-    print(found)
-    for path in paths:
-        print(path)
+    print(found, *paths, sep="\n")
     return 0

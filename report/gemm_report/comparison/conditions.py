@@ -1,6 +1,7 @@
 """Under which conditions records were made, as far as these decide what may be compared."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 
 from gemm_report.record import Record
 
@@ -14,11 +15,7 @@ CONDITIONS: Mapping[str, Callable[[Record], object]] = {
     "runtime": lambda record: record.device.runtime,
     "power limit": lambda record: record.device.power_limit_w,
     "command": lambda record: " ".join(options_of(record)),
-    "fill": lambda record: record.method.fill,
-    "test": lambda record: record.method.test,
-    "state": lambda record: record.method.state,
-    "cache": lambda record: record.method.cache,
-    "target": lambda record: record.method.target,
+    **{name: attrgetter(f"method.{name}") for name in ("fill", "test", "state", "cache", "target")},
 }
 
 
@@ -42,7 +39,10 @@ def unlike(base: Sequence[Record], new: Sequence[Record]) -> list[tuple[str, lis
     """In which conditions two sides, or the processes of one side, differ; each one's values."""
     found = []
     for what, of in CONDITIONS.items():
-        first, second = (list(dict.fromkeys(_said(of(r)) for r in side)) for side in (base, new))
+        first, second = (
+            list(dict.fromkeys("not known" if of(r) is None else str(of(r)) for r in side))
+            for side in (base, new)
+        )
         if first != second or len(first) > 1:
             found.append((what, first, second))
     return found
@@ -65,12 +65,7 @@ def differences(base: Sequence[Record], new: Sequence[Record]) -> list[str]:
                 if len(values) > 1
             ]
     for name, side in (("BASE", base), ("NEW", new)):
-        interrupted = sum(not record.complete for record in side)
-        if interrupted:
+        if interrupted := sum(not record.complete for record in side):
             records = f"{len(side)} record{'' if len(side) == 1 else 's'}"
             found.append(f"{name}: {interrupted} of {records} is incomplete")
     return found
-
-
-def _said(value: object) -> str:
-    return "not known" if value is None else str(value)

@@ -41,11 +41,18 @@ def ratios(base: Sequence[Run], new: Sequence[Run]) -> list[Ratio]:
             row = sides[1][0].row
             precision = precision_name(row.precision) if row else "all cases"
             groups.setdefault(precision, []).append(_ratio(*sides))
-    return [_of(precision, found) for precision, found in groups.items()]
+    found = []
+    for precision, its in groups.items():
+        known = [[each for each in column if each is not None] for column in zip(*its, strict=True)]
+        means = [geometric_mean(column) if column else None for column in known]
+        found.append(Ratio(precision, len(its), *means, min(known[0]), max(known[0])))
+    return found
 
 
 def _ratio(base: Sequence[Timed], new: Sequence[Timed]) -> tuple[float, float | None, float | None]:
-    speed = _seconds(base) / _seconds(new)
+    """The speed, and that over the clock and over the power."""
+    times = (geometric_mean(median(e.samples_seconds) for e in side) for side in (base, new))
+    speed = next(times) / next(times)
 
     def over(what: str) -> float | None:
         values = [[getattr(each.row, what, None) for each in side] for side in (base, new)]
@@ -54,14 +61,3 @@ def _ratio(base: Sequence[Timed], new: Sequence[Timed]) -> tuple[float, float | 
         return speed * fmean(values[0]) / fmean(values[1])
 
     return speed, over("sm_hz"), over("power_w")
-
-
-def _seconds(side: Sequence[Timed]) -> float:
-    return geometric_mean(median(each.samples_seconds) for each in side)
-
-
-def _of(precision: str, found: Sequence[tuple[float, float | None, float | None]]) -> Ratio:
-    speeds, *others = ([*column] for column in zip(*found, strict=True))
-    known = [[each for each in column if each is not None] for column in others]
-    means = [geometric_mean(column) if column else None for column in known]
-    return Ratio(precision, len(found), geometric_mean(speeds), *means, min(speeds), max(speeds))

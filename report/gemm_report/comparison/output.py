@@ -26,7 +26,7 @@ from gemm_report.comparison.verdict import (
     detectable,
     processes_for,
 )
-from gemm_report.terminal import Tone, toned
+from gemm_report.terminal import Tone, printable, toned
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
 from gemm_report.writing.tables import columns, markdown_table
@@ -55,9 +55,9 @@ def summary_line(comparison: Comparison) -> str:
         *(f"{comparison.count(verdict)} {verdict.value}" for verdict in Verdict),
         f"{len(missing)} missing" if missing else "",
     ]
-    verdict = "REGRESSION" if comparison.regressed else "no regression"
-    if not comparison.regressed and (missing or comparison.count(Verdict.AMBIGUOUS)):
-        verdict = "no regression seen"
+    doubt = missing or comparison.count(Verdict.AMBIGUOUS)
+    verdict = "no regression seen" if doubt else "no regression"
+    verdict = "REGRESSION" if comparison.regressed else verdict
     cases = len(comparison.cases) + len(comparison.failed) + len(missing)
     return f"{verdict}: of {cases} cases {', '.join(filter(None, counts))}"
 
@@ -67,10 +67,7 @@ def power_line(comparison: Comparison) -> str:
     cases = comparison.cases
     if not cases:
         return "detectable: nothing, since no case has a time on both sides"
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        if case.new_row:
-            groups.setdefault(precision_name(case.new_row.precision), []).append(case)
+    groups = _by_precision(cases)
     each = ", ".join(f"{name} {_percent(detectable(of))}" for name, of in groups.items())
     highs = sorted(case.excluded for case in cases)
     share = f"{100 * POWER:.0f} %"
@@ -86,14 +83,18 @@ def _percent(slowdown: float) -> str:
     return f"{100 * max(slowdown, 0.0):.2g} %" if slowdown < 1 else f"factor {1 + slowdown:.3g}"
 
 
+def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        name = precision_name(case.new_row.precision) if case.new_row else "all cases"
+        groups.setdefault(name, []).append(case)
+    return groups
+
+
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:
     """Of each precision: how many cases, and the geometric mean of their ratios."""
-    groups: dict[str, list[float]] = {}
-    for case in comparison.cases:
-        name = precision_name(case.new_row.precision) if case.new_row else "all cases"
-        groups.setdefault(name, []).append(case.ratio)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return [(name, len(ratios), geometric_mean(ratios)) for name, ratios in ordered]
+    ordered = sorted(_by_precision(comparison.cases).items(), key=lambda group: -len(group[1]))
+    return [(name, len(its), geometric_mean(case.ratio for case in its)) for name, its in ordered]
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -134,16 +135,16 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
     if rows:
         # What a narrow terminal has no room for is in --json.
         order = [0, 4, 5, *((6, 2, 3) if width >= 120 else ())]
-        cells = [[_plain(row[i]) for i in order] for row in (_HEAD, *rows)]
+        cells = [[printable(row[i]) for i in order] for row in (_HEAD, *rows)]
         table = columns(cells, left=1).splitlines()
         room = max(20, width - len(table[0]) - 2)
-        names = [_fitted(_plain(row[1]), room) for row in (_HEAD, *rows)]
+        names = [_fitted(printable(row[1]), room) for row in (_HEAD, *rows)]
         lines.append(f"{table[0]}  {names[0]}")
         for case, line, name in zip(shown, table[1:], names[1:], strict=True):
             word = case.verdict.value
             lines.append(f"{toned(word, _TONES[case.verdict])}{line[len(word) :]}  {name}")
             if case.suspect:
-                lines.append(f"           {_fitted(_plain(case.suspect), width - 11)}")
+                lines.append(f"           {_fitted(printable(case.suspect), width - 11)}")
         for needs, count in Counter(case.needs for case in shown if case.needs).most_common(3):
             lines += _wrapped(f"{count} of these need {needs}", width)
     for each in comparison.failed:
@@ -156,7 +157,7 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
 
 
 def _wrapped(text: str, width: int, indent: int = 2) -> list[str]:
-    return textwrap.wrap(_plain(text), width, subsequent_indent=" " * indent) or [""]
+    return textwrap.wrap(printable(text), width, subsequent_indent=" " * indent) or [""]
 
 
 def _fitted(text: str, width: int) -> str:
@@ -197,6 +198,7 @@ def markdown(comparison: Comparison) -> str:
 
 def as_json(comparison: Comparison, ending: int = 0) -> str:
     """All of it. SI units; ratios are NEW over BASE; what is not known is null."""
+    untimed = ("failed", "otherwise_failed", "no_longer_timed")
     document = {
         "schema": SCHEMA,
         "ending": ending,
@@ -210,12 +212,8 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
         "cases": [_case(case) for case in comparison.cases],
-        "failed": [asdict(each) for each in comparison.failed],
-        "otherwise_failed": [asdict(each) for each in comparison.otherwise_failed],
-        "no_longer_timed": [asdict(each) for each in comparison.no_longer_timed],
-        "newly_timed": comparison.newly_timed,
-        "only_base": comparison.only_base,
-        "only_new": comparison.only_new,
+        **{key: list(map(asdict, getattr(comparison, key))) for key in untimed},
+        **{key: getattr(comparison, key) for key in ("newly_timed", "only_base", "only_new")},
         "remarks": remarks(comparison),
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -324,7 +322,7 @@ def _side(runs: Sequence[Run]) -> str:
     what = [first.path.name if len(runs) == 1 else f"{len(runs)} processes"]
     what += [f"commit {', '.join(commits)}"] if commits else []
     what += [first.device] if first.device else []
-    return _plain(", ".join(what))
+    return printable(", ".join(what))
 
 
 def _named(what: str, cases: Iterable[Untimed | str]) -> list[str]:
@@ -348,19 +346,14 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def _plain(text: str) -> str:
-    """One line that moves no cursor and rings no bell."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def _code(text: str) -> str:
     """As code, in which GitHub notifies no user."""
-    return f"<code>{_entities(_plain(_short(text)))}</code>"
+    return f"<code>{_entities(printable(_short(text)))}</code>"
 
 
 def _markup(text: str) -> str:
     """As text. A mention is found after entities are read: what follows its sign must not join."""
-    return _entities(_plain(text)).replace("&#64;", "@\u200b")
+    return _entities(printable(text)).replace("&#64;", "@\u200b")
 
 
 def _entities(text: str) -> str:
@@ -385,24 +378,18 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _case(case: Case) -> dict[str, Any]:
     row = case.new_row
+    of_row = ("kernel", "parameters", "precision", "layout", "m", "n", "k", "throttled_share")
     return {
         "name": case.name,
         "verdict": case.verdict.value,
-        "base_seconds": case.base_seconds,
-        "new_seconds": case.new_seconds,
-        "ratio": case.ratio,
+        **{key: getattr(case, key) for key in ("base_seconds", "new_seconds", "ratio")},
         "detectable": _finite(case.detectable),
         "time": _interval(case.time),
         "cycles": case.cycles and _interval(case.cycles),
         "sd_within": _finite(case.within_sd),
         "sd_between": _finite(case.between_sd),
-        "noise": case.noise,
-        "suspect": case.suspect,
-        "needs": case.needs,
-        "kernel": row and row.kernel,
-        "parameters": row and row.parameters,
-        **{key: row and getattr(row, key) for key in ("precision", "layout", "m", "n", "k")},
-        "throttled_share": row and row.throttled_share,
+        **{key: getattr(case, key) for key in ("noise", "suspect", "needs")},
+        **{key: row and getattr(row, key) for key in of_row},
     }
 
 

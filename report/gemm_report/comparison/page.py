@@ -15,6 +15,7 @@ from gemm_report.writing.quantity import change, quantity
 
 _WIDTH, _HEIGHT, _EDGE = 240, 16, 6
 _SIGNIFICANT = (Verdict.SLOWER, Verdict.FASTER)
+_TONES = {"slower": "bad", "ambiguous": "warn"}
 
 
 def page(comparison: Comparison) -> str:
@@ -23,10 +24,13 @@ def page(comparison: Comparison) -> str:
     counts = [(verdict.value, comparison.count(verdict)) for verdict in Verdict]
     significant = sum(comparison.count(verdict) for verdict in _SIGNIFICANT)
     chips = [
-        tag("a", tag("strong", str(n)), f" {name}", href=f"#verdict={name}", class_=_tone(name))
+        tag(
+            "a", tag("strong", str(n)), f" {name}", href=f"#verdict={name}", class_=_TONES.get(name)
+        )
         if n
         else tag("span", tag("strong", "0"), f" {name}")
         for name, n in [("significant only", significant), *counts]
+        for tone in [_TONES.get(name)]
     ]
     wrong = [tag("li", tag("code", each.name), ": ", each.reason) for each in comparison.failed]
     parts = [
@@ -54,10 +58,6 @@ def _side(runs: Sequence[Run]) -> str:
     commits = dict.fromkeys(run.record.commit[:12] for run in runs if run.record)
     what = runs[0].path.name if len(runs) == 1 else f"{len(runs)} processes"
     return f"{what} ({', '.join(commits)})" if commits else what
-
-
-def _tone(verdict: str) -> str | None:
-    return {"slower": "bad", "ambiguous": "warn"}.get(verdict)
 
 
 def _means(comparison: Comparison) -> Html:
@@ -88,7 +88,7 @@ def _cases(comparison: Comparison) -> Html:
         cells = [
             case.name,
             Cell(precision_name(row.precision), choices=(row.precision,)) if row else "-",
-            Cell(tag("span", name, class_=f"badge {_tone(name) or ''}".strip()),
+            Cell(tag("span", name, class_=f"badge {_TONES.get(name, '')}".strip()),
                  choices=(name, *significant)),
             _interval(case, limit, comparison.threshold),
             Cell(change(time.ratio), time.ratio),
@@ -116,15 +116,10 @@ def _interval(case: Case, limit: float, threshold: float) -> Html:
 
     within, middle = x(1 + threshold), _HEIGHT // 2
     line = f"M{_WIDTH // 2} 0v{_HEIGHT}M{x(case.time.low)} {middle}H{x(case.time.high)}"
-    return tag(
-        "svg",
-        tag("rect", x=_WIDTH - within, width=round(2 * within - _WIDTH, 1), height=_HEIGHT),
-        tag("path", d=line),
-        tag("circle", cx=x(case.time.ratio), cy=middle, r=3),
-        class_="forest",
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
-        aria_hidden="true",
-    )
+    box = tag("rect", x=_WIDTH - within, width=round(2 * within - _WIDTH, 1), height=_HEIGHT)
+    parts = (box, tag("path", d=line), tag("circle", cx=x(case.time.ratio), cy=middle, r=3))
+    size = f"0 0 {_WIDTH} {_HEIGHT}"
+    return tag("svg", *parts, class_="forest", viewBox=size, aria_hidden="true")
 
 
 def _differences(comparison: Comparison) -> Html:

@@ -13,6 +13,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from gemm_report.comparison.run import run_of
 from gemm_report.comparison.trials import KINDS, Floats, Resampled, Simulated, Trial
 from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare, process
 from gemm_report.record import Record, Row, read_record
+from gemm_report.writing.quantity import percent
 from gemm_report.writing.tables import columns
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -141,35 +143,33 @@ def measure(sources: Mapping[str, Source], runs: int) -> Measured:
                 many = runs if rule_of is ours else fewer
                 measured.alarms[name, rule, n] = alarms(source, rule_of, n, many)
             measured.stated[name, n] = stated(source, n, max(2, fewer // 2))
-    for n in PROCESSES:
-        for rule, rule_of in RULES.items():
-            for slowdown in SLOWDOWNS:
-                for of, share in power(source, rule_of, n, fewer, slowdown).items():
-                    measured.found[rule, n, of, slowdown] = share
+    for n, rule, slowdown in product(PROCESSES, RULES, SLOWDOWNS):
+        for of, share in power(source, RULES[rule], n, fewer, slowdown).items():
+            measured.found[rule, n, of, slowdown] = share
     return measured
 
 
 def tables(measured: Measured) -> str:
     """As columns of text."""
     kinds = list(dict.fromkeys(source for source, _, _ in measured.alarms))
-    parts = ["Runs of equal cases in which any case is called slower, by processes a side"]
-    lines = [("rule", "processes", *kinds)]
-    for rule in RULES:
-        for n in PROCESSES:
-            shares = (measured.alarms[kind, rule, n] for kind in kinds)
-            lines.append((rule, str(n), *(f"{100 * share:.1f} %" for share in shares)))
-    parts.append(columns(lines, left=1))
-    parts.append(f"Slower cases that are found, of {kinds[-1]}, by planted slowdown")
-    lines = [("rule", "cases", "processes", *(f"{s:.0%}" for s in SLOWDOWNS))]
+    alarms = [("rule", "processes", *kinds)]
+    for rule, n in product(RULES, PROCESSES):
+        alarms.append((rule, str(n), *(percent(measured.alarms[kind, rule, n]) for kind in kinds)))
+    found = [("rule", "cases", "processes", *(f"{s:.0%}" for s in SLOWDOWNS))]
     for rule, n, of in dict.fromkeys(key[:3] for key in measured.found):
-        shares = (measured.found[rule, n, of, s] for s in SLOWDOWNS)
-        lines.append((rule, of, str(n), *(f"{100 * share:.1f} %" for share in shares)))
-    parts.append(columns(lines, left=2))
-    parts.append("Detectable slowdown as stated, and the true one over it")
-    lines = [("noise", "processes", "stated", "true / stated")]
+        shares = (percent(measured.found[rule, n, of, s]) for s in SLOWDOWNS)
+        found.append((rule, of, str(n), *shares))
+    detectable = [("noise", "processes", "stated", "true / stated")]
     for (kind, n), (said, ratio) in measured.stated.items():
-        lines.append((kind, str(n), f"{100 * said:.2f} %", f"{ratio:.2f}"))
-    parts.append(columns(lines, left=1))
+        detectable.append((kind, str(n), f"{100 * said:.2f} %", f"{ratio:.2f}"))
+    parts = [
+        "Runs of equal cases in which any case is called slower, by processes a side",
+        columns(alarms, left=1),
+        f"Slower cases that are found, of {kinds[-1]}, by planted slowdown",
+        columns(found, left=2),
+        "Detectable slowdown as stated, and the true one over it",
+        columns(detectable, left=1),
+    ]
     return "\n\n".join(parts)
 
 
@@ -205,9 +205,8 @@ def draw(measured: Measured, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the tables, and draws them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("records", type=Path, nargs="*", metavar="RECORD")
     parser.add_argument("--like", type=Path, metavar="RECORD", help="the cases to simulate")
     parser.add_argument("--runs", type=int, default=1000, help="for each rate (default 1000)")

@@ -24,10 +24,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Run:
-    """One process. `untimed` has the reason for each case without a time.
-
-    `failed` are those of them whose result was wrong.
-    """
+    """One process. `untimed` has why a case has no time; `failed` are those that were wrong."""
 
     path: Path
     device: str | None

@@ -1,7 +1,7 @@
 """Processes whose truth is known: simulated, or drawn from records of equal code.
 
 A trial is two sides of processes, in the order A B B A, of cases that are equal but for a planted
-slowdown. A planted case has other machine code, unless the slowdown shall come from elsewhere.
+slowdown. A planted case has other machine code.
 """
 
 import math
@@ -57,7 +57,7 @@ class Simulated:
         like = Run(Path("simulated.json"), record.device.name, {}, {}, record)
         self._runs = [_run(timed, like, code) for code in ("code", "other code")]
 
-    def trial(self, processes: int, slowdown: float = 0.0, *, other_code: bool = True) -> Trial:
+    def trial(self, processes: int, slowdown: float = 0.0) -> Trial:
         """A new draw, in which every case of NEW is slower, and has a variance of its own."""
         rng, n, count = self.rng, len(self.rows), 2 * processes
         new = np.arange(count) % 4 % 3 > 0  # A B B A
@@ -70,7 +70,7 @@ class Simulated:
         for i, side in enumerate(new):
             cases = zip(self.rows, known[0][i].tolist(), known[1][i].tolist(), strict=True)
             seconds = {name: LogMedian(*about, effective) for name, *about in cases}
-            run = self._runs[bool(side and slowdown and other_code)]
+            run = self._runs[bool(side and slowdown)]
             sides[int(side)].append(Process(run, seconds, {}))
         return Trial(*sides, (list(samples[~new]), list(samples[new])), list(self.rows))
 
@@ -110,7 +110,7 @@ class Resampled:
             for each in processes
         ]
 
-    def trial(self, processes: int, slowdown: float = 0.0, *, other_code: bool = True) -> Trial:
+    def trial(self, processes: int, slowdown: float = 0.0) -> Trial:
         """A new draw; a process is drawn twice only where there are too few."""
         count, of, shift = 2 * processes, len(self._logs), math.log1p(slowdown)
         picks = [self.rng.choice(of, count, replace=count > of) for _ in self.rows]
@@ -118,7 +118,7 @@ class Resampled:
         samples: list[list[list[Floats]]] = [[], []]
         for i in range(count):
             new = i >= processes
-            runs = self._runs[bool(new and slowdown and other_code)]
+            runs = self._runs[bool(new and slowdown)]
             chosen = [(name, pick[i]) for name, pick in zip(self.rows, picks, strict=True)]
             run = replace(runs[0], timed={name: runs[j].timed[name] for name, j in chosen})
             known = [

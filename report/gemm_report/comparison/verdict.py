@@ -1,34 +1,29 @@
 """Whether NEW is slower than BASE: a verdict for every case, and one for all.
 
-The argument:
+docs/comparing.md has the verdicts and what they are worth. The argument:
 
-1. Compared are medians, and their ratio's logarithm d = log(NEW / BASE): a slowdown of 3 % is as
-   large for a kernel of a microsecond as for one of a second. Of several processes of a side, the
-   mean of the log medians counts.
+1. Compared are medians, by the logarithm of their ratio, d = log(NEW / BASE). Of several processes
+   of a side the mean of the log medians counts.
 2. d is uncertain for two reasons. A process does not know its own median, because its samples
    scatter and are autocorrelated (within.py: a bootstrap of circular blocks). And fresh processes
-   of equal code differ: in addresses, in clocks, in what a library finds best (between.py). That
-   part is often the larger one, and no number of samples makes it smaller. The variance of d is the
-   sum of both over both sides; the part between processes is divided by their number.
-3. Both parts are estimates, and have few degrees of freedom: the interval of d takes the quantile
-   of Student's t, with the degrees that Welch and Satterthwaite give to the sum.
-4. A record has hundreds of cases. All intervals of a comparison together hold with 95 %: each is
+   of equal code differ (between.py): often by more, and no number of samples makes that smaller.
+   The variance of d is the sum of both over both sides; the part between processes is divided by
+   their number. Both are estimates: the interval of d takes the quantile of Student's t, with the
+   degrees of freedom that Welch and Satterthwaite give to the sum.
+3. A record has hundreds of cases. All intervals of a comparison together hold with 95 %: each is
    taken at 5 % over the number of cases (Bonferroni). Holm's procedure would find a little more,
    but gives no intervals, and the verdict is by interval.
-5. What matters is a threshold, by default 1 %. `same`: the whole interval lies within it. `slower`
-   or `faster`: the interval excludes 0, and the estimate lies beyond the threshold. `ambiguous`:
-   all else; the interval then holds a difference that would matter, and what is missing is told.
-6. Equal code may run at several levels (levels.py), and each process gets one of them. Where the
+4. Equal code may run at several levels (levels.py), and each process gets one of them. Where the
    processes of a side show several, levels are compared: the fastest of both sides, the slowest of
    both, that of most processes, or the only one of a side with either of the other. The pair that
    is closest counts. Where processes ran different GPU kernels (a library chooses again in each),
    those of one that both sides ran are compared. What is left is judged, but never as `same`.
-7. Levels can also part the two sides completely, and then look like a change. Of n processes a side
+5. Levels can also part the two sides completely, and then look like a change. Of n processes a side
    this happens to such a case with a chance of at most 4^-n. Times the number of cases that show
    levels in this comparison, that must be below 5 %; else a change of up to 15 % is `ambiguous`,
    unless the machine code changed. Of fewer than three processes a side levels are not known: then
    changes of up to 15 % need a calibration, by whose cases with levels the chance is counted.
-8. What could have been seen: a slowdown x is found if its estimate passes the end of the interval,
+6. What could have been seen: a slowdown x is found if its estimate passes the end of the interval,
    the threshold and, where that applies, the 15 %. The estimate scatters around x like Student's t,
    so that the chance is known for every x: `detectable` is where it is 90 %, of a case, and on the
    average of all cases. It is that of a slowdown that comes with other machine code.
@@ -97,8 +92,7 @@ class Interval(NamedTuple):
 
     def verdict(self, threshold: float) -> Verdict:
         """By the definitions above; `threshold` is a fraction of the time."""
-        within = 1 / (1 + threshold) <= self.low and self.high <= 1 + threshold
-        if within:
+        if 1 / (1 + threshold) <= self.low and self.high <= 1 + threshold:
             return Verdict.SAME
         if self.low > 1 and self.ratio > 1 + threshold:
             return Verdict.SLOWER
@@ -233,11 +227,8 @@ def detectable(cases: Sequence[Case]) -> float:
 def process(run: Run) -> Process:
     """Its medians, and how well it knows them."""
     timed = run.timed.values()
-    return Process(
-        run,
-        {case.name: log_median(case.samples_seconds) for case in timed},
-        {case.name: log_median(case.samples_cycles) for case in timed if case.samples_cycles},
-    )
+    cycles = {case.name: log_median(case.samples_cycles) for case in timed if case.samples_cycles}
+    return Process(run, {case.name: log_median(case.samples_seconds) for case in timed}, cycles)
 
 
 def compare(
@@ -265,8 +256,8 @@ def compare(
         for at_clock in (False, True)
     ]
     models = [
-        Model(calibration, _logs(each), groups, table, at_clock)
-        for at_clock, each in zip((False, True), sides, strict=True)
+        Model(calibration, _logs(each), groups, table, bool(at_clock))
+        for at_clock, each in enumerate(sides)
     ]
     pairs = {name: _pair(sides[0][name], models[0].of(name)) for name in names}
     rate = ERROR_RATE / len(names) if names else ERROR_RATE
@@ -275,19 +266,21 @@ def compare(
         _case(name, (base, new), models, pairs[name], sides[1][name], mixed, rate, threshold)
         for name in names
     ]
-    seen_base, seen_new = _seen(base), _seen(new)
+    seen_base, seen_new = (
+        {name: None for each in side for name in (*each.run.timed, *each.run.untimed)}
+        for side in (base, new)
+    )
     untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
     order = {verdict: place for place, verdict in enumerate(Verdict)}
     lost = [name for name in right if name not in wrong and name not in timed_new]
     got = [name for name in timed_new if name not in wrong and name not in right]
+    cases.sort(key=lambda case: (order[case.verdict], -abs(math.log(case.time.ratio))))
     return Comparison(
         base=[each.run for each in base],
         new=[each.run for each in new],
         threshold=threshold,
         calibration=calibration,
-        cases=sorted(
-            cases, key=lambda case: (order[case.verdict], -abs(math.log(case.time.ratio)))
-        ),
+        cases=cases,
         failed=failed,
         otherwise_failed=[Untimed(name, why) for name, why in wrong.items() if name not in right],
         no_longer_timed=[Untimed(name, untimed_new[name]) for name in lost if name in untimed_new],
@@ -420,10 +413,7 @@ def processes_for(mixed: int) -> int:
 
 
 def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> float:
-    """How many cases of equal code have sides that only levels part, by `d` or more.
-
-    `mixed` cases of this comparison show levels.
-    """
+    """How many cases of equal code have sides that only levels part, by `d` or more."""
     if processes >= ENOUGH_PROCESSES:
         return mixed * 0.25**processes
     calibrated = model.calibrated(name)
@@ -470,10 +460,7 @@ def _needs(
     processes: int,
     threshold: float,
 ) -> str:
-    """What would make the interval so narrow that it leaves a verdict, if the ratio stays.
-
-    More than `processes` of each, where samples will not do.
-    """
+    """What would make the interval so narrow that it leaves a verdict, if the ratio stays."""
     d, relevant = abs(math.log(time.ratio)), math.log1p(threshold)
     # Beside the threshold no number would do: there, half of it is asked for.
     reach = d if d > relevant else max(relevant - d, relevant / 2)
@@ -483,8 +470,7 @@ def _needs(
         if factor <= _MOST_SAMPLES:
             samples = [len(each.run.timed[name].samples_seconds) for each in new]
             return f"{factor} times the samples: {factor * round(median(samples))} in each run"
-    needed = math.ceil(processes * (parts.within + parts.between) / wanted)
-    needed = max(processes + 1, needed)
+    needed = max(processes + 1, math.ceil(processes * sum(parts) / wanted))
     if needed > _MOST_PROCESSES:
         return f"more than {_MOST_PROCESSES} runs per side: too noisy for {100 * threshold:g} %"
     return f"{needed} runs per side"
@@ -493,10 +479,7 @@ def _needs(
 def _suspects(
     d: float, cycles: Interval | None, rows: Sequence[Row | None], relevant: float
 ) -> tuple[list[str], bool, bool]:
-    """What a change comes from; whether the machine code changed, and whether only the clock did.
-
-    The last only of a throttled GPU.
-    """
+    """What a change comes from; whether the code changed, and only a throttled GPU's clock did."""
     base, new = rows
     if base is None or new is None:
         return [], False, False
@@ -563,8 +546,3 @@ def _wrong(side: Sequence[Process]) -> dict[str, str]:
 def _names(side: Sequence[Process]) -> dict[str, None]:
     """The cases with a time in any process, in their order."""
     return {name: None for each in side for name in each.seconds}
-
-
-def _seen(side: Sequence[Process]) -> dict[str, None]:
-    """The cases that are there at all."""
-    return {name: None for each in side for name in (*each.run.timed, *each.run.untimed)}

@@ -115,12 +115,9 @@ def write_parquet(records: Iterable[Record], path: Path) -> None:
     )
     with path.open("wb") as file, ParquetWriter(file, schema) as writer:
         for record in records:
+            values = {c: [c.value(record, row) for row in record.rows] for c in columns}
             cells = {
-                column.name: [_typed(column, column.value(record, row)) for row in record.rows]
-                for column in columns
+                c.name: [None if each is None else c.type(each) for each in its]
+                for c, its in values.items()
             }
             writer.write_table(pyarrow.table(cells, schema))
-
-
-def _typed(column: Column, value: Any) -> Any:
-    return value if value is None else column.type(value)

@@ -122,20 +122,16 @@ def read_run(path: Path) -> Run:
     text = read_text(path, RUN)
     # Google Benchmark writes NaN for a counter that is none: no reason to refuse the times.
     document = parse_json(path, RUN, text, constant=constants.append)
-    if not isinstance(document, dict) or not isinstance(document.get("benchmarks"), list):
-        raise _neither(path)
-    context = document.get("context")
-    if isinstance(context, dict) and "gemm" in context:
-        return run_of(record_of(path, parse_json(path, RECORD, text) if constants else document))
-    if isinstance(context, dict):
-        return _google(path, decoded(path, RUN, document, _Google).benchmarks)
-    if "devices" in document or "meta" in document:
-        return _nvbench(path, decoded(path, RUN, document, _Nvbench))
-    raise _neither(path)
-
-
-def _neither(path: Path) -> RecordError:
-    return RecordError(
+    if isinstance(document, dict) and isinstance(document.get("benchmarks"), list):
+        context = document.get("context")
+        if isinstance(context, dict) and "gemm" in context:
+            document = parse_json(path, RECORD, text) if constants else document
+            return run_of(record_of(path, document))
+        if isinstance(context, dict):
+            return _google(path, decoded(path, RUN, document, _Google).benchmarks)
+        if "devices" in document or "meta" in document:
+            return _nvbench(path, decoded(path, RUN, document, _Nvbench))
+    raise RecordError(
         f"{path}: is neither a record of gemm_bench nor JSON of Google Benchmark or nvbench: "
         "give one of these"
     )
@@ -236,12 +232,10 @@ def _beside(path: Path, name: str) -> Path | None:
     return None
 
 
-def _run(
-    path: Path,
-    device: str | None,
-    samples: Mapping[str, Sequence[float]],
-    untimed: Mapping[str, str],
-) -> Run:
+_Samples = Mapping[str, Sequence[float]]
+
+
+def _run(path: Path, device: str | None, samples: _Samples, untimed: Mapping[str, str]) -> Run:
     """One bad repetition makes a case one without a time."""
     without = {name: "it has no positive time" for name, found in samples.items() if not found}
     reasons = {**without, **untimed}

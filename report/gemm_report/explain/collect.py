@@ -47,14 +47,19 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
             f"there is no {program.name} in {program.parent}: build it with cmake --preset release "
             "&& cmake --build --preset release, or set GEMM_BENCH_BUILD"
         )
-    _demand_gpu(program)
-    wanted = [
-        _escaped(_case(kernel, asked, program)) for kernel in (asked.kernel, asked.versus) if kernel
-    ]
+    try:  # without a GPU gemm_bench would list the CPU's kernels, as if no others were known
+        run([str(program), "--gemm_device=0", "--gemm_name_record"])
+    except InputError as error:
+        raise InputError(
+            f"only GPU kernels are explained, and {error}: "
+            "give the --record of a run that had a GPU"
+        ) from None
+    kernels = filter(None, (asked.kernel, asked.versus))
+    wanted = [_escaped(_case(kernel, asked, program)) for kernel in kernels]
     options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
     if asked.versus:
         options.append(f"--gemm_versus={asked.versus}")
-    _run([str(program), *options, f"--benchmark_out={record}"], may_fail=record)
+    run([str(program), *options, f"--benchmark_out={record}"], may_fail=record)
     return read_record(record)
 
 
@@ -71,7 +76,7 @@ def ladder(program: Path) -> list[tuple[str, str, int]]:
     if not program.is_file():
         return []
     try:
-        said = _run([str(program), "--gemm_list_kernels"])
+        said = run([str(program), "--gemm_list_kernels"])
     except InputError:  # of another commit than this page
         return []
     lines = [line.split("\t") for line in said.splitlines()]
@@ -81,15 +86,12 @@ def ladder(program: Path) -> list[tuple[str, str, int]]:
 def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
     """The timed row; InputError where the record has none, or several."""
     shape, layout = asked.shape, asked.layout
-    rows = [
-        row
+    labels = {
+        _without_layout(row): row
         for row in record.rows
-        if row.precision == asked.precision
-        and row.transfer is None
-        and row.shape in (shape, f"{shape}x{shape}x{shape}")
-        and layout in (None, row.layout)
-    ]
-    labels = {_without_layout(row): row for row in rows}
+        if row.precision == asked.precision and row.transfer is None
+        if row.shape in (shape, f"{shape}x{shape}x{shape}") and layout in (None, row.layout)
+    }
     named = _named(kernel, labels)
     where = f"{record.path}: {asked.precision} at {shape}{f' in {layout}' if layout else ''}"
     if not named:
@@ -141,7 +143,6 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
 
 
 def _kept(path: Path) -> str:
-    """What ncu printed, from a file, which may be compressed."""
     return read_bytes(path, _PAGE).decode("utf-8", errors="replace")
 
 
@@ -158,15 +159,10 @@ def stored(record: Record, rows: Sequence[Row], path: Path) -> Counted:
         )
     capability = record.device.compute_capability or ""
     of_each = pages if len(pages) == len(rows) else pages * len(rows)
-    return Counted(
-        [
-            _of_row(row, page, capability, str(path))
-            for row, page in zip(rows, of_each, strict=True)
-        ],
-        f"Times are the record's, counters of the longest launch in {path}.",
-        said,
-        _kept(beside) if beside.is_file() else "",
-    )
+    pairs = zip(rows, of_each, strict=True)
+    launches = [_of_row(row, page, capability, str(path)) for row, page in pairs]
+    how = f"Times are the record's, counters of the longest launch in {path}."
+    return Counted(launches, how, said, _kept(beside) if beside.is_file() else "")
 
 
 def with_code(seen: Observations, row: Row, code: str) -> Observations:
@@ -194,21 +190,10 @@ def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch,
     return found
 
 
-def _demand_gpu(program: Path) -> None:
-    """Without one gemm_bench would list the CPU's kernels, as if no others were known."""
-    try:
-        _run([str(program), "--gemm_device=0", "--gemm_name_record"])
-    except InputError as error:
-        raise InputError(
-            f"only GPU kernels are explained, and {error}: "
-            "give the --record of a run that had a GPU"
-        ) from None
-
-
 def _case(kernel: str, asked: Namespace, program: Path) -> str:
     """The one benchmark that is meant."""
     listing = [*_options(asked), "--benchmark_filter=.", "--benchmark_list_tests"]
-    said = _run([str(program), *listing])
+    said = run([str(program), *listing])
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{asked.precision}/"
     labels = {n.partition(ending)[0].partition("/layout:")[0]: n for n in names if ending in n}
@@ -244,8 +229,8 @@ def _escaped(name: str) -> str:
     return re.escape(name).replace("\\-", "-")
 
 
-def _run(command: Sequence[str], may_fail: Path | None = None) -> str:
-    """What a program printed; its own last line where it failed and wrote no record."""
+def run(command: Sequence[str], may_fail: Path | None = None) -> str:
+    """What a program printed; InputError with its last line where it failed and wrote no record."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode != 0 and not (may_fail and may_fail.is_file()):
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]

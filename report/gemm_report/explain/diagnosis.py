@@ -102,179 +102,164 @@ class Diagnosis:
     steps: tuple[Step, ...]
 
 
-# What to do, by the rung that does it, in the order of the ladder: the first that stands above the
-# kernel is the next step. The last ones are left where no rung does it.
-_STEPS: dict[Kind, tuple[tuple[str | None, str], ...]] = {
-    Kind.UNCOALESCED: (
-        ("Naive", "give neighbouring threads neighbouring columns, so that a warp reads rows"),
-        ("TiledConflictFree", "load tiles along rows, whatever the inner loop wants, and transpose "
-                              "them as they are stored"),
-        ("Vectorized", "move 16 bytes per lane along rows"),
-        ("WarpSpecialized", "load tiles by TMA: no lane loads"),
-    ),
-    Kind.BANK_CONFLICTS: (
-        ("TiledPadded", "pad the rows of the tile by one word"),
-        ("TiledConflictFree", "transpose the tile as it is stored, so that reads run along rows"),
-        ("WarpTile", "map a warp's lanes to a rectangle, so that one load touches 128 bytes"),
-        ("MmaSync", "swizzle tiles of shared memory as ldmatrix reads them"),
-        ("Wgmma", "load tiles by TMA in the swizzle that wgmma reads"),
-    ),
-    Kind.SPILLS: (
-        ("BlockTile2D", "let a thread keep fewer results, or launch fewer threads, until nothing "
-                        "spills"),
-        ("AsyncCopy", "load the next tile by cp.async, past the registers"),
-        ("WarpSpecialized", "let producer warps give their registers to those that multiply"),
-        ("WgmmaTwoConsumers", "keep accumulators of half a tile in each of two warpgroups"),
-    ),
-    Kind.OCCUPANCY: (
-        ("Tiled", "use smaller tiles in shared memory, so that more blocks fit"),
-        ("OuterProductUnrolled", "have more loads under way in each thread, if no more warps fit"),
-        ("AsyncCopy", "let copies run ahead: fewer warps then suffice"),
-        ("WarpSpecialized", "give copies a producer warp and a ring of stages"),
-        ("WgmmaSpecialized", "give copies a producer warp and a ring of stages"),
-    ),
-    Kind.TAIL: (
-        ("StreamK", "split the last tiles along k, so that all multiprocessors end together"),
-        ("SplitK", "split along k where there are few tiles"),
-        ("WgmmaStreamK", "split the last tiles along k, so that all multiprocessors end together"),
-    ),
-    Kind.LOCAL_ARRAY: (
-        ("BlockTile1D", "unroll the loops over the array, so that each index is known to the "
-                        "compiler and its elements are registers"),
-        (None, "index the array with constants only, or keep it in shared memory"),
-    ),
-    Kind.BARRIERS: (
-        ("SharedDoubleBuffer", "use two buffers of a larger K tile: one barrier per tile"),
-        ("AsyncCopy", "let cp.async fill a ring of stages, so that warps reach a barrier together"),
-        ("WarpSpecialized", "wait at mbarriers of single stages, not for the whole block"),
-        ("WgmmaSpecialized", "wait at mbarriers of single stages, not for the whole block"),
-        (None, "synchronize only the warps that share data: __syncwarp or named barriers"),
-    ),
-    Kind.BRANCHES: (
-        ("OuterProductUnrolled", "unroll the inner loop with a trip count that the compiler knows"),
-        ("AsyncCopy", "fill with zeros past the edges, so that the inner loop has no test"),
-        (None, "select values instead of branching, and move tests out of the loop"),
-    ),
-    Kind.DIVERGENCE: (
-        ("Naive", "give all lanes of a warp the same path and equally much work"),
-        ("WarpTile", "map a warp's lanes to a rectangle of C, each with as many elements"),
-        (None, "sort or mask the work, so that whole warps skip it"),
-    ),
-    Kind.FP64: (
-        ("3xTF32", "if FP32 is too inexact, use tensor cores at the accuracy of FP32"),
-        (None, "write constants and sums as float: 1.0f, and no double among the operands"),
-        (None, "sum with compensation (Kahan) in FP32, if the error matters"),
-    ),
-    Kind.CONVERSIONS: (
-        ("Vectorized", "convert each element once, when its tile is stored, not for each product"),
-        ("MmaSync", "let tensor cores take the narrow type itself"),
-        (None, "use operands and sums of one type: a literal without f is a double"),
-    ),
-    Kind.INTEGERS: (
-        ("OuterProductUnrolled", "step pointers and unroll, instead of computing each address"),
-        ("Vectorized", "load 16 bytes at one address"),
-        ("WarpSpecialized", "let the TMA compute addresses"),
-        (None, "move divisions and 64-bit products out of the inner loop"),
-        (None, "read what the loop computes: tools/sass"),
-    ),
-    Kind.ATOMICS: (
-        ("BlockTile1D", "keep sums in registers and write each element of C once"),
-        ("SplitK", "sum in registers, and add one partial sum per split"),
-        ("StreamK", "let one block add the partial sums of a tile"),
-        (None, "add within a warp first (__shfl_xor_sync), then once per warp"),
-    ),
-    Kind.HOST: (
-        ("StreamK", "do all in one launch, partial sums included"),
-        (None, "put the launches into a CUDA graph, as gemm_bench does with short ones"),
-        (None, "give each launch more to do: batch the GEMMs"),
-    ),
-    Kind.POWER: (
-        ("WarpSpecialized", "spend fewer instructions on copies: the TMA needs one thread"),
-        ("3xTF32", "spend fewer joules per FLOP: tensor cores"),
-        ("WgmmaMulticast", "read operands once for several multiprocessors"),
-        (None, "compare interleaved, where both kernels have one clock: --versus"),
-    ),
-    Kind.DRAM: (
-        ("Tiled", "keep a tile in shared memory and use it for the whole block"),
-        ("Rasterized", "order tiles in compact groups, so that a wave shares more in the L2"),
-        ("MmaSyncRasterized", "order tiles in compact groups, so that a wave shares more in the L2 "
-                              ""),
-        (None, "use elements of fewer bytes: at this bandwidth nothing else is left"),
-    ),
-    Kind.L2: (
-        ("Tiled", "stage tiles in shared memory: each element loaded serves a row of threads"),
-        ("BlockTile1D", "compute several results per thread, so that larger tiles pay"),
-        ("Rasterized", "take larger tiles: a square one of edge b does b/4 FLOP per byte in FP32"),
-        ("WgmmaMulticast", "share tiles among the blocks of a cluster"),
-        (None, "take larger tiles for each block (tools/tune)"),
-    ),
-    Kind.SHARED: (
-        ("BlockTile1D", "keep operands in registers: several results per thread"),
-        ("BlockTile2D", "a rectangle of results per thread: TM + TN operands feed TM * TN FMAs"),
-        ("WarpTile", "a rectangle for each warp, loads of 16 bytes per lane"),
-        ("Wgmma", "let tensor cores read shared memory themselves"),
-        ("WgmmaBigTile", "take a larger tile for each instruction of wgmma"),
-    ),
-    Kind.LSU: (
-        ("BlockTile1D", "compute several results per thread: fewer loads per FMA"),
-        ("Vectorized", "load 16 bytes at once: a quarter of the requests"),
-        ("WarpSpecialized", "load tiles by TMA: warps make no requests"),
-        ("Wgmma", "load tiles by TMA: warps make no requests"),
-        (None, "keep what was loaded in registers for more FMAs"),
-    ),
-    Kind.ISSUE: (
-        ("BlockTile2D", "do more FMAs with what is loaded: a rectangle of results per thread"),
-        ("Vectorized", "load 16 bytes at once, so that fewer instructions load"),
-        ("AsyncCopy", "copy with cp.async, without registers and their stores"),
-        ("WarpSpecialized", "leave copies to the TMA, and every issue slot to FMAs"),
-        ("3xTF32", "let one instruction multiply tiles: tensor cores"),
-        ("Wgmma", "let one instruction of a warpgroup multiply a tile"),
-        (None, "unroll, and look for instructions other than FMAs: tools/sass"),
-    ),
-    Kind.ALU: (
-        ("OuterProductUnrolled", "unroll, so that comparisons and addresses serve several products "
-                                 ""),
-        ("Vectorized", "load 16 bytes at one address"),
-        ("Wgmma", "let one instruction of a warpgroup multiply a tile"),
-        (None, "read what the loop computes: tools/sass"),
-    ),
-    Kind.XU: (
-        ("Vectorized", "convert each element once, when its tile is stored, not for each product"),
-        ("MmaSync", "let tensor cores take the narrow type itself"),
-        (None, "replace divisions and special functions in the loop by products"),
-    ),
-    Kind.FMA: (
-        ("3xTF32", "change the unit: tensor cores at the accuracy of FP32"),
-        ("MmaSync", "use a precision that tensor cores support, if its error is acceptable"),
-        (None, "nothing is left on this unit but the tail and the clock"),
-    ),
-    Kind.TENSOR: (
-        ("Wgmma", "multiply with wgmma, which alone reaches the rate of Hopper's tensor cores"),
-        ("WgmmaPersistent", "keep the unit fed over tile borders: persistent blocks"),
-        (None, "use a precision of half the bytes: FP8 has twice the rate"),
-        (None, "nothing is left on this unit but the tail and the clock"),
-    ),
-    Kind.LATENCY: (
-        ("OuterProductUnrolled", "have several loads under way: unroll along k"),
-        ("RegisterDoubleBuffer", "load the operands of the next step during the FMAs of this one"),
-        ("SharedDoubleBuffer", "fetch the next K tile during the FMAs, one barrier per step"),
-        ("AsyncCopy", "let cp.async fill a ring of stages"),
-        ("WarpSpecialized", "let only a producer warp wait"),
-        ("MmaSyncMultistage", "let cp.async fill a ring of stages"),
-        ("WgmmaSpecialized", "let only a producer warp wait"),
-        ("WgmmaPingPong", "alternate two warpgroups: one multiplies while the other stores"),
-        (None, "read what the warps wait for in the loop's code: tools/sass"),
-    ),
-    Kind.UNKNOWN: (
-        (None, "run it where ncu has permission to count, or give it a traffic model (.traffic)"),
-        (None, "read what the warps wait for in the loop's code: tools/sass"),
-    ),
-}  # fmt: skip
+# What to do, by the rungs that do it, in the order of the ladder: the first that stands above the
+# kernel is the next step. Those with a hyphen are left where no rung does it.
+_TABLE = """\
+uncoalesced
+  Naive: give neighbouring threads neighbouring columns, so that a warp reads rows
+  TiledConflictFree: load tiles along rows, whatever the inner loop wants, and transpose them as
+    they are stored
+  Vectorized: move 16 bytes per lane along rows
+  WarpSpecialized: load tiles by TMA: no lane loads
+bank conflicts
+  TiledPadded: pad the rows of the tile by one word
+  TiledConflictFree: transpose the tile as it is stored, so that reads run along rows
+  WarpTile: map a warp's lanes to a rectangle, so that one load touches 128 bytes
+  MmaSync: swizzle tiles of shared memory as ldmatrix reads them
+  Wgmma: load tiles by TMA in the swizzle that wgmma reads
+spills
+  BlockTile2D: let a thread keep fewer results, or launch fewer threads, until nothing spills
+  AsyncCopy: load the next tile by cp.async, past the registers
+  WarpSpecialized: let producer warps give their registers to those that multiply
+  WgmmaTwoConsumers: keep accumulators of half a tile in each of two warpgroups
+low occupancy
+  Tiled: use smaller tiles in shared memory, so that more blocks fit
+  OuterProductUnrolled: have more loads under way in each thread, if no more warps fit
+  AsyncCopy: let copies run ahead: fewer warps then suffice
+  WarpSpecialized, WgmmaSpecialized: give copies a producer warp and a ring of stages
+tail wave
+  StreamK: split the last tiles along k, so that all multiprocessors end together
+  SplitK: split along k where there are few tiles
+  WgmmaStreamK: split the last tiles along k, so that all multiprocessors end together
+local array
+  BlockTile1D: unroll the loops over the array, so that each index is known to the compiler and its
+    elements are registers
+  -: index the array with constants only, or keep it in shared memory
+barriers
+  SharedDoubleBuffer: use two buffers of a larger K tile: one barrier per tile
+  AsyncCopy: let cp.async fill a ring of stages, so that warps reach a barrier together
+  WarpSpecialized, WgmmaSpecialized: wait at mbarriers of single stages, not for the whole block
+  -: synchronize only the warps that share data: __syncwarp or named barriers
+branches
+  OuterProductUnrolled: unroll the inner loop with a trip count that the compiler knows
+  AsyncCopy: fill with zeros past the edges, so that the inner loop has no test
+  -: select values instead of branching, and move tests out of the loop
+divergence
+  Naive: give all lanes of a warp the same path and equally much work
+  WarpTile: map a warp's lanes to a rectangle of C, each with as many elements
+  -: sort or mask the work, so that whole warps skip it
+FP64 arithmetic
+  3xTF32: if FP32 is too inexact, use tensor cores at the accuracy of FP32
+  -: write constants and sums as float: 1.0f, and no double among the operands
+  -: sum with compensation (Kahan) in FP32, if the error matters
+type conversions
+  Vectorized: convert each element once, when its tile is stored, not for each product
+  MmaSync: let tensor cores take the narrow type itself
+  -: use operands and sums of one type: a literal without f is a double
+integer work
+  OuterProductUnrolled: step pointers and unroll, instead of computing each address
+  Vectorized: load 16 bytes at one address
+  WarpSpecialized: let the TMA compute addresses
+  -: move divisions and 64-bit products out of the inner loop
+  -: read what the loop computes: tools/sass
+atomics
+  BlockTile1D: keep sums in registers and write each element of C once
+  SplitK: sum in registers, and add one partial sum per split
+  StreamK: let one block add the partial sums of a tile
+  -: add within a warp first (__shfl_xor_sync), then once per warp
+host-bound
+  StreamK: do all in one launch, partial sums included
+  -: put the launches into a CUDA graph, as gemm_bench does with short ones
+  -: give each launch more to do: batch the GEMMs
+power-capped
+  WarpSpecialized: spend fewer instructions on copies: the TMA needs one thread
+  3xTF32: spend fewer joules per FLOP: tensor cores
+  WgmmaMulticast: read operands once for several multiprocessors
+  -: compare interleaved, where both kernels have one clock: --versus
+DRAM-bound
+  Tiled: keep a tile in shared memory and use it for the whole block
+  Rasterized, MmaSyncRasterized: order tiles in compact groups, so that a wave shares more in the L2
+  -: use elements of fewer bytes: at this bandwidth nothing else is left
+L2-bound
+  Tiled: stage tiles in shared memory: each element loaded serves a row of threads
+  BlockTile1D: compute several results per thread, so that larger tiles pay
+  Rasterized: take larger tiles: a square one of edge b does b/4 FLOP per byte in FP32
+  WgmmaMulticast: share tiles among the blocks of a cluster
+  -: take larger tiles for each block (tools/tune)
+bound by shared memory
+  BlockTile1D: keep operands in registers: several results per thread
+  BlockTile2D: a rectangle of results per thread: TM + TN operands feed TM * TN FMAs
+  WarpTile: a rectangle for each warp, loads of 16 bytes per lane
+  Wgmma: let tensor cores read shared memory themselves
+  WgmmaBigTile: take a larger tile for each instruction of wgmma
+bound by the load/store units
+  BlockTile1D: compute several results per thread: fewer loads per FMA
+  Vectorized: load 16 bytes at once: a quarter of the requests
+  WarpSpecialized, Wgmma: load tiles by TMA: warps make no requests
+  -: keep what was loaded in registers for more FMAs
+issue-bound
+  BlockTile2D: do more FMAs with what is loaded: a rectangle of results per thread
+  Vectorized: load 16 bytes at once, so that fewer instructions load
+  AsyncCopy: copy with cp.async, without registers and their stores
+  WarpSpecialized: leave copies to the TMA, and every issue slot to FMAs
+  3xTF32: let one instruction multiply tiles: tensor cores
+  Wgmma: let one instruction of a warpgroup multiply a tile
+  -: unroll, and look for instructions other than FMAs: tools/sass
+bound by the ALU pipe
+  OuterProductUnrolled: unroll, so that comparisons and addresses serve several products
+  Vectorized: load 16 bytes at one address
+  Wgmma: let one instruction of a warpgroup multiply a tile
+  -: read what the loop computes: tools/sass
+bound by the XU pipe
+  Vectorized: convert each element once, when its tile is stored, not for each product
+  MmaSync: let tensor cores take the narrow type itself
+  -: replace divisions and special functions in the loop by products
+arithmetic-bound
+  3xTF32: change the unit: tensor cores at the accuracy of FP32
+  MmaSync: use a precision that tensor cores support, if its error is acceptable
+  -: nothing is left on this unit but the tail and the clock
+tensor-bound
+  Wgmma: multiply with wgmma, which alone reaches the rate of Hopper's tensor cores
+  WgmmaPersistent: keep the unit fed over tile borders: persistent blocks
+  -: use a precision of half the bytes: FP8 has twice the rate
+  -: nothing is left on this unit but the tail and the clock
+latency-bound
+  OuterProductUnrolled: have several loads under way: unroll along k
+  RegisterDoubleBuffer: load the operands of the next step during the FMAs of this one
+  SharedDoubleBuffer: fetch the next K tile during the FMAs, one barrier per step
+  AsyncCopy: let cp.async fill a ring of stages
+  WarpSpecialized: let only a producer warp wait
+  MmaSyncMultistage: let cp.async fill a ring of stages
+  WgmmaSpecialized: let only a producer warp wait
+  WgmmaPingPong: alternate two warpgroups: one multiplies while the other stores
+  -: read what the warps wait for in the loop's code: tools/sass
+unknown
+  -: run it where ncu has permission to count, or give it a traffic model (.traffic)
+  -: read what the warps wait for in the loop's code: tools/sass
+"""
+
+
+def _parsed(table: str) -> dict[Kind, list[tuple[str | None, str]]]:
+    """Rung and text of the steps of each kind."""
+    found: dict[Kind, list[tuple[str | None, str]]] = {}
+    its: list[tuple[str | None, str]] = []
+    for line in table.replace("\n    ", " ").splitlines():
+        names, _, text = line.strip().partition(": ")
+        if text:
+            its += [(None if name == "-" else name, text) for name in names.split(", ")]
+        else:
+            its = found.setdefault(Kind(line), [])
+    return found
+
+
+_STEPS = _parsed(_TABLE)
 
 
 def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
     """What limits it. `ladder` has name, family and rung of each kernel that a step may name."""
-    busy = _busy(seen)
+    resources = [*(_memory(seen, level) for level in seen.levels), _requests(seen), _unit(seen)]
+    resources += [_issue(seen), *_pipes(seen)]
+    busy = [finding for finding in resources if finding is not None]
     found = (
         *(fault(seen, busy) for fault in (_host, _spills, _uncoalesced)),
         _stalls(seen, busy, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier"),
@@ -297,11 +282,12 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
     return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
 
 
-def _busy(seen: Observations) -> list[Finding]:
-    """Each resource and the share of the time for which it is busy."""
-    found = [_memory(seen, level) for level in seen.levels]
-    found += [_requests(seen), _unit(seen), _issue(seen), *_pipes(seen)]
-    return [finding for finding in found if finding is not None]
+def _resource(
+    kind: Kind, title: str, share: float, evidence: Iterable[object], modelled: bool = False
+) -> Finding:
+    """What is busy for a share of the time. Of the evidence only what is there counts."""
+    said = tuple(each for each in evidence if each and isinstance(each, str))
+    return Finding(kind, title, share, False, said, modelled)
 
 
 def _memory(seen: Observations, level: Level) -> Finding | None:
@@ -310,29 +296,25 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
     beyond = used is not None and used > 1 and level.is_modelled
     if used is None or (beyond and kind is not Kind.L2):
         return None  # the model asks for more than can have moved
-    by = "modelled" if level.is_modelled else "counted"
+    moved, roof = level.bytes or 0, level.roof_bytes_per_second or 0
+    hits = {Kind.L2: ("L1", seen.l1_hits), Kind.DRAM: ("L2", seen.l2_hits)}.get(kind, ("", None))
     evidence = [
-        f"{quantity(level.bytes or 0, 'B')} of {level.name} per launch, {by}: "
-        f"{quantity((level.bytes or 0) / (seen.seconds or 1), 'B/s')} of "
-        f"{quantity(level.roof_bytes_per_second or 0, 'B/s')} ({level.roof})"
+        f"{quantity(moved, 'B')} of {level.name} per launch, "
+        f"{'modelled' if level.is_modelled else 'counted'}: "
+        f"{quantity(moved / (seen.seconds or 1), 'B/s')} of {quantity(roof, 'B/s')} ({level.roof})",
+        level.modelled_bytes
+        and level.counted_bytes
+        and f"counted / modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}",
+        seen.flop
+        and moved
+        and f"{significant(seen.flop / moved)} FLOP/byte: at most "
+        f"{quantity(seen.flop / moved * roof, 'FLOP/s')}",
+        hits[1] is not None and f"{percent(hits[1])} of the sectors hit in {hits[0]}",
     ]
-    if level.modelled_bytes and level.counted_bytes:
-        evidence.append(
-            f"counted / modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}"
-        )
-    if seen.flop and level.bytes:
-        evidence.append(
-            f"{significant(seen.flop / level.bytes)} FLOP/byte: at most "
-            f"{quantity(seen.flop / level.bytes * (level.roof_bytes_per_second or 0), 'FLOP/s')}"
-        )
-    if kind is Kind.L2 and seen.l1_hits is not None:
-        evidence.append(f"{percent(seen.l1_hits)} of the sectors hit in L1")
-    if kind is Kind.DRAM and seen.l2_hits is not None:
-        evidence.append(f"{percent(seen.l2_hits)} of the sectors hit in L2")
     title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"
     if beyond:
         title = f"Loads request {percent(used)} of what the L2 can deliver: some are L1 hits"
-    return Finding(kind, title, min(used, 1.0), False, tuple(evidence), level.is_modelled)
+    return _resource(kind, title, min(used, 1.0), evidence, level.is_modelled)
 
 
 def _requests(seen: Observations) -> Finding | None:
@@ -341,17 +323,15 @@ def _requests(seen: Observations) -> Finding | None:
         return None
     passes = max(1.0, (seen.sectors_per_load or 0.0) / _WHOLE_SECTORS)
     share = min(1.0, seen.requests_per_clock * passes)
+    waits = seen.stall_share("lg_throttle")
     evidence = [
         f"{significant(seen.requests_per_clock)} requests of warps to global memory per cycle of "
-        "an SM, which takes one"
+        "an SM, which takes one",
+        passes > 1 and f"each touches {seen.sectors_per_load:.1f} sectors, 4 at a time",
+        waits and f"{percent(waits)} of the warps' time waits because their queue is full",
     ]
-    if passes > 1:
-        evidence.append(f"each touches {seen.sectors_per_load:.1f} sectors, 4 at a time")
-    waits = seen.stall_share("lg_throttle")
-    if waits:
-        evidence.append(f"{percent(waits)} of the warps' time waits because their queue is full")
     title = f"The load/store units are busy for {percent(share)} of the time"
-    return Finding(Kind.LSU, title, share, False, tuple(evidence))
+    return _resource(Kind.LSU, title, share, evidence)
 
 
 def _unit(seen: Observations) -> Finding | None:
@@ -368,18 +348,17 @@ def _unit(seen: Observations) -> Finding | None:
         by = "mma.sync as measured, which is all that it reaches on this GPU"
     used = seen.flop_per_second / roof
     is_tensor = seen.tensor_unit is not None or "tensor" in (seen.unit or "").lower()
+    waits = seen.stall_share("math_pipe_throttle", "gmma")
     evidence = [
         f"{quantity(seen.flop_per_second, 'FLOP/s')} of {quantity(roof, 'FLOP/s')}: {by}",
+        seen.counted_flop
+        and seen.flop
+        and f"counted / needed FLOP: {seen.counted_flop / seen.flop:.2f}",
+        waits and f"{percent(waits)} of the warps' time waits for an arithmetic unit",
     ]
-    if seen.counted_flop and seen.flop:
-        evidence.append(f"counted / needed FLOP: {seen.counted_flop / seen.flop:.2f}")
-    waits = seen.stall_share("math_pipe_throttle", "gmma")
-    if waits:
-        evidence.append(f"{percent(waits)} of the warps' time waits for an arithmetic unit")
-    kind = Kind.TENSOR if is_tensor else Kind.FMA
     name = "The tensor cores are" if is_tensor else f"The unit ({seen.unit}) is"
     title = f"{name} busy for {percent(used)} of the time"
-    return Finding(kind, title, min(used, 1.0), False, tuple(evidence))
+    return _resource(Kind.TENSOR if is_tensor else Kind.FMA, title, min(used, 1.0), evidence)
 
 
 def _pipes(seen: Observations) -> list[Finding]:
@@ -387,71 +366,63 @@ def _pipes(seen: Observations) -> list[Finding]:
     kinds = {"ALU": Kind.ALU, "XU": Kind.XU}
     if seen.precision != "f64":
         kinds["FP64"] = Kind.FP64
-    return [
-        Finding(
-            kinds[name],
-            f"The {name} pipe is busy for {percent(share)} of the time",
-            share,
-            False,
-            tuple(_work(seen)),
-        )
-        for name, used in seen.pipes
-        if name in kinds and (share := used * (1 - (seen.idle_share or 0)))
-    ]
+    found = []
+    for name, used in seen.pipes:
+        if name in kinds and (share := used * seen.working):
+            title = f"The {name} pipe is busy for {percent(share)} of the time"
+            found.append(_resource(kinds[name], title, share, _work(seen)))
+    return found
 
 
-def _work(seen: Observations) -> list[str]:
+def _work(seen: Observations) -> list[object]:
     """What is computed beside the product, and by which pipe."""
-    said = []
-    if seen.pipes:
-        said.append("pipes: " + ", ".join(f"{name} {percent(used)}" for name, used in seen.pipes))
-    if seen.integers_per_product:
-        said.append(f"{significant(seen.integers_per_product)} integer instructions per product")
-    if seen.conversions_per_product:
-        said.append(f"{significant(seen.conversions_per_product)} type conversions per product")
-    return said
+    integers, conversions = seen.integers_per_product, seen.conversions_per_product
+    pipes = ", ".join(f"{name} {percent(used)}" for name, used in seen.pipes)
+    return [
+        pipes and f"pipes: {pipes}",
+        integers and f"{significant(integers)} integer instructions per product",
+        conversions and f"{significant(conversions)} type conversions per product",
+    ]
 
 
 def _issue(seen: Observations) -> Finding | None:
     if seen.issue_active is None:
         return None
-    share = seen.issue_active * (1 - (seen.idle_share or 0))
-    evidence = [f"the schedulers issue in {percent(seen.issue_active)} of their cycles"]
-    if seen.ffma_share is not None and seen.tensor_share is None:
-        evidence.append(
-            f"{percent(seen.ffma_share)} of the instructions are FFMA: the others take "
-            f"{percent(1 - seen.ffma_share)} of the slots"
-        )
-        if min(seen.ffma_share, share) >= _PEAK and seen.unit_flop_per_second:
-            return None  # the slots are full of what is wanted: the unit limits
-    if seen.tensor_share is not None:
-        evidence.append(f"{percent(seen.tensor_share)} of the instructions are of tensor cores")
-    ready = seen.stall_share("not_selected")
-    if ready:
-        evidence.append(f"{percent(ready)} of the warps' time is ready but not selected")
+    share = seen.issue_active * seen.working
+    ffma = seen.ffma_share if seen.tensor_share is None else None
+    if ffma is not None and min(ffma, share) >= _PEAK and seen.unit_flop_per_second:
+        return None  # the slots are full of what is wanted: the unit limits
+    tensor, ready = seen.tensor_share, seen.stall_share("not_selected")
+    evidence = [
+        f"the schedulers issue in {percent(seen.issue_active)} of their cycles",
+        ffma is not None
+        and f"{percent(ffma)} of the instructions are FFMA: the others take "
+        f"{percent(1 - ffma)} of the slots",
+        tensor is not None and f"{percent(tensor)} of the instructions are of tensor cores",
+        ready and f"{percent(ready)} of the warps' time is ready but not selected",
+    ]
     title = f"The issue slots are busy for {percent(share)} of the time"
-    return Finding(Kind.ISSUE, title, share, False, tuple(evidence))
+    return _resource(Kind.ISSUE, title, share, evidence)
 
 
 def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
     """Nothing is busy enough to limit."""
     top = max(busy, key=lambda finding: finding.share, default=None)
     if top is None:
-        text = "No limit of it is known"
-        return Finding(Kind.UNKNOWN, text, 0.0, False, ("no roof, no model, no counter",), True)
+        evidence: list[object] = ["no roof, no model, no counter"]
+        return _resource(Kind.UNKNOWN, "No limit of it is known", 0.0, evidence, True)
     nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
     evidence = [nearest, *dict.fromkeys([*top.evidence, *_stall_texts(seen), *_work(seen)])]
     if seen.has_counters:
         title = "Latency-bound: no resource is busy enough to be the bottleneck"
-        return Finding(Kind.LATENCY, title, 1 - top.share, False, tuple(evidence))
+        return _resource(Kind.LATENCY, title, 1 - top.share, evidence)
     # What was neither counted nor modelled may be busy all the time.
-    unseen = [level.name for level in seen.levels if seen.used(level) is None]
-    unseen += ["the load/store units", "the issue slots"]
-    evidence.append(f"not observed: {', '.join(unseen)}")
+    unseen = [f"{level.name}, " for level in seen.levels if seen.used(level) is None]
+    evidence.append(f"not observed: {''.join(unseen)}the load/store units, the issue slots")
     if seen.launch == "stream":
         evidence.append("not observed: whether the GPU waits for the host between launches")
     title = "The bottleneck can only be seen with counters"
-    return Finding(Kind.UNKNOWN, title, 0.0, False, tuple(evidence), True)
+    return _resource(Kind.UNKNOWN, title, 0.0, evidence, True)
 
 
 def _stall_texts(seen: Observations) -> list[str]:
@@ -477,108 +448,96 @@ def _fault(
     waste: float,
     busy: list[Finding],
     relieves: tuple[Kind, ...],
-    evidence: Iterable[str],
+    evidence: Iterable[object],
     modelled: bool = False,
 ) -> Finding:
     """Its gain ends at a bottleneck that it does not load itself."""
     others = max((f.share for f in busy if f.kind not in relieves), default=0.0)
-    return Finding(kind, title, max(0.0, min(waste, 1 - others)), True, tuple(evidence), modelled)
+    share = max(0.0, min(waste, 1 - others))
+    return replace(_resource(kind, title, share, evidence, modelled), is_fault=True)
 
 
-def _weight(seen: Observations, used: float | None, *waits: str) -> float:
-    """How much of the time depends on a path: as far as it limits, or is waited for."""
+def _weight(seen: Observations, memory: str, *waits: str) -> float:
+    """How much of the time depends on a memory: as far as it limits, or is waited for."""
+    used = next((seen.used(level) for level in seen.levels if level.name == memory), None)
     limits = used if used is None or used >= _LIMITS else 0.0
     shares = [share for share in (limits, seen.stall_share(*waits)) if share is not None]
     return min(1.0, max(shares, default=1.0))
 
 
-def _used(seen: Observations, name: str) -> float | None:
-    level = seen.level(name)
-    return seen.used(level) if level else None
-
-
 def _host(seen: Observations, busy: list[Finding]) -> Finding | None:
     if not seen.seconds:
         return None
+    modelled = seen.kernel_seconds is None
     if seen.kernel_seconds is not None:
         gap = seen.seconds - seen.kernel_seconds
         if gap < _LEAST_GAP:
             return None
-        evidence = [
+        evidence = (
             f"a launch takes {quantity(seen.seconds, 's')}, its kernels alone "
             f"{quantity(seen.kernel_seconds, 's')} by ncu at the same clock"
-        ]
-        modelled = False
+        )
     elif seen.launch == "stream" and seen.launch_seconds:
         gap = seen.launches * seen.launch_seconds
         # As long as the host is ahead of the GPU its time is not seen.
         if gap < 0.5 * seen.seconds:
             return None
-        evidence = [
+        evidence = (
             f"{seen.launches} launches at {quantity(seen.launch_seconds, 's')} each of the host's "
             f"time, of {quantity(seen.seconds, 's')} in all"
-        ]
-        modelled = True
+        )
     else:
         return None
     share = min(gap / seen.seconds, 1.0)
     title = f"The GPU waits for the host for {percent(share)} of the time"
-    return _fault(Kind.HOST, title, share, busy, (), evidence, modelled)
+    return _fault(Kind.HOST, title, share, busy, (), [evidence], modelled)
 
 
 def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
-    if not seen.local_bytes and not seen.local_share:
+    share, indexed = seen.local_share, seen.local_indexed
+    if not seen.local_bytes and not share:
         return None
-    evidence = []
-    if seen.local_bytes:
-        evidence.append(f"{seen.local_bytes} bytes of local memory per thread")
-    if seen.registers:
-        evidence.append(f"{seen.registers} registers per thread")
-    modelled = seen.local_share is None
     relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.ISSUE)
-    if seen.local_share is None:
+    if share is None:
         limits = any(f.share >= _LIMITS and f.kind not in relieved for f in busy)
         waste = _COVERED_SPILL if limits else _UNCOUNTED_SPILL
-        evidence.append("only counters tell how often they are read")
     else:
-        evidence.append(f"{percent(seen.local_share)} of the memory requests are for them")
-        waste = seen.local_share * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
-    if seen.local_indexed is not None:
-        share = percent(seen.local_indexed)
-        evidence.append(f"{share} of them have a run-time index, the others are spilled registers")
+        waste = share * _weight(seen, "L2", *_GLOBAL_WAITS)
+    evidence = [
+        seen.local_bytes and f"{seen.local_bytes} bytes of local memory per thread",
+        seen.registers and f"{seen.registers} registers per thread",
+        "only counters tell how often they are read"
+        if share is None
+        else f"{percent(share)} of the memory requests are for them",
+        indexed is not None
+        and f"{percent(indexed)} of them have a run-time index, the others are spilled registers",
+    ]
     # What fills an array often has constant indices.
-    array = (seen.local_indexed or 0) >= _INDEXED
+    array = (indexed or 0) >= _INDEXED
     kind = Kind.LOCAL_ARRAY if array else Kind.SPILLS
-    title = (
-        "An array with run-time indices is in local memory"
-        if array
-        else "Registers spill into local memory"
-    )
-    return _fault(kind, title, waste, busy, relieved, evidence, modelled)
+    title = "Registers spill into local memory"
+    title = "An array with run-time indices is in local memory" if array else title
+    return _fault(kind, title, waste, busy, relieved, evidence, share is None)
 
 
 def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
-    sectors = seen.sectors_per_load
+    sectors, use, stored = seen.sectors_per_load, seen.sector_use, seen.sectors_per_store
     if sectors is None or sectors <= _WHOLE_SECTORS:
         return None
     # 16 bytes a lane take 16 sectors that are wanted whole; of what is wanted nothing is wasted.
-    wasted = 1 - _WIDEST_SECTORS / sectors if seen.sector_use is None else 1 - seen.sector_use
+    wasted = 1 - (_WIDEST_SECTORS / sectors if use is None else use)
     if not wasted > 0:
         return None
-    waste = wasted * _weight(seen, _used(seen, "L2"), *_GLOBAL_WAITS)
+    waits = seen.stall_share(*_GLOBAL_WAITS)
     evidence = [
         f"a load request of a warp touches {sectors:.1f} sectors of 32 bytes; adjacent words "
-        "would take 4, 16 bytes per lane 16"
+        "would take 4, 16 bytes per lane 16",
+        use is not None and f"{percent(use)} of each sector is used",
+        stored is not None and f"a store request touches {stored:.1f}",
+        waits is not None and f"{percent(waits)} of the warps' time waits for global memory",
     ]
-    if seen.sector_use is not None:
-        evidence.append(f"{percent(seen.sector_use)} of each sector is used")
-    if seen.sectors_per_store is not None:
-        evidence.append(f"a store request touches {seen.sectors_per_store:.1f}")
-    waits = seen.stall_share(*_GLOBAL_WAITS)
-    if waits is not None:
-        evidence.append(f"{percent(waits)} of the warps' time waits for global memory")
-    relieved = (Kind.DRAM, Kind.L2, Kind.LSU)
-    title = "Loads are not coalesced"
+    waste = wasted * _weight(seen, "L2", *_GLOBAL_WAITS)
+    title, relieved = "Loads are not coalesced", (Kind.DRAM, Kind.L2, Kind.LSU)
     return _fault(Kind.UNCOALESCED, title, waste, busy, relieved, evidence)
 
 
@@ -612,26 +571,23 @@ def _fp64(seen: Observations, busy: list[Finding]) -> Finding | None:
     used = dict(seen.pipes).get("FP64")
     if not used or not seen.fp64_pace or seen.precision == "f64":
         return None
-    used *= 1 - (seen.idle_share or 0)
+    used *= seen.working
     # The conversions from and to FP64 run on the XU pipe.
     waste = max(used, dict(seen.pipes).get("XU", 0.0)) - seen.fp64_pace
-    evidence = [
-        f"the FP64 pipe is busy for {percent(used)} of the time in a {seen.precision} product",
-        *_work(seen),
-    ]
+    said = f"the FP64 pipe is busy for {percent(used)} of the time in a {seen.precision} product"
     relieved = (*_ISSUED, Kind.FP64, Kind.XU)
-    return _fault(Kind.FP64, "It computes in FP64", waste, busy, relieved, evidence)
+    return _fault(Kind.FP64, "It computes in FP64", waste, busy, relieved, [said, *_work(seen)])
 
 
 def _conversions(seen: Observations, busy: list[Finding]) -> Finding | None:
-    if (seen.conversions_per_product or 0) < _CONVERSIONS or not seen.conversion_share:
+    each = seen.conversions_per_product or 0
+    # Conversions to FP64 and back are part of that; divisions of integers convert, too.
+    if each < max(_CONVERSIONS, (seen.integers_per_product or 0) / 4) or _fp64(seen, busy):
         return None
-    if _fp64(seen, busy):
-        return None  # they are to FP64 and back
-    if seen.conversions_per_product < (seen.integers_per_product or 0) / 4:
-        return None  # divisions of integers convert, too
+    if not seen.conversion_share:
+        return None
     slots = (seen.issue_active or 0.0) * seen.conversion_share
-    waste = max(slots, dict(seen.pipes).get("XU", 0.0)) * (1 - (seen.idle_share or 0))
+    waste = max(slots, dict(seen.pipes).get("XU", 0.0)) * seen.working
     title = "Operands are converted again and again"
     return _fault(Kind.CONVERSIONS, title, waste, busy, (*_ISSUED, Kind.XU, Kind.FP64), _work(seen))
 
@@ -641,41 +597,35 @@ def _integers(seen: Observations, busy: list[Finding]) -> Finding | None:
     if not each or each < _INTEGERS or not seen.integer_share:
         return None
     beyond = seen.integer_share * (1 - _INTEGERS / each)
-    waste = (seen.issue_active or 0.0) * (1 - (seen.idle_share or 0)) * beyond
     # Warps also wait for what they compute one after the other.
     computing = ("wait", "math_pipe_throttle", "selected", "not_selected", "dispatch_stall")
-    waits = seen.stall_share(*computing)
-    waste = max(waste, beyond * (waits or 0.0))
+    slots = (seen.issue_active or 0.0) * seen.working
+    waste = beyond * max(slots, seen.stall_share(*computing) or 0.0)
     evidence = [f"{percent(seen.integer_share)} of the instructions are integer", *_work(seen)]
     title = "Addresses and indices cost more than the product"
     return _fault(Kind.INTEGERS, title, waste, busy, (*_ISSUED, Kind.XU), evidence)
 
 
 def _atomics(seen: Observations, busy: list[Finding]) -> Finding | None:
-    if not seen.atomic_share:
+    share = seen.atomic_share
+    if not share:
         return None
-    waits = (*_GLOBAL_WAITS, *_SHARED_WAITS, "membar", "drain")
-    waste = seen.atomic_share * _weight(seen, _used(seen, "L2"), *waits)
-    evidence = [
-        f"{percent(seen.atomic_share)} of the memory traffic are atomics, each counted as 8 "
-        "requests"
-    ]
+    waste = share * _weight(seen, "L2", *_GLOBAL_WAITS, *_SHARED_WAITS, "membar", "drain")
+    said = f"{percent(share)} of the memory traffic are atomics, each counted as 8 requests"
     relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.SHARED)
-    return _fault(Kind.ATOMICS, "Sums are added by atomics", waste, busy, relieved, evidence)
+    return _fault(Kind.ATOMICS, "Sums are added by atomics", waste, busy, relieved, [said])
 
 
 def _conflicts(seen: Observations, busy: list[Finding]) -> Finding | None:
-    share = seen.conflict_share
+    share, waits = seen.conflict_share, seen.stall_share(*_SHARED_WAITS)
     if not share:
         return None
-    waste = share * _weight(seen, _used(seen, "shared memory"), *_SHARED_WAITS)
     evidence = [
         f"{percent(share)} of the wavefronts of shared memory are bank conflicts (wide loads and "
-        "arbitration count, too)"
+        "arbitration count, too)",
+        waits is not None and f"{percent(waits)} of the warps' time waits for shared memory",
     ]
-    waits = seen.stall_share(*_SHARED_WAITS)
-    if waits is not None:
-        evidence.append(f"{percent(waits)} of the warps' time waits for shared memory")
+    waste = share * _weight(seen, "shared memory", *_SHARED_WAITS)
     title = "Bank conflicts in shared memory"
     return _fault(Kind.BANK_CONFLICTS, title, waste, busy, (Kind.SHARED,), evidence)
 
@@ -684,24 +634,24 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
     if seen.waves is None:
         return None
     whole = max(1.0, float(-(-seen.waves // 1)))
-    waste = 1 - seen.waves / whole
-    waves = f"{seen.waves:.4g} waves, which take the time of {whole:.0f}"
-    waves = "one wave" if seen.waves == 1 else waves
-    evidence = [f"{seen.blocks} blocks on {seen.sm_count} SMs are {waves}"]
-    if seen.idle_share is not None:
+    waste, beyond, unused = 1 - seen.waves / whole, 0.0, seen.idle_share
+    if unused is not None:
         # Under ncu a launch is by itself and its caches are cold: what it takes longer than one of
         # many cannot be gained. Blocks of unlike lengths fill gaps that the number of waves
         # promises; those that take several tiles each end at different times in one wave.
         alone = seen.kernel_seconds or 0.0
         beyond = max(0.0, 1 - seen.seconds / alone) if seen.seconds and alone else 0.0
-        idle = max(0.0, seen.idle_share - beyond)
+        idle = max(0.0, unused - beyond)
         waste = idle if seen.waves == 1 else min(waste, idle)
-        if beyond >= _SEEN:
-            evidence.append(
-                f"{percent(beyond)} of a launch under ncu is not in the time of one of many, which "
-                "finds caches warm or overlaps the next"
-            )
-        evidence.append(f"SMs are idle for {percent(seen.idle_share)} of the launch")
+    waves = f"{seen.waves:.4g} waves, which take the time of {whole:.0f}"
+    evidence = [
+        f"{seen.blocks} blocks on {seen.sm_count} SMs are "
+        f"{'one wave' if seen.waves == 1 else waves}",
+        beyond >= _SEEN
+        and f"{percent(beyond)} of a launch under ncu is not in the time of one of many, which "
+        "finds caches warm or overlaps the next",
+        unused is not None and f"SMs are idle for {percent(unused)} of the launch",
+    ]
     title = (
         "SMs start and finish at different times"
         if seen.waves == 1
@@ -711,53 +661,49 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
         if waste > 0.5 / whole
         else "The last wave of blocks does not fill the GPU"
     )
-    return _fault(Kind.TAIL, title, waste, busy, (), evidence, seen.idle_share is None)
+    return _fault(Kind.TAIL, title, waste, busy, (), evidence, unused is None)
 
 
 def _occupancy(seen: Observations, busy: list[Finding]) -> Finding | None:
     occupancy = seen.occupancy if seen.occupancy is not None else seen.warps_active
-    if occupancy is None or occupancy >= _FEW_WARPS:
-        return None
     nearest = max((f.share for f in busy), default=0.0)
-    if nearest >= _LIMITS:
-        return None  # few warps are enough for it
-    evidence = [f"{percent(occupancy)} of the warps that an SM has room for fit"]
-    if seen.occupancy_limits:
-        words = {
-            "registers": f"{seen.registers} registers per thread",
-            "shared memory": f"{seen.shared_bytes} bytes of shared memory per block",
-            "warps": f"{seen.threads} threads per block",
-            "blocks": "the number of blocks",
-        }
-        limits = (words[limit] for limit in seen.occupancy_limits)
-        evidence.append(f"the limit: {', '.join(limits)}")
-    if seen.warps_active is not None:
-        evidence.append(f"{percent(seen.warps_active)} were resident on average")
-    if seen.issue_active is not None:
-        evidence.append(f"the schedulers issue in {percent(seen.issue_active)} of their cycles")
-    evidence += _stall_texts(seen)[:1]
+    if occupancy is None or occupancy >= _FEW_WARPS or nearest >= _LIMITS:
+        return None  # few warps are enough for what limits
+    words = {
+        "registers": f"{seen.registers} registers per thread",
+        "shared memory": f"{seen.shared_bytes} bytes of shared memory per block",
+        "warps": f"{seen.threads} threads per block",
+        "blocks": "the number of blocks",
+    }
+    limits = ", ".join(words[limit] for limit in seen.occupancy_limits)
+    active, issuing = seen.warps_active, seen.issue_active
+    evidence = [
+        f"{percent(occupancy)} of the warps that an SM has room for fit",
+        limits and f"the limit: {limits}",
+        active is not None and f"{percent(active)} were resident on average",
+        issuing is not None and f"the schedulers issue in {percent(issuing)} of their cycles",
+        *_stall_texts(seen)[:1],
+    ]
     waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
     title = "Too few warps to hide latency"
-    modelled = not seen.has_counters
-    return _fault(Kind.OCCUPANCY, title, waste, busy, (), evidence, modelled)
+    return _fault(Kind.OCCUPANCY, title, waste, busy, (), evidence, not seen.has_counters)
 
 
 def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
     named = any("power" in reason.lower() for reason in seen.reasons)
     if not named or (seen.throttled_share or 0) < _THROTTLED or not (seen.sm_hz and seen.unit_hz):
         return None
-    waste = 1 - seen.sm_hz / seen.unit_hz
+    limit = f" of {seen.power_limit_w:.0f} W" if seen.power_limit_w else ""
     evidence = [
         f"{megahertz(seen.sm_hz)} instead of {megahertz(seen.unit_hz)}, the clock of its peak",
         f"throttled for {percent(seen.throttled_share)} of the time: {', '.join(seen.reasons)}",
+        seen.power_w and f"{seen.power_w:.0f} W{limit}",
+        seen.power_w
+        and seen.flop_per_second
+        and f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP",
     ]
-    if seen.power_w:
-        limit = f" of {seen.power_limit_w:.0f} W" if seen.power_limit_w else ""
-        evidence.append(f"{seen.power_w:.0f} W{limit}")
-        if seen.flop_per_second:
-            evidence.append(f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP")
     relieved = (Kind.L2, Kind.SHARED, Kind.LSU, Kind.ISSUE, Kind.FMA, Kind.TENSOR)
-    title = "The power cap lowers the clock"
+    waste, title = 1 - seen.sm_hz / seen.unit_hz, "The power cap lowers the clock"
     return _fault(Kind.POWER, title, waste, busy, relieved, evidence)
 
 

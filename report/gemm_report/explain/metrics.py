@@ -50,7 +50,7 @@ _ATOMIC = "l1tex__t_requests_pipe_lsu_mem_global_op"
 
 _INSTRUCTIONS = "smsp__inst_executed"
 _BY_THREAD = "smsp__sass_thread_inst_executed_op"
-_STALLED = "smsp__average_warps_issue_stalled"
+_STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _GLOBAL = tuple(f"{_INSTRUCTIONS}_op_global_{way}.sum" for way in ("ld", "st"))
 _ON_CHIP = tuple(f"{_INSTRUCTIONS}_op_shared_{way}.sum" for way in ("ld", "st"))
 
@@ -106,9 +106,7 @@ def quantities(capability: str) -> dict[str, Ways]:
     absent = {"gmma"} if chip != 90 else set()
     absent |= {"imc_miss"} if chip in (100, 120) else set()
     return found | {
-        f"stall_{reason}": (
-            (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",),
-        )
+        f"stall_{reason}": ((_STALLED.format(reason),),)
         for reason in STALLS
         if reason not in absent
     }

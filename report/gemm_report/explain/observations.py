@@ -33,6 +33,7 @@ _MOST_FLOP = 2 * 16 * 8 * 32  # of an mma.sync, that of 8-bit numbers
 _RESERVED_SHARED = 1 << 10  # of each block, from 8.0 on
 _FP32_LANES = {"7.5": 64, "8.0": 64}  # of an SM; of others 128
 _OF_ATOMIC = 8  # requests that an atomic counts for
+_OF_ROW = ("precision", "family", "size", "flop", "sm_hz", "power_w", "throttled_share", "launch")
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,10 @@ class Observations:
         """As timed."""
         return self.flop / self.seconds if self.flop and self.seconds else None
 
-    def level(self, name: str) -> Level | None:
-        """The memory of that name."""
-        return next((level for level in self.levels if level.name == name), None)
+    @property
+    def working(self) -> float:
+        """The share of the launch in which SMs are not idle; 1 where that is unknown."""
+        return 1 - (self.idle_share or 0)
 
     def used(self, level: Level) -> float | None:
         """The share of the time that the memory needs for its bytes at its roof."""
@@ -159,20 +161,15 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     code = _code(row, counted_kernel)
     unit = arithmetic_roof(record, row) or next(iter(record.compute_roofs(row.precision)), None)
     mma = [c for c in record.measured_compute_roofs(row.precision) if c.name.endswith("_mma")]
+    of_code = ("registers", "threads", "blocks", "shared_bytes", "local_bytes", "occupancy")
+    overheads, fitting = record.method.overheads, _blocks_by_resource(code, capability)
     return Observations(
         kernel=row.kernel_label,
-        precision=row.precision,
-        family=row.family,
         rung=next((k.rung for k in record.kernels if k.name == row.kernel), None),
-        size=row.size,
-        flop=row.flop,
         seconds=row.seconds and row.seconds.median,
         device=record.device.name,
         sm_count=record.device.sm_count,
-        sm_hz=row.sm_hz,
-        power_w=row.power_w,
         power_limit_w=record.device.power_limit_w,
-        throttled_share=row.throttled_share,
         reasons=row.held_by,
         unit=unit and unit.name,
         unit_flop_per_second=unit and unit.flop_per_second,
@@ -180,18 +177,13 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         mma_flop_per_second=mma[0].flop_per_second if mma else None,
         levels=_levels(record, row, counted_traffic(row, launches, capability)),
         launches=len(row.device_kernels) or 1,
-        launch=row.launch,
-        launch_seconds=record.method.overheads and record.method.overheads.launch_seconds,
-        registers=code and code.registers,
-        threads=code and code.threads,
-        blocks=code and code.blocks,
-        shared_bytes=code and code.shared_bytes,
-        local_bytes=code and code.local_bytes,
-        occupancy=code and code.occupancy,
-        occupancy_limits=_limits(code, capability) if code else (),
+        launch_seconds=overheads and overheads.launch_seconds,
+        occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
         kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
+        **{name: getattr(row, name) for name in _OF_ROW},
+        **{name: code and getattr(code, name) for name in of_code},
         **(_counters(main, row, record.device.sm_count, capability) if main else {}),
     )
 
@@ -261,59 +253,45 @@ def _counters(
     def per_product(name: str) -> float | None:
         return values[name] / (row.flop / 2) if name in values else None
 
-    instructions = values.get("instructions")
-    ffma = values.get("ffma_threads")
+    def known(*names: str) -> dict[str, float | None]:
+        return {name: values.get(name) for name in names}
+
+    instructions, ffma = values.get("instructions"), values.get("ffma_threads")
     mma, wgmma = _tensor_instructions(values, row.flop)
     tensor_flop = values.get("mma_flop", 0.0) + values.get("wgmma_flop", 0.0)
     busy = ratio("cycles_active", "cycles_elapsed")
     local, others = values.get("local_requests"), values.get("memory_requests")
     requests = values.get("global_requests", 0.0) + (local or 0.0)
     cycles = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
-    wavefronts = values.get("shared_bytes")
-    conflicts = values.get("conflicts")
     # An atomic reads, computes and writes in the L2, where others have to wait for its sector.
     atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
     atomics *= _OF_ATOMIC
+    # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
+    sectors = known("sectors_per_load", "sectors_per_store", "sector_use")
+    pace = ratio("fp64_threads", "cycles_elapsed", 1 / _FP32_LANES.get(capability, 128))
     return {
-        **{
-            name: values.get(name)
-            for name in ("issue_active", "warps_active", "l1_hits", "l2_hits")
-        },
-        # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
-        **{
-            name: values.get(name) or None
-            for name in ("sectors_per_load", "sectors_per_store", "sector_use")
-        },
+        **known("issue_active", "warps_active", "l1_hits", "l2_hits"),
+        **{name: value or None for name, value in sectors.items()},
         "ffma_share": ratio("ffma_threads", "instructions", 1 / 32),
         "tensor_share": (mma + wgmma) / instructions if instructions and mma + wgmma else None,
         "tensor_unit": "wgmma" if wgmma > mma else "mma.sync" if mma else None,
         "counted_flop": tensor_flop or (2 * ffma if ffma else None),
         "idle_share": None if busy is None else max(0.0, 1 - busy),
         "requests_per_clock": requests / cycles if requests and cycles else None,
-        "conflict_share": conflicts * metrics.WAVEFRONT / wavefronts
-        if conflicts is not None and wavefronts
-        else None,
-        "local_share": local / (local + others)
-        if local is not None and others is not None and local + others
-        else None,
-        "pipes": tuple(
-            (name, values[f"pipe_{name}"]) for name in metrics.PIPES if f"pipe_{name}" in values
-        ),
+        "conflict_share": ratio("conflicts", "shared_bytes", metrics.WAVEFRONT),
+        "local_share": None
+        if local is None or others is None or not local + others
+        else local / (local + others),
+        "pipes": tuple((n, values[f"pipe_{n}"]) for n in metrics.PIPES if f"pipe_{n}" in values),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
-        "fp64_pace": values["fp64_threads"] / (cycles * _FP32_LANES.get(capability, 128))
-        if cycles and "fp64_threads" in values
-        else None,
+        "fp64_pace": pace / sm_count if pace is not None and sm_count else None,
         "integers_per_product": per_product("integer_threads"),
         "conversions_per_product": per_product("conversion_threads"),
         "conversion_share": ratio("conversion_threads", "threads_on"),
         "integer_share": ratio("integer_threads", "threads_on"),
         "atomic_share": atomics / (atomics + requests + (others or 0.0)) if atomics else None,
-        "stalls": tuple(
-            (name.removeprefix("stall_"), value)
-            for name, value in values.items()
-            if name.startswith("stall_")
-        ),
+        "stalls": tuple((n[6:], value) for n, value in values.items() if n.startswith("stall_")),
     }
 
 
@@ -341,15 +319,10 @@ def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, .
     return tuple(found)
 
 
-def _limits(code: DeviceCode, capability: str) -> tuple[str, ...]:
-    """What keeps more blocks from a multiprocessor: registers, shared memory, warps or blocks."""
-    blocks = _blocks_by_resource(code, capability)
-    return tuple(name for name, count in blocks.items() if count == min(blocks.values()))
-
-
-def _blocks_by_resource(code: DeviceCode, capability: str) -> dict[str, int]:
+def _blocks_by_resource(code: DeviceCode | None, capability: str) -> dict[str, int]:
+    """How many blocks fit on a multiprocessor, by what they take of it."""
     room = _ROOM.get(capability)
-    if not room or not code.threads:
+    if not room or not code or not code.threads:
         return {}
     warps = math.ceil(code.threads / 32)
     found = {"warps": room[0] // warps, "blocks": room[1]}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from gemm_report.explain.diagnosis import Diagnosis, Finding, Kind, stall_ranking
-from gemm_report.explain.observations import Level, Observations
+from gemm_report.explain.observations import Observations
 from gemm_report.record import Versus
 from gemm_report.writing.quantity import megahertz, percent, quantity, significant, times
 from gemm_report.writing.tables import columns, markdown_table
@@ -33,7 +33,11 @@ def page(
 ) -> str:
     """For a terminal, or as Markdown for a note or an issue."""
     bold, item, indent, gap = ("**", "   - ", "", [""]) if markdown else ("", " " * 5, "  ", [])
-    lines = [f"{'## ' if markdown else ''}{_headline(found)}", ""]
+    seen, headline = found.seen, f"{found.name} on {found.seen.device}"
+    if seen.flop_per_second and seen.seconds:
+        rate = quantity(seen.flop_per_second, "FLOP/s")
+        headline += f": {rate}, {quantity(seen.seconds, 's')} per launch"
+    lines = [f"{'## ' if markdown else ''}{headline}", ""]
     for i, finding in enumerate(found.diagnosis.findings, 1):
         lines.append(f"{i}. {bold}{finding.title}{bold}{_label(finding)}")
         lines += [item + each for each in finding.evidence]
@@ -60,24 +64,11 @@ def _plain(found: Explanation) -> dict[str, object]:
         plain["used"] = found.seen.used(level)
         plain["flop_per_byte"] = _intensity(found.seen, level.bytes)
         plain["is_modelled"] = level.is_modelled
+    findings = [{**asdict(each), "kind": each.kind.value} for each in found.diagnosis.findings]
     return {
-        "name": found.name,
-        "how": found.how,
-        "findings": [
-            {**asdict(finding), "kind": finding.kind.value} for finding in found.diagnosis.findings
-        ],
-        "steps": [asdict(step) for step in found.diagnosis.steps],
-        "observations": seen,
+        **{"name": found.name, "how": found.how, "findings": findings},
+        **{"steps": [asdict(step) for step in found.diagnosis.steps], "observations": seen},
     }
-
-
-def _headline(found: Explanation) -> str:
-    seen = found.seen
-    parts = [f"{found.name} on {seen.device}"]
-    if seen.flop_per_second and seen.seconds:
-        rate = quantity(seen.flop_per_second, "FLOP/s")
-        parts.append(f"{rate}, {quantity(seen.seconds, 's')} per launch")
-    return ": ".join(parts)
 
 
 def _label(finding: Finding) -> str:
@@ -88,24 +79,16 @@ def _label(finding: Finding) -> str:
 
 
 def _levels(seen: Observations) -> _Table:
-    def at_most(level: Level) -> float | None:
-        intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
-        return intensity * roof if intensity and roof else None
-
-    lines = [
-        (
-            level.name,
-            _bytes(level.modelled_bytes),
-            _bytes(level.counted_bytes),
-            _or_dash(_intensity(seen, level.bytes), significant),
-            _bytes(level.roof_bytes_per_second, "B/s"),
-            _or_dash(at_most(level), lambda rate: quantity(rate, "FLOP/s")),
-            percent(seen.used(level)),
-        )
-        for level in seen.levels
+    lines: list[tuple[str, ...]] = []
+    for level in seen.levels:
         # A kernel without shared memory has a few wavefronts of it all the same.
-        if level.bytes and (level.modelled_bytes != 0 or (seen.used(level) or 0) >= _SOME)
-    ]
+        if level.bytes and (level.modelled_bytes != 0 or (seen.used(level) or 0) >= _SOME):
+            intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
+            moved = (_or_dash(each, "B") for each in (level.modelled_bytes, level.counted_bytes))
+            flop_per_byte = "-" if intensity is None else significant(intensity)
+            limit = _or_dash(intensity * roof if intensity and roof else None, "FLOP/s")
+            at_most = (_or_dash(roof, "B/s"), limit, percent(seen.used(level)))
+            lines.append((level.name, *moved, flop_per_byte, *at_most))
     if seen.unit_flop_per_second and seen.flop_per_second:
         roof = seen.unit_flop_per_second
         used = percent(seen.flop_per_second / roof)
@@ -171,12 +154,8 @@ def _intensity(seen: Observations, moved: float | None) -> float | None:
     return seen.flop / moved if seen.flop and moved else None
 
 
-def _bytes(value: float | None, unit: str = "B") -> str:
-    return _or_dash(value, lambda given: quantity(given, unit))
-
-
-def _or_dash(value: float | None, told: Callable[[float], str]) -> str:
-    return "-" if value is None else told(value)
+def _or_dash(value: float | None, unit: str) -> str:
+    return "-" if value is None else quantity(value, unit)
 
 
 def ratio_text(name: str, versus: Versus) -> str:

@@ -34,10 +34,7 @@ class Spot:
 
 
 def spots(pages: str, kernels: Iterable[str], lines: bool = False) -> list[Spot]:
-    """The instructions of these kernels, or their `lines`, in the launch with most samples.
-
-    None where no page has any.
-    """
+    """The instructions of these kernels, or their `lines`, in the launch with most samples."""
     wanted = {base_name(kernel) for kernel in kernels}
     found = [
         its

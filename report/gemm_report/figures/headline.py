@@ -17,6 +17,7 @@ from gemm_report.figures.page import (
     text_width,
 )
 from gemm_report.figures.palette import INK, LIBRARY, ON_BAR, OURS, PALE, TRACK
+from gemm_report.ladder.rows import facts
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
 from gemm_report.record import Record
@@ -31,19 +32,12 @@ _DASHES = (0, (2, 1.2))
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
+    names = "precision", "layout", "size", "flop_per_second", "library"
     return [
-        {
-            "precision": each.best.precision,
-            "layout": each.best.layout,
-            "size": each.best.size,
-            "kernel": each.best.label,
-            "flop_per_second": rate(each.best),
-            "library": each.best.library,
-            "library_flop_per_second": each.library,
-            "peak_flop_per_second": each.peak and each.peak.flop_per_second,
-            "peak_at_clock_flop_per_second": each.peak_at_clock,
-            "throttled_by": ", ".join(each.best.held_by),
-        }
+        facts(each.best, *names, library_flop_per_second=each.library)
+        | {"peak_flop_per_second": each.peak and each.peak.flop_per_second}
+        | {"peak_at_clock_flop_per_second": each.peak_at_clock}
+        | {"throttled_by": ", ".join(each.best.held_by)}
         for each in standings(record)
     ]
 
@@ -61,15 +55,10 @@ def draw(record: Record) -> Figure:
         for texts in (_left, _right)
     )
     width = max(_NARROWEST, NARROW - left - right - 2 * _AIR)
-    page = Page(
-        record,
-        "fastest kernel of each precision",
-        remarks,
-        tall + _BELOW,
-        left + width + right + 2 * _AIR,
-        legend=_legend(peak, found, has_peaks) if found else (),
-        part=None,
-    )
+    size = tall + _BELOW, left + width + right + 2 * _AIR
+    legend = _legend(peak, found, has_peaks) if found else ()
+    title = "fastest kernel of each precision"
+    page = Page(record, title, remarks, *size, legend=legend, part=None)
     axes = page.axes(left + _AIR, 0.04, width, tall)
     if not found:
         say_empty(axes)

@@ -96,18 +96,10 @@ class Page:
         )
 
     def _legend(self, top: float, entries: Sequence[object]) -> None:
-        self.figure.legend(
-            handles=entries,
-            loc="upper left",
-            bbox_to_anchor=self._place(top),
-            ncols=len(entries),
-            borderpad=0,
-            borderaxespad=0,
-            handlelength=_HANDLE / LABEL_SIZE,
-            handletextpad=0.5,
-            columnspacing=_BETWEEN_HANDLES / LABEL_SIZE,
-            fontsize=LABEL_SIZE,
-        )
+        room = {"borderpad": 0, "borderaxespad": 0, "handlelength": _HANDLE / LABEL_SIZE}
+        room |= {"handletextpad": 0.5, "columnspacing": _BETWEEN_HANDLES / LABEL_SIZE}
+        place = {"loc": "upper left", "bbox_to_anchor": self._place(top), "ncols": len(entries)}
+        self.figure.legend(handles=entries, fontsize=LABEL_SIZE, **place, **room)
 
     def _lines(
         self, top: float, lines: Sequence[str], pitch: float = _PITCH, **looks: object
@@ -143,18 +135,9 @@ def _lines_of(entries: Sequence[object], room: float) -> list[list[object]]:
 
 def write_above(axes: Axes, text: str, points: float, x: float = 0, weight: str = "normal") -> None:
     """Writes on the left above a plot, or with x = 1 on the right, so far from its edge."""
-    axes.annotate(
-        text,
-        (x, 1),
-        xytext=(0, points),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="right" if x else "left",
-        va="bottom",
-        size=LABEL_SIZE,
-        color=INK,
-        weight=weight,
-    )
+    place = {"xytext": (0, points), "xycoords": "axes fraction", "textcoords": "offset points"}
+    looks = {"size": LABEL_SIZE, "color": INK, "weight": weight}
+    axes.annotate(text, (x, 1), ha="right" if x else "left", va="bottom", **place, **looks)
 
 
 def run_line(record: Record) -> str:
@@ -183,10 +166,8 @@ def method_line(record: Record) -> str:
 
 def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
     """What of one part of the record a figure cannot show."""
-    counts = [
-        (len(record.rows_with(status, part)), status) for status in ("skipped", "failed", "untimed")
-    ]
-    return ", ".join(f"{count} {status}" for count, status in counts if count) or None
+    counts = {s: len(record.rows_with(s, part)) for s in ("skipped", "failed", "untimed")}
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or None
 
 
 def roof_text(roof: Ceiling) -> str:
@@ -203,13 +184,11 @@ def roof_text(roof: Ceiling) -> str:
 
 def unknown_roofs(record: Record, precisions: Sequence[str]) -> list[str]:
     """Says which peaks are missing, and why."""
-    found = [c for c in record.unknown_roofs() if c.precision in (*precisions, None)]
     return [
-        "Peak not known: "
-        + roof_name(c.name)
-        + (f" ({precision_name(c.precision)})" if c.precision else "")
-        + f": {c.source}"
-        for c in found
+        f"Peak not known: {roof_name(c.name)}"
+        f"{f' ({precision_name(c.precision)})' if c.precision else ''}: {c.source}"
+        for c in record.unknown_roofs()
+        if c.precision in (*precisions, None)
     ]
 
 
@@ -239,25 +218,16 @@ def label_column(axes: Axes, labels: Sequence[Label]) -> None:
         if label.marker:
             at = [(width + _GUTTER - 7) / width], [place / height]
             axes.add_line(Line2D(*at, marker=label.marker, markersize=5, **looks))
-        axes.text(
-            (width + _GUTTER) / width,
-            place / height,
-            label.text,
-            transform=axes.transAxes,
-            ha="left",
-            va="center_baseline",
-            size=LABEL_SIZE,
-            color=INK,
-            weight="bold" if label.bold else "normal",
-        )
+        looks = {"size": LABEL_SIZE, "color": INK, "weight": "bold" if label.bold else "normal"}
+        looks |= {"ha": "left", "va": "center_baseline", "transform": axes.transAxes}
+        axes.text((width + _GUTTER) / width, place / height, label.text, **looks)
 
 
 def spread(wanted: Sequence[float], gap: float, high: float) -> list[float]:
     """Positions in [0, high], at least `gap` apart and in the order of `wanted`.
 
-    Of all such positions these have the least sum of squared distances to `wanted`. After
-    subtracting the room that the labels below need, "apart" becomes "not descending": isotonic
-    regression, which pools neighbours that want the same place.
+    Of all such positions these have the least sum of squared distances to `wanted`: without the
+    room that the labels below need, isotonic regression, which pools neighbours.
     """
     room = high - gap * (len(wanted) - 1)
     if room < 0:

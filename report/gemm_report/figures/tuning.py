@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
 from gemm_report.figures.marks import mark, notes
-from gemm_report.ladder.rows import drawn_rows, natural
+from gemm_report.ladder.rows import drawn_rows, facts, natural
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Part, Record, Row
 from gemm_report.writing.names import operations, precision_name
@@ -87,14 +87,8 @@ def report(record: Record) -> str:
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data: every variant."""
     return [
-        {
-            "kernel": row.kernel,
-            "precision": row.precision,
-            "size": row.size,
-            "parameters": row.settings,
-            "flop_per_second": rate(row),
-            "of_best": rate(row) / rate(sweep.best),
-        }
+        facts(row, "kernel", "precision", "size", parameters=row.settings)
+        | {"flop_per_second": rate(row), "of_best": rate(row) / rate(sweep.best)}
         for sweep in sweeps(record)
         for row in sweep.rows
     ]

@@ -56,18 +56,10 @@ def _without_partner(rows: Sequence[Row], others: Sequence[Row]) -> str:
     there = {row.identity for row in others}
     alone = [row for row in rows if row.identity not in there]
     kernels = {(row.label, row.precision) for row in others}
-    names = list(
-        dict.fromkeys(
-            f"{row.label} {row.precision}"
-            for row in alone
-            if (row.label, row.precision) not in kernels
-        )
-    )
+    other = [row for row in alone if (row.label, row.precision) not in kernels]
+    names = list(dict.fromkeys(f"{row.label} {row.precision}" for row in other))
     more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    sizes = sorted(
-        {(row.volume, row.size) for row in alone if (row.label, row.precision) in kernels}
-    )
+    sizes = sorted({(row.volume, row.size) for row in alone if row not in other})
     problems = f"of the others the problems {', '.join(size for _, size in sizes)}"
-    return "; ".join(
-        filter(None, [", ".join([*names[:_LISTED], *more]), problems if sizes else ""])
-    )
+    said = ", ".join([*names[:_LISTED], *more]), problems if sizes else ""
+    return "; ".join(filter(None, said))

@@ -1,6 +1,7 @@
 """Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -97,10 +98,15 @@ def write_figures(
     ]
 
 
-def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[Path]:
-    # What a user's own matplotlibrc says must not change a figure.
+@contextmanager
+def drawn(drawing: Drawing, record: Record) -> Iterator[Figure]:
+    """The figure, in the style of all; what a user's own matplotlibrc says must not change it."""
     with matplotlib.style.context(STYLE, after_reset=True):
-        figure = drawing.draw(record)
+        yield drawing.draw(record)
+
+
+def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[Path]:
+    with drawn(drawing, record) as figure:
         for text in figure.findobj(Text):
             if not text.get_text().isprintable():
                 text.set_text(printable(text.get_text()))

@@ -6,13 +6,13 @@ deviation, which a few slow GPUs do not move, moderated by a prior where few GPU
 quantile allows for all GPUs, cases and scales together (Bonferroni, 1 %).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
-from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, Rate, with_findings
+from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, with_findings
 from gemm_report.writing.quantity import percent
 
 THRESHOLD = 0.02
@@ -23,6 +23,7 @@ CONFIDENCE = 0.99
 PRIOR_SPREAD, CAPPED_SPREAD, PRIOR_FREEDOM = 0.005, 0.015, 8
 _OF_SIGMA = 1.4826  # sigma over the median absolute deviation
 _EFFICIENCY = 0.37  # of that, against the standard deviation
+_CORRELATED = {"clock": "sm_hz", "power": "power_w", "temperature": "temperature_c"}
 
 Values = np.ndarray
 
@@ -72,14 +73,13 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
             continue
         shares = _names(members)
         tests = 3 * len(shares) * len(members)
-        sigmas = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / tests)
+        sigmas = _sigmas(tests)
         for name in shares:
             having = [gpu for gpu in members if name in gpu.rates]
             if 2 * len(having) > len(members):
                 for gpu in members:
-                    if name not in gpu.rates and all(
-                        f.case not in (name, None) for f in gpu.findings
-                    ):
+                    told = any(f.case in (name, None) for f in gpu.findings)
+                    if name not in gpu.rates and not told:
                         text = gpu.skipped.get(name) or "the record lacks it"
                         found[gpu.key].append(Finding("missing", name, text))
             if len(having) < 2:
@@ -121,10 +121,14 @@ def _names(gpus: Sequence[Gpu]) -> list[str]:
     return [n for n in names if not n.startswith(LINKS) or n == COPIES]
 
 
-def _low(values: Values, errors: Values, threshold: float, sigmas: float, prior: float) -> Values:
-    """Which of these logarithms are low beyond threshold and spread."""
-    limit = max(-np.log(1 - threshold), sigmas * spread_of(values, prior))
-    return values - others_median(values) + 1.96 * errors < -limit
+def _sigmas(tests: int) -> float:
+    return NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / tests)
+
+
+def _limit(values: Values, threshold: float, sigmas: float, prior: float = PRIOR_SPREAD) -> float:
+    """By how much a logarithm is low beyond threshold and spread."""
+    spread = sigmas * spread_of(values, prior) if len(values) > 1 else 0
+    return max(-np.log(1 - threshold), spread)
 
 
 def _judge_case(
@@ -136,13 +140,18 @@ def _judge_case(
     changes = np.expm1(logs - others_median(logs))
     capped = 2 * sum("power cap" in rate.reasons for rate in rates) > len(rates)
     prior = CAPPED_SPREAD if capped else PRIOR_SPREAD
-    slow_in_time = _low(logs, errors, threshold, sigmas, prior)
+
+    def low(values: Values, prior: float) -> Values:
+        limit = _limit(values, threshold, sigmas, prior)
+        return values - others_median(values) + 1.96 * errors < -limit
+
+    slow_in_time = low(logs, prior)
     clocked = all(rate.sm_hz for rate in rates)
     cycles = np.log([rate.per_cycle or 1 for rate in rates])
     clocks = np.log([rate.sm_hz or 1 for rate in rates])
-    slow_in_cycles = _low(cycles, errors, threshold, sigmas, PRIOR_SPREAD) & clocked
+    slow_in_cycles = low(cycles, PRIOR_SPREAD) & clocked
     means = np.log([rate.mean or rate.value for rate in rates])
-    slow_on_average = _low(means, errors, threshold, sigmas, prior)
+    slow_on_average = low(means, prior)
     in_cycles = np.expm1(cycles - others_median(cycles))
     of_clock = np.expm1(clocks - others_median(clocks))
     found = []
@@ -173,9 +182,8 @@ def _judge_case(
         _OF_SIGMA * float(np.median(np.abs(logs - np.median(logs)))),
         changes,
         {
-            "clock": _correlation(logs, rates, lambda rate: rate.sm_hz),
-            "power": _correlation(logs, rates, lambda rate: rate.power_w),
-            "temperature": _correlation(logs, rates, lambda rate: rate.temperature_c),
+            name: _correlation(logs, [getattr(rate, what) for rate in rates])
+            for name, what in _CORRELATED.items()
         },
         (min(joules), float(np.median(joules)), max(joules)) if joules else None,
     )
@@ -186,12 +194,9 @@ def _signed(change: float) -> str:
     return f"{100 * change:+.1f} %"
 
 
-def _correlation(
-    logs: Values, rates: Sequence[Rate], of: Callable[[Rate], float | None]
-) -> float | None:
+def _correlation(logs: Values, values: Sequence[float | None]) -> float | None:
     """Of ranks (Spearman), so that one GPU does not make it; None where few or equal GPUs tell."""
-    values = [of(rate) for rate in rates]
-    if len(rates) < 8 or None in values or len(set(values)) < 3 or len(set(logs)) < 3:
+    if len(values) < 8 or None in values or len(set(values)) < 3 or len(set(logs)) < 3:
         return None
     return float(np.corrcoef(_ranks(logs), _ranks(np.array(values, float)))[0, 1])
 
@@ -209,9 +214,7 @@ def _slow_links(gpus: Sequence[Gpu], threshold: float) -> list[tuple[Gpu, Findin
     if len(links) < 6:  # with two GPUs the median of each tells as much
         return []
     logs = np.log([value for *_, value in links])
-    limit = max(
-        -np.log(1 - threshold), NormalDist().inv_cdf(1 - 0.01 / len(logs)) * spread_of(logs)
-    )
+    limit = _limit(logs, threshold, _sigmas(len(logs)))
     changes = logs - np.median(logs)
     return [
         (gpu, Finding("slow", name, f"{_signed(np.expm1(change))}: this link alone", float(change)))
@@ -238,8 +241,7 @@ def _slower_than_before(
     limits: dict[str, float] = {}
     for name in {name for _, name in losses}:
         logs = np.log1p([loss for (_, case), loss in losses.items() if case == name])
-        sigmas = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / len(losses))
-        limits[name] = max(-np.log(1 - threshold), sigmas * spread_of(logs) if len(logs) > 1 else 0)
+        limits[name] = _limit(logs, threshold, _sigmas(len(losses)))
     return [
         (key, Finding("slow", name, f"{_signed(loss)} against its earlier runs", loss))
         for (key, name), loss in losses.items()

@@ -13,6 +13,7 @@ from gemm_report.writing.quantity import percent, quantity, significant
 from gemm_report.writing.tables import columns
 
 _MOST_REASONS = 3
+_OF_RATE = ("per_cycle", "sm_hz", "power_w", "temperature_c", "joules")
 _LEGEND = """\
 Slowest, fastest: against the median of the other GPUs. Spread: 1.48 times the median absolute
 deviation. Clock, power, temperature: rank correlation of the rate with them over the GPUs, from 8
@@ -21,11 +22,12 @@ on. Joules: of one product, smallest to largest."""
 
 def worst_first(fleet: Fleet) -> list[Gpu]:
     """By state, then by the largest loss."""
-    return sorted(fleet.gpus, key=lambda gpu: (STATES.index(state_of(gpu)), _loss(gpu)))
 
+    def place(gpu: Gpu) -> tuple[int, float]:
+        losses = [f.change for f in gpu.findings if f.change is not None]
+        return STATES.index(state_of(gpu)), min(losses, default=0.0)
 
-def _loss(gpu: Gpu) -> float:
-    return min((f.change for f in gpu.findings if f.change is not None), default=0.0)
+    return sorted(fleet.gpus, key=place)
 
 
 def as_text(fleet: Fleet) -> str:
@@ -127,11 +129,7 @@ def _gpu(gpu: Gpu, changes: dict[str, float]) -> dict[str, Any]:
             name: {
                 "per_second": rate.value,
                 "of_others": changes[name] + 1 if name in changes else None,
-                "per_cycle": rate.per_cycle,
-                "sm_hz": rate.sm_hz,
-                "power_w": rate.power_w,
-                "temperature_c": rate.temperature_c,
-                "joules": rate.joules,
+                **{key: getattr(rate, key) for key in _OF_RATE},
             }
             for name, rate in gpu.rates.items()
         },

@@ -36,6 +36,7 @@ FP32, BF16, _FP8 = PRODUCTS = list(CASES)[:3]
 FAULTS = ("more cycles", "lower clock", "DRAM", "PCIe")
 SIZES = (0.02, 0.03, 0.05, 0.12)
 Fault = tuple[str, float]  # what is slower, and by how much
+Rule = Callable[[Sequence[Gpu]], list[bool]]
 GOOD: Fault = ("", 0.0)
 WRONG: Fault = ("wrong", 0.0)
 
@@ -97,36 +98,27 @@ def _rate(gpu: Gpu, name: str) -> float:
     return gpu.rates[name].value if name in gpu.rates else CASES[name][0]
 
 
-def dcgm_stress(gpus: Sequence[Gpu]) -> list[bool]:
-    """DCGM 4.6 targeted_stress: below 95 % of the target for an H200, 37.5 TFLOP/s of sgemm."""
-    return [_rate(gpu, FP32) < 0.95 * 37.5e12 for gpu in gpus]
+def _below(share: float, name: str, of: Callable[[list[float]], float]) -> Rule:
+    """Those whose rate is below a share of a figure of their node."""
+
+    def rule(gpus: Sequence[Gpu]) -> list[bool]:
+        nodes: dict[str, list[float]] = {}
+        for gpu in gpus:
+            nodes.setdefault(gpu.node, []).append(_rate(gpu, name))
+        figures = {node: share * float(of(rates)) for node, rates in nodes.items()}
+        return [_rate(gpu, name) < figures[gpu.node] for gpu in gpus]
+
+    return rule
 
 
-def dcgm_diagnostic(gpus: Sequence[Gpu]) -> list[bool]:
-    """DCGM 4.6 diagnostic with a tolerance of 5 % (it is 0 by default, which is off)."""
-    return [rate < 0.95 * mean for rate, mean in _of_nodes(gpus, FP32, np.mean)]
-
-
-def gpu_fryer(gpus: Sequence[Gpu]) -> list[bool]:
-    """gpu-fryer: below 90 % of the best GPU of its node (BF16), or thermal throttling."""
-    return [rate < 0.9 * best for rate, best in _of_nodes(gpus, BF16, np.max)]
-
-
-def _of_nodes(
-    gpus: Sequence[Gpu], name: str, of: Callable[[list[float]], float]
-) -> list[tuple[float, float]]:
-    nodes: dict[str, list[float]] = {}
-    for gpu in gpus:
-        nodes.setdefault(gpu.node, []).append(_rate(gpu, name))
-    figures = {node: float(of(rates)) for node, rates in nodes.items()}
-    return [(_rate(gpu, name), figures[gpu.node]) for gpu in gpus]
-
-
-RULES = {
+RULES: dict[str, Rule] = {
     "gemm-report fleet": ours,
-    "DCGM targeted_stress": dcgm_stress,
-    "DCGM diagnostic, 5 %": dcgm_diagnostic,
-    "gpu-fryer": gpu_fryer,
+    # DCGM 4.6: below 95 % of the target for an H200, 37.5 TFLOP/s of sgemm.
+    "DCGM targeted_stress": _below(0.95, FP32, lambda rates: 37.5e12),
+    # DCGM 4.6 with a tolerance of 5 % (it is 0 by default, which is off).
+    "DCGM diagnostic, 5 %": _below(0.95, FP32, np.mean),
+    # Below 90 % of the best GPU of its node (BF16), or thermal throttling.
+    "gpu-fryer": _below(0.9, BF16, np.max),
 }
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import sqrt
@@ -9,9 +10,10 @@ from pathlib import Path
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
-from gemm_report.collection import Refusals, records_in
+from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import RecordError, cut
-from gemm_report.record import MeasuredCeiling, Record, Row
+from gemm_report.ladder.rungs import rate
+from gemm_report.record import MeasuredCeiling, Record, Row, read_record
 from gemm_report.terminal import complain, printable
 
 # Worst first. alone: nothing to compare it with.
@@ -95,21 +97,15 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
     """
     found: dict[str, Gpu] = {}
     lists = sorted(folder.glob("*.gpus"))
-    try:
-        for record in records_in(folder, refusals):
-            try:
-                gpu = gpu_of(record)
-            except RecordError as error:
-                refusals.add(error)
-                continue
-            other = found.get(gpu.key)
-            if other and other.utc and gpu.utc:
-                complain(f"{gpu.path}: {gpu.node} {gpu.bus} is in {other.path}, too: the later")
-                gpu = max(gpu, other, key=lambda each: each.utc or datetime.min)
-            found[gpu.key] = gpu
-    except RecordError:
-        if not lists:
-            raise
+    with suppress(RecordError) if lists else nullcontext():
+        for path in record_paths(folder):
+            with refusals:
+                gpu = gpu_of(read_record(path))
+                other = found.get(gpu.key)
+                if other and other.utc and gpu.utc:
+                    complain(f"{gpu.path}: {gpu.node} {gpu.bus} is in {other.path}, too: the later")
+                    gpu = max(gpu, other, key=lambda each: each.utc or datetime.min)
+                found[gpu.key] = gpu
     _doubt_clocks(found.values())
     gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}
     for path in lists:
@@ -135,9 +131,7 @@ def gpu_of(record: Record) -> Gpu:
     for row in record.rows_with("timed"):
         cases.setdefault(str(row.identity), []).append(row)
     for case, rows in cases.items():
-        rates[case] = _of_row(
-            sorted(rows, key=lambda row: row.flop_per_second or 0)[len(rows) // 2]
-        )
+        rates[case] = _of_row(sorted(rows, key=rate)[len(rows) // 2])
     if record.method.ceilings in ("stored", "measure"):  # cached ones may be of any day
         rates |= {c.name: _of_probe(c) for c in record.measured_ceilings if c.fill != "zeros"}
     copies = [rate.value for name, rate in rates.items() if name.startswith(LINKS)]

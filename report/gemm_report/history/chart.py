@@ -32,20 +32,13 @@ def sparkline(trend: Trend) -> Html:
     line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
     per_point = _SPARK_WIDTH / len(rates)
     levels = _levels(trend, lambda i: i * per_point, low, high, 2.0, _SPARK_HEIGHT - 2.0)
-    return tag(
-        "svg",
-        tag("path", d=line, class_="trace"),
-        tag("path", d=levels, class_="level"),
-        class_="spark",
-        viewBox=f"0 0 {_SPARK_WIDTH:g} {_SPARK_HEIGHT:g}",
-        aria_hidden="true",
-    )
+    paths = (tag("path", d=line, class_="trace"), tag("path", d=levels, class_="level"))
+    box = f"0 0 {_SPARK_WIDTH:g} {_SPARK_HEIGHT:g}"
+    return tag("svg", *paths, class_="spark", viewBox=box, aria_hidden="true")
 
 
 def chart(
-    trend: Trend,
-    commit: NDArray[np.int64],
-    label: Callable[[int], tuple[str, Html]],
+    trend: Trend, commit: NDArray[np.int64], label: Callable[[int], tuple[str, Html]]
 ) -> Html:
     """The rate of every record, at even distances. `label` has the date and commit of a point."""
     rates = trend.series.rates
@@ -53,28 +46,22 @@ def chart(
     x = _LEFT + (np.arange(len(rates)) + 0.5) * _PLOT / len(rates)
     y = _heights(rates, low, high, _TOP, _FLOOR)
     levels = _levels(trend, lambda i: _LEFT + i * _PLOT / len(rates), low, high, _TOP, _FLOOR)
+    points = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True))
     parts = [
         _rate_axis(low, high, trend.series.unit),
         _date_axis(x, label),
-        tag(
-            "path",
-            d="".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True)),
-            class_="points",
-        ),
+        tag("path", d=points, class_="points"),
         tag("path", d=levels, class_="level"),
         *_changes(trend, x),
-        _commits(x, commit),
-        _failures(trend, x),
     ]
-    name = f"{trend.series.case}: rate over time"
-    return tag(
-        "svg",
-        *parts,
-        class_="history",
-        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
-        role="group",
-        aria_label=name,
-    )
+    changed, failed = x[1:][np.diff(commit) != 0], trend.series.failed
+    if len(changed) < _PLOT / 3:  # a mark at every other place would tell nothing
+        parts.append(_marks(changed, "commits"))
+    if len(failed):
+        beside = np.searchsorted(trend.series.record, failed)
+        parts.append(_marks(x[np.minimum(beside, len(x) - 1)], "failed", 12.0))
+    box, name = f"0 0 {_WIDTH:g} {_HEIGHT:g}", f"{trend.series.case}: rate over time"
+    return tag("svg", *parts, class_="history", viewBox=box, role="group", aria_label=name)
 
 
 def _range(trend: Trend) -> tuple[float, float]:
@@ -145,18 +132,6 @@ def _changes(trend: Trend, x: Floats) -> list[Html]:
         label = tag("text", str(number), x=f"{at:.1f}", y=_TOP - 4 - 13 * (row % 3))
         marks.append(tag("g", line, label, class_=f"change {tone}"))
     return marks
-
-
-def _commits(x: Floats, commit: NDArray[np.int64]) -> Html:
-    changed = x[1:][np.diff(commit) != 0]
-    # A mark at every other place would tell nothing.
-    return _marks(changed, "commits") if len(changed) < _PLOT / 3 else Html("")
-
-
-def _failures(trend: Trend, x: Floats) -> Html:
-    failed = trend.series.failed
-    beside = np.searchsorted(trend.series.record, failed)
-    return _marks(x[np.minimum(beside, len(x) - 1)], "failed", 12.0) if len(failed) else Html("")
 
 
 def _marks(x: Floats, name: str, lower: float = 0.0) -> Html:

@@ -49,17 +49,9 @@ def find_gone(history: History) -> list[Gone]:
         of_device = [series for series in history.series if series.device == device]
         for series in of_device:
             last = int(series.record[-1])
-            since = next(
-                (
-                    record
-                    for record in records
-                    if record > last
-                    and series.case not in seen[record]
-                    # A run of a few kernels on purpose is no sign that the others are gone.
-                    and 2 * len(seen[record] & timed[last]) >= len(timed[last])
-                ),
-                None,
-            )
+            # A run of a few kernels on purpose is no sign that the others are gone.
+            whole = (r for r in records if 2 * len(seen[r] & timed[last]) >= len(timed[last]))
+            since = next((r for r in whole if r > last and series.case not in seen[r]), None)
             if since is not None and series.failed.max(initial=-1) < since:
                 found.append(_told(series, since, of_device))
     return sorted(found, key=lambda gone: (-gone.since, str(gone.series.case)))

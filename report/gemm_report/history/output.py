@@ -63,48 +63,32 @@ def _listed(history: History, rows: list[list[str]], limit: int | None, right: i
 
 def as_json(history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> str:
     """All that was found; SI units, `ratio` is new over old seconds."""
-    entries = history.entries
     records = [
         {"path": str(entry.path), "date": entry.date, "device": entry.device}
-        | {"complete": entry.complete}
-        | dict(zip(SETTINGS, entry.setting, strict=True))
-        for entry in entries
+        | {"complete": entry.complete, **dict(zip(SETTINGS, entry.setting, strict=True))}
+        for entry in history.entries
     ]
-    series = [
-        {
-            "device": trend.series.device,
-            "name": str(trend.series.case),
-            "records": len(trend.series.record),
-            "failed": len(trend.series.failed),
-            "newest": {
-                "record": trend.newest,
-                "seconds": float(trend.series.seconds[-1]),
-                "strays": trend.strays,
-            },
-            "since_first": trend.since_first,
-            "levels": [
-                {
-                    "first_record": int(trend.series.record[level.start]),
-                    "last_record": int(trend.series.record[level.end - 1]),
-                    "seconds": level.seconds,
-                    "last_seconds": level.last_seconds,
-                }
-                for level in trend.segments
-            ],
-            "changes": [
-                {
-                    "first_record": int(trend.series.record[turn.change.start]),
-                    "record": _record(trend, turn),
-                    "gradual": turn.change.gradual,
-                    "ratio": turn.change.ratio,
-                    "interval": [turn.change.low, turn.change.high],
-                    "suspects": [asdict(suspect) for suspect in turn.suspects],
-                }
-                for turn in trend.turns
-            ],
-        }
-        for trend in trends
-    ]
+    series = []
+    for trend in trends:
+        its, record = trend.series, trend.series.record.tolist()
+        levels = [
+            {"first_record": record[level.start], "last_record": record[level.end - 1]}
+            | {"seconds": level.seconds, "last_seconds": level.last_seconds}
+            for level in trend.segments
+        ]
+        changes = [
+            {"first_record": record[turn.change.start], "record": _record(trend, turn)}
+            | {"gradual": turn.change.gradual, "ratio": turn.change.ratio}
+            | {"interval": [turn.change.low, turn.change.high]}
+            | {"suspects": [asdict(suspect) for suspect in turn.suspects]}
+            for turn in trend.turns
+        ]
+        newest = {"record": trend.newest, "seconds": float(its.seconds[-1]), "strays": trend.strays}
+        series.append(
+            {"device": its.device, "name": str(its.case), "records": len(record)}
+            | {"failed": len(its.failed), "newest": newest, "since_first": trend.since_first}
+            | {"levels": levels, "changes": changes}
+        )
     lost = [
         {"device": each.series.device, "name": str(each.series.case), "last_record": each.last}
         | {"since_record": each.since, "why": each.why, "now": each.now and str(each.now)}

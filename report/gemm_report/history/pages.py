@@ -37,10 +37,7 @@ def write_pages(
     gone: Sequence[Gone],
     repository: str | None = None,
 ) -> Path:
-    """Writes a page for each series, and the overview, whose path it gives.
-
-    Commits are links where the address of the `repository` is known.
-    """
+    """Writes a page for each series, and the overview, whose path it gives."""
     pages = _Pages(folder, history, repository)
     (folder / "series").mkdir(parents=True, exist_ok=True)
     for trend in trends:
@@ -94,14 +91,10 @@ class _Pages:
         trends = find_trends(history, [series for series, _ in found])
         for i, (trend, (series, cases)) in enumerate(zip(trends, found, strict=True)):
             since = float(series.rates[-1] / series.rates[0])
-            cells: list[Cell | str] = [
-                precision_name(series.case.precision),
-                series.device,
-                sparkline(trend),
-                Cell(str(len(series.record)), len(series.record)),
-                Cell(str(cases), cases),
-                Cell(f"{100 * (since - 1):+.1f} %", since),
-            ]
+            name, of = precision_name(series.case.precision), (len(series.record), cases)
+            counts = [Cell(str(count), count) for count in of]
+            change = Cell(f"{100 * (since - 1):+.1f} %", since)
+            cells = [name, series.device, sparkline(trend), *counts, change]
             lines.append(Line(cells, self._chart(trend), f"mean-{i}"))
         if not lines:
             return Html("")
@@ -153,15 +146,10 @@ class _Pages:
     def _gone(self, gone: Sequence[Gone]) -> Html:
         if not gone:
             return Html("")
-        lines: list[list[Cell | str]] = [
-            [
-                str(each.series.case),
-                each.series.device,
-                *(_dated(self.entries[i], self.folder) for i in (each.last, each.since)),
-                each.why,
-            ]
-            for each in gone
-        ]
+        lines: list[list[Cell | str]] = []
+        for each in gone:
+            ends = (_dated(self.entries[i], self.folder) for i in (each.last, each.since))
+            lines.append([str(each.series.case), each.series.device, *ends, each.why])
         grid = table(["case", "device", "last timed", "gone since", "now"], lines, "gone")
         title = f"{len(gone)} cases without a time any more"
         return tag("details", tag("summary", title), grid)
@@ -204,21 +192,14 @@ class _Pages:
             *(Column("change", True, hint="of the rate"), "95 % interval"),
             *("suspect", "differs there as well"),
         ]
-        lines = []
-        entries, record = self.entries, trend.series.record
+        lines: list[list[Cell | str]] = []
         for number, turn in enumerate(trend.turns, 1):
-            at, ratio = turn.change.at, turn.change.ratio
-            before = trend.series.flop / turn.change.before
-            after = before / ratio
-            old, new = entries[record[max(turn.change.start - 1, 0)]], entries[record[at]]
-            lines.append(
-                [
-                    *(Cell(str(number), number), _dated(old, folder), _dated(new, folder)),
-                    *(Cell(quantity(rate, "FLOP/s"), rate) for rate in (before, after)),
-                    *(Cell(change_text(ratio), 1 / ratio), interval_text(turn.change)),
-                    *(turn.suspect, "; ".join(map(str, turn.suspects[1:]))),
-                ]
-            )
+            ratio, before = turn.change.ratio, trend.series.flop / turn.change.before
+            ends = (trend.series.record[i] for i in (max(turn.change.start - 1, 0), turn.change.at))
+            line = [Cell(str(number), number), *(_dated(self.entries[i], folder) for i in ends)]
+            line += (Cell(quantity(rate, "FLOP/s"), rate) for rate in (before, before / ratio))
+            line += (Cell(change_text(ratio), 1 / ratio), interval_text(turn.change), turn.suspect)
+            lines.append([*line, "; ".join(map(str, turn.suspects[1:]))])
         return table(columns, lines, "changes", tools=False)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gemm_report.history.changes import SHORTEST, Change, Floats, find_changes
+from gemm_report.writing.tables import markdown_table
 
 STEP = 1.05
 # Records between two steps, at least.
@@ -72,7 +73,7 @@ def noise(random: np.random.Generator, records: int, correlation: float = 0.3) -
     return values
 
 
-def with_steps(random: np.random.Generator, records: int) -> Planted:
+def with_steps(records: int, random: np.random.Generator) -> Planted:
     """Some steps of 5 %, up or down."""
     apart = max(APART, records // 25)
     places = [at + int(random.integers(0, apart // 4)) for at in range(apart, records, apart)]
@@ -85,7 +86,7 @@ def with_steps(random: np.random.Generator, records: int) -> Planted:
     return Planted(values, changes)
 
 
-def with_ramp(random: np.random.Generator, total: float, during: int) -> Planted:
+def with_ramp(total: float, during: int, random: np.random.Generator) -> Planted:
     """A level, a ramp of `during` records, and a level of 0 to 99."""
     return _gradual(random, np.arange(1, during + 1) / during * np.log1p(total))
 
@@ -96,13 +97,13 @@ def with_staircase(random: np.random.Generator) -> Planted:
     return _gradual(random, np.repeat(np.arange(1, steps + 1), during) * np.log1p(0.01))
 
 
-def at_two_speeds(random: np.random.Generator, records: int) -> Planted:
+def at_two_speeds(records: int, random: np.random.Generator) -> Planted:
     """No change: each record takes one of two speeds at random."""
     slow = random.random(records) < random.uniform(0.1, 0.5)
     return Planted(noise(random, records) + slow * np.log1p(random.uniform(0.03, 0.12)))
 
 
-def unchanged(random: np.random.Generator, correlation: float) -> Planted:
+def unchanged(correlation: float, random: np.random.Generator) -> Planted:
     """Noise alone."""
     return Planted(noise(random, 300, correlation))
 
@@ -116,21 +117,15 @@ def _gradual(random: np.random.Generator, rise: Floats) -> Planted:
 
 
 CASES: dict[str, Callable[[np.random.Generator], Planted]] = {
-    "steps of 5 % in 300 records": partial(with_steps, records=300),
-    "steps of 5 % in 3,000 records": partial(with_steps, records=3000),
+    **{f"steps of 5 % in {n:,} records": partial(with_steps, n) for n in (300, 3000)},
     **{
-        f"ramp of {percent} % over {during} records": partial(
-            with_ramp, total=percent / 100, during=during
-        )
-        for percent in (10, 20, 50)
-        for during in (60, 120, 300)
+        f"ramp of {total:.0%} over {n} records".replace("%", " %"): partial(with_ramp, total, n)
+        for total in (0.1, 0.2, 0.5)
+        for n in (60, 120, 300)
     },
     "staircase of 1 % steps": with_staircase,
-    **{f"two speeds, {n:,} records": partial(at_two_speeds, records=n) for n in (100, 300, 1000)},
-    **{
-        f"no change, correlation {r}, 300 records": partial(unchanged, correlation=r)
-        for r in (0.0, 0.3, 0.8)
-    },
+    **{f"two speeds, {n:,} records": partial(at_two_speeds, n) for n in (100, 300, 1000)},
+    **{f"no change, correlation {r}, 300 records": partial(unchanged, r) for r in (0.0, 0.3, 0.8)},
 }
 
 
@@ -148,10 +143,9 @@ def delays(seed: int, series: int) -> list[int]:
     return found
 
 
-def rows(seed: int, series: int) -> Iterator[str]:
-    """The lines of the table, in Markdown."""
-    yield "| planted | series | found | series with a false change |"
-    yield "| --- | ---: | ---: | ---: |"
+def table(seed: int, series: int) -> str:
+    """In Markdown."""
+    lines = []
     for number, (name, make) in enumerate(CASES.items()):
         planted = found = false = 0
         for i in range(series):
@@ -161,10 +155,11 @@ def rows(seed: int, series: int) -> Iterator[str]:
             found += here
             false += elsewhere > 0
         share = f"{100 * found / planted:.1f} % of {planted:,}" if planted else "-"
-        yield f"| {name} | {series:,} | {share} | {100 * false / series:.1f} % |"
+        lines.append([name, f"{series:,}", share, f"{100 * false / series:.1f} %"])
+    head = ("planted", "series", "found", "series with a false change")
     late = np.quantile(delays(seed, series), [0.5, 0.99], method="higher")
-    yield ""
-    yield "A step of 5 % is reported once {} records have it (median; {} in 99 %).".format(*late)
+    said = "A step of 5 % is reported once {} records have it (median; {} in 99 %).".format(*late)
+    return f"{markdown_table(head, lines, left=1)}\n\n{said}"
 
 
 def records(
@@ -173,7 +168,7 @@ def records(
     """Names and records: `template` again and again, each row with steps of its own."""
     random = np.random.default_rng(seed)
     timed = [row for row in template["benchmarks"] if row.get("gemm", {}).get("seconds")]
-    factors = np.exp([with_steps(random, count).values for _ in timed])
+    factors = np.exp([with_steps(count, random).values for _ in timed])
     for index in range(count):
         document = {"context": deepcopy(template["context"])}
         date = _START + timedelta(hours=4 * index)
@@ -204,8 +199,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1000)
     options = parser.parse_args()
     if not options.write:
-        for line in rows(options.seed, options.series):
-            print(line, flush=True)
+        print(table(options.seed, options.series))
         return
     if not options.record:
         parser.error("--write needs --record")

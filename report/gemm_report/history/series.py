@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gemm_report.collection import Refusals, record_paths
-from gemm_report.document import InputError, RecordError
+from gemm_report.document import RecordError
 from gemm_report.record import Identity, Record, Row, read_record
 
 Floats = NDArray[np.float64]
@@ -98,14 +98,11 @@ def read_history(folder: Path, refusals: Refusals) -> History:
     """What cannot be read is told; a copy counts once. RecordError where no file can be one."""
     found: dict[tuple[str, str], list[tuple[Entry, list[Timing]]]] = defaultdict(list)
     for path in record_paths(folder):
-        try:
+        with refusals:
             entry, timings = read(path)
-        except InputError as error:
-            refusals.add(error)
-            continue
-        same_time = found[entry.date, entry.device]
-        if all(timings != others for _, others in same_time):
-            same_time.append((entry, timings))
+            same_time = found[entry.date, entry.device]
+            if all(timings != others for _, others in same_time):
+                same_time.append((entry, timings))
     ordered = sorted(chain(*found.values()), key=lambda each: (each[0].date, each[0].path))
     entries = _told_apart([entry for entry, _ in ordered])
     points: dict[tuple[str, Identity], list[tuple[int, Timing]]] = {}
@@ -165,10 +162,8 @@ def _setting(record: Record) -> tuple[str | None, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
-def _shared(case: Identity) -> Identity:
-    """The same for all records: their cases are much the same."""
-    return case
+# The same for all records: their cases are much the same.
+_shared = lru_cache(maxsize=4096)(lambda case: case)
 
 
 def _timing(rows: Sequence[Row]) -> Timing:

@@ -14,15 +14,7 @@ NOTHING = "nothing recorded"
 
 # The likeliest first. Where the step is not there in cycles of the clock, code explains nothing.
 _IN_CYCLES = ("fingerprint", *SETTINGS)
-_OF_CLOCK = (
-    "power limit",
-    "clock",
-    "driver",
-    "toolkit",
-    "build",
-    "fingerprint",
-    "commit",
-)
+_OF_CLOCK = ("power limit", "clock", "driver", "toolkit", "build", "fingerprint", "commit")
 # On both sides of a change a value has to hold for so many points, or as long as the level does.
 _HELD = 8
 # For the clock: more points of a level know its clock no better.
@@ -44,10 +36,7 @@ class Suspect:
 
 
 def suspects(
-    series: Series,
-    change: Change,
-    level: tuple[int, int],
-    entries: Sequence[Entry],
+    series: Series, change: Change, level: tuple[int, int], entries: Sequence[Entry]
 ) -> tuple[Suspect, ...]:
     """The likeliest first. `level` is where the level before begins and the one after ends."""
     of_clock = _clock(series, change, level)

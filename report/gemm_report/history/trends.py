@@ -53,16 +53,16 @@ class Trend:
 
 def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Trend]:
     """In the order of the series; or `of` others that are made of them."""
-    return [_trend(history, series) for series in (history.series if of is None else of)]
-
-
-def _trend(history: History, series: Series) -> Trend:
-    segments, changes = find_changes(series.seconds)
-    turns = tuple(
-        Turn(change, suspects(series, change, _around(segments, change), history.entries))
-        for change in changes
-    )
-    return Trend(series, tuple(segments), turns, _strays(series.seconds, segments[-1]))
+    found = []
+    for series in history.series if of is None else of:
+        segments, changes = find_changes(series.seconds)
+        turns = tuple(
+            Turn(change, suspects(series, change, _around(segments, change), history.entries))
+            for change in changes
+        )
+        strays = _strays(series.seconds, segments[-1])
+        found.append(Trend(series, tuple(segments), turns, strays))
+    return found
 
 
 def _around(segments: Sequence[Segment], change: Change) -> tuple[int, int]:

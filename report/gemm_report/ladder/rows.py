@@ -6,14 +6,15 @@ from itertools import groupby
 from typing import Any
 
 from gemm_report.document import InputError
-from gemm_report.record import TRANSFERS, Kernel, Part, Record, Row
+from gemm_report.record import TRANSFERS, Part, Record, Row
 
 _BEHIND = {"library": 1, "peer": 2}
 
 
 def ordered_rows(record: Record) -> list[Row]:
     """All rows: by precision, rung, variant and problem."""
-    rungs = {kernel.name: _place(kernel) for kernel in record.kernels}
+    # Libraries come after the last rung, and other implementations after them.
+    rungs = {k.name: (_BEHIND.get(k.family, 0), k.rung) for k in record.kernels}
     return sorted(
         record.rows,
         key=lambda row: (
@@ -40,10 +41,7 @@ def middle(rows: Sequence[Row]) -> Row:
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
-    """Of each precision those of its plain layout, or all where there is none.
-
-    Other layouts have a table of their own.
-    """
+    """Of each precision those of its plain layout, or all where there is none."""
     timed = timed_rows(record, part)
     found: list[Row] = []
     for precision, rows in by_precision(timed).items():
@@ -57,10 +55,7 @@ def plain_layout(precision: str) -> str:
 
 
 def named(record: Record, rows: Iterable[Row], option: str, pattern: str) -> list[Row]:
-    """Those that an option chose by the names of their benchmarks.
-
-    InputError where the pattern is no regular expression, or nothing matches.
-    """
+    """Those whose names match what an option says; InputError for no expression or no match."""
     try:
         wanted = re.compile(pattern)
     except re.error as error:
@@ -77,15 +72,12 @@ def ladder_sizes(rows: Iterable[Row]) -> set[int]:
     A size beside a rounder one (4092 beside 4096) asks what an odd size costs: joined to the line
     it would only make it jagged.
     """
-    sizes = {row.m for row in rows if row.is_cube}
-
-    def is_beside_rounder(size: int) -> bool:
-        return any(
-            other != size and abs(other - size) < 0.05 * size and _twos(other) > _twos(size)
-            for other in sizes
-        )
-
-    return {size for size in sizes if not is_beside_rounder(size)}
+    twos = {row.m: row.m & -row.m for row in rows if row.is_cube}
+    return {
+        size
+        for size in twos
+        if not any(abs(other - size) < 0.05 * size and twos[other] > twos[size] for other in twos)
+    }
 
 
 def headlines(rows: Sequence[Row]) -> list[Row]:
@@ -108,9 +100,9 @@ def best_of(
     return [max(its, key=merit) for its in found.values()]
 
 
-def facts(row: Row, *names: str) -> dict[str, object]:
-    """Of the data of a figure: the kernel, and these attributes of its row."""
-    return {"kernel": row.label} | {name: getattr(row, name) for name in names}
+def facts(row: Row, *names: str, **others: object) -> dict[str, object]:
+    """Of the data of a figure: the kernel, these attributes of its row, and what else there is."""
+    return {"kernel": row.label} | {name: getattr(row, name) for name in names} | others
 
 
 def natural(label: str) -> tuple[str | int, ...]:
@@ -130,12 +122,3 @@ def by_precision(rows: Iterable[Row]) -> dict[str, list[Row]]:
     for row in rows:
         found.setdefault(row.precision, []).append(row)
     return found
-
-
-def _place(kernel: Kernel) -> tuple[int, int]:
-    # Libraries come after the last rung, and other implementations after them.
-    return _BEHIND.get(kernel.family, 0), kernel.rung
-
-
-def _twos(size: int) -> int:
-    return (size & -size).bit_length()

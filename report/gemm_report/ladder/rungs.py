@@ -99,15 +99,9 @@ def kernels_without_row(record: Record, precision: str) -> list[str]:
 
 def ladder_precisions(record: Record) -> list[str]:
     """Those with a ladder to draw: f32 with two kernels, the others with more than three."""
-
-    def kernels(precision: str) -> int:
-        return len({rung.row.kernel for rung in rungs(record, precision)})
-
-    return [
-        precision
-        for precision in precisions(drawn_rows(record))
-        if kernels(precision) > (1 if precision == "f32" else 3)
-    ]
+    found = precisions(drawn_rows(record))
+    kernels = {p: {rung.row.kernel for rung in rungs(record, p)} for p in found}
+    return [p for p in found if len(kernels[p]) > (1 if p == "f32" else 3)]
 
 
 def limits(record: Record, row: Row) -> list[Limit]:

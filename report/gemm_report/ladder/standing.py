@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from gemm_report.ladder.rows import plain_layout, precisions, timed_rows
+from gemm_report.ladder.rows import by_precision, plain_layout, timed_rows
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Ceiling, Record, Row
 
@@ -62,10 +62,8 @@ class Standing:
 
 def standings(record: Record) -> list[Standing]:
     """One for each precision that a kernel of ours has a time in."""
-    timed = timed_rows(record)
     found = []
-    for precision in precisions(timed):
-        rows = [row for row in timed if row.precision == precision]
+    for precision, rows in by_precision(timed_rows(record)).items():
         ours = [row for row in rows if row.is_ours]
         if ours:
             best = max(ours, key=_merit)

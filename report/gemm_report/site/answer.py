@@ -13,7 +13,12 @@ from gemm_report.writing.quantity import percent, quantity
 def answer(record: Record) -> tuple[str, str]:
     """How fast our best kernel is in the precision that most GEMMs are in; then the others."""
     found = standings(record)
-    fair = [each for each in found if each.of_library and not is_slow_path(each)]
+    fair = [  # but where the library was timed in a layout that its fast kernels do not take
+        each
+        for each in found
+        if each.of_library and not each.slow_library
+        if each.best.layout == plain_layout(each.best.precision)
+    ]
     lead = _lead(fair) or _lead(found)
     if lead in fair:
         row, problems = lead.best, len(lead.compared)
@@ -33,30 +38,25 @@ def answer(record: Record) -> tuple[str, str]:
         share = f"{percent(peak)} of its peak" if peak else "its peak is not known"
         whose = "Our fastest kernel" if lead else "The fastest timed"
         said = f"{whose} in {_problem(row)} is {row.label}: {_speed(row)}, {share}."
-    return said, " ".join(filter(None, _rest(found, fair, lead)))
+    return said, _rest(found, fair, lead)
 
 
-def is_slow_path(standing: Standing) -> bool:
-    """Whether the library was timed in a layout that its fast kernels do not take."""
-    return standing.slow_library or standing.best.layout != plain_layout(standing.best.precision)
-
-
-def _rest(
-    found: Sequence[Standing], fair: Sequence[Standing], lead: Standing | None
-) -> list[str | None]:
+def _rest(found: Sequence[Standing], fair: Sequence[Standing], lead: Standing | None) -> str:
+    said, without = [], []
     means = [f"{_name(each)} {percent(each.of_library)}" for each in fair if each is not lead]
-    slow = [
-        f"{_name(each)}: {percent(each.of_library)} of {_library(each.best)} in layout "
-        f"{each.best.layout}, in which the library has no fast kernel."
-        for each in found
-        if each.of_library and each not in fair
-    ]
-    without = [_name(each) for each in found if not each.of_library]
-    return [
-        f"Geometric means in other precisions: {', '.join(means)}." if means else None,
-        *slow,
-        f"No library was timed in {', '.join(without)}." if without else None,
-    ]
+    if means:
+        said.append(f"Geometric means in other precisions: {', '.join(means)}.")
+    for each in found:
+        if not each.of_library:
+            without.append(_name(each))
+        elif each not in fair:
+            share = (
+                f"{percent(each.of_library)} of {_library(each.best)} in layout {each.best.layout}"
+            )
+            said.append(f"{_name(each)}: {share}, in which the library has no fast kernel.")
+    if without:
+        said.append(f"No library was timed in {', '.join(without)}.")
+    return " ".join(said)
 
 
 def _lead(found: Sequence[Standing]) -> Standing | None:

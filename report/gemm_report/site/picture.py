@@ -49,15 +49,12 @@ class Picture:
     @property
     def title(self) -> str:
         """ladder_roofline_bf16 is "Ladder on the roofline, BF16"."""
-        *_, name = self.path.split("/")
-        kind, _, last = name.rpartition("_")
-        if re.search(r"\d", last):
-            return f"{_title(kind)}, {precision_name(last)}"
-        return _title(name)
-
-
-def _title(name: str) -> str:
-    return _TITLES.get(name, name.replace("_", " ").capitalize())
+        kind = name = self.path.rpartition("/")[2]
+        start, _, last = name.rpartition("_")
+        if of_precision := re.search(r"\d", last):
+            kind = start
+        title = _TITLES.get(kind, kind.replace("_", " ").capitalize())
+        return f"{title}, {precision_name(last)}" if of_precision else title
 
 
 def figure(picture: Picture) -> Html:
@@ -94,7 +91,9 @@ def inline(picture: Picture) -> Html:
     page.css turns its lightness around, but not that of a map in a scale of colours.
     """
     root, prefix = ElementTree.fromstring(visible(picture.svg)), f"{picture.name}-"
-    used = {found for element in root.iter() for found in _references(element)}
+    targets = {each.get(key, "")[1:] for each in root.iter() for key in (_XLINK, "href")}
+    values = (value for each in root.iter() for value in each.attrib.values())
+    used = targets.union(*(_REFERENCE.findall(value) for value in values))
     for element in list(root.iter()):
         for child in list(element):
             if _local(child.tag) in ("metadata", "style"):
@@ -139,12 +138,6 @@ def _shared_styles(root: ElementTree.Element, prefix: str) -> ElementTree.Elemen
     sheet = ElementTree.Element("style")
     sheet.text = "".join(f".{name}{{{style}}}" for style, name in classes.items())
     return sheet
-
-
-def _references(element: ElementTree.Element) -> list[str]:
-    targets = [value for key in (_XLINK, "href") if (value := element.get(key, "")).startswith("#")]
-    found = [target[1:] for target in targets]
-    return found + [name for value in element.attrib.values() for name in _REFERENCE.findall(value)]
 
 
 def _local(name: str) -> str:

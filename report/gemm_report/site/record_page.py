@@ -10,10 +10,9 @@ from gemm_report.record import Ceiling, Identity, Record, Row
 from gemm_report.site.answer import answer
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
-from gemm_report.site.row_table import STATES, repeating, row_table, states
+from gemm_report.site.row_table import GLOSSARY, STATES, repeating, row_table, states
 from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, table
-from gemm_report.site.words import GLOSSARY
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import (
     megahertz,
@@ -32,12 +31,9 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     """The page; the files of `pictures` are stored next to it."""
     first = {name: p for name in _FIRST for p in pictures if p.path == name}
     names = precisions(record.rows)
-    tabs = {
-        name: sorted(
-            (p for p in pictures if _tab(p, names) == name), key=lambda p: _IN_TABS.index(_kind(p))
-        )
-        for name in names
-    }
+    tabs = {name: [p for p in pictures if _tab(p, names) == name] for name in names}
+    for its in tabs.values():
+        its.sort(key=lambda p: _IN_TABS.index(_kind(p)))
     shown = {p.path for each in (first.values(), *tabs.values()) for p in each}
     shown |= {_kind(p) for p in pictures if "/" in p.path}  # of all precisions in one
     parts = [
@@ -72,11 +68,8 @@ def _head(record: Record) -> Html:
         record.device.driver and f"driver {record.device.driver}",
         f"commit {record.commit[:12]}",
     ]
-    unfinished = tag(
-        "p",
-        tag("span", "incomplete", class_="badge bad"),
-        " The run was interrupted or is still going on: rows are missing.",
-    )
+    badge = tag("span", "incomplete", class_="badge bad")
+    why = " The run was interrupted or is still going on: rows are missing."
     counts = Counter(state for row in record.rows for state in states(row))
     chips = (
         tag("a", *said, href=f"#state={state}", class_=tone)
@@ -92,7 +85,7 @@ def _head(record: Record) -> Html:
         tag("h1", record.device.name),
         tag("p", said, class_="answer"),
         tag("p", rest, class_="quiet") if rest else "",
-        "" if record.complete else unfinished,
+        "" if record.complete else tag("p", badge, why),
         tag("nav", *chips, class_="chips", aria_label="Rows by state"),
     )
 
@@ -153,15 +146,14 @@ def _conditions(record: Record) -> Html:
         ("Run time", time and f"{time.wall_seconds:.0f} s, {time.kernel_seconds:.0f} s in kernels"),
     ]  # fmt: skip
     command = tag("pre", tag("code", repeating(record)), tabindex=0, aria_label="command")
-    return joined(
-        [
-            _definitions([(name, said) for name, said in facts if said], "facts"),
-            tag("p", record.conformance, class_="quiet") if record.conformance else "",
-            tag("h3", "Command that made this record"),
-            command,
-            tag("p", "The details of each row have the command that repeats it.", class_="quiet"),
-        ]
-    )
+    parts = [
+        _definitions([(name, said) for name, said in facts if said], "facts"),
+        tag("p", record.conformance, class_="quiet") if record.conformance else "",
+        tag("h3", "Command that made this record"),
+        command,
+        tag("p", "The details of each row have the command that repeats it.", class_="quiet"),
+    ]
+    return joined(parts)
 
 
 def _definitions(facts: Iterable[tuple[str, str]], kind: str) -> Html:

@@ -4,7 +4,7 @@ import re
 from gemm_report.record import Record
 from gemm_report.site.picture import Picture
 from gemm_report.site.record_page import record_page
-from gemm_report.site.words import GLOSSARY
+from gemm_report.site.row_table import GLOSSARY
 
 
 def section(page: str, name: str) -> str:

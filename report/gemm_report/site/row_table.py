@@ -3,8 +3,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 
 from gemm_report.comparison.conditions import options_of
 from gemm_report.ladder.rows import ordered_rows
@@ -12,18 +11,35 @@ from gemm_report.record import DeviceCode, EndToEnd, Kernel, Record, Row
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.sparkline import sparkline
 from gemm_report.site.table import Cell, Column, Line, table
-from gemm_report.site.words import GLOSSARY
 from gemm_report.writing.names import operations, precision_name
-from gemm_report.writing.quantity import (
-    percent,
-    prefix_for,
-    quantity,
-    scaled,
-    significant,
-)
+from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant
 
 _NOTHING = "-"
 _NO_SLUG = re.compile(r"[^A-Za-z0-9_.:/-]+")
+GLOSSARY: Mapping[str, str] = {
+    "% of peak": "Rate over the nominal peak of the problem: the lower of the execution unit's "
+    "peak and arithmetic intensity times DRAM bandwidth.",
+    "% at clock": "Rate over the same peak at the median SM clock of the result.",
+    "% of library": "Rate over that of the fastest library on the same problem.",
+    "geometric mean": "Of our fastest kernel's rate over the fastest library's, over the problems "
+    "that both were timed on.",
+    "time": "Of one launch: the median of the samples.",
+    "J": "Energy of one GEMM: median power of the board times median time.",
+    "error / bound": "Largest error of an element over the rounding error bound of that element. "
+    "Above 100 % the result has failed.",
+    "clean": "Timed, not throttled, and measured as NVIDIA's guideline asks.",
+    "throttled": "The driver reported a limit on the clocks while the result was timed.",
+    "off-guideline": "Deviates from NVIDIA's guideline for benchmarking; figures mark it with a "
+    "star (*). The details of the result say in what.",
+    "host code": "A .so or .py file, which runs in the process that measures it and could change "
+    "its checks.",
+    "suspect": "The result was right, but not in the time of the work: it was faster on operands "
+    "that it had seen before, or without a pause.",
+    "failed": "The result was wrong, the time beat the hardware, or the kernel did not end.",
+    "layout": "Of A and B: n row-major, t transposed. Without one, nn.",
+    "nominal peak, measured peak": "From the data sheet or the device's clock; reached by a "
+    "microbenchmark that does nothing else.",
+}
 STATES = {
     "clean": None,
     "failed": "bad",
@@ -41,10 +57,14 @@ def row_table(record: Record) -> Html:
     rows = ordered_rows(record)
     prefix = prefix_for(row.flop_per_second or 0 for row in rows if row.status == "timed")
     kernels = {kernel.name: kernel for kernel in record.kernels}
-    lines = [
-        Line(_cells(row, prefix), _details(row, kernels.get(row.kernel), record), anchor)
-        for row, anchor in zip(rows, anchors(rows), strict=True)
-    ]
+    lines = []
+    for row, anchor in zip(rows, anchors(rows), strict=True):
+        facts = _facts(row, kernels.get(row.kernel))
+        said = tag("dl", *(tag("div", tag("dt", name), tag("dd", each)) for name, each in facts))
+        repeat = repeating(record, row)
+        code = tag("pre", tag("code", repeat), title="repeats this row") if repeat else ""
+        details = tag("div", _samples(row), said, code, class_="unfolded")
+        lines.append(Line(_cells(row, prefix), details, anchor))
     return table(_columns(prefix), lines, "rows")
 
 
@@ -122,13 +142,6 @@ def _aligned(number: str) -> str:
     return number.ljust(len(whole) + 4, "\N{FIGURE SPACE}")
 
 
-def _details(row: Row, kernel: Kernel | None, record: Record) -> Html:
-    facts = tag("dl", *(tag("div", tag("dt", k), tag("dd", v)) for k, v in _facts(row, kernel)))
-    repeat = repeating(record, row)
-    code = tag("pre", tag("code", repeat), title="repeats this row") if repeat else ""
-    return tag("div", _samples(row), facts, code, class_="unfolded")
-
-
 def repeating(record: Record, row: Row | None = None) -> str:
     """The command that made the record, or one row of it; nothing where another program did."""
     words = options_of(record)
@@ -136,12 +149,7 @@ def repeating(record: Record, row: Row | None = None) -> str:
         return "" if row else shlex.join(record.command)
     kept = [word for word in words if not word.startswith("--benchmark_filter")]
     one = f"--benchmark_filter=^{re.escape(str(row.identity))}/"
-    return f"{_quoted(tuple(kept))} {shlex.quote(one)}"
-
-
-@cache
-def _quoted(words: tuple[str, ...]) -> str:
-    return shlex.join(words)
+    return shlex.join([*kept, one])
 
 
 def _samples(row: Row) -> Html:
@@ -193,12 +201,10 @@ def _or_dash(value: float | None) -> str:
 
 
 def _transfers(parts: EndToEnd) -> str:
-    return (
-        f"host to device {quantity(parts.to_device_seconds, 's')}, kernel "
-        f"{quantity(parts.kernel_seconds, 's')}, device to host "
-        f"{quantity(parts.from_device_seconds, 's')}; "
-        f"{percent(parts.hidden_share)} hidden by overlap"
-    )
+    seconds = parts.to_device_seconds, parts.kernel_seconds, parts.from_device_seconds
+    first, second, third = (quantity(each, "s") for each in seconds)
+    said = f"host to device {first}, kernel {second}, device to host {third}"
+    return f"{said}; {percent(parts.hidden_share)} hidden by overlap"
 
 
 def _code(row: Row) -> Html:

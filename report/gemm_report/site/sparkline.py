@@ -20,13 +20,8 @@ def sparkline(samples: Sequence[float], seconds: Seconds) -> Html:
     width, top = max(len(samples) - 1, 1), y(seconds.q3)
     heights = [y(sample) for sample in samples]
     steps = (f"1 {b - a}" for a, b in pairwise(heights))
-    return tag(
-        "svg",
-        tag("rect", y=top, width=width, height=y(seconds.q1) - top),
-        tag("path", d=f"M0 {y(seconds.median)}h{width}"),
-        tag("path", d=f"M0 {heights[0]}l{' '.join(steps) or f'{width} 0'}".replace(" -", "-")),
-        class_="sparkline",
-        viewBox=f"0 0 {width} {_HEIGHT}",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-    )
+    line = f"M0 {heights[0]}l{' '.join(steps) or f'{width} 0'}".replace(" -", "-")
+    box = tag("rect", y=top, width=width, height=y(seconds.q1) - top)
+    paths = (tag("path", d=each) for each in (f"M0 {y(seconds.median)}h{width}", line))
+    looks = {"viewBox": f"0 0 {width} {_HEIGHT}", "preserveAspectRatio": "none"}
+    return tag("svg", box, *paths, class_="sparkline", **looks, aria_hidden="true")

@@ -65,7 +65,11 @@ def _head(column: Column) -> Html:
 
 
 def _body(line: Line, columns: Sequence[Column]) -> Html:
-    cells = [_cell(*each) for each in zip(line.cells, columns, strict=True)]
+    cells = []
+    for cell, column in zip(line.cells, columns, strict=True):
+        bar = None if cell.bar is None else f"--bar:{100 * min(cell.bar, 1):.0f}%"
+        kind = "n" if column.is_number else None
+        cells.append(tag("td", cell.content, class_=kind, style=bar, **_keys(cell)))
     if line.details is None:
         return tag("tbody", tag("tr", *cells), id=line.anchor, class_=line.tone)
     first = line.cells[0]
@@ -75,13 +79,6 @@ def _body(line: Line, columns: Sequence[Column]) -> Html:
     unfolded = tag("tr", tag("td", line.details, colspan=len(columns)), class_="details")
     # One body a row: what it unfolds to stays with it, however the rows are ordered.
     return tag("tbody", tag("tr", *cells), unfolded, id=line.anchor, class_=line.tone)
-
-
-def _cell(cell: Cell, column: Column) -> Html:
-    if not column.is_number:
-        return tag("td", cell.content, **_keys(cell))
-    bar = None if cell.bar is None else f"--bar:{100 * min(cell.bar, 1):.0f}%"
-    return tag("td", cell.content, class_="n", style=bar, **_keys(cell))
 
 
 def _keys(cell: Cell) -> dict[str, str | None]:

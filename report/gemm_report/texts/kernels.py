@@ -10,14 +10,7 @@ from gemm_report.figures.write import drawings
 from gemm_report.ladder.rows import drawn_rows, precisions
 from gemm_report.ladder.rungs import Rung, libraries, limits, rate, rungs
 from gemm_report.record import Part, Record, Row
-from gemm_report.texts.readme import (
-    as_text,
-    between_markers,
-    caption,
-    link,
-    picture,
-    read_text,
-)
+from gemm_report.texts.readme import as_text, between_markers, caption, link, picture, read_text
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times
 from gemm_report.writing.tables import markdown_table
@@ -34,7 +27,9 @@ def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> tu
     """
     text = read_text(readme)
     described = _described(readme, text)
-    known = [k.name for record in records for k in record.kernels if _is_rung(record, k.name)]
+    rows = [row for each in records for row in each.rows if row.part is Part.LADDER and row.is_ours]
+    there = {row.kernel for row in rows}
+    known = [k.name for each in records for k in each.kernels if k.name in there]
     if missing := [name for name in dict.fromkeys(known) if name not in described]:
         raise InputError(
             f"{readme}: does not mention {', '.join(missing)}: each needs the lines "
@@ -62,37 +57,27 @@ def overview(record: Record, record_link: str, folder: str) -> str:
     ideas = {kernel.name: kernel.idea for kernel in record.kernels}
     size = found[0].row.size
     head = ["kernel", "idea", f"{prefix}FLOP/s", "step", "% of peak", "% of library"]
-    cells = [
-        [
-            f"[{rung.row.label}](#{rung.row.kernel.lower()})"
-            if rung.row.is_ours
-            else rung.row.label,
-            ideas.get(rung.row.kernel, ""),
-            as_text(significant(scaled(rate(rung.row), prefix)) + mark(rung.row)),
-            times(rung.step),
-            percent(rung.row.of_roof_nominal),
-            percent(rung.row.of_library),
-            _limiter(record, rung.row),
-        ]
-        for rung in found
+    cells = []
+    for rung in found:
+        row = rung.row
+        name = f"[{row.label}](#{row.kernel.lower()})" if row.is_ours else row.label
+        speed = as_text(significant(scaled(rate(row), prefix)) + mark(row))
+        shares = percent(row.of_roof_nominal), percent(row.of_library)
+        idea = ideas.get(row.kernel, "")
+        cells.append([name, idea, speed, times(rung.step), *shares, _limiter(record, row)])
+    parts = [
+        picture(record, folder, pictures(record)),
+        markdown_table([*head, "modelled limiter"], cells),
+        f"{precision_name(_MAIN)} at {size}. "
+        "Step: speed-up over the fastest variant of the previous rung.",
+        caption(record, record_link),
+        *map(as_text, notes(rung.row for rung in found)),
     ]
-    return "\n\n".join(
-        [
-            *filter(None, [picture(record, folder, pictures(record))]),
-            markdown_table([*head, "modelled limiter"], cells),
-            f"{precision_name(_MAIN)} at {size}. "
-            "Step: speed-up over the fastest variant of the previous rung.",
-            caption(record, record_link),
-            *map(as_text, notes(rung.row for rung in found)),
-        ]
-    )
+    return "\n\n".join(filter(None, parts))
 
 
 def figures(records: Sequence[Record], kernel: str, readme: Path) -> str:
-    """A line for each variant and precision of one kernel, from the first record that has it.
-
-    All but the first record are named there.
-    """
+    """A line for each variant and precision of a kernel, from the first record that has it."""
     for record in records:
         origin = f" · {record.device.name} · [record]({link(readme, record.path)})"
         lines = [
@@ -120,11 +105,6 @@ def _described(readme: Path, text: str) -> list[str]:
     return names
 
 
-def _is_rung(record: Record, kernel: str) -> bool:
-    rows = [row for row in record.rows if row.kernel == kernel]
-    return any(row.part is Part.LADDER and row.is_ours for row in rows)
-
-
 def _line(record: Record, rung: Rung) -> str:
     row = rung.row
     facts = [
@@ -146,11 +126,8 @@ def _model(record: Record, row: Row) -> str | None:
         for limit in sorted(limits(record, row), key=lambda limit: limit.flop_per_byte or 0)
         if limit.flop_per_byte
     ]
-    return (
-        f"modelled FLOP/byte: {', '.join(levels)}; limiter: {_limiter(record, row)}"
-        if levels
-        else None
-    )
+    said = f"modelled FLOP/byte: {', '.join(levels)}; limiter: {_limiter(record, row)}"
+    return said if levels else None
 
 
 def _limiter(record: Record, row: Row) -> str:

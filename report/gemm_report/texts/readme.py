@@ -12,7 +12,7 @@ from gemm_report.figures.write import drawings
 from gemm_report.ladder.rows import best_of, drawn_rows, headlines
 from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
-from gemm_report.record import Record
+from gemm_report.record import Record, Row
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, quantity
 from gemm_report.writing.tables import markdown_table
@@ -41,9 +41,7 @@ def table(record: Record, link: str) -> str:
     remarks = [
         "Library there: the fastest library on the same problem. The mean is over all sizes that "
         "both have, with the fastest of our kernels at each.",
-        caption(record, link),
-        *map(as_text, notes(each.best for each in found)),
-        *([] if record.complete else ["The run was not completed."]),
+        *_remarks(record, link, [each.best for each in found]),
     ]
     return "\n\n".join([markdown_table(head, map(_standing, found)), *remarks])
 
@@ -75,26 +73,14 @@ def kernels_table(record: Record, link: str) -> str:
     has_clocks = any(row.of_roof_at_clock for row in rows)
     at_clock = ["% of peak at actual clock"] if has_clocks else []
     head = ["kernel", "idea", "precision", "size", "throughput", "% of peak", *at_clock]
-    cells = [
-        [
-            row.label,
-            ideas.get(row.kernel, ""),
-            precision_name(row.precision),
-            row.size,
-            as_text(quantity(rate(row), operations(row.precision)) + mark(row)),
-            percent(row.of_roof_nominal),
-            *([percent(row.of_roof_at_clock)] if has_clocks else []),
-            percent(row.of_library),
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        speed = as_text(quantity(rate(row), operations(row.precision)) + mark(row))
+        shares = [row.of_roof_nominal, *([row.of_roof_at_clock] if has_clocks else [])]
+        what = [row.label, ideas.get(row.kernel, ""), precision_name(row.precision), row.size]
+        cells.append([*what, speed, *map(percent, (*shares, row.of_library))])
     missing = missing_rows(record)
-    remarks = [
-        caption(record, link),
-        *map(as_text, notes(rows)),
-        *([] if record.complete else ["The run was not completed."]),
-        *([f"Not timed: {missing}."] if missing else []),
-    ]
+    remarks = [*_remarks(record, link, rows), *([f"Not timed: {missing}."] if missing else [])]
     return "\n\n".join([markdown_table([*head, "% of library"], cells), *remarks])
 
 
@@ -105,6 +91,11 @@ def picture(record: Record, folder: str, names: Sequence[str] = PICTURES) -> str
         f"![{caption} ({record.device.name})]({folder}/{name}.png)"
         for name, caption in captions.items()
     )
+
+
+def _remarks(record: Record, link: str, rows: Sequence[Row]) -> list[str]:
+    unfinished = [] if record.complete else ["The run was not completed."]
+    return [caption(record, link), *map(as_text, notes(rows)), *unfinished]
 
 
 def caption(record: Record, link: str) -> str:

@@ -31,7 +31,7 @@ def merged(path: Path, record: Record) -> str:
     if not record.complete:
         raise RecordError(f"{record.path}: the run was interrupted: give a complete record")
     known = record.precision_names
-    entries = _read(path, known) | {_key(record, s): _entry(record, s) for s in sweeps(record)}
+    entries = _read(path, known) | dict(_entry(record, sweep) for sweep in sweeps(record))
 
     def place(key: Key) -> tuple[object, ...]:
         kernel, precision, capability, m, n, k = key
@@ -59,22 +59,18 @@ def _read(path: Path, precisions: Sequence[str]) -> dict[Key, str]:
     return found
 
 
-def _key(record: Record, sweep: Sweep) -> Key:
+def _entry(record: Record, sweep: Sweep) -> tuple[Key, str]:
     best, known = sweep.best, re.fullmatch(r"(\d+)\.(\d)", record.device.compute_capability or "")
     if not known:
         raise RecordError(
             f"{record.path}: its device has no compute capability: give a record of a GPU"
         )
-    return best.kernel, best.precision, int(known[1] + known[2]), best.m, best.n, best.k
-
-
-def _entry(record: Record, sweep: Sweep) -> str:
-    kernel, precision, capability, m, n, k = _key(record, sweep)
-    found = quantity(rate(sweep.best), "FLOP/s")
+    capability = int(known[1] + known[2])
     entry = (
-        f'{{"{kernel}", Precision::{precision}, {capability}, {{{m}, {n}, {k}}}, '
-        f'"{sweep.best.settings}"}},  // {found}, {record.device.name}, {record.commit[:12]}'
+        f'{{"{best.kernel}", Precision::{best.precision}, {capability}, {{{best.m}, {best.n}, '
+        f'{best.k}}}, "{best.settings}"}},  // {quantity(rate(best), "FLOP/s")}, '
+        f"{record.device.name}, {record.commit[:12]}"
     )
     if not _ENTRY.fullmatch(entry):
-        raise RecordError(f"{record.path}: has a name that C++ does not allow: {sweep.best.label}")
-    return entry
+        raise RecordError(f"{record.path}: has a name that C++ does not allow: {best.label}")
+    return (best.kernel, best.precision, capability, best.m, best.n, best.k), entry

@@ -19,9 +19,11 @@ def columns(lines: Sequence[Sequence[str]], left: int) -> str:
     return "\n".join(map(padded, lines))
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells may hold any text."""
-    lines = [head, ["---"] * len(head), *rows]
+def markdown_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], left: int | None = None
+) -> str:
+    """A table whose cells may hold any text; all columns, or the first `left`, are flush left."""
+    lines = [head, ["---" if left is None or i < left else "---:" for i in range(len(head))], *rows]
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 

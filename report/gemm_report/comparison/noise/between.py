@@ -69,10 +69,11 @@ class Model:
         self._groups |= {name: of_row(row) for name, row in self._rows.items()}
         self._at_clock, self._cases, self._table = at_clock, cases, table
         self._priors: dict[str, Variance] = {}
-        for _ in range(2):  # what a level is depends on the usual scatter
-            self._own = {name: self._scatter(name) for name in {**self._rows, **cases}}
+        # `own` is what a case's own processes say. What a level is depends on the usual scatter.
+        for _ in range(2):
+            self.own = {name: self._scatter(name) for name in {**self._rows, **cases}}
             self._priors = priors(
-                (self._groups[name], own) for name, own in self._own.items() if own
+                (self._groups[name], own) for name, own in self.own.items() if own
             )
 
         self._apart = [
@@ -84,7 +85,7 @@ class Model:
 
     def of(self, name: str) -> Between:
         """Of a case of this comparison."""
-        own, usual = self._own.get(name), self._usual(name)
+        own, usual = self.own.get(name), self._usual(name)
         known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
         if not known and name in self._rows:
             # One process may be at any level.
@@ -95,10 +96,6 @@ class Model:
         # How similar it is nobody knows: at least as wide as what is assumed of any case.
         wide = Variance(max(DEFAULT.value, usual.value if usual else 0.0), DEFAULT.degrees)
         return Between(wide, TABLE if usual else ASSUMED, (usual or DEFAULT).value)
-
-    def own(self, name: str) -> Variance | None:
-        """What its own processes say."""
-        return self._own.get(name)
 
     def calibrated(self, name: str) -> int:
         """By how many processes."""

@@ -21,6 +21,7 @@ from gemm_report.writing.whole_file import whole_file
 _DEVICE = ("kind", "name", "uuid_hash", "driver", "runtime", "power_limit_w")
 # Of what history has, fewer processes say too little.
 _FEWEST = 3
+_CASE = ("kernel", "parameters", "precision", "layout", "m", "n", "k")
 _METHOD = ("timer", "fill", "test", "state", "cache", "target")
 
 
@@ -75,17 +76,13 @@ def _document(records: Sequence[Record], rows: Sequence[Sequence[Row]]) -> dict[
 def table(document: Mapping[str, Any]) -> str:
     """The rows as columns of text, those with the largest spread first."""
     rows = sorted(document["rows"], key=lambda row: -row["spread"])
-    lines = [("kernel", "precision", "size", "processes", "spread", "at clock", "within")]
-    lines += [
-        (
-            variant(row["kernel"], row["parameters"].items(), row["layout"]),
-            row["precision"],
-            "x".join(str(row[key]) for key in "mnk"),
-            str(row["processes"]),
-            *(_percent(row[key]) for key in ("spread", "spread_at_clock", "median_within")),
-        )
-        for row in rows
-    ]
+    lines = [["kernel", "precision", "size", "processes", "spread", "at clock", "within"]]
+    for row in rows:
+        shares = (row[key] for key in ("spread", "spread_at_clock", "median_within"))
+        name = variant(row["kernel"], row["parameters"].items(), row["layout"])
+        cells = [name, row["precision"], "x".join(str(row[key]) for key in "mnk")]
+        cells.append(str(row["processes"]))
+        lines.append(cells + ["-" if s is None else f"{100 * s:.2f} %" for s in shares])
     return columns(lines, left=3)
 
 
@@ -140,12 +137,9 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
     medians = [each.median for each in seconds]
     cycles = [median(samples) if samples else None for samples in map(cycles_of, rows)]
     known = [each for each in cycles if each is not None]
-    throttled = [row.throttled_share for row in rows if row.clocks]
-    shares = [share for share in throttled if share is not None]
+    shares = [row.throttled_share for row in rows if row.throttled_share is not None]
     return {
-        "kernel": first.kernel,
-        "parameters": first.parameters,
-        **{key: getattr(first, key) for key in ("precision", "layout", "m", "n", "k")},
+        **{key: getattr(first, key) for key in _CASE},
         "processes": len(rows),
         "medians_seconds": medians,
         "spread": _spread(medians),
@@ -159,7 +153,3 @@ def _row(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _spread(values: Sequence[float]) -> float:
     return (max(values) - min(values)) / median(values)
-
-
-def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{100 * fraction:.2f} %"

@@ -90,10 +90,7 @@ class Calibration:
 
 
 def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | None:
-    """The newest file of the first of these folders' `calibration` that has one of the device.
-
-    What cannot be read there is passed over, since nobody asked for it by name.
-    """
+    """The newest one of the device that can be read, in the first of these folders that has any."""
     for folder in folders:
         for path in sorted((folder / "calibration").glob("*.json"), reverse=True):
             try:

@@ -50,11 +50,9 @@ def prior(variances: Sequence[Variance]) -> Variance:
     values = np.maximum(values, max(1e-5 * float(np.median(values)), 1e-14))
     low, middle, high = np.quantile(values, [_LOW, _MIDDLE, _HIGH])
 
-    def too_wide(d0: float) -> bool:
-        return fdtri(degrees, d0, _HIGH) / fdtri(degrees, d0, _LOW) > high / low
-
     fewest, most = _FEWEST_DEGREES, _MOST_DEGREES
     while most > 1.001 * fewest:
         d0 = (fewest * most) ** 0.5
-        fewest, most = (d0, most) if too_wide(d0) else (fewest, d0)
+        too_wide = fdtri(degrees, d0, _HIGH) / fdtri(degrees, d0, _LOW) > high / low
+        fewest, most = (d0, most) if too_wide else (fewest, d0)
     return Variance(float(middle / fdtri(degrees, most, _MIDDLE)), most)

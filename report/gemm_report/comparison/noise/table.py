@@ -43,7 +43,7 @@ def made(results: Path) -> dict[str, dict[str, tuple[float, float]]]:
         calibration = read_calibration(path)
         record = read_record(record_paths(path.parents[1])[-1])
         model = Model(calibration, {}, {}, {})
-        rows = [(of_row(row), model.own(row.name)) for row in calibration.rows]
+        rows = [(of_row(row), model.own[row.name]) for row in calibration.rows]
         found.setdefault(record.device.compute_capability or "cpu", []).extend(rows)
     return {
         capability: {

@@ -5,15 +5,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from gemm_report.figures.page import (
-    INK,
-    LABEL_SIZE,
-    POINTS,
-    WIDTH,
-    Page,
-    size_in_points,
-    text_width,
-)
+from gemm_report.figures.page import LABEL_SIZE, POINTS, WIDTH, Page, size_in_points, text_width
+from gemm_report.figures.palette import INK
 from gemm_report.record import Part, Record
 
 _GAP = 10.0  # points between two columns
@@ -28,11 +21,6 @@ class Line:
     cells: Sequence[str]
     bold: bool = False
 
-    @property
-    def weight(self) -> str:
-        """Of its letters."""
-        return "bold" if self.bold else "normal"
-
 
 def bars(
     record: Record,
@@ -46,10 +34,7 @@ def bars(
     legend: Sequence[object] = (),
     part: Part = Part.LADDER,
 ) -> tuple[Page, list[Axes]]:
-    """A page with a plot for each panel, whose bars stand at 0, 1, ... from the top.
-
-    In inches: what the bars are apart, and the room above each plot.
-    """
+    """A page with a plot a panel; bars stand at 0, 1, ... from the top, `pitch` inches apart."""
     left = max(text_width(line.name, bold=line.bold) for each in panels for line in each)
     left = (left + 8) / POINTS
     right = max(sum(_GAP + width for width in _widths(head, each)) for each in panels) / POINTS
@@ -81,13 +66,13 @@ def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None
     width, tall = size_in_points(axes)
     levels = [1 - (i + 0.5) / len(lines) for i in range(len(lines))]
     for line, y in zip(lines, levels, strict=True):
-        _write(axes, -6 / width, y, line.name, line.weight)
+        _write(axes, -6 / width, y, line.name, line.bold)
     right = 1.0
     for column, its_width in enumerate(_widths(head, lines)):
         right += (_GAP + its_width) / width
-        _write(axes, right, 1 + 7.5 / tall, head[column], "bold")
+        _write(axes, right, 1 + 7.5 / tall, head[column], True)
         for line, y in zip(lines, levels, strict=True):
-            _write(axes, right, y, line.cells[column], line.weight)
+            _write(axes, right, y, line.cells[column], line.bold)
 
 
 def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
@@ -100,6 +85,7 @@ def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
     ]
 
 
-def _write(axes: Axes, x: float, y: float, text: str, weight: str) -> None:
+def _write(axes: Axes, x: float, y: float, text: str, bold: bool) -> None:
     looks = {"ha": "right", "va": "center_baseline", "size": LABEL_SIZE, "color": INK}
-    axes.text(x, y, text, transform=axes.transAxes, weight=weight, **looks)
+    looks["weight"] = "bold" if bold else "normal"
+    axes.text(x, y, text, transform=axes.transAxes, **looks)

@@ -45,21 +45,11 @@ def pairs_of(record: Record, versus: Record) -> list[Case]:
 
 def table(record: Record, versus: Record) -> list[dict[str, object]]:
     """The plotted data."""
+    names = {n: n for n in ("flop_per_second", "sm_hz", "power_w")} | {"of_roof": "of_roof_nominal"}
     return [
-        {
-            "name": str(case.settled.identity),
-            **{
-                f"{state}_{key}": value
-                for state, row in (("burst", case.burst), ("settled", case.settled))
-                for key, value in (
-                    ("flop_per_second", row.flop_per_second),
-                    ("of_roof", row.of_roof_nominal),
-                    ("sm_hz", row.sm_hz),
-                    ("power_w", row.power_w),
-                )
-            },
-            "kept": case.kept,
-        }
+        {"name": str(case.settled.identity), "kept": case.kept}
+        | {f"burst_{key}": getattr(case.burst, name) for key, name in names.items()}
+        | {f"settled_{key}": getattr(case.settled, name) for key, name in names.items()}
         for case in pairs_of(record, versus)
     ]
 
@@ -80,7 +70,12 @@ def draw(record: Record, versus: Record) -> Figure:
         Line2D([], [], label=run_name(runs["settled"]), **grey),
     ]
     page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, legend=legend)
-    ends = [_ends(case, has_roofs) for case in cases]
+    ends = [
+        (100 * (case.burst.of_roof_nominal or 0), 100 * (case.settled.of_roof_nominal or 0))
+        if has_roofs
+        else (100.0, 100 * case.kept)
+        for case in cases
+    ]
     axes.set_xlim(0, max(100, 1.03 * max(max(pair) for pair in ends)))
     axes.set_xlabel("% of nominal peak" if has_roofs else "% of the rate in the burst")
     for y, (case, (burst, settled)) in enumerate(zip(cases, ends, strict=True)):
@@ -92,24 +87,9 @@ def draw(record: Record, versus: Record) -> Figure:
     return page.figure
 
 
-def _ends(case: Case, has_roofs: bool) -> tuple[float, float]:
-    if has_roofs:
-        return 100 * (case.burst.of_roof_nominal or 0), 100 * (case.settled.of_roof_nominal or 0)
-    return 100.0, 100 * case.kept
-
-
 def _line(case: Case, prefix: str) -> Line:
-    def clock(row: Row) -> str:
-        return f"{row.sm_hz / 1e6:.0f}" if row.sm_hz else "-"
-
-    row = case.settled
-    cells = (
-        significant(scaled(rate(case.burst), prefix)),
-        significant(scaled(rate(row), prefix)),
-        percent(case.kept),
-        clock(case.burst),
-        clock(row),
-    )
-    return Line(
-        f"{row.label}  {precision_name(row.precision)}  {row.size}", cells, bold=row.is_library
-    )
+    row, both = case.settled, (case.burst, case.settled)
+    rates = (significant(scaled(rate(each), prefix)) for each in both)
+    clocks = (f"{each.sm_hz / 1e6:.0f}" if each.sm_hz else "-" for each in both)
+    name = f"{row.label}  {precision_name(row.precision)}  {row.size}"
+    return Line(name, (*rates, percent(case.kept), *clocks), bold=row.is_library)

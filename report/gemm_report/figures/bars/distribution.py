@@ -54,20 +54,16 @@ def chosen(record: Record) -> list[Samples]:
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data: every sample."""
-    return [
-        {
-            "name": str(samples.row.identity),
-            "repetition": samples.row.repetition,
-            "sample": i,
-            "seconds": seconds,
-            "over_median": 1 + away,
-            "throttled": held if samples.row.samples_throttled else None,
-        }
-        for samples in chosen(record)
-        for i, (seconds, away, held) in enumerate(
-            zip(samples.row.samples_seconds, samples.away, samples.throttled, strict=True)
-        )
-    ]
+    found = []
+    for each in chosen(record):
+        row, fixed = each.row, {"name": str(each.row.identity), "repetition": each.row.repetition}
+        samples = zip(row.samples_seconds, each.away, each.throttled, strict=True)
+        for i, (seconds, away, held) in enumerate(samples):
+            last = {"throttled": held if row.samples_throttled else None}
+            found.append(
+                {**fixed, "sample": i, "seconds": seconds, "over_median": 1 + away, **last}
+            )
+    return found
 
 
 def draw(record: Record) -> Figure:

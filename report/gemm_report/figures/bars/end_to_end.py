@@ -1,6 +1,7 @@
 """Host-to-device copy, kernel and device-to-host copy in one time, and each of them alone."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 from matplotlib.axes import Axes
@@ -10,13 +11,14 @@ from matplotlib.patches import Patch
 from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.palette import NAIVE, OURS, PALE, STEP
-from gemm_report.ladder.rows import drawn_rows
+from gemm_report.ladder.rows import drawn_rows, facts
 from gemm_report.record import Part, Record, Row
 from gemm_report.writing.names import precision_name, roof_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
 _PARTS = {"to device": STEP, "kernel": NAIVE, "from device": OURS}
 _TOGETHER = PALE
+_NO_DATA = ("to_device_bytes", "from_device_bytes")
 _HEAD = ("together", "to device, of PCIe", "from device, of PCIe", "hidden")
 
 
@@ -31,17 +33,9 @@ def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
         {
-            "kernel": row.kernel_label,
-            "transfer": row.transfer,
-            "precision": row.precision,
-            "shape": row.shape,
+            **facts(row, "transfer", "precision", "shape", kernel=row.kernel_label),
             "seconds": _seconds(row),
-            "to_device_seconds": parts.to_device_seconds,
-            "kernel_seconds": parts.kernel_seconds,
-            "from_device_seconds": parts.from_device_seconds,
-            "to_device_bytes_per_second": parts.to_device_bytes_per_second,
-            "from_device_bytes_per_second": parts.from_device_bytes_per_second,
-            "hidden_share": parts.hidden_share,
+            **{key: value for key, value in asdict(parts).items() if key not in _NO_DATA},
         }
         for row in transfer_rows(record)
         if (parts := row.end_to_end)

@@ -1,7 +1,5 @@
 """Energy efficiency: a bar for each kernel, by the power that the driver reported."""
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
@@ -21,31 +19,31 @@ def groups(record: Record) -> list[list[Row]]:
     found = []
     for its_rows in by_precision(drawn_rows(record)).values():
         size = ladder_size(its_rows)
-        known = [r for r in its_rows if r.is_cube and r.m == size and power(r)]
+        known = [r for r in its_rows if r.is_cube and r.m == size and r.power_w]
         found += [known] if known else []
     return found
 
 
-def power(row: Row) -> float:
-    """W, the median while it was timed; 0 where the record does not say."""
-    return row.power_w or 0
+def _seconds(row: Row) -> float:
+    return row.seconds.median if row.seconds else 0
 
 
 def flop_per_joule(row: Row) -> float:
     """The same number as FLOP/s for each W."""
-    return rate(row) / power(row)
+    return rate(row) / (row.power_w or 1)
 
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
+    names, rows = ("precision", "size", "power_w"), [row for rows in groups(record) for row in rows]
     return [
-        {
-            **facts(row, "precision", "size", "power_w"),
-            "seconds": row.seconds and row.seconds.median,
-            "flop_per_joule": flop_per_joule(row),
-            "joules": row.joules,
-        }
-        for rows in groups(record)
+        facts(
+            row,
+            *names,
+            seconds=_seconds(row),
+            flop_per_joule=flop_per_joule(row),
+            joules=row.joules,
+        )
         for row in rows
     ]
 
@@ -54,8 +52,12 @@ def draw(record: Record) -> Figure:
     """Energy efficiency of each kernel, by precision."""
     found = groups(record)
     shown = [looks(rows) for rows in found]
-    legend = legend_text(*shown)
-    remarks = [legend, *_notes([row for rows in found for row in rows])]
+    remarks = [
+        legend_text(*shown),
+        *notes(row for rows in found for row in rows),
+        "By the median power of the whole board while a row was timed. J per GEMM is that power "
+        "times the median time. Higher GFLOP/J is better.",
+    ]
     lines = [[_line(row) for row in rows] for rows in found]
     page, plots = bars(record, "energy efficiency", remarks, _HEAD, lines)
     for rows, its, axes in zip(found, shown, plots, strict=True):
@@ -72,15 +74,7 @@ def _line(row: Row) -> Line:
     cells = (
         significant(flop_per_joule(row) / 1e9) + mark(row),
         significant(row.joules or 0),
-        f"{power(row):.0f}",
-        significant(1e3 * (row.seconds.median if row.seconds else 0)),
+        f"{row.power_w:.0f}",
+        significant(1e3 * _seconds(row)),
     )
     return Line(row.label, cells, bold=row.is_library)
-
-
-def _notes(rows: Sequence[Row]) -> list[str]:
-    return [
-        *notes(rows),
-        "By the median power of the whole board while a row was timed. J per GEMM is that power "
-        "times the median time. Higher GFLOP/J is better.",
-    ]

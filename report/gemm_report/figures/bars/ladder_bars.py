@@ -28,14 +28,10 @@ _PITCH = 11.5  # points between the names of two peaks
 
 def table(record: Record, precision: str) -> list[dict[str, object]]:
     """The plotted data."""
+    names = "family", "precision", "size", "flop_per_second"
     return [
-        {
-            **facts(rung.row, "family", "precision", "size", "flop_per_second"),
-            "below": rung.below and rung.below.label,
-            "step": rung.step,
-            "of_roof": rung.row.of_roof_nominal,
-            "of_library": rung.row.of_library,
-        }
+        facts(rung.row, *names, below=rung.below and rung.below.label, step=rung.step)
+        | {"of_roof": rung.row.of_roof_nominal, "of_library": rung.row.of_library}
         for rung in _all(record, precision)
     ]
 

@@ -4,7 +4,7 @@ A panel for each memory, with one axis of rates: a kernel is one level line thro
 Bytes are modelled; where ncu counted them, a hollow mark stands next to the filled one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ from gemm_report.figures.roofline.roofs import (
     nominal_and_measured,
     set_log_axes,
 )
-from gemm_report.ladder.rows import drawn_rows, named
+from gemm_report.ladder.rows import drawn_rows, facts, named
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
 from gemm_report.record import Record, Row, Traffic
 from gemm_report.writing.names import operations, precision_name, roof_name
@@ -46,20 +46,19 @@ _MOST = 40
 
 @dataclass(frozen=True)
 class Level:
-    """A memory: how its probe begins, and why a kernel may stand above its bandwidth."""
+    """A memory: its name in the record, and why a kernel may stand above its bandwidth."""
 
     title: str
     axis: str
-    probe: str
+    key: str
     why_above: str
-    bytes_of: Callable[[Traffic], float]
     least_share: float = 0.0  # of the bytes of the L2
 
     def flop_per_byte(self, row: Row, traffic: Traffic | None) -> float | None:
         """None where the bytes are not known, or next to nothing is moved."""
         if traffic is None:
             return None
-        moved = self.bytes_of(traffic)
+        moved = getattr(traffic, f"{self.key}_bytes")
         return row.flop / moved if moved > self.least_share * traffic.l2_bytes else None
 
     def modelled(self, row: Row) -> float | None:
@@ -72,22 +71,11 @@ class Level:
         return self.flop_per_byte(row, row.counted)
 
 
-SHARED = Level(
-    "Shared memory",
-    "FLOP/byte, modelled",
-    "Shared",
-    "the model counts too much",
-    lambda traffic: traffic.shared_bytes,
-    least_share=0.01,  # a kernel that sends less through it multiplies elsewhere
-)
-L2 = Level(
-    "L2",
-    "FLOP/byte, modelled",
-    "L2",
-    "L1 hits are counted as L2 traffic",
-    lambda traffic: traffic.l2_bytes,
-)
-DRAM = Level("DRAM", "FLOP/byte, moved once", "DRAM", "", lambda traffic: traffic.dram_bytes)
+_MODELLED = "FLOP/byte, modelled"
+# A kernel that sends less through shared memory multiplies elsewhere.
+SHARED = Level("Shared memory", _MODELLED, "shared", "the model counts too much", 0.01)
+L2 = Level("L2", _MODELLED, "l2", "L1 hits are counted as L2 traffic")
+DRAM = Level("DRAM", "FLOP/byte, moved once", "dram", "")
 
 
 def has_model(record: Record, precision: str) -> bool:
@@ -96,10 +84,7 @@ def has_model(record: Record, precision: str) -> bool:
 
 
 def chosen(record: Record, pattern: str | None) -> list[Row]:
-    """Rows of one precision whose names match; without a pattern those with counted bytes.
-
-    InputError where the pattern is none, or nothing matches.
-    """
+    """Rows of one precision whose names match; without a pattern those with counted bytes."""
     rows = drawn_rows(record)
     if pattern is None:
         found = [row for row in rows if row.counted]
@@ -135,7 +120,7 @@ class Chart:
 
     def bandwidth(self, level: Level) -> Roof | None:
         """The measured one; of DRAM else the nominal one."""
-        measured = self.record.measured_memory_roof(level.probe)
+        measured = self.record.measured_memory_roof(level.title.partition(" ")[0])
         nominal = self.record.memory_roofs()[:1] if level is DRAM and not measured else []
         return next(iter(nominal_and_measured(nominal, measured)), None)
 
@@ -174,17 +159,9 @@ def table(
     """The plotted data of chosen rows, or of a ladder: each row in each of the memories."""
     chart = _ladder(record, precision) if precision else _chart(record, pattern)
     return [
-        {
-            "kernel": row.label,
-            "precision": row.precision,
-            "size": row.size,
-            "memory": level.title,
-            "bytes": by,
-            "flop_per_byte": intensity,
-            "flop_per_second": rate(row),
-            "roof": roof and roof.ceiling.name,
-            "roof_bytes_per_second": roof and roof.width,
-        }
+        facts(row, "precision", "size", "flop_per_second", memory=level.title, bytes=by)
+        | {"flop_per_byte": intensity, "roof": roof and roof.ceiling.name}
+        | {"roof_bytes_per_second": roof and roof.width}
         for level in chart.levels
         for roof in [chart.bandwidth(level)]
         for row in chart.rows
@@ -200,13 +177,9 @@ def _draw(chart: Chart, subject: str) -> Figure:
     labels = _labels(chart)
     tall = max(_HEIGHT, column_height(labels))
     counted = any(row.counted for row in chart.rows)
-    page = Page(
-        chart.record,
-        subject,
-        [legend_text(chart.looks), *_notes(chart)],
-        _ABOVE + tall + _BELOW,
-        legend=_legend() if counted else (),
-    )
+    remarks = [legend_text(chart.looks), *_notes(chart)]
+    legend = _legend() if counted else ()
+    page = Page(chart.record, subject, remarks, _ABOVE + tall + _BELOW, legend=legend)
     room = (WIDTH - _LEFT - column_width(labels) + _BETWEEN) / len(chart.levels)
     for i, level in enumerate(chart.levels):
         axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -64,29 +64,15 @@ def points(record: Record, versus: Record | None = None) -> list[Point]:
 
 def table(record: Record, versus: Record | None = None) -> list[dict[str, object]]:
     """The plotted data: the rows, then the peaks and bandwidths."""
-    found = points(record, versus)
+    found, of_row = points(record, versus), ("precision", "shape", "flop_per_byte")
     return [
-        {
-            "kind": "kernel",
-            "what": point.what,
-            "name": point.row.label,
-            "precision": point.row.precision,
-            "shape": point.row.shape,
-            "flop_per_byte": point.row.flop_per_byte,
-            "flop_per_second": rate(point.row),
-            "of_roof": point.row.of_roof_nominal,
-        }
+        {"kind": "kernel", "what": point.what, "name": point.row.label}
+        | {name: getattr(point.row, name) for name in of_row}
+        | {"flop_per_second": rate(point.row), "of_roof": point.row.of_roof_nominal}
         for point in found
     ] + [
-        {
-            "kind": "roof",
-            "name": roof.ceiling.name,
-            "precision": roof.ceiling.precision,
-            "flop_per_second": roof.ceiling.flop_per_second,
-            "bytes_per_second": roof.ceiling.bytes_per_second,
-            "origin": roof.ceiling.origin,
-            "clock_hz": roof.ceiling.clock_hz,
-        }
+        {"kind": "roof"}
+        | {key: each for key, each in asdict(roof.ceiling).items() if key != "source"}
         for roof in [*_roofs(record, found), *memory_roofs(record)]
     ]
 
@@ -102,15 +88,13 @@ def draw(record: Record, versus: Record | None = None) -> Figure:
         for i, name in enumerate(names)
     }
     labels = [_label(name, found, compute, looks, prefix) for name in names]
-    page = Page(
-        record,
+    title, remarks = (
         "roofline" if versus is None else "roofline, two runs",
         _notes(record, versus, found),
-        _HEIGHT + _BELOW,
-        NARROW,
-        legend=[*_legend(record, versus, found), *legend([*compute, *memory])],
-        part=None,
     )
+    entries = [*_legend(record, versus, found), *legend([*compute, *memory])]
+    size = _HEIGHT + _BELOW, NARROW
+    page = Page(record, title, remarks, *size, legend=entries, part=None)
     axes = page.axes(_LEFT, 0, NARROW - _LEFT - column_width(labels), _HEIGHT)
     if not found:
         say_empty(axes)
@@ -178,18 +162,16 @@ def _draw_points(axes: Axes, its: Sequence[Point], color: str, marker: str, scal
     for point in its:
         x, y = point.row.flop_per_byte, rate(point.row) / scale
         is_ours = point.what == OURS
-        axes.plot(
-            x,
-            y,
-            marker=marker,
-            color=color,
-            markersize=5.5 if is_ours else 9,
-            markerfacecolor=color if is_ours else "none",
-            markeredgecolor=color,
-            markeredgewidth=0 if is_ours else 1.1,
-            clip_on=False,
-            zorder=4 if is_ours else 3,
-        )
+        style = {"markersize": 5.5, "markerfacecolor": color, "markeredgewidth": 0, "zorder": 4}
+        if not is_ours:
+            style = {
+                "markersize": 9,
+                "markerfacecolor": "none",
+                "markeredgewidth": 1.1,
+                "zorder": 3,
+            }
+        style |= {"marker": marker, "color": color, "markeredgecolor": color}
+        axes.plot(x, y, clip_on=False, **style)
         if point.what == OLD:
             end = x, rate(there[_problem(point.row)]) / scale
             if abs(in_points(axes, *end)[1] - in_points(axes, x, y)[1]) > 6:
@@ -204,17 +186,10 @@ def _name_slope(axes: Axes, memory: Sequence[Roof], scale: float) -> None:
     (x, y), (x10, y10) = (in_points(axes, each, each * slope) for each in (left, 10 * left))
     angle = math.atan2(y10 - y, x10 - x)
     measured = f" (measured {significant(scaled(memory[1].width, prefix))})" if memory[1:] else ""
-    axes.annotate(
-        f"{roof_name(memory[0].ceiling.name)} {quantity(memory[0].width, 'B/s')}{measured}",
-        (left, left * slope),
-        xytext=(10, 10 * math.tan(angle) + 4),
-        textcoords="offset points",
-        rotation=math.degrees(angle),
-        rotation_mode="anchor",
-        va="bottom",
-        size=LABEL_SIZE,
-        color=INK,
-    )
+    text = f"{roof_name(memory[0].ceiling.name)} {quantity(memory[0].width, 'B/s')}{measured}"
+    looks = {"rotation": math.degrees(angle), "rotation_mode": "anchor", "size": LABEL_SIZE}
+    place = {"xytext": (10, 10 * math.tan(angle) + 4), "textcoords": "offset points"}
+    axes.annotate(text, (left, left * slope), va="bottom", color=INK, **place, **looks)
 
 
 def _legend(record: Record, versus: Record | None, found: Sequence[Point]) -> list[Line2D]:

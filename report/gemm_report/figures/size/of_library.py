@@ -17,28 +17,18 @@ def rows_of(record: Record) -> list[Row]:
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
-    return [
-        facts(row, "precision", "shape")
-        | {"size": place(row)}
-        | facts(row, "of_library", "library")
-        for row in rows_of(record)
-    ]
+    names = "precision", "shape", "of_library", "library"
+    return [facts(row, *names, size=place(row)) for row in rows_of(record)]
 
 
 def draw(record: Record) -> Figure:
     """Each kernel's speed as a share of the fastest library's on the same problem."""
     level = Label("library  100 %", 100, color=INK, bold=True)
-    panels = [
-        Panel(
-            f"{precision_name(precision)}, %",
-            rows,
-            _height,
-            lambda row: percent(row.of_library),
-            max(105, *(1.05 * _height(row) for row in rows)),
-            level,
-        )
-        for precision, rows in by_precision(rows_of(record)).items()
-    ]
+    panels = []
+    for precision, rows in by_precision(rows_of(record)).items():
+        top = max(105, *(1.05 * _height(row) for row in rows))
+        title = f"{precision_name(precision)}, %"
+        panels.append(Panel(title, rows, _height, lambda row: percent(row.of_library), top, level))
     return draw_panels(record, "share of the fastest library", panels, [])
 
 

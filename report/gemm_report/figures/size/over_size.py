@@ -114,19 +114,13 @@ def _draw_panel(axes: Axes, panel: Panel, its: Mapping[str, Look]) -> None:
 def _labels(panel: Panel, its: Mapping[str, Look]) -> list[Label]:
     """Of what is highlighted: its kernel, its text, and its size if not the largest."""
     largest = max(row.volume for row in panel.rows)
-    found = [
-        Label(
-            f"{row.kernel if row.is_library else row.label}  {panel.said(row)}"
-            + ("" if row.volume == largest else f" at {row.size}")
-            + mark(row),
-            panel.height(row),
-            place(row),
-            its[row.label].color,
-            its[row.label].marker,
-        )
-        for row in headlines(panel.rows)
-        if its[row.label].stands_out
-    ]
+    found = []
+    for row in headlines(panel.rows):
+        look = its[row.label]
+        if look.stands_out:
+            text = f"{row.kernel if row.is_library else row.label}  {panel.said(row)}"
+            text += ("" if row.volume == largest else f" at {row.size}") + mark(row)
+            found.append(Label(text, panel.height(row), place(row), look.color, look.marker))
     return [*found, *([panel.level] if panel.level else [])]
 
 

@@ -44,17 +44,9 @@ class Ratios:
         """Interpolated between shapes."""
         return float(np.percentile(self.values, 10))
 
-    @property
-    def name(self) -> str:
-        """Precision and kernel."""
-        return f"{precision_name(self.rows[0].precision)}, {self.rows[0].label}"
-
 
 def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
-    """Of kernels whose names match, or of Best where it has many shapes.
-
-    InputError where the pattern is none, or nothing matches.
-    """
+    """Of kernels whose names match, or of Best where it has many shapes."""
     timed = [row for part in (Part.LADDER, Part.TUNING) for row in timed_rows(record, part)]
     rows = [row for row in timed if row.of_library and not row.is_library]
     if pattern:
@@ -74,19 +66,12 @@ def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
 
 def report(record: Record, pattern: str | None = None) -> str:
     """A line for each precision and kernel: geometric mean, 10th percentile and worst shape."""
-    lines = [
-        [
-            precision_name(each.rows[0].precision),
-            each.rows[0].label,
-            str(len(each.rows)),
-            f"{each.geometric_mean:.3f}",
-            f"{each.tenth_percentile:.3f}",
-            f"{each.values[0]:.3f}",
-            each.rows[0].shape,
-        ]
-        for each in groups(record, pattern)
-    ]
-    return columns([_HEAD, *lines], left=2)
+    lines = [_HEAD]
+    for each in groups(record, pattern):
+        worst, values = each.rows[0], (each.geometric_mean, each.tenth_percentile, each.values[0])
+        cells = [precision_name(worst.precision), worst.label, str(len(each.rows))]
+        lines.append([*cells, *(f"{value:.3f}" for value in values), worst.shape])
+    return columns(lines, left=2)
 
 
 def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
@@ -99,16 +84,13 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     """The share of shapes up to each speed relative to the library, a line for each precision."""
     found = groups(record, pattern)
     colors = [PRECISIONS[i % len(PRECISIONS)] for i in range(len(found))]
-    legend = [
-        Line2D(
-            [],
-            [],
-            color=color,
-            label=f"{each.name}: geometric mean {each.geometric_mean:.3f}, 10th percentile "
-            f"{each.tenth_percentile:.3f}, worst {each.values[0]:.3f} at {each.rows[0].shape}",
-        )
-        for each, color in zip(found, colors, strict=True)
-    ]
+    labels = (
+        f"{precision_name(each.rows[0].precision)}, {each.rows[0].label}: geometric mean "
+        f"{each.geometric_mean:.3f}, 10th percentile {each.tenth_percentile:.3f}, worst "
+        f"{each.values[0]:.3f} at {each.rows[0].shape}"
+        for each in found
+    )
+    legend = [Line2D([], [], color=c, label=said) for c, said in zip(colors, labels, strict=True)]
     libraries = {row.library for each in found for row in each.rows}
     other = libraries.pop() or "" if len(libraries) == 1 else "the fastest library"
     page = Page(record, f"speed relative to {other}", [], _HEIGHT + _BELOW, legend=legend)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
-from gemm_report.ladder.rows import drawn_rows, precisions
+from gemm_report.ladder.rows import best_of, by_precision, drawn_rows, facts
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Record, Row
 from gemm_report.writing.names import operations, precision_name
@@ -39,13 +39,10 @@ def maps(record: Record) -> list[Map]:
     """Of our kernels; none where there are too few shapes."""
     rows = [row for row in drawn_rows(record) if row.is_ours]
     found = []
-    for precision in precisions(rows):
-        for k in sorted({row.k for row in rows if row.precision == precision}):
-            cells: dict[tuple[int, int], Row] = {}
-            for row in rows:
-                if (row.precision, row.k) == (precision, k):
-                    best = cells.get((row.m, row.n))
-                    cells[row.m, row.n] = row if best is None else max(best, row, key=rate)
+    for precision, its in by_precision(rows).items():
+        for k in sorted({row.k for row in its}):
+            best = best_of([r for r in its if r.k == k], lambda row: (row.m, row.n), rate)
+            cells = {(row.m, row.n): row for row in best}
             candidate = Map(precision, k, cells)
             if min(len(candidate.ms), len(candidate.ns)) > 1 and len(cells) >= _FEWEST_CELLS:
                 found.append(candidate)
@@ -56,16 +53,11 @@ def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
         {
-            "precision": each.precision,
-            "m": m,
-            "n": n,
-            "k": each.k,
-            "kernel": row.label,
-            "flop_per_second": rate(row),
+            **facts(row, "precision", "m", "n", "k", "flop_per_second"),
             "of_roof": row.of_roof_nominal,
         }
         for each in maps(record)
-        for (m, n), row in sorted(each.cells.items())
+        for _, row in sorted(each.cells.items())
     ]
 
 

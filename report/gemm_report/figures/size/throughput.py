@@ -17,13 +17,9 @@ def table(record: Record) -> list[dict[str, object]]:
     rows = drawn_rows(record)
     sizes = ladder_sizes(rows)
     return [
-        {
-            **facts(row, "precision", "m", "n", "k"),
-            "size": place(row),
-            "on_line": row.is_cube and row.m in sizes,
-            "flop_per_second": row.flop_per_second,
-            "roof_flop_per_second": row.roof and row.roof.flop_per_second,
-        }
+        facts(row, "precision", "m", "n", "k", "flop_per_second", size=place(row))
+        | {"on_line": row.is_cube and row.m in sizes}
+        | {"roof_flop_per_second": row.roof and row.roof.flop_per_second}
         for row in rows
     ]
 

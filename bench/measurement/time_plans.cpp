@@ -1,0 +1,101 @@
+// Times every plan of every kernel that has a model of its time, beside cuBLASLt: what models are
+// fitted to, and how far the model's choice is from the fastest plan. Nothing is verified.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/cases/shapes.hpp"
+#include "bench/device/backend.hpp"
+#include "bench/device/problem_data.hpp"
+#include "bench/timing/timing.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/registry.hpp"
+
+namespace gemm::bench {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: time_plans SHAPES PRECISION LAYOUT\n\n"
+    "SHAPES are those of --gemm_shapes, such as random:40:1. Prints, for each plan of each kernel\n"
+    "with a time model and for cuBLASLt: m n k precision layout kernel plan predicted measured, "
+    "in\n"
+    "microseconds; 0: no prediction. Plans that are predicted to take three times as long as the\n"
+    "kernel's best are left out. Needs a GPU.\n";
+
+// The median of a few short batches of launches, which rotate through the operand sets.
+double measured_seconds(Backend& backend, std::span<const Launch> launches) {
+  TimingPlan plan;
+  plan.sample_seconds = 0.001;
+  const BatchPlan batch = try_out(backend, plan, launches);
+  const auto timed = backend.batch(launches, batch.size, batch.graph);
+  std::vector<double> seconds;
+  for (int i = 0; i < 4; ++i) seconds.push_back(timed->time().seconds);
+  std::ranges::sort(seconds.begin() + 1, seconds.end());  // the first warms up
+  return seconds[2] / static_cast<double>(batch.size);
+}
+
+void time_plans(Backend& backend, const Problem& p) {
+  const ProblemData data(backend, p, Fill::uniform, 1, ProblemData::set_count(p, backend.device()),
+                         Reference::rows);
+  const auto show = [&](const RegisteredKernel& kernel, std::size_t plan, double predicted,
+                        const auto& prepare) {
+    std::vector<Launch> launches;
+    for (const Operands& set : data.sets()) launches.push_back(prepare(set));
+    std::printf("%s %s %s %s %zu %.3f %.3f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
+                std::string(traits_of(p.precision).name).c_str(),
+                std::string(name_of(p.layout)).c_str(), kernel.label().c_str(), plan,
+                predicted * 1e6, measured_seconds(backend, launches) * 1e6);
+    std::fflush(stdout);
+  };
+  const auto has = [](const auto& list, auto value) { return std::ranges::count(list, value) > 0; };
+  for (const RegisteredKernel& kernel : registry()) {
+    const bool library = kernel.name == "cuBLASLt", ours = !kernel.variant && kernel.estimate;
+    if (!(library || ours) || kernel.name == "Best" || !has(kernel.precisions, p.precision) ||
+        !has(kernel.layouts, p.layout) ||
+        (kernel.unsupported && kernel.unsupported(p, backend.device())))
+      continue;
+    std::vector<Candidate> plans;
+    if (kernel.candidates)
+      plans = kernel.candidates(p, backend.device());
+    else
+      plans.push_back({ours ? kernel.estimate(p, backend.device()) : 0, {}, [&](const Operands& o) {
+                         return kernel.prepare(p, backend.device(), o);
+                       }});
+    const double least = std::ranges::min(plans, {}, &Candidate::seconds).seconds;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      if (plans[i].seconds <= 3 * least) show(kernel, i, plans[i].seconds, plans[i].prepare);
+  }
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 3) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  const auto precision = precision_named(arguments[1]);
+  const auto layout = layout_named(arguments[2]);
+  if (!precision || !layout)
+    throw std::runtime_error(arguments[1] + " " + arguments[2] + ": not a precision and a layout");
+  std::string reason;
+  const auto backend = make_cuda_backend(0, reason);
+  if (!backend) throw std::runtime_error(reason);
+  for (const Shape& shape : parse_shapes(arguments[0], Device::Kind::gpu))
+    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout});
+  return 0;
+}
+
+}  // namespace
+}  // namespace gemm::bench
+
+int main(int count, char** arguments) {
+  try {
+    return gemm::bench::run({arguments + 1, arguments + count});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "time_plans: %s\n", error.what());
+    return 2;
+  }
+}

@@ -51,6 +51,11 @@ class Owner {
   T* object_ = nullptr;
 };
 
+// What a Caller, which is not itself meant, can call with these arguments.
+template <typename F, typename Caller, typename Result, typename... Arguments>
+concept CalledBy = !std::same_as<std::decay_t<F>, Caller> &&
+                   std::is_invocable_r_v<Result, std::decay_t<F>&, Arguments...>;
+
 template <typename Signature>
 class Function;
 
@@ -61,9 +66,7 @@ class Function<Result(Arguments...)> {
  public:
   Function() = default;
   Function(std::nullptr_t) {}
-  template <typename F>
-    requires(!std::same_as<std::decay_t<F>, Function> &&
-             std::is_invocable_r_v<Result, std::decay_t<F>&, Arguments...>)
+  template <CalledBy<Function, Result, Arguments...> F>
   Function(F&& f) : callee_(new Holder<std::decay_t<F>>(std::forward<F>(f))) {}
 
   explicit operator bool() const { return callee_.get() != nullptr; }

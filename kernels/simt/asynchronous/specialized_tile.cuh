@@ -327,8 +327,7 @@ Traffic specialized_traffic(const Problem& p, double pieces = 0) {
 // and keeps `memory` alive. Throws std::runtime_error if allocation fails.
 template <typename Tile, typename Work>
 Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, const Operands& o,
-                          Work work, int blocks, int cluster = 1,
-                          DeviceMemory memory = {}) {
+                          Work work, int blocks, int cluster = 1, DeviceMemory memory = {}) {
   allow_shared_bytes(kernel, Tile::kSharedBytes);
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), false),
                              b = packed(operand_b<float>(p, o.b), false);

@@ -152,7 +152,7 @@ class UnalignedLoads {
     for (int i = 0; i < kStages - 1; ++i) load();
   }
 
-  // The stage of the next K tile, which has arrived; the one before is loaded anew. A barrier.
+  // The stage of the next K tile, which has arrived; the one before is loaded again. A barrier.
   __device__ int next_stage() {
     wait_for_copies<kStages - 2>();
     __syncthreads();

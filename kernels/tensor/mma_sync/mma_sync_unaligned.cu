@@ -25,7 +25,7 @@ namespace {
 
 using UnalignedShape = MmaShape<64, 64, 128, 16, 32, 4, 3>;
 constexpr int kThreads = UnalignedShape::kThreads, kBM = UnalignedShape::kBM,
-              kBN = UnalignedShape::kBN, kStages = UnalignedShape::kStages;
+              kBN = UnalignedShape::kBN;
 constexpr int kLine = UnalignedShape::kDepth, kElements = kLine / 2;      // 64 elements of 16 bits
 constexpr int kWarps = kThreads / 32, kGroup = 8;                         // kGroup: rows of tiles
 constexpr int kSharedBytes = UnalignedShape::kSharedBytes + kBM * kLine;  // and a tile of C
@@ -99,8 +99,8 @@ class UnalignedTile : public MmaTile<Arithmetic, UnalignedShape, kAKMajor, kBKMa
     using Output = typename Base::Output;
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const auto address = [&](int row, int column) {  // of two elements; chunks are swizzled
-      return this->stage(kStages) + row * kLine + swizzled(kLine, row, column / 8) * kChunkBytes +
-             column % 8 * 2;
+      return this->stage(UnalignedShape::kStages) + row * kLine +
+             swizzled(kLine, row, column / 8) * kChunkBytes + column % 8 * 2;
     };
 #pragma unroll
     for (int i = 0; i < Base::kRows; ++i)
@@ -139,7 +139,7 @@ class UnalignedTile : public MmaTile<Arithmetic, UnalignedShape, kAKMajor, kBKMa
   const UnalignedWork& work_;
 };
 
-// The K tiles of all pieces of a block, one after another, kStages - 1 ahead.
+// The K tiles of all pieces of a block, one after another, loaded ahead into all stages but one.
 template <bool kAKMajor, bool kBKMajor>
 class UnalignedLoads {
  public:
@@ -149,12 +149,12 @@ class UnalignedLoads {
         stages_(stages),
         a_(work.a, static_cast<int>(work.problem.m), static_cast<int>(work.problem.k)),
         b_(work.b, static_cast<int>(work.problem.n), static_cast<int>(work.problem.k)) {
-    for (int i = 0; i < kStages - 1; ++i) load();
+    for (int i = 0; i < UnalignedShape::kStages - 1; ++i) load();
   }
 
   // The stage of the next K tile, which has arrived; the one before is loaded again. A barrier.
   __device__ int next_stage() {
-    wait_for_copies<kStages - 2>();
+    wait_for_copies<UnalignedShape::kStages - 2>();
     __syncthreads();
     load();
     return stage_;
@@ -169,7 +169,7 @@ class UnalignedLoads {
       --left_;
     }
     commit_copies();
-    stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
+    stage_ = stage_ + 1 == UnalignedShape::kStages ? 0 : stage_ + 1;
   }
   __device__ bool next_piece() {
     simt::TilePiece piece;

@@ -19,6 +19,7 @@ struct SwappedShape {
   bool promoted = false;         // accumulators are promoted every 128 products
   bool tokens_mn_major = false;  // else K-major
   bool tokens_adjacent = false;  // in C, else rows
+  bool stored_singly = false;    // C's rows are not aligned to four elements
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
@@ -72,6 +73,8 @@ inline constexpr double kSwappedOfDram = 4.35e12 / Device::kH200Dram,
                         kSwappedSmPromoted = 0.085e12, kSwappedOfClock = 0.6;
 inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.3e-6,  // per block of a cluster
     kSwappedStore = 40e-12, kSwappedStoreTokens = 100e-12;  // per byte of a block's accumulators
+// Elements per second of C that all SMs store singly, as a share of the rate of DRAM.
+inline constexpr double kSwappedSingly = 0.85e12 / Device::kH200Dram;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -96,6 +99,9 @@ inline double blocks_of_sm(const SwappedPlan& plan, int sm_count) {
 inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
   std::vector<SwappedPlan> plans;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
+  const double singly = shape.stored_singly ? static_cast<double>(shape.rows * shape.tokens) /
+                                                  (kSwappedSingly * device.dram_bytes_per_second)
+                                            : 0;
   const double sm_rate = (shape.promoted ? kSwappedSmPromoted : kSwappedSm) / device.clock_ratio();
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{
@@ -122,7 +128,7 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
       const double mmas = depth / kStageLineBytes / plan.splits * 4 * tile_rows / 64 *
                           plan.tile_tokens / 2 / (kSwappedOfClock * device.sm_hz);
       plan.seconds = kSwappedLaunch + (plan.splits > 1 ? kSwappedAdd * plan.splits : 0) +
-                     store * blocks +
+                     store * blocks + singly +
                      std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
                                l2_bytes / (kSwappedOfL2 * device.l2_bytes_per_second),
                                blocks * std::max(loads, mmas)});

@@ -460,7 +460,8 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device) {
                         .element_bytes = traits_of(p.precision).input_bytes,
                         .promoted = promotes(p.precision),
                         .tokens_mn_major = tokens_mn_major(p),
-                        .tokens_adjacent = !roles.swapped},
+                        .tokens_adjacent = !roles.swapped,
+                        .stored_singly = roles.swapped && p.n % 4 != 0},
                        device);
 }
 

@@ -20,11 +20,12 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: time_plans SHAPES PRECISION LAYOUT\n\n"
-    "SHAPES are those of --gemm_shapes, such as random:40:1. Prints, for each plan of each kernel\n"
-    "with a time model and for cuBLASLt: m n k precision layout kernel plan predicted measured, "
-    "in\n"
-    "microseconds; 0: no prediction. Plans that are predicted to take three times as long as the\n"
-    "kernel's best are left out. Needs a GPU.\n";
+    "SHAPES are those of --gemm_shapes, such as random:40:1. For cuBLASLt and each plan of each\n"
+    "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time "
+    "(0\n"
+    "if there is none) and measured time, in microseconds. Plans that are predicted to take over\n"
+    "three times as long as the best of their kernel are left out. Results are not verified.\n"
+    "Needs a GPU.\n";
 
 // The median of a few short batches of launches, which rotate through the operand sets.
 double measured_seconds(Backend& backend, std::span<const Launch> launches) {
@@ -72,14 +73,16 @@ void time_plans(Backend& backend, const Problem& p) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 3) {
-    std::fputs(kUsage, stderr);
-    return 2;
+  const bool help = arguments.size() == 1 && arguments[0] == "--help";
+  if (help || arguments.size() != 3) {
+    std::fputs(kUsage, help ? stdout : stderr);
+    return help ? 0 : 2;
   }
   const auto precision = precision_named(arguments[1]);
   const auto layout = layout_named(arguments[2]);
   if (!precision || !layout)
-    throw std::runtime_error(arguments[1] + " " + arguments[2] + ": not a precision and a layout");
+    throw std::runtime_error(arguments[1] + " " + arguments[2] +
+                             ": give a precision and a layout, such as bf16 nn");
   std::string reason;
   const auto backend = make_cuda_backend(0, reason);
   if (!backend) throw std::runtime_error(reason);

@@ -301,10 +301,10 @@ TEST(MmaSync, CopiesWhatItsTileCannotRead) {
 TEST(Wgmma, TransposesWhatNeitherSharedMemoryNorRegistersTake) {
   SKIP_WITHOUT_GPU_KERNELS();
   const auto packed = [](Precision precision, Layout layout, std::int64_t n = 512) {
-    const Problem p{256, n, 512, precision, layout};  // no tile is cut
+    const Problem p{256, n, 64, precision, layout};  // no tile is cut
     return traffic_of("WgmmaStreamK", p).dram - bytes_minimum(p);
   };
-  const double a = 2 * 256 * 512, b = 2 * 512 * 512;  // elements, read and written
+  const double a = 2 * 256 * 64, b = 2 * 512 * 64;  // elements, read and written
   for (const Layout layout : kLayouts) EXPECT_EQ(packed(Precision::bf16, layout), 0);
   for (const Layout layout : {Layout::nn, Layout::nt, Layout::tt})
     EXPECT_EQ(packed(Precision::tf32, layout), 0);
@@ -312,7 +312,7 @@ TEST(Wgmma, TransposesWhatNeitherSharedMemoryNorRegistersTake) {
   EXPECT_EQ(packed(Precision::s8, Layout::nn), b);
   EXPECT_EQ(packed(Precision::s8, Layout::nt), 0);
   EXPECT_EQ(packed(Precision::s8, Layout::tn), a + b);
-  EXPECT_EQ(packed(Precision::tf32, Layout::nn, 510), 4 * 2 * 512 * 510)
+  EXPECT_EQ(packed(Precision::tf32, Layout::nn, 510), 4 * 2 * 64 * 510)
       << "rows not aligned to 16 bytes";
 }
 

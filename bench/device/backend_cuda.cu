@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -433,6 +434,28 @@ std::optional<double> kilohertz(cudaDeviceAttr which, int index) {
   return value ? std::optional(static_cast<double>(*value) * 1e3) : std::nullopt;
 }
 
+// Clusters of so many blocks that fit at once, if each block takes the shared memory of an SM.
+// Groups of SMs differ from GPU to GPU of a name. 0 if clusters are not supported.
+int fitting_clusters(int size, std::size_t shared_bytes) {
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = size;
+  config.blockDim = 128;
+  config.dynamicSmemBytes = shared_bytes;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int count = 0;
+  if (cudaFuncSetAttribute(empty_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(shared_bytes)) != cudaSuccess ||
+      cudaOccupancyMaxActiveClusters(&count, empty_kernel, &config) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
 DeviceInfo query_gpu(int index, int driver, int runtime) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index));
@@ -476,7 +499,11 @@ std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
                              std::to_string(count) + " GPU" + (count == 1 ? "" : "s") +
                              ", numbered from 0");
   check(cudaSetDevice(index));
-  return std::make_unique<CudaBackend>(query_gpu(index, driver, runtime), patience_seconds);
+  DeviceInfo device = query_gpu(index, driver, runtime);
+  if (const auto shared = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index))
+    for (int size = 1; size < std::ssize(device.fitting_clusters); ++size)
+      device.fitting_clusters[size] = fitting_clusters(size, *shared);
+  return std::make_unique<CudaBackend>(std::move(device), patience_seconds);
 }
 
 }  // namespace gemm::bench

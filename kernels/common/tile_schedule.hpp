@@ -87,20 +87,23 @@ struct TileCost {
   double finish;              // storing a tile or a partial sum, and starting the next tile
   double exchange;            // waiting for another block's partial sums and adding them
   double further = exchange;  // the same for each further block's
-  double alone = 1;           // share of k_tile that is left where no other block loads
-  double drain = 0;           // storing the last tile, which nothing hides
+  double one_wave = 1;        // share of k_tile that is left where no whole wave is computed
+  double alone = 1;           // the same where no other block loads, of a single wave
   // One K tile of a tile that is cut, if that costs more: blocks at different positions along k do
-  // not share what they read in the L2.
-  double streamed_k_tile = 0;
+  // not share what they read in the L2. Where all tiles are cut at the same positions, those at one
+  // position share it: the cost of each position.
+  double streamed_k_tile = 0, position_k_tile = 0;
   // The least time of one K tile if all blocks load: of all blocks' by the L2, and of one that no
   // other block needs by DRAM. The former goes on during stores.
   double loaded_k_tile = 0, own_k_tile = 0;
 
+  // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.
+  static constexpr double kUnshared = 2;
+
   // In seconds of a device with another SM clock.
   TileCost on(const Device& device) const {
     TileCost scaled = *this;
-    for (double* cost :
-         {&scaled.k_tile, &scaled.finish, &scaled.exchange, &scaled.further, &scaled.drain})
+    for (double* cost : {&scaled.k_tile, &scaled.finish, &scaled.exchange, &scaled.further})
       *cost *= device.clock_ratio();
     return scaled;
   }
@@ -109,8 +112,7 @@ struct TileCost {
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
   const double whole = waves * std::max(schedule.k_tiles * cost.k_tile + cost.finish,
-                                        schedule.k_tiles * cost.loaded_k_tile) +
-                       cost.drain;
+                                        schedule.k_tiles * cost.loaded_k_tile);
   if (schedule.streamed() == 0) return whole;
   const double share = std::ceil(1.0 * schedule.streamed() * schedule.k_tiles / schedule.streaming);
   const double tiles = share / schedule.k_tiles;
@@ -119,13 +121,16 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
                     schedule.streamed() % schedule.streaming == 0;
   const double pieces = std::ceil(tiles) + (even ? 0 : 1);
   const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
-  const bool uncut = schedule.streaming == schedule.streamed();
+  const double unshared =
+      !even        ? std::max(cost.streamed_k_tile, TileCost::kUnshared * cost.loaded_k_tile)
+      : others > 0 ? std::min(cost.streamed_k_tile, (others + 1) * cost.position_k_tile)
+                   : 0;
   const double busy = schedule.whole > 0 ? 1 : 1.0 * schedule.streaming / schedule.blocks;
-  const double k_tile =
-      std::max((cost.alone + (1 - cost.alone) * busy) * cost.k_tile, cost.own_k_tile);
+  const double left =
+      (schedule.whole > 0 ? 1 : cost.one_wave) * (cost.alone + (1 - cost.alone) * busy);
+  const double k_tile = std::max({left * cost.k_tile, cost.own_k_tile, unshared});
   const double exchanges = others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
-  const double computed =
-      share * (uncut ? k_tile : std::max(k_tile, cost.streamed_k_tile)) + pieces * cost.finish;
+  const double computed = share * k_tile + pieces * cost.finish;
   return whole + std::max(computed, share * busy * cost.loaded_k_tile) + exchanges;
 }
 

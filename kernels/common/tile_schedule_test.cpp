@@ -376,7 +376,7 @@ TEST(TileSchedule, CutsNothingWhereStreamingReadsFromDram) {
   const Problem p{8 * 128, 256, 64 * 16, Precision::f32};
   const TileCost cheap{.k_tile = 1e-6, .finish = 0.1e-6, .exchange = 0.1e-6};
   TileCost dear = cheap;
-  dear.streamed_k_tile = 3e-6;
+  dear.streamed_k_tile = dear.position_k_tile = 3e-6;
   const TileSchedule cut = tile_schedule(p, 128, 256, 16, 6, cheap, 0);
   const TileSchedule uncut = tile_schedule(p, 128, 256, 16, 6, dear, 0);
   EXPECT_GT(cut.streaming, cut.streamed());
@@ -386,7 +386,7 @@ TEST(TileSchedule, CutsNothingWhereStreamingReadsFromDram) {
 }
 
 // 2 tiles of 12 K tiles, each cut into 3 pieces, of 12 blocks.
-TEST(TileCost, CountsFurtherExchangesBusyBlocksAndTheLastStore) {
+TEST(TileCost, CountsFurtherExchangesAndBusyBlocks) {
   const TileSchedule cut{
       .tile_rows = 2, .tile_columns = 1, .k_tiles = 12, .whole = 0, .streaming = 6, .blocks = 12};
   const TileCost plain{.k_tile = 1, .finish = 0, .exchange = 10};
@@ -394,12 +394,31 @@ TEST(TileCost, CountsFurtherExchangesBusyBlocksAndTheLastStore) {
   TileCost cost = plain;
   cost.further = 2;
   EXPECT_DOUBLE_EQ(seconds(cut, cost), 4 + 10 + 2);
-  cost.drain = 5;
   cost.alone = 0.5;  // half of the blocks run
-  EXPECT_DOUBLE_EQ(seconds(cut, cost), 0.75 * 4 + 10 + 2 + 5);
+  EXPECT_DOUBLE_EQ(seconds(cut, cost), 0.75 * 4 + 10 + 2);
+  cost.one_wave = 0.5;
+  EXPECT_DOUBLE_EQ(seconds(cut, cost), 0.5 * 0.75 * 4 + 10 + 2);
   Device slow;
   slow.sm_hz = Device::kH200Hz / 2;
   EXPECT_DOUBLE_EQ(seconds(cut, cost.on(slow)), 2 * seconds(cut, cost));
+}
+
+// 4 tiles of 12 K tiles in 6 shares, at any positions along k, or in 8, at two.
+TEST(TileCost, SharesLoadsAtThePositionsWhereAllTilesAreCut) {
+  TileSchedule schedule{
+      .tile_rows = 4, .tile_columns = 1, .k_tiles = 12, .whole = 0, .streaming = 6, .blocks = 8};
+  TileCost cost{.k_tile = 1, .finish = 0, .exchange = 0};
+  EXPECT_DOUBLE_EQ(seconds(schedule, cost), 8);
+  cost.loaded_k_tile = 1;
+  EXPECT_DOUBLE_EQ(seconds(schedule, cost), TileCost::kUnshared * 8);
+  cost.streamed_k_tile = 5;
+  EXPECT_DOUBLE_EQ(seconds(schedule, cost), 5 * 8);
+  schedule.streaming = 8;
+  EXPECT_DOUBLE_EQ(seconds(schedule, cost), 6);
+  cost.position_k_tile = 2;
+  EXPECT_DOUBLE_EQ(seconds(schedule, cost), 2 * 2 * 6);
+  cost.position_k_tile = 3;
+  EXPECT_DOUBLE_EQ(seconds(schedule, cost), 5 * 6);
 }
 
 // 24 tiles of 4 K tiles on 12 blocks, and a tile for each of 6 blocks.

@@ -119,12 +119,18 @@ class UnalignedTile : public MmaTile<Arithmetic, UnalignedShape, kAKMajor, kBKMa
     __syncthreads();
     const int columns = static_cast<int>(min(this->n_ - this->column0_, std::int64_t{kBN}));
     auto* c = static_cast<std::uint16_t*>(work_.c) + this->row0_ * this->n_ + this->column0_;
-#pragma unroll 4
-    for (int row = warp; row < kBM; row += kThreads / 32) {
-      if (this->row0_ + row >= this->m_) break;
-      std::uint32_t bits;
-      asm volatile("ld.shared.u32 %0, [%1];" : "=r"(bits) : "r"(address(row, 2 * lane)) : "memory");
-      store_row(c + row * this->n_, bits, columns);
+    constexpr int kRowsOfWarp = kBM / kWarps;
+    std::uint32_t rows[kRowsOfWarp][1];
+#pragma unroll
+    for (int i = 0; i < kRowsOfWarp; ++i)
+      asm volatile("ld.shared.u32 %0, [%1];"
+                   : "=r"(rows[i][0])
+                   : "r"(address(warp + i * kWarps, 2 * lane))
+                   : "memory");
+#pragma unroll
+    for (int i = 0; i < kRowsOfWarp; ++i) {
+      const int row = warp + i * kWarps;
+      if (this->row0_ + row < this->m_) store_row(c + row * this->n_, rows[i], columns);
     }
   }
 

@@ -19,7 +19,6 @@ struct SwappedShape {
   bool promoted = false;         // accumulators are promoted every 128 products
   bool tokens_mn_major = false;  // else K-major
   bool tokens_adjacent = false;  // in C, else rows
-  bool stored_singly = false;    // C's rows are not aligned to four elements
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
@@ -73,8 +72,6 @@ inline constexpr double kSwappedOfDram = 4.35e12 / Device::kH200Dram,
                         kSwappedSmPromoted = 0.085e12, kSwappedOfClock = 0.6;
 inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.3e-6,  // per block of a cluster
     kSwappedStore = 40e-12, kSwappedStoreTokens = 100e-12;  // per byte of a block's accumulators
-// Elements per second of C that all SMs store singly, as a share of the rate of DRAM.
-inline constexpr double kSwappedSingly = 0.85e12 / Device::kH200Dram;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -84,24 +81,18 @@ inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_co
   return plan.tile_tokens > 128 || (each == 1 && tokens > 16) ? 1 : 2;
 }
 
-// How many blocks an SM computes, if any computes as many as possible. The blocks of a cluster are
-// in one of the groups of some 16 SMs, of which half a cluster stays idle on average.
-inline double blocks_of_sm(const SwappedPlan& plan, int sm_count) {
-  const double idle = (plan.splits - 1) / 32.0;
-  const double clusters =
-      std::max(1.0, std::floor((1 - idle) * sm_count * plan.per_sm / plan.splits));
+// How many blocks an SM computes, if any computes as many as possible.
+inline double blocks_of_sm(const SwappedPlan& plan, const Device& device) {
+  const double clusters = std::max(1, device.clusters(plan.splits) * plan.per_sm);
   const double rounds = std::ceil(static_cast<double>(plan.blocks()) / (clusters * plan.splits));
   return std::min(rounds * plan.per_sm,
-                  static_cast<double>(ceil_div(plan.blocks(), sm_count)) + rounds - 1);
+                  static_cast<double>(ceil_div(plan.blocks(), device.sm_count)) + rounds - 1);
 }
 
 // All of them, at least one.
 inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
   std::vector<SwappedPlan> plans;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
-  const double singly = shape.stored_singly ? static_cast<double>(shape.rows * shape.tokens) /
-                                                  (kSwappedSingly * device.dram_bytes_per_second)
-                                            : 0;
   const double sm_rate = (shape.promoted ? kSwappedSmPromoted : kSwappedSm) / device.clock_ratio();
   for (const int tile_rows : {64, 128}) {
     SwappedPlan plan{
@@ -122,13 +113,13 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
                          tile_rows * plan.tile_tokens;
     for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
       plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
-      const double blocks = blocks_of_sm(plan, device.sm_count);
+      const double blocks = blocks_of_sm(plan, device);
       const double loads = depth * (tile_rows + tokens) / plan.splits / sm_rate;
       // Four MMAs of 64 rows a line, each of N / 2 cycles.
       const double mmas = depth / kStageLineBytes / plan.splits * 4 * tile_rows / 64 *
                           plan.tile_tokens / 2 / (kSwappedOfClock * device.sm_hz);
       plan.seconds = kSwappedLaunch + (plan.splits > 1 ? kSwappedAdd * plan.splits : 0) +
-                     store * blocks + singly +
+                     store * blocks +
                      std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
                                l2_bytes / (kSwappedOfL2 * device.l2_bytes_per_second),
                                blocks * std::max(loads, mmas)});

@@ -72,6 +72,19 @@ TEST(SwappedPlan, SplitsNothingElse) {
   EXPECT_EQ(plan(57344, 64, 8192).splits, 1);
 }
 
+// 23 tiles in clusters of 5: one round only where so many clusters fit.
+TEST(SwappedPlan, CountsTheClustersThatFitTheDevice) {
+  Device device{.sm_count = 132};
+  const auto splits = [&] {
+    const SwappedShape shape{.rows = 2880, .tokens = 192, .k = 7712, .element_bytes = 2};
+    return std::ranges::min(swapped_plans(shape, device), {}, &SwappedPlan::seconds).splits;
+  };
+  device.fitting_clusters = {0, 132, 66, 44, 33, 23, 22, 16, 16};
+  EXPECT_EQ(splits(), 5);
+  device.fitting_clusters[5] = 22;
+  EXPECT_EQ(splits(), 4);
+}
+
 TEST(SwappedPlan, TakesLongerForMore) {
   for (const std::int64_t tokens : {1, 64}) {
     double before = 0;

@@ -40,6 +40,7 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/tensor/skinny/swapped_plan.hpp"
+#include "kernels/tensor/store_row.cuh"
 #include "kernels/tensor/wgmma/staged_operand.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
@@ -245,23 +246,28 @@ __device__ void store_to_shared(const typename Tile::Accumulator (&acc)[Tile::kA
   }
 }
 
-// Loads four accumulators from a block of the cluster.
-template <typename Accumulator>
-__device__ void load_four(Accumulator (&four)[4], std::uint32_t address, int block) {
-  std::uint32_t bits[4];
-  asm volatile(
-      "{\n.reg .u32 there;\n"
-      "mapa.shared::cluster.u32 there, %4, %5;\n"
-      "ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [there];\n}"
-      : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
-      : "r"(address), "r"(block)
-      : "memory");
-  memcpy(four, bits, sizeof bits);
+// Loads kCount accumulators, 2 or 4, from a block of the cluster.
+template <int kCount, typename Accumulator>
+__device__ void load_from_block(Accumulator (&to)[kCount], std::uint32_t address, int block) {
+  static_assert(kCount == 2 || kCount == 4);
+  std::uint32_t bits[kCount], there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  if constexpr (kCount == 4)
+    asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+                 : "r"(there)
+                 : "memory");
+  else
+    asm volatile("ld.shared::cluster.v2.b32 {%0, %1}, [%2];"
+                 : "=r"(bits[0]), "=r"(bits[1])
+                 : "r"(there)
+                 : "memory");
+  memcpy(to, bits, sizeof bits);
 }
 
 // Reduces and stores the block's share of the tile, four consecutive rows of a token at a time and
 // kAtOnce of them, to hide the latency of the loads; neighbouring threads have neighbouring
-// elements of a row of C.
+// elements of a row of C, whose rows are aligned to four elements unless C is not swapped.
 template <typename Tile>
 __device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t acc) {
   using Accumulator = typename Tile::Accumulator;
@@ -270,7 +276,7 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
     Output values[4];
   };
   constexpr int kFours = Tile::kRows / 4, kAtOnce = 4;
-  const bool along = work.row_step == 1, wide = along && work.token_step % 4 == 0;
+  const bool along = work.row_step == 1;
   const int first_token = share.token_tile * Tile::kTokens;
   const int tokens = min(work.tokens - first_token, Tile::kTokens);
   const int step = work.splits * Tile::kConsumerThreads;
@@ -288,7 +294,7 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
       Accumulator other[kAtOnce][4];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
-        load_four(other[i], acc + (token[i] * Tile::kAccumulatorPitch + row[i]) * 4, block);
+        load_from_block(other[i], acc + (token[i] * Tile::kAccumulatorPitch + row[i]) * 4, block);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
 #pragma unroll
@@ -303,12 +309,68 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
       const int at = share.tile * Tile::kRows + row[i];
       Output* to = static_cast<Output*>(work.c) + at * work.row_step +
                    (first_token + token[i]) * work.token_step;
-      if (wide && at < work.rows) {
+      if (along && at < work.rows) {
         *reinterpret_cast<Four*>(to) = result;
       } else {
 #pragma unroll
         for (int j = 0; j < 4; ++j)
           if (at + j < work.rows) to[j * work.row_step] = result.values[j];
+      }
+    }
+  }
+}
+
+// The same where rows of C have any alignment: a warp stores the kRows elements of a token.
+template <typename Tile>
+__device__ void store_unaligned(const SwappedWork& work, const Share& share, std::uint32_t acc) {
+  using Output = typename Tile::Output;
+  constexpr int kPairs = Tile::kRows / 64, kWarps = Tile::kConsumerThreads / 32;
+  constexpr int kAtOnce = 4 / kPairs;  // tokens
+  const int first_token = share.token_tile * Tile::kTokens;
+  const int tokens = min(work.tokens - first_token, Tile::kTokens);
+  const int row = share.tile * Tile::kRows, count = min(work.rows - row, Tile::kRows);
+  const int lane = static_cast<int>(threadIdx.x) % 32, step = work.splits * kWarps;
+  for (int first = share.rank * kWarps + static_cast<int>(threadIdx.x) / 32; first < tokens;
+       first += kAtOnce * step) {
+    typename Tile::Accumulator sums[kAtOnce][kPairs][2] = {};
+    for (int block = 0; block < work.splits; ++block) {
+      typename Tile::Accumulator other[kAtOnce][kPairs][2];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) {
+          const int token = min(first + i * step, tokens - 1);
+          load_from_block(other[i][j],
+                          acc + (token * Tile::kAccumulatorPitch + 64 * j + 2 * lane) * 4, block);
+        }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) {
+          sums[i][j][0] += other[i][j][0];
+          sums[i][j][1] += other[i][j][1];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int token = first + i * step;
+      if (token >= tokens) break;
+      Output* to = static_cast<Output*>(work.c) + (first_token + token) * work.token_step + row;
+      if constexpr (sizeof(Output) == 2) {
+        std::uint32_t pairs[kPairs];
+#pragma unroll
+        for (int j = 0; j < kPairs; ++j) {
+          const Output pair[2] = {static_cast<Output>(sums[i][j][0]),
+                                  static_cast<Output>(sums[i][j][1])};
+          memcpy(&pairs[j], pair, sizeof pair);
+        }
+        store_row(reinterpret_cast<std::uint16_t*>(to), pairs, count);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 2 * kPairs; ++j) {
+          const int at = 64 * (j / 2) + 2 * lane + j % 2;
+          if (at < count) to[at] = sums[i][j / 2][j % 2];
+        }
       }
     }
   }
@@ -343,7 +405,10 @@ __global__ void __launch_bounds__(Tile::kThreads)
     sync_cluster();
   else
     sync_consumers<Tile>();
-  store_share<Tile>(work, share, ring.first);
+  if (work.row_step == 1 && work.token_step % 4 != 0)
+    store_unaligned<Tile>(work, share, ring.first);
+  else
+    store_share<Tile>(work, share, ring.first);
   if (work.splits > 1) sync_cluster();  // no block exits before all have read its shared memory
 #endif
 }
@@ -460,8 +525,7 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device) {
                         .element_bytes = traits_of(p.precision).input_bytes,
                         .promoted = promotes(p.precision),
                         .tokens_mn_major = tokens_mn_major(p),
-                        .tokens_adjacent = !roles.swapped,
-                        .stored_singly = roles.swapped && p.n % 4 != 0},
+                        .tokens_adjacent = !roles.swapped},
                        device);
 }
 

@@ -53,9 +53,9 @@ __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles, int
 // The same with promotion, for FP8: tensor cores accumulate FP8 with 14 bits, so the accumulators
 // of each K tile, 128 steps of k, are added to FP32 accumulators. Other consumers issue MMAs
 // meanwhile.
-template <typename Tile, int kCluster, int kParts>
+template <typename Tile, int kCluster, int kParts, typename OnIssued>
 __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
-                                  float (&acc)[kParts][Tile::kAccumulators]) {
+                                  float (&acc)[kParts][Tile::kAccumulators], OnIssued on_issued) {
   float partial[1][Tile::kAccumulators];
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
@@ -76,6 +76,7 @@ __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles, in
       for (int i = 0; i < Tile::kAccumulators; ++i) acc[part][i] += partial[0][i];
     }
   }
+  on_issued();
 }
 
 }  // namespace gemm::tensor

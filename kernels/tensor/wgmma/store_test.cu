@@ -10,14 +10,15 @@
 namespace gemm::tensor {
 namespace {
 
-constexpr int kMost = 64;
+constexpr int kPairs = 2, kMost = 64 * kPairs;
 
-// Row r has 1 + r % 64 elements from r / 64 on.
+// Row r has 1 + r % kMost elements from r / kMost on.
 __global__ void store_rows_of_all_lengths([[maybe_unused]] std::uint16_t* to) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   const int row = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x);
-  store_row(to + row * 2 * kMost + row / kMost, (2 * lane + 1U) | (2 * lane + 2U) << 16,
-            1 + row % kMost);
+  const std::uint32_t first = (2 * lane + 1U) | (2 * lane + 2U) << 16;
+  const std::uint32_t pairs[kPairs] = {first, first + (64U | 64U << 16)};
+  store_row(to + row * 2 * kMost + row / kMost, pairs, 1 + row % kMost);
 #endif
 }
 

@@ -33,90 +33,69 @@ struct StreamKShape {
   constexpr int cluster_rows() const { return cluster * rows; }
 };
 
-// A shape with its measured costs; `cost.k_tile` is for 128 bytes along k.
+// A shape with its measured cost.
 struct Choice {
   StreamKShape shape;
-  simt::TileCost cost;
+  double k_tile;  // seconds of one K tile, 128 bytes along k, in whole waves
   int group;      // rows of tiles per rasterization group
   int bytes = 1;  // minimum element size; with smaller ones ping-pong was faster
 };
 constexpr Choice kFast[] = {
-    {.shape = {.rows = 128, .columns = 128, .stages = 6, .ping_pong = true},
-     .cost =
-         {.k_tile = 0.41e-6, .finish = 0.6e-6, .exchange = 8e-6, .alone = 0.75, .drain = 0.6e-6},
-     .group = 8},
-    {.shape = {.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192},
-     .cost = {.k_tile = 0.59e-6, .finish = 0.6e-6, .exchange = 9e-6, .drain = 1.5e-6},
-     .group = 8},
-    {.shape = {.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
-     .cost =
-         {.k_tile = 0.255e-6, .finish = 0.5e-6, .exchange = 4e-6, .further = 1e-6, .alone = 0.65},
-     .group = 16},
-    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, {0.785e-6, 1.5e-6, 9e-6}, 8, 2},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256},
-     {0.787e-6, 1.2e-6, 9e-6},
-     16,
-     2},
-    {.shape = {.rows = 256, .columns = 128, .stages = 4, .cluster = 1},
-     .cost = {.k_tile = 0.8e-6, .finish = 1.5e-6, .exchange = 9e-6},
-     .group = 8,
-     .bytes = 2},
-    {.shape = {.rows = 128, .columns = 128, .stages = 6, .cluster = 1},
-     .cost =
-         {.k_tile = 0.445e-6, .finish = 0.8e-6, .exchange = 5e-6, .further = 1.5e-6, .alone = 0.65},
-     .group = 16,
-     .bytes = 2},
-    {.shape =
-         {.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     .cost = {.k_tile = 0.19e-6,
-              .finish = 0.4e-6,
-              .exchange = 1.6e-6,
-              .further = 0.8e-6,
-              .alone = 0.65},
-     .group = 16},
+    {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.41e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.25e-6, 16},
+    {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.78e-6, 8, 2},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.79e-6, 16, 2},
+    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 0.8e-6, 8, 2},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.445e-6, 16, 2},
+    {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
+     0.2e-6,
+     16},
 };
 constexpr Choice kPromoted[] = {
-    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true},
-     {0.9e-6, 3e-6, 12e-6},
-     16},
+    {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1, .promoted = true}, 0.9e-6, 16},
     {{.rows = 192, .columns = 128, .stages = 4, .consumers = 3, .cluster = 1, .promoted = true},
-     {0.68e-6, 2e-6, 9e-6},
+     0.68e-6,
      16},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1, .promoted = true},
-     {0.5e-6, 1.5e-6, 6e-6},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1, .promoted = true}, 0.5e-6, 16},
+    {{.rows = 64,
+      .columns = 64,
+      .stages = 12,
+      .cluster = 1,
+      .ping_pong = true,
+      .promoted = true,
+      .staged = 64},
+     0.22e-6,
      16},
 };
 constexpr Choice kThroughRegisters[] = {
-    {{.rows = 128, .columns = 256, .stages = 4}, {0.785e-6, 1.5e-6, 9e-6}, 8},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, {0.787e-6, 1.2e-6, 9e-6}, 16},
-    {{.rows = 128, .columns = 192, .stages = 5}, {0.6e-6, 1.5e-6, 9e-6}, 8},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, {0.47e-6, 1e-6, 9e-6}, 16},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true},
-     {0.32e-6, 0.5e-6, 9e-6},
+    {{.rows = 128, .columns = 256, .stages = 4}, 0.78e-6, 8},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, 0.78e-6, 16},
+    {{.rows = 128, .columns = 192, .stages = 5}, 0.6e-6, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.565e-6, 16},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.335e-6, 16},
+    {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
+     0.325e-6,
      16},
-    {.shape =
-         {.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     .cost = {.k_tile = 0.24e-6,
-              .finish = 0.4e-6,
-              .exchange = 1.6e-6,
-              .further = 0.8e-6,
-              .alone = 0.65},
-     .group = 16},
 };
 
 // Of C^T, for few rows of A: their number need not be a multiple of 64, or of 128.
 constexpr Choice kTransposed[] = {
-    {.shape = {.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160},
-     .cost = {.k_tile = 0.5e-6, .finish = 0.6e-6, .exchange = 6e-6, .drain = 1.2e-6},
-     .group = 8},
-    {.shape = {.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192},
-     .cost = {.k_tile = 0.59e-6, .finish = 0.6e-6, .exchange = 7.5e-6, .drain = 1.5e-6},
-     .group = 8},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256},
-     {0.787e-6, 1.2e-6, 9e-6},
-     16,
-     2},
+    {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.48e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.78e-6, 16, 2},
 };
+
+// What else a tile costs, by the bytes of its accumulators.
+constexpr simt::TileCost cost_of(const Choice& choice) {
+  const double bytes = 4.0 * choice.shape.rows * choice.shape.columns;
+  return {.k_tile = choice.k_tile,
+          .finish = 0.21e-6 + 10e-12 * bytes,
+          .exchange = 1.07e-6 + 31e-12 * bytes,
+          .further = 0.54e-6 + 5e-12 * bytes,
+          .one_wave = 0.94,
+          .alone = choice.shape.rows == 64 ? 1 : 0.7};
+}
 
 enum class MainLoop { fast, promoted, through_registers, transposed };
 inline MainLoop main_loop_of(const Problem& p) {
@@ -144,9 +123,12 @@ constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 /
                  kLinesOfL2 = 15e12 / Device::kH200L2;
 // Bytes per second of whole lines that one SM loads, if they come from DRAM.
 constexpr double kSmLines = 80e9;
-// Bytes per second of C that an SM stores other than by TMA: elements or rows that are not aligned,
-// pairs of 32 bits, and pairs of a transposed C, which fill 64 bytes of a row.
+// Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and pairs
+// of a transposed C, which fill 64 bytes of a row.
 constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45e9;
+// The same of rows of 16-bit elements that are not aligned: their first and last sectors are stored
+// in part, which costs as much as that many elements.
+constexpr double kStoreRows = 14.8e9, kStoreRowEnds = 48;
 
 // Lines of 128 bytes that a row of a K tile touches: two where the matrix' rows are not aligned to
 // lines, also if they are packed.
@@ -159,19 +141,22 @@ constexpr bool is_transposed(MainLoop way, const Problem& stored) {
 }
 
 // Time to store a tile, other than by TMA; else 0.
-inline double store_seconds(const Problem& stored, const Device& device,
+inline double store_seconds(const Problem& stored, const Device& device, MainLoop way,
                             const StreamKShape& shape) {
   const int bytes = traits_of(stored.precision).output_bytes;
   if (bytes == 2 && stored.n % 8 == 0) return 0;
   const bool pairs = stored.n % 2 == 0;
-  const double rate = transposes_c(stored)  ? (pairs ? 1 : 0.5) * kStoreTransposed
-                      : bytes == 4 && pairs ? kStorePairs
-                                            : kStoreSingly;
+  const double width = is_transposed(way, stored) ? 64 : shape.staged;  // of C
+  const double rate = transposes_c(stored) ? (pairs ? 1 : 0.5) * kStoreTransposed
+                      : bytes == 2         ? kStoreRows * width / (width + kStoreRowEnds)
+                      : pairs              ? kStorePairs
+                                           : kStoreSingly;
   return 1.0 * shape.rows * shape.columns * bytes * device.clock_ratio() / rate;
 }
 
 // The costs of a choice. If the rows of A and columns of B of all streamed tiles exceed half of the
-// L2, each cluster reads its K tiles from DRAM, except those of a matrix that fits half of the L2.
+// L2, each cluster reads its K tiles from DRAM, except those of a matrix that fits half of the L2
+// and what clusters at the same position along k share.
 // A larger matrix than the L2, of which each block reads its own part, costs each SM its share of
 // the rate of DRAM, however few read; any K tile of operands that exceed half of the L2 costs it
 // the rate at which it can load.
@@ -190,10 +175,12 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
   const auto from_dram = [&](double lines) {
     return clusters * kLineBytes128 * lines / (kOfDram * device.dram_bytes_per_second);
   };
-  simt::TileCost cost = choice.cost.on(device);
-  if ((rows + columns) * depth > cache / 2)
-    cost.streamed_k_tile = from_dram((m * depth > cache / 2 ? shape.cluster_rows() : 0) +
-                                     (n * depth > cache / 2 ? shape.columns : 0));
+  simt::TileCost cost = cost_of(choice).on(device);
+  if ((rows + columns) * depth > cache / 2) {
+    const bool a = m * depth > cache / 2, b = n * depth > cache / 2;
+    cost.streamed_k_tile = from_dram((a ? shape.cluster_rows() : 0) + (b ? shape.columns : 0));
+    cost.position_k_tile = from_dram(((a ? rows : 0) + (b ? columns : 0)) / clusters);
+  }
   if (p.n <= shape.columns && m * depth > cache) cost.own_k_tile = from_dram(shape.cluster_rows());
   if (p.m <= shape.cluster_rows() && n * depth > cache) cost.own_k_tile = from_dram(shape.columns);
   const auto lines_of = [&]<typename Of>() {
@@ -212,7 +199,7 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
   // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
   const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
   const double hidden = shape.ping_pong ? k_tiles * cost.k_tile / 2 : 0;
-  cost.finish = std::max(cost.finish, store_seconds(stored, device, shape) - hidden);
+  cost.finish = std::max(cost.finish, store_seconds(stored, device, way, shape) - hidden);
   return cost;
 }
 

@@ -41,7 +41,7 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
       std::min(kShape.stages, (kMostBytes - kReservedBytes) / Base::kStageBytes);
   static constexpr int kSharedBytes = kStages * Base::kStageBytes + kReservedBytes;
   static_assert(kParts > 0 && kStages >= 2);
-  static_assert(!kPromoted || !kPingPong && !kThroughRegisters);
+  static_assert(!kPromoted || !kThroughRegisters);
 };
 
 struct StreamKWork : WgmmaWork {
@@ -87,7 +87,7 @@ __device__ void multiply_piece(StreamKAccumulators<Tile>& acc, Ring<Tile::kStage
                                int k_tiles, OnIssued on_issued) {
   const int first = acc.sharer() * Tile::kParts;
   if constexpr (Tile::kPromoted) {
-    multiply_promoted<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values);
+    multiply_promoted<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   } else if constexpr (Tile::kThroughRegisters) {
     multiply_through_registers<Tile, Tile::kCluster>(ring, k_tiles, first, acc.values, on_issued);
   } else {

@@ -99,7 +99,7 @@ def check(found: Rows, expected: dict[str, tuple[str, ...]], rows: int) -> None:
 
 
 SIZES = {
-    "settled": ("--gemm_precisions=f32,bf16", "--gemm_shapes=256,2048"),
+    "settled": ("--gemm_precisions=f32,bf16", "--gemm_shapes=256,2048,4096"),
     "hot": ("--gemm_cache=hot", "--gemm_shapes=1024", "--gemm_precisions=f32"),
 }
 
@@ -111,7 +111,7 @@ def test_sources(tmp_path: Path, state: str) -> None:
     kernels = [f"{tmp_path}/cheat.cu:{name}" for name in sorted(names)]
     found = measured(tmp_path, kernels, *SIZES[state])
     assert found.keys() == names
-    check(found, SOURCES, 4 if state == "settled" else 1)
+    check(found, SOURCES, 6 if state == "settled" else 1)
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
@@ -128,6 +128,6 @@ def test_libraries(tmp_path: Path) -> None:
             check=True,
         )
         kernels.append(str(made))
-    found = measured(tmp_path, kernels, "--gemm_shapes=512,2048")
+    found = measured(tmp_path, kernels, "--gemm_shapes=512,4096")
     assert found.keys() == {*LIBRARIES, *HONEST_LIBRARIES}
     check(found, LIBRARIES, 2)

@@ -1,5 +1,6 @@
 // Where the true result can be represented, it must be hit bit for bit: on the CPU and (label GPU)
-// on the GPU, every kernel, every precision, every layout, every point of a tuning space.
+// on the GPU, every kernel with every plan, every precision, every layout, every point of a tuning
+// space.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -245,17 +246,25 @@ void expect_integers_are_exact(Backend& backend) {
   const auto expect_exact_sums = [&](const Case& one) {
     const Problem& p = one.problem;
     ProblemData data(backend, p, Fill::integers, 3, 1);
-    data.poison();
     const Operands& set = data.sets()[0];
-    backend.run(one.kernel->prepare(p, backend.device(), set));
-    EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << one.name();
     std::vector<double> expected(2 * p.m * p.n);
     const Buffer there = upload(backend, expected.data(), expected.size() * sizeof(double));
     auto* reference = reinterpret_cast<double*>(there.get());
     backend.reference(p, set.a, set.b, reference, reference + p.m * p.n);
     backend.copy(expected.data(), reference, expected.size() * sizeof(double));
     expected.resize(p.m * p.n);
-    EXPECT_EQ(complaint_about(backend, p, set.c, expected), "") << one.name();
+    const auto expect_exact_launch = [&](const Launch& launch, std::size_t plan) {
+      data.poison();
+      backend.run(launch);
+      EXPECT_EQ(complaint(p, data.judge(p, 1)).value_or(""), "") << one.name() << ", " << plan;
+      EXPECT_EQ(complaint_about(backend, p, set.c, expected), "") << one.name() << ", " << plan;
+    };
+    if (one.kernel->candidates) {
+      const std::vector<Candidate> plans = one.kernel->candidates(p, backend.device());
+      for (std::size_t i = 0; i < plans.size(); ++i) expect_exact_launch(plans[i].prepare(set), i);
+    } else {
+      expect_exact_launch(one.kernel->prepare(p, backend.device(), set), 0);
+    }
   };
   for (const Shape& shape : kShapes) {
     const auto suits = [&](const PrecisionTraits& traits) {

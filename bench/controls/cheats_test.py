@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ LIBRARIES = {
     "forge": ("descriptor",),
 }
 HONEST_LIBRARIES = ("honest", "joined_stream", "scratch")
+HOSTILE_LIBRARIES = {
+    "crash": "Segmentation fault",
+    "leave": "it called exit(0)",
+    "hang": "did not end within",
+    "reset": "",
+    "scribble": "descriptor",
+    "split": "",
+}
 
 
 def has_gpu() -> bool:
@@ -69,7 +78,7 @@ def measured(folder: Path, kernels: list[str], *options: str) -> Rows:
         [
             *(BENCH, "--gemm_kernel=" + ",".join(kernels), f"--benchmark_out={out}"),
             *("--benchmark_filter=^cheat", "--gemm_warmup=0.1", "--gemm_sampling=0.2"),
-            *("--gemm_peaks=nominal", "--gemm_kernel_limit=30", *options),
+            *("--gemm_peaks=nominal", "--gemm_kernel_limit=15", *options),
         ],
         capture_output=True,
         check=False,
@@ -114,11 +123,10 @@ def test_sources(tmp_path: Path, state: str) -> None:
     check(found, SOURCES, 6 if state == "settled" else 1)
 
 
-@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
-def test_libraries(tmp_path: Path) -> None:
+def libraries(folder: Path, names: Iterable[str]) -> list[str]:
     kernels = []
-    for name in (*LIBRARIES, *HONEST_LIBRARIES):
-        made = tmp_path / f"cheat_{name}.so"
+    for name in names:
+        made = folder / f"cheat_{name}.so"
         subprocess.run(
             [
                 *(str(NVCC), "-std=c++20", "-O2", "-w", "-arch=native", "-shared"),
@@ -128,6 +136,25 @@ def test_libraries(tmp_path: Path) -> None:
             check=True,
         )
         kernels.append(str(made))
+    return kernels
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+def test_libraries(tmp_path: Path) -> None:
+    kernels = libraries(tmp_path, (*LIBRARIES, *HONEST_LIBRARIES))
     found = measured(tmp_path, kernels, "--gemm_shapes=512,4096")
     assert found.keys() == {*LIBRARIES, *HONEST_LIBRARIES}
     check(found, LIBRARIES, 2)
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+def test_libraries_that_break_while_they_are_timed_harm_no_other_row(tmp_path: Path) -> None:
+    kernels = libraries(tmp_path, (*HOSTILE_LIBRARIES, *HONEST_LIBRARIES))
+    found = measured(tmp_path, kernels, "--gemm_shapes=1024", "--gemm_sampling=0.5")
+    for name, expected in HOSTILE_LIBRARIES.items():
+        ((reason, _),) = found[name]
+        assert reason and expected in reason, (name, reason)
+        assert reason.isprintable(), name
+    for name in HONEST_LIBRARIES:
+        ((reason, seconds),) = found[name]
+        assert not reason and seconds > 0, (name, reason)

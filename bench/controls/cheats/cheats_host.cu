@@ -1,5 +1,6 @@
-// Shared libraries that fool a timer from the host, and honest ones that do almost the same:
-// nvcc -shared -DCHEAT=NAME. For FP32, nn. cheats_test.py says what becomes of each.
+// Shared libraries that fool a timer from the host, honest ones that do almost the same, and
+// hostile ones that break while they are timed: nvcc -shared -DCHEAT=NAME. For FP32, nn.
+// cheats_test.py says what becomes of each.
 #include <unistd.h>
 
 #include <chrono>
@@ -122,6 +123,40 @@ void scratch(const gemm::Call& p, cudaStream_t stream) {
   float* memory = memory_for(p);
   multiply(p, memory, 0, tiles(p), stream);
   cudaMemcpyAsync(p.c, memory, c_bytes(p), cudaMemcpyDeviceToDevice, stream);
+}
+
+// Honest at first, but does harm while it is timed.
+template <typename Harm>
+void later(const gemm::Call& p, cudaStream_t stream, Harm harm) {
+  static const Clock::time_point begin = Clock::now();
+  static bool harmed = false;
+  if (!std::exchange(harmed, harmed || Clock::now() - begin > std::chrono::milliseconds(250)) &&
+      harmed)
+    harm();
+  honest(p, stream);
+}
+void crash(const gemm::Call& p, cudaStream_t stream) {
+  later(p, stream, [] { *reinterpret_cast<volatile int*>(8) = 1; });
+}
+void leave(const gemm::Call& p, cudaStream_t stream) {
+  later(p, stream, [] { _exit(0); });
+}
+void hang(const gemm::Call& p, cudaStream_t stream) {
+  later(p, stream, [] {
+    for (;;) sleep(1);
+  });
+}
+void reset(const gemm::Call& p, cudaStream_t stream) {
+  later(p, stream, [] { cudaDeviceReset(); });
+}
+void scribble(const gemm::Call& p, cudaStream_t stream) {
+  later(p, stream, [] {
+    for (int descriptor = 3; descriptor < 20; ++descriptor) dprintf(descriptor, "{}");
+  });
+}
+// Both processes go on.
+void split(const gemm::Call& p, cudaStream_t stream) {
+  later(p, stream, [] { fork(); });
 }
 
 }  // namespace

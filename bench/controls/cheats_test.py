@@ -51,9 +51,9 @@ HOSTILE_LIBRARIES = {
     "crash": "Segmentation fault",
     "leave": "it called exit(0)",
     "hang": "did not end within",
-    "reset": "",
-    "scribble": "descriptor",
-    "split": "",
+    "reset": "",  # whatever CUDA says
+    "scribble": "wrote to the descriptor of the result",
+    "split": "or forked",
 }
 
 

@@ -114,16 +114,13 @@ void Suite::measure_in_child(const Case& which, const std::vector<Case>& baselin
     std::cerr << which.name() << " printed:\n" << quote_lines(end.printed);
   }
   if (end.late && limit == left) throw run_budget_is_spent(bench_.options);
-  try {
-    const auto answer = nlohmann::ordered_json::parse(end.answer);
-    if (!end.how.empty()) throw std::runtime_error(end.how);
-    if (answer.at("token") != token)
-      throw std::runtime_error("the kernel wrote to the descriptor of the result");
-    row = row_from(answer.at("row"), which);
-    bench_.kernel_seconds += answer.at("kernel_seconds").get<double>();
-  } catch (const nlohmann::json::exception&) {
-    throw std::runtime_error(end.how.empty() ? "it called exit(0)" : end.how);
-  }
+  if (!end.how.empty()) throw std::runtime_error(end.how);
+  if (end.answer.empty()) throw std::runtime_error("it called exit(0)");
+  const auto answer = nlohmann::ordered_json::parse(end.answer, nullptr, false);
+  if (!answer.is_object() || !answer.contains("token") || answer["token"] != token)
+    throw std::runtime_error("it wrote to the descriptor of the result, or forked");
+  row = row_from(answer.at("row"), which);
+  bench_.kernel_seconds += answer.at("kernel_seconds").get<double>();
   if (!row.skipped.empty()) throw Skipped(row.skipped);
   if (row.suspect) throw Suspect(row.failed);
   if (!row.failed.empty()) throw std::runtime_error(row.failed);

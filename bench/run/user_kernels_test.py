@@ -81,7 +81,7 @@ HOSTILE = {
         "Segmentation fault",
     ),
     "divides": ("raise(SIGFPE);", "Floating point exception"),
-    "forges": ('dprintf(3, "{}"); _exit(0);', "exit(0)"),
+    "forges": ('dprintf(3, "{}"); _exit(0);', "wrote to the descriptor of the result"),
     "forges_whole": (
         r'dprintf(3, "{\"token\":\"0\",\"row\":{},\"kernel_seconds\":1}"); _exit(0);',
         "wrote to the descriptor of the result",

@@ -113,7 +113,8 @@ class Wrong {
     const Place largest = *std::ranges::max_element(
         places_, {}, [&](Place p) { return std::fabs(matrix_.expected[at(p.i, p.j)]); });
     const double factor = c(largest.i, largest.j) / matrix_.expected[at(largest.i, largest.j)];
-    if (!std::isfinite(factor) || places_.size() < 4) return std::nullopt;
+    if (!std::isfinite(factor) || std::fabs(factor - 1) < 0.01 || places_.size() < 4)
+      return std::nullopt;  // a factor near 1 is no pattern
     const bool holds = all([&](Place p) {
       return std::fabs(c(p.i, p.j) - factor * matrix_.expected[at(p.i, p.j)]) <=
              4 * (std::fabs(factor) + 1) * matrix_.bound[at(p.i, p.j)];

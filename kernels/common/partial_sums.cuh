@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/device_array.cuh"
@@ -62,19 +63,34 @@ __device__ void store_partial(Accumulators& mine, int rank) {
   if (mine.is_leader()) raise_flag(mine.flag_of(rank));
 }
 
-// Adds the partial sums of the next ranks that share the tile.
-template <typename Accumulators>
+// Adds the partial sums of the next ranks that share the tile, of kAtOnce ranks at a time, which
+// takes as many registers per accumulator.
+template <int kAtOnce = 1, typename Accumulators>
 __device__ void add_partials(Accumulators& mine, const simt::TileSchedule& schedule, int rank,
                              int tile) {
   const int end = (tile + 1) * schedule.k_tiles;
   int other = rank;
   do {
-    ++other;
-    if (threadIdx.x % 32 == 0) wait_for_flag(mine.flag_of(other));
+    int count = 1;
+    while (count < kAtOnce && schedule.share(other + 1 + count) < end) ++count;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (lane < count) wait_for_flag(mine.flag_of(other + 1 + lane));
     __syncwarp();
-    const auto* from = mine.partials_of(other);
-    mine.for_each_accumulator(
-        [&](auto& sum, int i) { sum += __ldcg(from + i * Accumulators::kThreads); });
+    const auto* from = mine.partials_of(other + 1);
+    [[maybe_unused]] const auto stride = mine.partials_of(other + 2) - from;
+    mine.for_each_accumulator([&](auto& sum, int i) {
+      if constexpr (kAtOnce == 1) {
+        sum += __ldcg(from + i * Accumulators::kThreads);
+      } else {
+        std::remove_reference_t<decltype(sum)> others[kAtOnce];
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j)
+          others[j] = j < count ? __ldcg(from + j * stride + i * Accumulators::kThreads) : 0;
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) sum += others[j];
+      }
+    });
+    other += count;
   } while (schedule.share(other + 1) < end);
   mine.sync();  // every warp has seen the flags; reset them for the next launch
   if (mine.is_leader())

@@ -40,6 +40,7 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   static constexpr int kStages =
       std::min(kShape.stages, (kMostBytes - kReservedBytes) / Base::kStageBytes);
   static constexpr int kSharedBytes = kStages * Base::kStageBytes + kReservedBytes;
+  static constexpr int kPartialsAtOnce = kParts * Base::kAccumulators > 32 ? 1 : 3;
   static_assert(kParts > 0 && kStages >= 2);
   static_assert(!kPromoted || !kThroughRegisters);
 };
@@ -181,7 +182,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       store_partial(acc, rank);
       continue;
     }
-    if (piece.end < work.k_tiles) add_partials(acc, work.schedule, rank, piece.tile);
+    if (piece.end < work.k_tiles)
+      add_partials<Tile::kPartialsAtOnce>(acc, work.schedule, rank, piece.tile);
     const auto tile = work.tiles.place(piece.tile);
     store_piece(acc, work, row_of(tile), tile.column * Tile::kBN, ring.end());
   }

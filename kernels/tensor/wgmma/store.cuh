@@ -129,13 +129,12 @@ __device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
 }
 
 // A warp stores its kRows of 4 kRows staged rows to C, m x n: kStaged columns of a row at a time,
-// and kAtOnce rows at once, to hide the latency of shared memory; 0: a box of a row at a time, for
-// want of registers.
+// and kAtOnce rows at once, to hide the latency of shared memory.
 template <int kStaged, int kAtOnce, int kRows = 16>
 __device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_row, int first_column,
                            std::uint32_t staging) {
-  constexpr int kStep = kAtOnce > 0 ? kAtOnce : 1, kBoxes = kStaged / 64;
-  static_assert(kRows % kStep == 0);
+  constexpr int kBoxes = kStaged / 64;
+  static_assert(kRows % kAtOnce == 0);
   // Opaque: whatever depends on them is not computed before, beside the accumulators.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread), "+l"(n), "+l"(c));
@@ -144,32 +143,20 @@ __device__ void store_rows(void* c, std::int64_t m, std::int64_t n, int first_ro
   const int count = min(static_cast<int>(n) - first_column, kStaged);
   if (count <= 0) return;
   auto* to = static_cast<std::uint16_t*>(c) + row * n + first_column;
-  const auto staged_pair = [&](int i, int pair) {  // elements 2 pair and 2 pair + 1 of row i
-    std::uint32_t value;
-    asm volatile("ld.shared.u32 %0, [%1];"
-                 : "=r"(value)
-                 : "r"(staging + pair / 32 * kBoxBytes + (first + i) * 128 +
-                       (pair % 32 / 4 ^ i % 8) * 16 + pair % 4 * 4));
-    return value;
-  };
 #pragma unroll 1
-  for (int i = 0; i < rows; i += kStep) {
-    if constexpr (kAtOnce == 0) {
-#pragma unroll 1
-      for (int pair = lane; pair < 32 * kBoxes; pair += 32)
-        store_pair(to, 2 * pair, staged_pair(i, pair),
-                   staged_pair(i, min(pair + 1, 32 * kBoxes - 1)), count);
-      to += n;
-    } else {
-      std::uint32_t pairs[kStep][kBoxes];
+  for (int i = 0; i < rows; i += kAtOnce) {
+    std::uint32_t pairs[kAtOnce][kBoxes];
 #pragma unroll
-      for (int j = 0; j < kStep; ++j)
+    for (int j = 0; j < kAtOnce; ++j)
 #pragma unroll
-        for (int box = 0; box < kBoxes; ++box) pairs[j][box] = staged_pair(i + j, 32 * box + lane);
+      for (int box = 0; box < kBoxes; ++box)
+        asm volatile("ld.shared.u32 %0, [%1];"
+                     : "=r"(pairs[j][box])
+                     : "r"(staging + box * kBoxBytes + (first + i + j) * 128 +
+                           (lane / 4 ^ (i + j) % 8) * 16 + lane % 4 * 4));
 #pragma unroll
-      for (int j = 0; j < kStep; ++j, to += n)
-        if (i + j < rows) store_row(to, pairs[j], count);
-    }
+    for (int j = 0; j < kAtOnce; ++j, to += n)
+      if (i + j < rows) store_row(to, pairs[j], count);
   }
 }
 
@@ -193,7 +180,7 @@ __device__ void store_tile(const Accumulator (&acc)[kParts][kAccumulators], cons
       fence_async_proxy();
       sync_consumer(consumer);
       if (!work.by_tma) {
-        constexpr int kAtOnce = kParts * kAccumulators > 128 ? 0 : 2;  // by the registers left
+        constexpr int kAtOnce = kParts * kAccumulators > 128 ? 1 : 2;  // by the registers left
         store_rows<kStaged, kAtOnce>(work.c, work.m, work.n, first_row + part * 64,
                                      first_column + column, staging);
         continue;
@@ -248,7 +235,7 @@ __device__ void store_transposed_tile(const Accumulator (&acc)[kParts][kAccumula
     fence_async_proxy();
     sync_consumer(consumer);
     if (!work.by_tma) {
-      constexpr int kAtOnce = kParts * kAccumulators > 128 ? 0 : 4;  // by the registers left
+      constexpr int kAtOnce = kParts * kAccumulators > 128 ? 2 : 4;  // by the registers left
       store_rows<64, kAtOnce, kColumns / 4>(work.c, work.n, work.m, first_column, row, staging);
       continue;
     }

@@ -1,6 +1,6 @@
 """The benchmark of the comparison: what it calls slower, in equal code and in code that is slower.
 
-    python -m gemm_report.comparison.power [RECORD...] [--like RECORD] [--figure FILE]
+    python -m gemm_report.comparison.power [RECORD...] [--like RECORD] [--figure FILE] [--alarms]
 
 Real processes are drawn from records of fresh processes of one program on one device, or of several
 such (default: those of equal code in results). Simulated ones have the cases of another record and
@@ -211,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--like", type=Path, metavar="RECORD", help="the cases to simulate")
     parser.add_argument("--runs", type=int, default=1000, help="for each rate (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="of all draws (default 1)")
+    parser.add_argument("--alarms", action="store_true", help="only ours, in real equal processes")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draws it, as PNG or SVG")
     options = parser.parse_args(arguments)
     paths = options.records or sorted(RESULTS.glob("*/calibration/equal/*"))
@@ -220,10 +221,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not paths or any(len(records) < 2 for records in programs.values()):
         parser.error("give two records or more of fresh processes of one program and device")
     like = read_record(options.like or paths[-1])
-    sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in KINDS}
+    kinds = () if options.alarms else KINDS
+    sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in kinds}
     for program, records in programs.items():
         real = [process(run_of(record)) for record in records]
         sources[f"{len(real)} real processes, {program}"] = Resampled(real, options.seed)
+    if options.alarms:
+        for (name, source), n in product(sources.items(), PROCESSES):
+            count = round(options.runs * alarms(source, ours, n, options.runs))
+            print(f"{name}, {n} a side: an alarm in {count} of {options.runs} runs", flush=True)
+        return
     measured = measure(sources, options.runs)
     print(tables(measured))
     if options.figure:

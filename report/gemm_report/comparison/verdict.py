@@ -371,7 +371,9 @@ def _case(
     guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
     chance = _chance(models[0], name, abs(pair.d), mixed, fewest)
     by_levels = chance >= ERROR_RATE and (not changed or guessed)
-    doubtful = by_levels or (unlucky and fewest < ENOUGH_PROCESSES)
+    # The power limit moves the clock of equal processes, however many there are.
+    capped = unlucky and all(row and row.throttled for row in rows)
+    doubtful = by_levels or capped or (unlucky and fewest < ENOUGH_PROCESSES)
 
     verdict = time.verdict(threshold)
     if verdict is not Verdict.SAME and doubtful and abs(pair.d) < WIDEST:
@@ -383,6 +385,8 @@ def _case(
         needs = _needs(time, parts, quantile, sides[1], name, fewest, threshold)
         if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
+        elif capped:
+            needs = "a fixed clock: the same code took as many cycles on a throttled GPU"
         elif by_levels and abs(pair.d) > relevant:
             needs = f"{processes_for(mixed)} runs per side: {mixed} cases ran at several speeds"
     reach = max(relevant, quantile * math.hypot(*(math.sqrt(part) for part in parts)))

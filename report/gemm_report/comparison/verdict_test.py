@@ -392,6 +392,12 @@ def test_a_card_that_was_held_down_is_the_suspect(gpu: Record) -> None:
         found = compare([before] * processes, [after] * processes, held)
         assert {case.verdict for case in found.cases} == {verdict}
         assert found.cases[0].suspect == "clock 1900 MHz to 1700 MHz (power cap at 698 W)"
+    capped = made([0.0] * 20, timed_row(gpu, clocks=CAPPED), [0.0] * 20)
+    for slowdown, verdict in ((0.03, Verdict.AMBIGUOUS), (0.2, Verdict.SLOWER)):
+        slower = made([slowdown] * 20, timed_row(gpu, clocks=CAPPED), [0.0] * 20)
+        for case in compare([capped] * 5, [slower] * 5, held).cases:
+            assert case.verdict == verdict
+            assert verdict is Verdict.SLOWER or "a fixed clock" in (case.needs or "")
 
 
 def test_most_cases_that_shift_together_are_told_in_one_line() -> None:

@@ -127,15 +127,16 @@ def stated(source: Source, processes: int, runs: int) -> tuple[float, float]:
 
 @dataclass
 class Measured:
-    """Shares by what they are of."""
+    """Shares by what they are of; those found of real processes alone."""
 
     alarms: dict[tuple[str, str, int], float] = field(default_factory=dict)  # source, rule, n
-    found: dict[tuple[str, int, str, float], float] = field(default_factory=dict)  # rule, n, class
+    # source, class, rule, n, slowdown
+    found: dict[tuple[str, str, str, int, float], float] = field(default_factory=dict)
     stated: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
 
 
 def measure(sources: Mapping[str, Source], runs: int) -> Measured:
-    """Alarms and statements of every source, power of the last, which is the real one."""
+    """Alarms and statements of every source, power of the real ones."""
     measured, fewer = Measured(), max(2, runs // _FEWER)
     for name, source in sources.items():
         for n in PROCESSES:
@@ -143,9 +144,10 @@ def measure(sources: Mapping[str, Source], runs: int) -> Measured:
                 many = runs if rule_of is ours else fewer
                 measured.alarms[name, rule, n] = alarms(source, rule_of, n, many)
             measured.stated[name, n] = stated(source, n, max(2, fewer // 2))
-    for n, rule, slowdown in product(PROCESSES, RULES, SLOWDOWNS):
-        for of, share in power(source, RULES[rule], n, fewer, slowdown).items():
-            measured.found[rule, n, of, slowdown] = share
+    real = {name: source for name, source in sources.items() if isinstance(source, Resampled)}
+    for name, rule, n, slowdown in product(real, RULES, PROCESSES, SLOWDOWNS):
+        for of, share in power(real[name], RULES[rule], n, fewer, slowdown).items():
+            measured.found[name, of, rule, n, slowdown] = share
     return measured
 
 
@@ -155,26 +157,26 @@ def tables(measured: Measured) -> str:
     alarms = [("rule", "processes", *kinds)]
     for rule, n in product(RULES, PROCESSES):
         alarms.append((rule, str(n), *(percent(measured.alarms[kind, rule, n]) for kind in kinds)))
-    found = [("rule", "cases", "processes", *(f"{s:.0%}" for s in SLOWDOWNS))]
-    for rule, n, of in dict.fromkeys(key[:3] for key in measured.found):
-        shares = (percent(measured.found[rule, n, of, s]) for s in SLOWDOWNS)
-        found.append((rule, of, str(n), *shares))
+    found = [("processes", "cases", "rule", "a side", *(f"{s:.0%}" for s in SLOWDOWNS))]
+    for *of, rule, n in sorted(dict.fromkeys(key[:4] for key in measured.found)):
+        shares = (percent(measured.found[*of, rule, n, s]) for s in SLOWDOWNS)
+        found.append((*of, rule, str(n), *shares))
     detectable = [("noise", "processes", "stated", "true / stated")]
     for (kind, n), (said, ratio) in measured.stated.items():
         detectable.append((kind, str(n), f"{100 * said:.2f} %", f"{ratio:.2f}"))
     parts = [
         "Runs of equal cases in which any case is called slower, by processes a side",
         columns(alarms, left=1),
-        f"Slower cases that are found, of {kinds[-1]}, by planted slowdown",
-        columns(found, left=2),
+        "Slower cases that are found, by planted slowdown",
+        columns(found, left=3),
         "Detectable slowdown as stated, and the true one over it",
         columns(detectable, left=1),
     ]
     return "\n\n".join(parts)
 
 
-def draw(measured: Measured, path: Path) -> None:
-    """Alarms in equal code beside the power in code that is slower, of three processes a side."""
+def draw(measured: Measured, real: str, path: Path) -> None:
+    """Alarms in equal code beside the power in real processes, of three processes a side."""
     from matplotlib.figure import Figure
 
     n, kinds = 3, list(dict.fromkeys(source for source, _, _ in measured.alarms))
@@ -184,21 +186,21 @@ def draw(measured: Measured, path: Path) -> None:
         shares = [100 * measured.alarms[kind, rule, n] for kind in kinds]
         places = [j + (i - 1.5) * 0.2 for j in range(len(kinds))]
         left.bar_label(left.bar(places, shares, 0.2, label=rule), fmt="%.0f", fontsize=6)
-    names = [kind.replace(" ", "\n", 1).replace("auto", "auto-\n") for kind in kinds]
-    left.set_xticks(range(len(kinds)), names, fontsize=8)
+    names = [kind.replace(" ", "\n").replace("auto", "auto-\n") for kind in kinds]
+    left.set_xticks(range(len(kinds)), names, fontsize=6)
     left.axhline(100 * ERROR_RATE, color="black", linewidth=0.8, linestyle="--")
     left.set_ylabel("runs with a false alarm [%]")
     left.set_title(f"Equal code, {n} processes a side", fontsize=10)
     for axes, of in zip(right, list(CLASSES)[:2], strict=True):
         for rule in RULES:
-            shares = [100 * measured.found[rule, n, of, s] for s in SLOWDOWNS]
+            shares = [100 * measured.found[real, of, rule, n, s] for s in SLOWDOWNS]
             axes.plot([100 * s for s in SLOWDOWNS], shares, marker="o")
         axes.set_xscale("log")
         axes.set_xticks([100 * s for s in SLOWDOWNS], [f"{100 * s:.0f}" for s in SLOWDOWNS])
         axes.minorticks_off()
         axes.set_xlabel("planted slowdown [%]")
         axes.set_ylabel("found [%]")
-        axes.set_title(f"{kinds[-1]},\n{of}", fontsize=9)
+        axes.set_title(f"{real},\n{of}", fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(RULES), fontsize=9)
     figure.savefig(path, dpi=110)
 
@@ -217,7 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     paths = options.records or sorted(RESULTS.glob("*/calibration/equal/*"))
     programs: dict[str, list[Record]] = {}
     for record in map(read_record, paths):
-        programs.setdefault(f"{record.device.name}, {record.commit[:7]}", []).append(record)
+        name = f"{record.device.name.removeprefix('NVIDIA ')} at {record.commit[:7]}"
+        programs.setdefault(name, []).append(record)
     if not paths or any(len(records) < 2 for records in programs.values()):
         parser.error("give two records or more of fresh processes of one program and device")
     like = read_record(options.like or paths[-1])
@@ -225,7 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in kinds}
     for program, records in programs.items():
         real = [process(run_of(record)) for record in records]
-        sources[f"{len(real)} real processes, {program}"] = Resampled(real, options.seed)
+        print(f"{program}: {len(real)} real processes")
+        sources[program] = Resampled(real, options.seed)
     if options.alarms:
         for (name, source), n in product(sources.items(), PROCESSES):
             count = round(options.runs * alarms(source, ours, n, options.runs))
@@ -234,7 +238,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured = measure(sources, options.runs)
     print(tables(measured))
     if options.figure:
-        draw(measured, options.figure)
+        largest = max(programs, key=lambda program: len(sources[program].rows))
+        draw(measured, largest, options.figure)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class TileWalk {
   int k_tile_, end_, tile_;
 };
 
-// The cost of a block's work in seconds, as measured on an H200 (NOTES.md).
+// The cost of a block's work in seconds, as measured on an H100 and an H200 (NOTES.md).
 struct TileCost {
   double k_tile;              // one K tile
   double finish;              // storing a tile or a partial sum, and starting the next tile

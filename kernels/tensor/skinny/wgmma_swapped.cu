@@ -267,7 +267,7 @@ __device__ void load_from_block(Accumulator (&to)[kCount], std::uint32_t address
 
 // Reduces and stores the block's share of the tile, four consecutive rows of a token at a time and
 // kAtOnce of them, to hide the latency of the loads; neighbouring threads have neighbouring
-// elements of a row of C, whose rows are aligned to four elements unless C is not swapped.
+// elements of a row of C. Where the long side is along rows, these are aligned to four elements.
 template <typename Tile>
 __device__ void store_share(const SwappedWork& work, const Share& share, std::uint32_t acc) {
   using Accumulator = typename Tile::Accumulator;

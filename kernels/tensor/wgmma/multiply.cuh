@@ -52,7 +52,7 @@ __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles, int
 
 // The same with promotion, for FP8: tensor cores accumulate FP8 with 14 bits, so the accumulators
 // of each K tile, 128 steps of k, are added to FP32 accumulators. Other consumers issue MMAs
-// meanwhile.
+// meanwhile. Calls on_issued() at the end.
 template <typename Tile, int kCluster, int kParts, typename OnIssued>
 __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles, int first,
                                   float (&acc)[kParts][Tile::kAccumulators], OnIssued on_issued) {

@@ -2,9 +2,10 @@
 //
 // The model compares waves of whole tiles, each with its K tiles and a store, with shares of cut
 // tiles and the exchange of their partial sums (tile_schedule.hpp), bounded by DRAM bandwidth. Its
-// constants were measured on an H200, most of them at its power limit (NOTES.md). Promoted FP8
-// has its own shapes, which leave registers for the second accumulators; so has TF32 with A through
-// registers, where cooperative consumers are faster than ping-pong.
+// constants were measured on an H100 and an H200, the times of K tiles of large tiles at the power
+// limit (NOTES.md). Promoted FP8 has its own shapes, which leave registers for the second
+// accumulators; so has TF32 with A through registers, where cooperative consumers are faster than
+// ping-pong.
 #pragma once
 
 #include <algorithm>
@@ -156,10 +157,9 @@ inline double store_seconds(const Problem& stored, const Device& device, MainLoo
 
 // The costs of a choice. If the rows of A and columns of B of all streamed tiles exceed half of the
 // L2, each cluster reads its K tiles from DRAM, except those of a matrix that fits half of the L2
-// and what clusters at the same position along k share.
-// A larger matrix than the L2, of which each block reads its own part, costs each SM its share of
-// the rate of DRAM, however few read; any K tile of operands that exceed half of the L2 costs it
-// the rate at which it can load.
+// and what clusters at the same position along k share. A larger matrix than the L2, of which each
+// block reads its own part, costs each SM its share of the rate of DRAM, however few read; any K
+// tile of operands that exceed half of the L2 costs it the rate at which it can load.
 inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainLoop way,
                               const Choice& choice) {
   const bool transposed = is_transposed(way, stored);

@@ -64,15 +64,16 @@ struct Device {
   static constexpr double kH200Hz = 1.98e9, kH200Dram = 4.63e12, kH200L2 = 9.83e12;
   double dram_bytes_per_second = kH200Dram, l2_bytes_per_second = kH200L2;
   double sm_hz = kH200Hz;  // highest clock of the SMs
-  // By size, 1 to 8: clusters of so many blocks that fit at once, one block per SM. 0: unknown.
-  std::array<int, 9> fitting_clusters{};
+  // By size: clusters of so many blocks that fit at once, one block per SM. 0: unknown, or none.
+  static constexpr int kPortableCluster = 8;  // larger ones need a GPU that has room for them
+  std::array<int, 17> fitting_clusters{};
 
   // An SM's time relative to that on an H200, where the costs in time models were measured.
   double clock_ratio() const { return kH200Hz / sm_hz; }
   // Clusters of so many blocks that fit at once. Estimated where unknown: the blocks of a cluster
   // are in one of the groups of some 16 SMs, of which half a cluster stays idle on average.
   int clusters(int size) const {
-    if (fitting_clusters.at(size) > 0) return fitting_clusters[size];
+    if (fitting_clusters.at(size) > 0 || size > kPortableCluster) return fitting_clusters[size];
     return static_cast<int>((1 - (size - 1) / 32.0) * sm_count / size);
   }
 };

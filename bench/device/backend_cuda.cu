@@ -449,6 +449,8 @@ int fitting_clusters(int size, std::size_t shared_bytes) {
   int count = 0;
   if (cudaFuncSetAttribute(empty_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            static_cast<int>(shared_bytes)) != cudaSuccess ||
+      cudaFuncSetAttribute(empty_kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) !=
+          cudaSuccess ||
       cudaOccupancyMaxActiveClusters(&count, empty_kernel, &config) != cudaSuccess) {
     cudaGetLastError();
     return 0;

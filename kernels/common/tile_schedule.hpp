@@ -109,18 +109,32 @@ struct TileCost {
   }
 };
 
+// The largest share of a block in the streamed tiles; there is at least one.
+struct TileShare {
+  double k_tiles;
+  bool even;              // every tile has its own blocks, or every block its own tiles
+  double pieces, others;  // of the share; further blocks with a piece of the same tile
+
+  explicit TileShare(const TileSchedule& schedule)
+      : k_tiles(std::ceil(1.0 * schedule.streamed() * schedule.k_tiles / schedule.streaming)),
+        even(schedule.streaming % schedule.streamed() == 0 ||
+             schedule.streamed() % schedule.streaming == 0) {
+    const double tiles = k_tiles / schedule.k_tiles;
+    pieces = std::ceil(tiles) + (even ? 0 : 1);
+    others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
+  }
+  double exchanges(const TileCost& cost) const {
+    return others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
+  }
+};
+
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
   const double whole = waves * std::max(schedule.k_tiles * cost.k_tile + cost.finish,
                                         schedule.k_tiles * cost.loaded_k_tile);
   if (schedule.streamed() == 0) return whole;
-  const double share = std::ceil(1.0 * schedule.streamed() * schedule.k_tiles / schedule.streaming);
-  const double tiles = share / schedule.k_tiles;
-  // If every tile has its own blocks, or every block its own tiles, no block starts a second tile.
-  const bool even = schedule.streaming % schedule.streamed() == 0 ||
-                    schedule.streamed() % schedule.streaming == 0;
-  const double pieces = std::ceil(tiles) + (even ? 0 : 1);
-  const double others = even ? std::max(1.0, std::ceil(1 / tiles)) - 1 : std::ceil(1 / tiles);
+  const TileShare share(schedule);
+  const auto [k_tiles, even, pieces, others] = share;
   const double unshared =
       !even        ? std::max(cost.streamed_k_tile, TileCost::kUnshared * cost.loaded_k_tile)
       : others > 0 ? std::min(cost.streamed_k_tile, (others + 1) * cost.position_k_tile)
@@ -129,9 +143,15 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double left =
       (schedule.whole > 0 ? 1 : cost.one_wave) * (cost.alone + (1 - cost.alone) * busy);
   const double k_tile = std::max({left * cost.k_tile, cost.own_k_tile, unshared});
-  const double exchanges = others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
-  const double computed = share * k_tile + pieces * cost.finish;
-  return whole + std::max(computed, share * busy * cost.loaded_k_tile) + exchanges;
+  const double computed = k_tiles * k_tile + pieces * cost.finish;
+  return whole + std::max(computed, k_tiles * busy * cost.loaded_k_tile) + share.exchanges(cost);
+}
+
+// What follows the loads of all blocks where each has a single piece: its store, and the exchange
+// of partial sums. Else 0: other blocks load meanwhile.
+inline double tail_seconds(const TileSchedule& schedule, const TileCost& cost) {
+  if (schedule.whole > (schedule.streamed() == 0 ? schedule.blocks : 0)) return 0;
+  return cost.finish + (schedule.streamed() > 0 ? TileShare(schedule).exchanges(cost) : 0);
 }
 
 // Whether 32 bits hold the number of rows and columns, of K tiles of all tiles, and twice the

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace gemm::tensor {
 namespace {
@@ -30,7 +31,8 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
         EXPECT_LT((found.tiles - 1) * found.tile_rows, rows);
         EXPECT_GE(found.token_tiles * found.tile_tokens, tokens);
         EXPECT_LT((found.token_tiles - 1) * found.tile_tokens, tokens);
-        const std::int64_t k_tile = kStageLineBytes * kStageRows / found.tile_rows;
+        const std::int64_t k_tile =
+            kStageLineBytes * lines_of_stage(found.tile_rows, found.tile_tokens);
         EXPECT_GE(found.k_tiles * k_tile, 2 * k);
         EXPECT_LT((found.k_tiles - 1) * k_tile, 2 * k);
         EXPECT_GT(found.seconds, 0);
@@ -49,10 +51,8 @@ TEST(SwappedPlan, SplitsTilesWhereTheyAreTooFew) {
   EXPECT_GT(plan(256, 64, 16384).splits, 1);
 }
 
-// Measured: 12.5 us with two blocks per tile and 13.1 with one; promoted FP8 19.5 and 24.1.
+// Measured: promoted FP8 19.5 us with two blocks per tile and 24.1 with one.
 TEST(SwappedPlan, SplitsWhereManyTokensLimitTheSm) {
-  EXPECT_EQ(plan(4096, 64, 4096).splits, 2);
-  EXPECT_EQ(plan(4096, 64, 14336).splits, 2);
   const SwappedShape fp8{
       .rows = 4096, .tokens = 64, .k = 14336, .element_bytes = 1, .promoted = true};
   EXPECT_GT(best(fp8).splits, 1);
@@ -79,10 +79,24 @@ TEST(SwappedPlan, CountsTheClustersThatFitTheDevice) {
     const SwappedShape shape{.rows = 2880, .tokens = 192, .k = 7712, .element_bytes = 2};
     return std::ranges::min(swapped_plans(shape, device), {}, &SwappedPlan::seconds).splits;
   };
-  device.fitting_clusters = {0, 132, 66, 44, 33, 23, 22, 16, 16};
+  device.fitting_clusters = {0, 132, 66, 44, 33, 23, 22, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0};
   EXPECT_EQ(splits(), 5);
   device.fitting_clusters[5] = 22;
   EXPECT_EQ(splits(), 4);
+}
+
+TEST(SwappedPlan, TakesLargeClustersWhereTheDeviceHasThem) {
+  Device device{.sm_count = 132};
+  const auto most = [&](std::int64_t rows) {
+    const SwappedShape shape{.rows = rows, .tokens = 64, .k = 16384, .element_bytes = 2};
+    return std::ranges::max(swapped_plans(shape, device), {}, &SwappedPlan::splits).splits;
+  };
+  EXPECT_EQ(most(320), 8);
+  device.fitting_clusters[9] = 7;
+  EXPECT_EQ(most(320), 9);
+  device.fitting_clusters[10] = 4;
+  EXPECT_EQ(most(320), 10);  // three tiles of 128 rows
+  EXPECT_EQ(most(1024), 8);
 }
 
 TEST(SwappedPlan, TakesLongerForMore) {
@@ -99,16 +113,25 @@ TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
   EXPECT_EQ(token_tile(64, 1, {}), 8);
   EXPECT_EQ(token_tile(64, 9, {}), 16);
   EXPECT_EQ(token_tile(128, 33, {.promoted = true}), 64);
-  EXPECT_EQ(token_tile(128, 65, {}), 96);
+  EXPECT_EQ(token_tile(64, 65, {}), 128);
+  EXPECT_EQ(token_tile(64, 129, {}), 0);
   EXPECT_EQ(token_tile(128, 256, {}), 256);
+  EXPECT_EQ(token_tile(128, 200, {.promoted = true}), 0);
+  EXPECT_EQ(token_tile(128, 150, {.mn_major = true}), 192);
 }
 
-TEST(SwappedPlan, DividesManyTokensEvenly) {
-  EXPECT_EQ(token_tile(128, 257, {}), 160);
-  EXPECT_EQ(token_tile(128, 512, {}), 256);
-  EXPECT_EQ(token_tile(128, 320, {.promoted = true}), 128);
-  EXPECT_EQ(token_tile(128, 200, {.promoted = true}), 128);
-  EXPECT_EQ(token_tile(128, 300, {.mn_major = true}), 192);
+TEST(SwappedPlan, DividesTokensEvenly) {
+  const auto tiles = [](std::int64_t tokens) {
+    std::vector<int> found;
+    for (const SwappedPlan& plan :
+         swapped_plans({.rows = 4096, .tokens = tokens, .k = 4096, .element_bytes = 2}, kDevice))
+      if (plan.splits == 1) found.push_back(plan.tile_tokens);
+    return found;
+  };
+  EXPECT_EQ(tiles(30), (std::vector{32, 32}));  // of 64 rows, of 128 rows
+  EXPECT_EQ(tiles(100), (std::vector{128, 128}));
+  EXPECT_EQ(tiles(150), (std::vector{192, 128}));
+  EXPECT_EQ(tiles(512), (std::vector{256, 192, 128}));
 }
 
 }  // namespace

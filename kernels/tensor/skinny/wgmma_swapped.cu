@@ -10,7 +10,8 @@
 //   equal numbers of K tiles and advance along k together: neighbours read adjacent data of a DRAM
 //   page.
 // - With fewer tiles than SMs the blocks of a cluster split k and reduce their accumulators through
-//   distributed shared memory, always in the same order. No workspace, no flags, no second launch.
+//   distributed shared memory, each element always in the same order. No workspace, no flags, no
+//   second launch.
 // - Programmatic dependent launch: blocks of the next launch start where the stages leave room on
 //   an SM, initialise barriers, and wait until this launch has stored its results.
 // - Weights larger than the L2 are loaded with evict_first.
@@ -151,9 +152,9 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share,
   }
 }
 
-// Issues the MMAs of a warpgroup for one line of a stage.
+// Issues the MMAs of a warpgroup for one line of a stage: acc = keep ? acc + product : product.
 template <typename Tile>
-__device__ void issue_line(const Ring<Tile::kStageBytes>& ring, int line,
+__device__ void issue_line(const Ring<Tile::kStageBytes>& ring, int line, bool keep,
                            typename Tile::Accumulator (&acc)[Tile::kAccumulators]) {
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kMmaK<Element>;
@@ -175,7 +176,7 @@ __device__ void issue_line(const Ring<Tile::kStageBytes>& ring, int line,
   for (int step = 0; step < Tile::kDepth / kStepDepth; ++step)
     multiply<Element, Tile::kMnMajor, Tile::kTokensMnMajor>(
         acc, weights + step * (Tile::kMnMajor ? kAcrossK : kAlongK),
-        tokens + step * (Tile::kTokensMnMajor ? kAcrossK : kAlongK), !Tile::kPromote || step > 0);
+        tokens + step * (Tile::kTokensMnMajor ? kAcrossK : kAlongK), keep || step > 0);
 }
 
 // acc = the product over so many K tiles, at least one. Waits for the MMAs of a K tile only after
@@ -183,14 +184,14 @@ __device__ void issue_line(const Ring<Tile::kStageBytes>& ring, int line,
 template <typename Tile>
 __device__ void multiply_k_tiles(Ring<Tile::kStageBytes>& ring, int k_tiles,
                                  typename Tile::Accumulator (&acc)[Tile::kAccumulators]) {
-#pragma unroll
-  for (int i = 0; i < Tile::kAccumulators; ++i) acc[i] = 0;
   std::uint32_t before = 0;
+#pragma unroll 1
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
     wgmma_fence();
 #pragma unroll
-    for (int line = 0; line < Tile::kLines; ++line) issue_line<Tile>(ring, line, acc);
+    for (int line = 0; line < Tile::kLines; ++line)
+      issue_line<Tile>(ring, line, k_tile > 0 || line > 0, acc);
     wgmma_commit();
     wgmma_wait<1>();
     if (k_tile > 0) release(before);
@@ -206,13 +207,14 @@ __device__ void multiply_promoted(Ring<Tile::kStageBytes>& ring, int k_tiles,
                                   typename Tile::Accumulator (&totals)[Tile::kAccumulators]) {
 #pragma unroll
   for (int i = 0; i < Tile::kAccumulators; ++i) totals[i] = 0;
+  typename Tile::Accumulator acc[Tile::kAccumulators];
+#pragma unroll 1
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
     ring.wait_for_stage();
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line) {
-      typename Tile::Accumulator acc[Tile::kAccumulators];
       wgmma_fence();
-      issue_line<Tile>(ring, line, acc);
+      issue_line<Tile>(ring, line, false, acc);
       wgmma_commit();
       wgmma_wait_all(acc);
       if (line + 1 == Tile::kLines) release(ring.empty());
@@ -246,7 +248,24 @@ __device__ void store_to_shared(const typename Tile::Accumulator (&acc)[Tile::kA
   }
 }
 
-// Loads kCount accumulators, 2 or 4, from a block of the cluster.
+// Loads kCount accumulators, 2 or 4, from this block's shared memory.
+template <int kCount, typename Accumulator>
+__device__ void load_own(Accumulator (&to)[kCount], std::uint32_t address) {
+  static_assert(kCount == 2 || kCount == 4);
+  std::uint32_t bits[kCount];
+  if constexpr (kCount == 4)
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                 : "=r"(bits[0]), "=r"(bits[1])
+                 : "r"(address)
+                 : "memory");
+  memcpy(to, bits, sizeof bits);
+}
+// The same from a block of the cluster.
 template <int kCount, typename Accumulator>
 __device__ void load_from_block(Accumulator (&to)[kCount], std::uint32_t address, int block) {
   static_assert(kCount == 2 || kCount == 4);
@@ -263,6 +282,28 @@ __device__ void load_from_block(Accumulator (&to)[kCount], std::uint32_t address
                  : "r"(there)
                  : "memory");
   memcpy(to, bits, sizeof bits);
+}
+
+// sums[i] = the sum over the cluster of the accumulators at addresses[i]. Each block begins with
+// its own and goes on with the next one, so that no two read from the same block at a time.
+template <int kAtOnce, int kCount, typename Accumulator>
+__device__ void reduce(const SwappedWork& work, const Share& share,
+                       const std::uint32_t (&addresses)[kAtOnce],
+                       Accumulator (&sums)[kAtOnce][kCount]) {
+#pragma unroll
+  for (int i = 0; i < kAtOnce; ++i) load_own(sums[i], addresses[i]);
+#pragma unroll 4
+  for (int further = 1; further < work.splits; ++further) {
+    const int block = share.rank + further;
+    Accumulator other[kAtOnce][kCount];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      load_from_block(other[i], addresses[i], block < work.splits ? block : block - work.splits);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) sums[i][j] += other[i][j];
+  }
 }
 
 // Reduces and stores the block's share of the tile, four consecutive rows of a token at a time and
@@ -282,24 +323,17 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
   const int step = work.splits * Tile::kConsumerThreads;
   for (int first = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
        first < tokens * kFours; first += kAtOnce * step) {
-    Accumulator sums[kAtOnce][4] = {};
     int token[kAtOnce], row[kAtOnce];
+    std::uint32_t addresses[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const int at = min(first + i * step, tokens * kFours - 1);
       token[i] = along ? at / kFours : at % tokens;
       row[i] = 4 * (along ? at % kFours : at / tokens);
+      addresses[i] = acc + (token[i] * Tile::kAccumulatorPitch + row[i]) * 4;
     }
-    for (int block = 0; block < work.splits; ++block) {
-      Accumulator other[kAtOnce][4];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        load_from_block(other[i], acc + (token[i] * Tile::kAccumulatorPitch + row[i]) * 4, block);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums[i][j] += other[i][j];
-    }
+    Accumulator sums[kAtOnce][4];
+    reduce(work, share, addresses, sums);
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (first + i * step >= tokens * kFours) break;
@@ -332,25 +366,16 @@ __device__ void store_unaligned(const SwappedWork& work, const Share& share, std
   const int lane = static_cast<int>(threadIdx.x) % 32, step = work.splits * kWarps;
   for (int first = share.rank * kWarps + static_cast<int>(threadIdx.x) / 32; first < tokens;
        first += kAtOnce * step) {
-    typename Tile::Accumulator sums[kAtOnce][kPairs][2] = {};
-    for (int block = 0; block < work.splits; ++block) {
-      typename Tile::Accumulator other[kAtOnce][kPairs][2];
+    typename Tile::Accumulator sums[kAtOnce * kPairs][2];
+    std::uint32_t addresses[kAtOnce * kPairs];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
+    for (int i = 0; i < kAtOnce; ++i)
 #pragma unroll
-        for (int j = 0; j < kPairs; ++j) {
-          const int token = min(first + i * step, tokens - 1);
-          load_from_block(other[i][j],
-                          acc + (token * Tile::kAccumulatorPitch + 64 * j + 2 * lane) * 4, block);
-        }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-#pragma unroll
-        for (int j = 0; j < kPairs; ++j) {
-          sums[i][j][0] += other[i][j][0];
-          sums[i][j][1] += other[i][j][1];
-        }
-    }
+      for (int j = 0; j < kPairs; ++j)
+        addresses[i * kPairs + j] =
+            acc +
+            (min(first + i * step, tokens - 1) * Tile::kAccumulatorPitch + 64 * j + 2 * lane) * 4;
+    reduce(work, share, addresses, sums);
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const int token = first + i * step;
@@ -360,8 +385,8 @@ __device__ void store_unaligned(const SwappedWork& work, const Share& share, std
         std::uint32_t pairs[kPairs];
 #pragma unroll
         for (int j = 0; j < kPairs; ++j) {
-          const Output pair[2] = {static_cast<Output>(sums[i][j][0]),
-                                  static_cast<Output>(sums[i][j][1])};
+          const auto& sum = sums[i * kPairs + j];
+          const Output pair[2] = {static_cast<Output>(sum[0]), static_cast<Output>(sum[1])};
           memcpy(&pairs[j], pair, sizeof pair);
         }
         store_row(reinterpret_cast<std::uint16_t*>(to), pairs, count);
@@ -369,7 +394,7 @@ __device__ void store_unaligned(const SwappedWork& work, const Share& share, std
 #pragma unroll
         for (int j = 0; j < 2 * kPairs; ++j) {
           const int at = 64 * (j / 2) + 2 * lane + j % 2;
-          if (at < count) to[at] = sums[i][j / 2][j % 2];
+          if (at < count) to[at] = sums[i * kPairs + j / 2][j % 2];
         }
       }
     }
@@ -424,8 +449,8 @@ struct SwappedInstance {
 template <typename Element, bool kPromote, bool kMnMajor, bool kTokensMnMajor, int kRows,
           int kTokens>
 SwappedInstance instance_of() {
-  using Tile =
-      SwappedTile<Element, kMnMajor, kTokensMnMajor, kPromote, kRows, kTokens, kStageRows / kRows>;
+  using Tile = SwappedTile<Element, kMnMajor, kTokensMnMajor, kPromote, kRows, kTokens,
+                           lines_of_stage(kRows, kTokens)>;
   return {.kernel = stream_weights<Tile>,
           .lines = Tile::kLines,
           .depth = Tile::kDepth,
@@ -577,6 +602,8 @@ Launch launch_of(const Problem& p, const Device& device, const Operands& o,
       .cluster = plan.splits,
       .overlaps = true};
   simt::allow_shared_bytes(instance.kernel, shape.shared_bytes);
+  if (plan.splits > Device::kPortableCluster)
+    cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   return [=, kernel = instance.kernel, packing = pack(weights, tokens)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);
@@ -611,7 +638,7 @@ Traffic traffic_of(const Problem& p, const SwappedPlan& plan) {
                tokens = depth * static_cast<double>(roles.tokens),
                c = 1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double width = plan.tile_tokens;
-  const double k_tile = kStageLineBytes * kStageRows / plan.tile_rows *
+  const double k_tile = kStageLineBytes * lines_of_stage(plan.tile_rows, plan.tile_tokens) *
                         (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double acc = 2.0 * 4 * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + packed,

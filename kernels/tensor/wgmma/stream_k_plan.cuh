@@ -48,7 +48,7 @@ constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.78e-6, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.79e-6, 16},
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 0.8e-6, 8, 2},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.445e-6, 16, 2},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.42e-6, 16, 2},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
      0.2e-6,
      16},
@@ -87,13 +87,17 @@ constexpr Choice kTransposed[] = {
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.78e-6, 16, 2},
 };
 
-// What else a tile costs, by the bytes of its accumulators.
+// What else a tile costs, by the bytes of its accumulators. A thread with more than 144 of them has
+// no registers to load partial sums ahead.
 constexpr simt::TileCost cost_of(const Choice& choice) {
-  const double bytes = 4.0 * choice.shape.rows * choice.shape.columns;
+  const StreamKShape& shape = choice.shape;
+  const int accumulators = shape.rows * shape.columns;
+  const int of_thread = accumulators / 128 / (shape.ping_pong ? 1 : shape.consumers);
+  const double bytes = 4.0 * accumulators, wait = 65e-9 * std::max(0, of_thread - 144);
   return {.k_tile = choice.k_tile,
           .finish = 0.21e-6 + 10e-12 * bytes,
-          .exchange = 1.07e-6 + 31e-12 * bytes,
-          .further = 0.54e-6 + 5e-12 * bytes,
+          .exchange = 1.07e-6 + 31e-12 * bytes + wait,
+          .further = 0.54e-6 + 5e-12 * bytes + wait,
           .one_wave = 0.94,
           .alone = choice.shape.rows == 64 ? 1 : 0.7};
 }
@@ -132,9 +136,11 @@ constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45
 constexpr double kStoreRows = 14.8e9, kStoreRowEnds = 48;
 
 // Lines of 128 bytes that a row of a K tile touches: two where the matrix' rows are not aligned to
-// lines, also if they are packed.
-inline int lines_per_row(std::int64_t columns, int element_bytes) {
-  return ceil_div(columns * element_bytes, kChunkBytes) * kChunkBytes % kLineBytes128 == 0 ? 1 : 2;
+// lines, also if they are packed. Of what an SM loads, they cost less than two.
+constexpr double kTwoLines = 2, kTwoLinesOfSm = 1.4;
+inline double lines_per_row(std::int64_t columns, int element_bytes, double two) {
+  return ceil_div(columns * element_bytes, kChunkBytes) * kChunkBytes % kLineBytes128 == 0 ? 1
+                                                                                           : two;
 }
 
 constexpr bool is_transposed(MainLoop way, const Problem& stored) {
@@ -183,19 +189,20 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
   }
   if (p.n <= shape.columns && m * depth > cache) cost.own_k_tile = from_dram(shape.cluster_rows());
   if (p.m <= shape.cluster_rows() && n * depth > cache) cost.own_k_tile = from_dram(shape.columns);
-  const auto lines_of = [&]<typename Of>() {
-    const int of_a = lines_per_row(Of::kAKMajor ? p.k : p.m, bytes),
-              of_b = lines_per_row(Of::kBKMajor ? p.k : p.n, bytes);
-    return of_a * std::min<double>(shape.rows, m) +
-           of_b * std::min<double>(shape.columns, n) / shape.cluster;
+  const auto lines = [&](double two) {
+    const auto of = [&]<typename Of>() {
+      return lines_per_row(Of::kAKMajor ? p.k : p.m, bytes, two) * std::min<double>(shape.rows, m) +
+             lines_per_row(Of::kBKMajor ? p.k : p.n, bytes, two) *
+                 std::min<double>(shape.columns, n) / shape.cluster;
+    };
+    return way == MainLoop::transposed ? with_transposed_operands(stored, of)
+                                       : with_operands(stored, of);
   };
-  const double lines = way == MainLoop::transposed ? with_transposed_operands(stored, lines_of)
-                                                   : with_operands(stored, lines_of);
-  cost.loaded_k_tile =
-      device.sm_count * kLineBytes128 * lines / (kLinesOfL2 * device.l2_bytes_per_second);
+  cost.loaded_k_tile = device.sm_count * kLineBytes128 * lines(kTwoLines) /
+                       (kLinesOfL2 * device.l2_bytes_per_second);
   if ((m + n) * depth > cache / 2)
-    cost.own_k_tile =
-        std::max(cost.own_k_tile, kLineBytes128 * lines * device.clock_ratio() / kSmLines);
+    cost.own_k_tile = std::max(
+        cost.own_k_tile, kLineBytes128 * lines(kTwoLinesOfSm) * device.clock_ratio() / kSmLines);
   // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
   const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
   const double hidden = shape.ping_pong ? k_tiles * cost.k_tile / 2 : 0;
@@ -229,7 +236,8 @@ inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Dev
             return one.way == way && one.choice == i && one.schedule == schedule;
           }))
         continue;
-      const double seconds = std::max(simt::seconds(schedule, cost), least);
+      const double seconds =
+          std::max(simt::seconds(schedule, cost), least + simt::tail_seconds(schedule, cost));
       plans.push_back({way, i, schedule, kLaunchSeconds + packing + seconds});
     }
   }

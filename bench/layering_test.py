@@ -109,6 +109,22 @@ def test_results_hold_no_code() -> None:
     assert [path for path in own_files("results/**") if path.suffix not in allowed] == []
 
 
+def has_namespace(name: str, text: str) -> bool:
+    return re.search(rf"^namespace {name}(_rung)? {{$", text, re.MULTILINE) is not None
+
+
+def test_a_kernel_file_has_a_namespace_of_its_own() -> None:
+    by_themselves = {"3xtf32", "wgmma_swapped"}
+    for path in own_files("kernels/simt/**/*.cu", "kernels/tensor/**/*.cu"):
+        if not path.stem.endswith("_test") and path.stem not in by_themselves:
+            name = f"gemm::{path.relative_to(ROOT / 'kernels').parts[0]}::{path.stem}"
+            assert has_namespace(name, path.read_text()), (
+                f"{path}: put it into namespace {name}: files of a folder are compiled together"
+            )
+    assert has_namespace("gemm::simt::tiled", "namespace gemm::simt::tiled {\n")
+    assert not has_namespace("gemm::simt::tiled", "namespace gemm::simt {\nnamespace tiled_b {\n")
+
+
 def test_every_kernel_file_says_what_it_adds() -> None:
     sources = own_files("kernels/*/**/*.cpp", "kernels/*/**/*.cu", "kernels/*/**/*.cuh")
     assert sources

@@ -13,7 +13,7 @@ import pytest
 from gemm_sass import held
 from gemm_sass.held import Held, Table
 from gemm_sass.instruction import BYTES
-from gemm_sass.kernels import Kernel, disassembler, kernels_of, objects_of
+from gemm_sass.kernels import Kernel, disassembler, kernels_of, object_of, objects_of
 from gemm_sass.loop import CACHE, Figures, figures
 from resources_test import parse
 
@@ -31,15 +31,9 @@ elif not disassembler():
 needs_objects = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
-def object_of(source: str) -> Path:
-    return BUILD / "kernels" / "CMakeFiles" / "kernels.dir" / f"{source}.cu.o"
-
-
 @cache
-def built(source: str) -> list[tuple[Kernel, Figures]]:
-    """The kernels of a source; their code, which is large, is dropped."""
-    path = object_of(source)
-    assert path.exists(), f"{source}.cu is not built: build it, or remove it from kernels/sass.json"
+def built(path: Path) -> list[tuple[Kernel, Figures]]:
+    """The kernels of an object; their code, which is large, is dropped."""
     return [(replace(one, code=()), figures(one)) for one in kernels_of([path])]
 
 
@@ -64,9 +58,11 @@ def compared(table: Table, built: Table, function: tuple[str, str]) -> tuple[lis
 @needs_objects
 @pytest.mark.parametrize(("source", "function"), FUNCTIONS, ids=[each[1] for each in FUNCTIONS])
 def test_the_code_is_no_worse_than_its_entry(source: str, function: str) -> None:
-    now = held.entries([row for row in built(source) if row[0].function == function])
+    key = source, function
+    rows = built(object_of(BUILD, source))
+    now = held.entries([row for row in rows if (row[0].source, row[0].function) == key])
     assert now, f"{source}.cu has no {function}: remove it from kernels/sass.json"
-    worse, other = compared(TABLE, now, (source, function))
+    worse, other = compared(TABLE, now, key)
     assert not worse, f"{worse}: if intended, run tools/sass --write"
     if len(other) == len(now):
         pytest.skip("; ".join(other))
@@ -76,12 +72,12 @@ def test_the_code_is_no_worse_than_its_entry(source: str, function: str) -> None
 @pytest.mark.parametrize("source", SOURCES)
 def test_registers_and_spills_match_the_ptxas_report(source: str) -> None:
     """Checks the parser of cuobjdump's output."""
-    path = object_of(source)
+    path = object_of(BUILD, source)
     said = {
         (one.function, one.architecture): one
         for one in parse(path.with_name(f"{path.name}.ptxas").read_text())
     }
-    found = {(one.symbol, one.architecture): (one, has) for one, has in built(source)}
+    found = {(one.symbol, one.architecture): (one, has) for one, has in built(path)}
     assert found.keys() == said.keys()
     for key, (one, has) in found.items():
         assert one.registers == said[key].registers, key
@@ -91,7 +87,7 @@ def test_registers_and_spills_match_the_ptxas_report(source: str) -> None:
 @needs_objects
 @pytest.mark.parametrize("source", SOURCES)
 def test_names_are_unique(source: str) -> None:
-    rows = built(source)
+    rows = built(object_of(BUILD, source))
     assert len(held.entries(rows)) == len(rows), "the table would confuse functions of one name"
 
 

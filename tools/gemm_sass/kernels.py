@@ -21,7 +21,7 @@ _REGISTERS = re.compile(r"^ Function (\S+):\n +REG:(\d+)", re.MULTILINE)
 class Kernel:
     """One kernel as compiled for one architecture."""
 
-    source: str  # "simt/async_copy" for kernels/simt/async_copy.cu; else the file's name
+    source: str  # as source_of says: "simt/async_copy" for kernels/simt/async_copy.cu
     function: str  # "async_copy<AsyncTile<64, 128, ...>>"
     symbol: str  # mangled
     architecture: str  # "sm_90a"
@@ -49,16 +49,19 @@ def kernels_of(files: Sequence[Path], words: Sequence[str] = ()) -> list[Kernel]
 
 
 def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
-    source = source_of(path)
+    together = sources_of(path)
     # Listing functions is fast; disassembling all of them takes seconds.
     symbols = list(dict(_REGISTERS.findall(_cuobjdump(path, "-res-usage"))))
-    names = dict(zip(symbols, readable(symbols), strict=True))
-    wanted = [symbol for symbol in symbols if named(f"{source}/{names[symbol]}", words)]
+    names = {
+        symbol: (source_of(name, together), shortened(name))
+        for symbol, name in zip(symbols, demangled(symbols), strict=True)
+    }
+    wanted = [symbol for symbol in symbols if named("/".join(names[symbol]), words)]
     if wanted:
         chosen = [] if wanted == symbols else ["-fun", ",".join(wanted)]
         text = _cuobjdump(path, "-elf", "-res-usage", "-sass", *chosen)
         for symbol, *others in _printed(text):
-            yield Kernel(source, names[symbol], symbol, *others)
+            yield Kernel(*names[symbol], symbol, *others)
 
 
 def _cuobjdump(path: Path, *options: str) -> str:
@@ -102,14 +105,39 @@ def objects_of(build: Path) -> list[Path]:
     return sorted((build / "kernels" / "CMakeFiles" / "kernels.dir").rglob("*.cu.o"))
 
 
-def source_of(path: Path) -> str:
-    """simt/async_copy for .../kernels.dir/simt/async_copy.cu.o; else the file's name."""
-    _, target, source = path.as_posix().rpartition("/kernels.dir/")
-    return source.removesuffix(".cu.o") if target else path.name
+def object_of(build: Path, source: str) -> Path:
+    """The object of that target with the code of simt/async_copy."""
+    for path in objects_of(build):
+        if source in sources_of(path):
+            return path
+    raise InputError(f"{source}.cu is not built: build it")
 
 
-def readable(symbols: Sequence[str]) -> list[str]:
-    """Function names with template arguments, without namespaces and parameters."""
+def sources_of(path: Path) -> list[str]:
+    """The sources of an object: simt/async_copy for .../kernels.dir/simt/async_copy.cu.o; all that
+    the generated file includes for .../kernels.dir/groups/simt_naive.cu.o; else the file's name."""
+    before, target, source = path.as_posix().rpartition("/CMakeFiles/kernels.dir/")
+    if not target:
+        return [path.name]
+    if not source.startswith("groups/"):
+        return [source.removesuffix(".cu.o")]
+    together = Path(before, source.removesuffix(".o"))
+    return re.findall(r'^#include "kernels/(.+)\.cu"$', together.read_text(), re.MULTILINE)
+
+
+def source_of(name: str, together: Sequence[str]) -> str:
+    """That of these sources, compiled together, which has the function with this demangled name. A
+    namespace in the name is that of the file. A header's function has it in a template argument;
+    without one it belongs to them all, and its source is their folder."""
+    for source in together:
+        stem = source.rpartition("/")[2]
+        if len(together) == 1 or re.search(rf"\b{stem}(_rung)?::", name):
+            return source
+    return together[0].rpartition("/")[0]
+
+
+def demangled(symbols: Sequence[str]) -> list[str]:
+    """Function names with namespaces and template arguments, without parameters."""
     if not symbols:
         return []
     if not (program := shutil.which("c++filt")):
@@ -118,7 +146,7 @@ def readable(symbols: Sequence[str]) -> list[str]:
     done = subprocess.run(
         [program, "-p"], input="\n".join(symbols), capture_output=True, text=True, check=True
     )
-    return [shortened(name) for name in done.stdout.splitlines()]
+    return done.stdout.splitlines()
 
 
 def shortened(name: str) -> str:

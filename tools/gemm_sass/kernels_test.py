@@ -7,7 +7,17 @@ import pytest
 from gemm_report.document import InputError
 
 from gemm_sass.instruction_test import EXIT, decoded, other
-from gemm_sass.kernels import disassembler, kernels_of, named, readable, shortened, source_of
+from gemm_sass.kernels import (
+    demangled,
+    disassembler,
+    kernels_of,
+    named,
+    object_of,
+    objects_of,
+    shortened,
+    source_of,
+    sources_of,
+)
 
 # Prints the file that it is given, which a test wrote.
 PROGRAM = """#!/bin/sh
@@ -105,8 +115,9 @@ def test_names_are_shortened(name: str, short: str) -> None:
 def test_mangled_names_are_decoded() -> None:
     file = "_GLOBAL__N__497c070a_13_rasterized_cu_340dede6_13868"
     symbol = f"_ZN4gemm4simt{len(file)}{file}10rasterizedINS0_4TileILi64ELb1EEEEEvPf"
-    assert readable([symbol, "plain"]) == ["rasterized<Tile<64, true>>", "plain"]
-    assert readable([]) == []
+    names = demangled([symbol, "plain"])
+    assert [shortened(name) for name in names] == ["rasterized<Tile<64, true>>", "plain"]
+    assert demangled([]) == []
 
 
 def test_without_a_demangler_it_says_what_to_do(
@@ -114,13 +125,44 @@ def test_without_a_demangler_it_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"c\+\+filt"):
-        readable(["k"])
+        demangled(["k"])
 
 
 def test_an_object_of_the_build_is_named_by_its_source() -> None:
-    assert source_of(Path("build/x/kernels.dir/simt/tiled.cu.o")) == "simt/tiled"
-    assert source_of(Path("/tmp/attempt.cubin")) == "attempt.cubin"
-    assert source_of(Path("other.cu.o")) == "other.cu.o"
+    objects = "build/kernels/CMakeFiles/kernels.dir"
+    assert sources_of(Path(f"{objects}/simt/tiled.cu.o")) == ["simt/tiled"]
+    assert sources_of(Path("/tmp/attempt.cubin")) == ["attempt.cubin"]
+    assert sources_of(Path("other.cu.o")) == ["other.cu.o"]
+
+
+def test_kernels_of_sources_compiled_together_are_told_apart(folder: Path) -> None:
+    for name, text in {
+        "CMakeFiles/kernels.dir/groups/mma.cu.o": cubin({"_ZN3mma4copyEv": [EXIT]}),
+        "CMakeFiles/kernels.dir/tensor/slow.cu.o": cubin({"_ZN4slow4copyEv": [EXIT]}),
+        "groups/mma.cu": '#include "kernels/tensor/mma_big.cu"\n#include "kernels/tensor/mma.cu"\n',
+    }.items():
+        path = folder / "kernels" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    together, _ = objects_of(folder)
+    assert object_of(folder, "tensor/mma") == object_of(folder, "tensor/mma_big") == together
+    with pytest.raises(InputError, match=r"tensor/none\.cu is not built"):
+        object_of(folder, "tensor/none")
+    assert [one.source for one in kernels_of(objects_of(folder))] == ["tensor/mma", "tensor/slow"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("gemm::tensor::mma::(anonymous namespace)::copy<gemm::tensor::Tile<64> >", "tensor/mma"),
+        ("gemm::tensor::mma<gemm::tensor::mma_big::(anonymous namespace)::B>", "tensor/mma_big"),
+        ("gemm::tensor::mma<gemm::tensor::mma_rung::(anonymous namespace)::B>", "tensor/mma"),
+        ("gemm::tensor::mma<float>", "tensor"),
+    ],
+)
+def test_the_source_of_a_function_is_in_its_name(name: str, source: str) -> None:
+    assert source_of(name, ["tensor/mma", "tensor/mma_big"]) == source
+    assert source_of(name, ["tensor/alone"]) == "tensor/alone"
 
 
 def test_words_match_source_or_function_in_any_case() -> None:

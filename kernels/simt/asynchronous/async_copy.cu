@@ -13,7 +13,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/async_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::async_copy {
 namespace {
 
 template <typename Tile>
@@ -78,4 +78,4 @@ const TunableRegistration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::async_copy

@@ -10,7 +10,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/async_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::rasterized {
 namespace {
 
 template <typename Tile>
@@ -64,4 +64,4 @@ Kernel point() {
 const TunableRegistration registration({point<8>(), point<4>(), point<16>(), point<32>()});
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::rasterized

@@ -9,7 +9,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::warp_specialized {
 namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
@@ -62,4 +62,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::warp_specialized

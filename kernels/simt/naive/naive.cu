@@ -10,7 +10,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/naive/naive_traffic.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::naive {
 namespace {
 
 constexpr int kBlock = 32;
@@ -48,4 +48,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::naive

@@ -13,7 +13,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/naive/naive_traffic.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::naive_transposed {
 namespace {
 
 constexpr int kBlock = 32;
@@ -82,4 +82,4 @@ const Registration timed(row("timed", false, with_transpose, prepare_timed));
 const Registration apart(row("apart", true, traffic, prepare_apart));
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::naive_transposed

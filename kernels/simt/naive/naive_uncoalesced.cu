@@ -9,7 +9,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/naive/naive_traffic.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::naive_uncoalesced {
 namespace {
 
 constexpr int kBlock = 32;
@@ -47,4 +47,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::naive_uncoalesced

@@ -14,7 +14,7 @@
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::block_tile_1d {
 namespace {
 
 // A block computes BM x BN of C in K tiles of BK, a thread NR elements of it.
@@ -135,4 +135,4 @@ const TunableRegistration points{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::block_tile_1d

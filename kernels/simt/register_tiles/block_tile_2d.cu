@@ -16,7 +16,7 @@
 #include "kernels/common/warp_access.hpp"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::block_tile_2d {
 namespace {
 
 template <int kBM, int kBN, int kTM, int kTN>
@@ -130,4 +130,4 @@ const TunableRegistration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::block_tile_2d

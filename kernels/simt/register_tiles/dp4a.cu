@@ -14,7 +14,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::dp4a {
 namespace {
 
 constexpr int kTile = 128, kWords = 8, kBK = 4 * kWords;  // of C, both ways; of a K tile, along k
@@ -212,4 +212,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::dp4a

@@ -8,7 +8,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/outer_product.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::outer_product_prefetch {
 namespace {
 
 __global__ void __launch_bounds__(kOuterThreads)
@@ -49,4 +49,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::outer_product_prefetch

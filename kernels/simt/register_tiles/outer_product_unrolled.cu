@@ -7,7 +7,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/outer_product.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::outer_product_unrolled {
 namespace {
 
 __global__ void __launch_bounds__(kOuterThreads)
@@ -41,4 +41,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::outer_product_unrolled

@@ -7,7 +7,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/warp_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::shared_double_buffer {
 namespace {
 
 using Tiling = WarpTiling<64, 128, 16, 32, 64>;
@@ -65,4 +65,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::shared_double_buffer

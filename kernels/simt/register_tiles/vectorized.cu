@@ -11,7 +11,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/vector_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::vectorized {
 namespace {
 
 template <int kBM, int kBN, int kBK, int kTM, int kTN>
@@ -78,4 +78,4 @@ const TunableRegistration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::vectorized

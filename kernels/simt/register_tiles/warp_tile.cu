@@ -8,7 +8,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/warp_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::warp_tile {
 namespace {
 
 template <typename Tiling, bool kAligned>
@@ -61,4 +61,4 @@ const TunableRegistration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::warp_tile

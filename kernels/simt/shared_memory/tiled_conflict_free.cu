@@ -12,7 +12,7 @@
 #include "kernels/common/transpose.cuh"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::tiled_conflict_free {
 namespace {
 
 constexpr int kTile = 16, kThreads = kTile * kTile, kPitch = 18;
@@ -68,4 +68,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::tiled_conflict_free

@@ -10,7 +10,7 @@
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::tiled_exact {
 namespace {
 
 template <int kTile>
@@ -79,4 +79,4 @@ const Registration tile16(row<16>());
 const Registration tile32(row<32>());
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::tiled_exact

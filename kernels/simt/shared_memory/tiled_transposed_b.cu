@@ -11,7 +11,7 @@
 #include "kernels/common/transpose.cuh"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::tiled_transposed_b {
 namespace {
 
 constexpr int kTile = 16, kThreads = kTile * kTile;
@@ -68,4 +68,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::tiled_transposed_b

@@ -6,7 +6,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/shared_memory/transposed_tiles.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::tiled_transposed_store {
 namespace {
 
 constexpr int kPitch = kTransposedTile;
@@ -24,4 +24,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::tiled_transposed_store

@@ -10,7 +10,7 @@
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/registry.hpp"
 
-namespace gemm::simt {
+namespace gemm::simt::tiled_uncoalesced_b {
 namespace {
 
 constexpr int kTile = 16, kThreads = kTile * kTile;
@@ -62,4 +62,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::tiled_uncoalesced_b

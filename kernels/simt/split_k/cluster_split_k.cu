@@ -13,7 +13,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::cluster_split_k {
 namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
@@ -150,4 +150,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::cluster_split_k

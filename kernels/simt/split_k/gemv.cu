@@ -18,7 +18,7 @@
 #include "kernels/simt/split_k/split_plan.hpp"
 #include "kernels/simt/split_k/split_reduction.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::gemv {
 namespace {
 
 // Warp w has rows w, w + kWarps, ... of its block.
@@ -198,4 +198,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::gemv

@@ -20,7 +20,7 @@
 #include "kernels/simt/split_k/split_plan.hpp"
 #include "kernels/simt/split_k/split_reduction.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::split_k {
 namespace {
 
 // A slice computes kBM x kBN in steps of kBK along k; warp tile kWM x kWN, with kAcross lanes along
@@ -244,4 +244,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::split_k

@@ -10,7 +10,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
-namespace gemm::simt {
+namespace gemm::simt::stream_k {
 namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
@@ -116,4 +116,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::simt
+}  // namespace gemm::simt::stream_k

@@ -5,7 +5,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_f64_rung {
 namespace {
 
 struct MmaF64 {
@@ -34,4 +34,4 @@ const Registration registration(f64_kernel<MmaF64>({
 }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_f64_rung

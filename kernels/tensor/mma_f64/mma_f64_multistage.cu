@@ -4,7 +4,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_f64_multistage {
 namespace {
 
 struct MmaF64Multistage {
@@ -38,4 +38,4 @@ const Registration registration(f64_kernel<MmaF64Multistage>({
 }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_f64_multistage

@@ -17,7 +17,7 @@
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
 #include "kernels/tensor/mma_f64/mma_f64_plan.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_f64_stream_k {
 namespace {
 
 constexpr int kGroup = 8;  // rows of tiles
@@ -188,4 +188,4 @@ struct Registrations {
 } const registrations;
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_f64_stream_k

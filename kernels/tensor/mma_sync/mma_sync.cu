@@ -8,7 +8,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_sync/mma_launch.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_sync_rung {
 namespace {
 
 struct MmaSync {
@@ -44,4 +44,4 @@ const Registration registration(mma_kernel<MmaSync, Bf16, F16, Tf32, S8>({
 }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_sync_rung

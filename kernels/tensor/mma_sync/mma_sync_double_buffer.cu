@@ -6,7 +6,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_sync/mma_launch.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_sync_double_buffer {
 namespace {
 
 struct MmaSyncDoubleBuffer {
@@ -28,4 +28,4 @@ const Registration registration(mma_kernel<MmaSyncDoubleBuffer, Bf16, F16>({
 }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_sync_double_buffer

@@ -8,7 +8,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_sync/mma_launch.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_sync_rasterized {
 namespace {
 
 template <typename Shape_, int kGroup_>
@@ -56,4 +56,4 @@ const TunableRegistration registration({
 });
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_sync_rasterized

@@ -20,7 +20,7 @@
 #include "kernels/tensor/mma_sync/mma_tile.cuh"
 #include "kernels/tensor/store_row.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::mma_sync_unaligned {
 namespace {
 
 using UnalignedShape = MmaShape<64, 64, 128, 16, 32, 4, 3>;
@@ -326,4 +326,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::mma_sync_unaligned

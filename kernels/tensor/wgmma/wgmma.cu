@@ -12,7 +12,7 @@
 #include "kernels/tensor/wgmma/launch.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma {
 namespace {
 
 constexpr int kThreads = 128;
@@ -62,4 +62,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma

@@ -9,7 +9,7 @@
 #include "kernels/tensor/wgmma/launch.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_big_tile {
 namespace {
 
 constexpr int kThreads = 128;
@@ -59,4 +59,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_big_tile

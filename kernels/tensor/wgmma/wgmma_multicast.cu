@@ -9,7 +9,7 @@
 #include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_multicast {
 namespace {
 
 constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
@@ -81,4 +81,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_multicast

@@ -13,7 +13,7 @@
 #include "kernels/tensor/wgmma/ping_pong.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_ping_pong {
 namespace {
 
 constexpr int kStages = 6, kConsumers = 2;  // consumers are warpgroups
@@ -90,4 +90,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_ping_pong

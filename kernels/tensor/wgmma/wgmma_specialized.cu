@@ -10,7 +10,7 @@
 #include "kernels/tensor/wgmma/launch.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_specialized {
 namespace {
 
 constexpr int kStages = 3, kBlocks = 2;  // 96 KiB, 128 accumulators per thread
@@ -69,4 +69,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_specialized

@@ -17,7 +17,7 @@
 #include "kernels/tensor/wgmma/store.cuh"
 #include "kernels/tensor/wgmma/stream_k_plan.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_stream_k {
 namespace {
 
 template <typename Operands_, StreamKShape kShape>
@@ -279,4 +279,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_stream_k

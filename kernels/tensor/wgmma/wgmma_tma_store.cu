@@ -9,7 +9,7 @@
 #include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_tma_store {
 namespace {
 
 constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
@@ -67,4 +67,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_tma_store

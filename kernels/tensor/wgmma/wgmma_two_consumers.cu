@@ -10,7 +10,7 @@
 #include "kernels/tensor/wgmma/multiply.cuh"
 #include "kernels/tensor/wgmma/store.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wgmma_two_consumers {
 namespace {
 
 constexpr int kStages = 4, kConsumers = 2;  // consumers are warpgroups
@@ -68,4 +68,4 @@ const Registration registration(wgmma_rung<kShape>(
     }));
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wgmma_two_consumers

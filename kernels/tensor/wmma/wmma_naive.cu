@@ -16,7 +16,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wmma/wmma_types.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wmma_naive {
 namespace {
 
 constexpr int kWarps = 8;  // of a block, side by side along n
@@ -94,4 +94,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wmma_naive

@@ -14,7 +14,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/wmma/wmma_types.cuh"
 
-namespace gemm::tensor {
+namespace gemm::tensor::wmma_tiled {
 namespace {
 
 constexpr int kBM = 128, kBN = 128, kBK = 32;
@@ -156,4 +156,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace gemm::tensor
+}  // namespace gemm::tensor::wmma_tiled

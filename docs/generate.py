@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "report"))
 
 from gemm_report.record import Record, Row, read_record  # noqa: E402
 
-RECORD = ROOT / "results" / "nvidia-h200" / "20261123T201301Z-dfbc7acc8f4c.json"
+RECORD = ROOT / "results" / "nvidia-h200" / "20261124T001124Z-2eef159e1407.json"
 EXPLAINED = ROOT / "results" / "nvidia-h200" / "explained" / "warp_tile.md"
 SHOWN = (
     "Naive/f32/4096x4096x4096",

@@ -147,8 +147,8 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   return whole + std::max(computed, k_tiles * busy * cost.loaded_k_tile) + share.exchanges(cost);
 }
 
-// What follows the loads of all blocks where each has a single piece: its store, and the exchange
-// of partial sums. Else 0: other blocks load meanwhile.
+// What follows the last loads where all blocks end at once, with one wave of whole tiles or with
+// streamed tiles alone: a store, and the exchange of partial sums. Else 0: others load meanwhile.
 inline double tail_seconds(const TileSchedule& schedule, const TileCost& cost) {
   if (schedule.whole > (schedule.streamed() == 0 ? schedule.blocks : 0)) return 0;
   return cost.finish + (schedule.streamed() > 0 ? TileShare(schedule).exchanges(cost) : 0);

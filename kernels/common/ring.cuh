@@ -19,22 +19,23 @@ struct RingBarriers {
 };
 
 // The ring and a position in it. All members are addresses and counts; producer and consumers each
-// have a copy.
+// have a copy. kStageBytes: of a stage, or of the largest.
 template <int kStageBytes>
 struct Ring {
   std::uint32_t first, full_barriers, empty_barriers;
-  int stages;
+  int stages, stage_bytes;
   int stage = 0, parity = 0;
 
   // `shared` must have kSwizzleAlignment bytes more than the stages need.
   template <int kStages>
   __device__ Ring(const std::byte* shared, const RingBarriers<kStages>& barriers,
-                  int stages = kStages)
+                  int stages = kStages, int stage_bytes = kStageBytes)
       : first((shared_address(shared) + kSwizzleAlignment - 1) / kSwizzleAlignment *
               kSwizzleAlignment),
         full_barriers(shared_address(barriers.full)),
         empty_barriers(shared_address(barriers.empty)),
-        stages(stages) {}
+        stages(stages),
+        stage_bytes(stage_bytes) {}
 
   // Called by one thread, before a barrier of the block or cluster.
   __device__ void init_barriers(int consumer_arrivals) const {
@@ -45,8 +46,8 @@ struct Ring {
     fence_barrier_init();
   }
 
-  __device__ std::uint32_t data() const { return first + stage * kStageBytes; }
-  __device__ std::uint32_t end() const { return first + stages * kStageBytes; }
+  __device__ std::uint32_t data() const { return first + stage * stage_bytes; }
+  __device__ std::uint32_t end() const { return first + stages * stage_bytes; }
   __device__ std::uint32_t full() const { return full_barriers + stage * kBarrierBytes; }
   __device__ std::uint32_t empty() const { return empty_barriers + stage * kBarrierBytes; }
 
@@ -67,10 +68,18 @@ struct Ring {
     parity ^= stage / stages & 1;
     stage %= stages;
   }
+  // Whether this stage is of that producer, where several share the ring. Each has stages of its
+  // own: a barrier distinguishes two phases only, and no other producer keeps it within them.
+  template <int kProducers>
+  __device__ bool is_of(int producer) const {
+    return stage % kProducers == producer;
+  }
   // Producer in a cluster: a block must not exit while other blocks may still arrive at its
   // barriers.
-  __device__ void drain() {
-    for (int i = 0; i < stages; ++i, next()) wait(empty(), parity ^ 1);
+  template <int kProducers = 1>
+  __device__ void drain(int producer = 0) {
+    for (int i = 0; i < stages; ++i, next())
+      if (is_of<kProducers>(producer)) wait(empty(), parity ^ 1);
   }
 };
 

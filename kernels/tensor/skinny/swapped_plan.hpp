@@ -18,58 +18,70 @@ struct SwappedShape {
   int element_bytes;
   bool promoted = false;         // accumulators are promoted every 128 products
   bool tokens_mn_major = false;  // else K-major
-  bool tokens_adjacent = false;  // in C, else rows
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
-// k. `splits` blocks share a tile; `per_sm` blocks shall fit an SM.
+// k. A cluster is `splits` blocks along k, which add their sums, times `sharers` along the long
+// side, which load tokens together; `per_sm` blocks shall fit an SM.
 struct SwappedPlan {
-  int tile_rows, tile_tokens, splits, per_sm;
+  int tile_rows, tile_tokens, sharers, splits, per_sm;
+  int stages = 2, stage_bytes = 0;  // of the ring
   std::int64_t tiles, token_tiles, k_tiles;
-  double weight_bytes;
+  double weight_bytes, operand_bytes;
   double seconds = std::numeric_limits<double>::infinity();  // by the model
 
-  std::int64_t blocks() const { return tiles * token_tiles * splits; }
+  int cluster() const { return splits * sharers; }
+  std::int64_t blocks() const { return ceil_div(tiles, sharers) * sharers * token_tiles * splits; }
 };
 
-// A K tile is a line of 128 bytes along k, or two such lines of 64 rows with few tokens.
+// A stage is a line of 128 bytes along k, or two such lines of 64 rows with few tokens.
 inline constexpr int kStageLineBytes = 128;
 constexpr int lines_of_stage(int rows, int tokens) { return rows == 64 && tokens <= 64 ? 2 : 1; }
 inline constexpr int kMostSplits = 16;  // the largest cluster
+inline constexpr int kMaxStages = 16;
+// Of an SM; what the system reserves for a block; of a block, besides its barriers.
+inline constexpr int kSharedBytesOfSm = 228 << 10, kReservedOfBlock = 1 << 10,
+                     kMostSharedBytes = kSharedBytesOfSm - 2 * kReservedOfBlock;
 
 // The N of wgmma, and which fit: with more than 128 tokens 64 rows would load more tokens than
-// weights by far, accumulators must fit 168 registers, of which promoted ones take twice as many,
-// and MN-major tokens are loaded in groups of 64.
-inline constexpr int kTokenSizes[] = {8, 16, 32, 64, 128, 192, 256};
+// weights by far, and accumulators must fit 168 registers, of which promoted ones take twice as
+// many.
+inline constexpr int kTokenSizes[] = {8,   16,  32,  48,  64,  80,  96,  112, 128,
+                                      144, 160, 176, 192, 208, 224, 240, 256};
 struct TokenKind {
   bool promoted = false, mn_major = false;
 };
 constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
-  return tokens <= (rows == 64 || kind.promoted ? 128 : 256) &&
-         (!kind.mn_major || (tokens % 64 == 0 && tokens > 64));
+  return tokens <= (rows == 64 || kind.promoted ? 128 : 256) && !(kind.mn_major && tokens <= 64);
 }
 // Fewer MN-major tokens are packed K-major: a group that they do not fill is slow to load.
 inline constexpr int kPackedTokens = 64;
+// The most tokens of the instance that has this size: it has registers for so many.
+constexpr int token_kernel(int tokens) { return tokens <= 64 ? 64 : tokens <= 128 ? 128 : 256; }
 
-// The smallest size for so many tokens; 0 if none fits.
-constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind) {
+// The smallest size for so many tokens of which `sharers` can load equal parts; 0 if none fits.
+constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int sharers = 1) {
   for (const int size : kTokenSizes)
-    if (size >= tokens && token_tile_fits(rows, size, kind)) return size;
+    if (size >= tokens && token_tile_fits(rows, size, kind) &&
+        (kind.mn_major || size % (8 * sharers) == 0))
+      return size;
   return 0;
 }
 // Smaller tiles of more than so many tokens are no choice: weights are read once for each.
-inline constexpr int kTokensOfFewTiles = 128;
+inline constexpr int kTokensOfFewTiles = 64;
 
-// Measured on an H200 (NOTES.md): shares of the rates of DRAM, L2 and the tensor cores, bytes per
-// second of one SM, and seconds.
-inline constexpr double kSwappedOfDram = 4.35e12 / Device::kH200Dram,
-                        kSwappedOfL2 = 9.5e12 / Device::kH200L2, kSwappedSm = 0.118e12,
-                        kSwappedSmPromoted = 0.079e12, kSwappedOfClock = 0.78;
-inline constexpr double kSwappedLaunch = 2.6e-6, kSwappedAdd = 0.144e-6;  // per block of a cluster
-// Per byte of a block's accumulators: to store them, the same where tokens are adjacent in C, and
-// to read them from other blocks.
-inline constexpr double kSwappedStore = 42e-12, kSwappedStoreTokens = 109e-12,
-                        kSwappedRead = 12e-12;
+// Fitted to measurements on an H200 (NOTES.md): shares of the rates of DRAM, the tensor cores and
+// shared memory (128 bytes a cycle), bytes per second that an SM loads and the latency of these
+// loads, and seconds: of a launch, for each block of a cluster, and to fill and release a stage.
+inline constexpr double kSwappedOfDram = 4.23e12 / Device::kH200Dram, kSwappedOfClock = 0.864,
+                        kSwappedOfShared = 0.99, kSwappedSm = 0.174e12, kSwappedLatency = 1.09e-6,
+                        kSwappedLaunch = 2.9e-6, kSwappedAdd = 0.189e-6, kSwappedStage = 0.209e-6;
+// Share of the time of DRAM that is lost for each share of the last blocks' places that are empty.
+inline constexpr double kSwappedUneven = 0.44;
+// Cycles of a promoted line: to wait for its MMAs, and for each token.
+inline constexpr double kSwappedWait = 81, kSwappedPromote = 4.09;
+// Per byte of a block's accumulators: to store them, and to read them from other blocks.
+inline constexpr double kSwappedStore = 24.9e-12, kSwappedRead = 9.9e-12;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -79,66 +91,108 @@ inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_co
   return plan.tile_tokens > 128 || (each == 1 && tokens > 16) ? 1 : 2;
 }
 
-// How many blocks an SM computes, if any computes as many as possible.
-inline double blocks_of_sm(const SwappedPlan& plan, const Device& device) {
-  const double clusters = std::max(1, device.clusters(plan.splits) * plan.per_sm);
-  const double rounds = std::ceil(static_cast<double>(plan.blocks()) / (clusters * plan.splits));
-  return std::min(rounds * plan.per_sm,
-                  static_cast<double>(ceil_div(plan.blocks(), device.sm_count)) + rounds - 1);
+// Blocks of which an SM can have one each: clusters are not divided among SMs as evenly as blocks.
+inline double places_of(const SwappedPlan& plan, const Device& device) {
+  return 1.0 * std::max(1, device.clusters(plan.cluster())) * plan.cluster();
 }
 
-// All plans with these tiles: one for each number of blocks that share a tile.
+// As many stages as fit with that many blocks per SM, at least two. MN-major tokens are loaded in
+// groups of 64.
+inline void plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
+  constexpr int kOther = 2 << 10;  // barriers, and alignment of the ring
+  const int tokens =
+      tokens_mn_major ? static_cast<int>(ceil_div(plan.tile_tokens, 64)) * 64 : plan.tile_tokens;
+  plan.stage_bytes = (plan.tile_rows + tokens) * kStageLineBytes *
+                     lines_of_stage(plan.tile_rows, plan.tile_tokens);
+  plan.stages =
+      std::clamp((kSharedBytesOfSm / plan.per_sm - kReservedOfBlock - kOther) / plan.stage_bytes, 2,
+                 kMaxStages);
+}
+
+// The model. Limits are added as fourth powers: two of equal size cost more than one.
+inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device) {
+  const int lines_per_stage = lines_of_stage(plan.tile_rows, plan.tile_tokens);
+  const double stages = static_cast<double>(plan.k_tiles) / plan.splits,
+               lines = stages * lines_per_stage, places = places_of(plan, device),
+               all = static_cast<double>(plan.blocks()), blocks = std::ceil(all / places),
+               uneven = blocks > 1 ? blocks * places / all - 1 : 0,
+               at_once = std::min<double>(plan.per_sm, blocks);
+  const double rows = plan.tile_rows, tokens = plan.tile_tokens, groups = rows / 64;
+  const double line_bytes = 1.0 * plan.stage_bytes / lines_per_stage;
+  const double weight_line = rows * kStageLineBytes;
+  // Four MMAs of 64 rows a line, each of N / 2 cycles, which reads 2 KiB and N * 32 bytes.
+  const double mmas = 2 * groups * tokens,
+               shared = (groups * 4 * (2048 + 32 * tokens) + line_bytes) / 128,
+               promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
+  const double in_flight = at_once * std::min<double>(plan.stages - 1, stages) * plan.stage_bytes;
+  const double limits[] = {(1 + kSwappedUneven * uneven) * plan.operand_bytes /
+                               (kSwappedOfDram * device.dram_bytes_per_second),
+                           blocks * lines * mmas / (kSwappedOfClock * device.sm_hz),
+                           blocks * lines * shared / (kSwappedOfShared * device.sm_hz),
+                           blocks * lines * promotion / device.sm_hz,
+                           blocks * lines *
+                               (weight_line + (line_bytes - weight_line) / plan.sharers) *
+                               device.clock_ratio() / kSwappedSm,
+                           blocks * lines * line_bytes * kSwappedLatency / in_flight,
+                           blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
+  double powers = 0;
+  for (const double limit : limits) powers += std::pow(limit, 4);
+  const double sums = 4 * rows * tokens, others = plan.splits - 1;
+  return kSwappedLaunch + (others > 0 ? kSwappedAdd * plan.splits : 0) +
+         blocks * sums * (kSwappedStore + kSwappedRead * others / plan.splits) +
+         std::pow(powers, 0.25);
+}
+
+// The plans with these tiles: the fastest numbers of blocks that share a tile, by the model.
 inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape,
-                      const Device& device, int tile_rows, int tile_tokens) {
+                      const Device& device, int tile_rows, int tile_tokens, int sharers) {
+  constexpr std::size_t kMost = 2;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
-  const double sm_rate = (shape.promoted ? kSwappedSmPromoted : kSwappedSm) / device.clock_ratio();
   SwappedPlan plan{.tile_rows = tile_rows,
                    .tile_tokens = tile_tokens,
+                   .sharers = sharers,
                    .splits = 1,
                    .per_sm = 1,
                    .tiles = ceil_div(shape.rows, tile_rows),
                    .token_tiles = ceil_div(shape.tokens, tile_tokens),
                    .k_tiles = ceil_div(shape.k * shape.element_bytes,
                                        kStageLineBytes * lines_of_stage(tile_rows, tile_tokens)),
-                   .weight_bytes = depth * static_cast<double>(shape.rows)};
-  const double token_bytes = depth * static_cast<double>(shape.tokens * plan.tiles);
-  const double l2_bytes = plan.weight_bytes * static_cast<double>(plan.token_tiles) + token_bytes;
-  const auto tokens = static_cast<double>(std::min<std::int64_t>(shape.tokens, tile_tokens));
-  const double sums = 4.0 * tile_rows * tile_tokens;  // bytes
-  const double store = (shape.tokens_adjacent ? kSwappedStoreTokens : kSwappedStore) * sums;
+                   .weight_bytes = depth * static_cast<double>(shape.rows),
+                   .operand_bytes = depth * static_cast<double>(shape.rows + shape.tokens)};
+  std::vector<SwappedPlan> all;
   for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
-    // Large clusters are for few tiles.
-    if (plan.splits > Device::kPortableCluster &&
-        plan.tiles * plan.token_tiles > device.clusters(plan.splits))
+    // Two waves of blocks need no further cuts, and large clusters are for few tiles.
+    if ((plan.splits - 1) * plan.tiles * plan.token_tiles >= 2 * device.sm_count) break;
+    if (plan.cluster() > Device::kPortableCluster &&
+        (sharers > 1 || plan.tiles * plan.token_tiles > device.clusters(plan.splits)))
       break;
     plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
-    const double blocks = blocks_of_sm(plan, device);
-    const double loads = depth * (tile_rows + tokens) / plan.splits / sm_rate;
-    // Four MMAs of 64 rows a line, each of N / 2 cycles.
-    const double mmas = depth / kStageLineBytes / plan.splits * 4 * tile_rows / 64 * tile_tokens /
-                        2 / (kSwappedOfClock * device.sm_hz);
-    const double read = kSwappedRead * sums * (plan.splits - 1) / plan.splits;
-    plan.seconds = kSwappedLaunch + (plan.splits > 1 ? kSwappedAdd * plan.splits : 0) +
-                   (store + read) * blocks +
-                   std::max({plan.weight_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
-                             l2_bytes / (kSwappedOfL2 * device.l2_bytes_per_second),
-                             blocks * std::max(loads, mmas)});
-    plans.push_back(plan);
+    plan_stages(plan, shape.tokens_mn_major);
+    plan.seconds = seconds_of(plan, shape, device);
+    all.push_back(plan);
   }
+  std::ranges::sort(all, {}, &SwappedPlan::seconds);
+  all.resize(std::min(all.size(), kMost));
+  plans.insert(plans.end(), all.begin(), all.end());
 }
 
 // All of them, at least one: tokens are divided evenly among as few tiles as possible, or among
-// more of no less than kTokensOfFewTiles. Tiles of 64 rows have all tokens.
+// more of at least kTokensOfFewTiles. Plans that the model finds far from the fastest are left out.
 inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
+  constexpr double kFar = 1.4;
   std::vector<SwappedPlan> plans;
+  const TokenKind kind{shape.promoted, shape.tokens_mn_major};
   for (const int tile_rows : {64, 128})
-    for (int tiles = 1, before = 0;; ++tiles) {
-      const int tile_tokens = token_tile(tile_rows, ceil_div(shape.tokens, tiles),
-                                         {shape.promoted, shape.tokens_mn_major});
-      if (tile_tokens != before) add_plans(plans, shape, device, tile_rows, tile_tokens);
-      before = tile_tokens;
-      if (tile_rows == 64 || (tile_tokens > 0 && tile_tokens <= kTokensOfFewTiles)) break;
-    }
+    for (const int sharers : {1, 2, 4})
+      for (int tiles = 1, before = 0; sharers < 2 * ceil_div(shape.rows, tile_rows); ++tiles) {
+        const std::int64_t tokens = ceil_div(shape.tokens, tiles);
+        const int tile_tokens = token_tile(tile_rows, tokens, kind, sharers);
+        if (tile_tokens != before) add_plans(plans, shape, device, tile_rows, tile_tokens, sharers);
+        before = tile_tokens;
+        if (tile_tokens > 0 && tokens <= kTokensOfFewTiles) break;
+      }
+  const double least = std::ranges::min(plans, {}, &SwappedPlan::seconds).seconds;
+  std::erase_if(plans, [&](const SwappedPlan& plan) { return plan.seconds > kFar * least; });
   return plans;
 }
 

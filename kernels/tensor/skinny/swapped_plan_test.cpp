@@ -56,7 +56,6 @@ TEST(SwappedPlan, SplitsWhereManyTokensLimitTheSm) {
   const SwappedShape fp8{
       .rows = 4096, .tokens = 64, .k = 14336, .element_bytes = 1, .promoted = true};
   EXPECT_GT(best(fp8).splits, 1);
-  EXPECT_EQ(plan(4096, 32, 14336).splits, 1);
 }
 
 TEST(SwappedPlan, KeepsManyStagesWhereTokensTakeRoom) {
@@ -66,11 +65,7 @@ TEST(SwappedPlan, KeepsManyStagesWhereTokensTakeRoom) {
   EXPECT_EQ(plan(28672, 64, 4096).per_sm, 2);
 }
 
-TEST(SwappedPlan, SplitsNothingElse) {
-  EXPECT_EQ(plan(4096, 8, 4096).splits, 1);
-  EXPECT_EQ(plan(28672, 8, 4096).splits, 1);
-  EXPECT_EQ(plan(57344, 64, 8192).splits, 1);
-}
+TEST(SwappedPlan, SplitsNothingElse) { EXPECT_EQ(plan(57344, 64, 8192).splits, 1); }
 
 // 23 tiles in clusters of 5: one round only where so many clusters fit.
 TEST(SwappedPlan, CountsTheClustersThatFitTheDevice) {
@@ -112,26 +107,42 @@ TEST(SwappedPlan, TakesLongerForMore) {
 TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
   EXPECT_EQ(token_tile(64, 1, {}), 8);
   EXPECT_EQ(token_tile(64, 9, {}), 16);
-  EXPECT_EQ(token_tile(128, 33, {.promoted = true}), 64);
-  EXPECT_EQ(token_tile(64, 65, {}), 128);
+  EXPECT_EQ(token_tile(128, 33, {.promoted = true}), 48);
+  EXPECT_EQ(token_tile(64, 65, {}), 80);
   EXPECT_EQ(token_tile(64, 129, {}), 0);
   EXPECT_EQ(token_tile(128, 256, {}), 256);
   EXPECT_EQ(token_tile(128, 200, {.promoted = true}), 0);
-  EXPECT_EQ(token_tile(128, 150, {.mn_major = true}), 192);
+  EXPECT_EQ(token_tile(128, 20, {.mn_major = true}), 80);
+}
+
+// In multiples of eight, at which the swizzle begins again.
+TEST(SwappedPlan, LetsSharersLoadEqualParts) {
+  EXPECT_EQ(token_tile(128, 80, {}, 2), 80);
+  EXPECT_EQ(token_tile(128, 80, {}, 4), 96);
+  EXPECT_EQ(token_tile(128, 1, {}, 4), 32);
+}
+
+TEST(SwappedPlan, PadsTilesToWholeClusters) {
+  SwappedPlan plan{.sharers = 4, .splits = 2, .tiles = 5, .token_tiles = 3};
+  EXPECT_EQ(plan.cluster(), 8);
+  EXPECT_EQ(plan.blocks(), 48);
 }
 
 TEST(SwappedPlan, DividesTokensEvenly) {
-  const auto tiles = [](std::int64_t tokens) {
-    std::vector<int> found;
-    for (const SwappedPlan& plan :
-         swapped_plans({.rows = 4096, .tokens = tokens, .k = 4096, .element_bytes = 2}, kDevice))
-      if (plan.splits == 1) found.push_back(plan.tile_tokens);
-    return found;
-  };
-  EXPECT_EQ(tiles(30), (std::vector{32, 32}));  // of 64 rows, of 128 rows
-  EXPECT_EQ(tiles(100), (std::vector{128, 128}));
-  EXPECT_EQ(tiles(150), (std::vector{192, 128}));
-  EXPECT_EQ(tiles(512), (std::vector{256, 192, 128}));
+  std::vector<int> sizes;
+  for (int tiles = 2; tiles <= 8; ++tiles)
+    sizes.push_back(token_tile(128, ceil_div(512, tiles), {}));
+  EXPECT_EQ(sizes, (std::vector{256, 176, 128, 112, 96, 80, 64}));
+}
+
+// More plans cost time to prepare and to try; all are verified (exactness_test.cpp).
+TEST(SwappedPlan, AreFew) {
+  for (const std::int64_t rows : {64, 1344, 28672})
+    for (const std::int64_t tokens : {8, 100, 512, 4096})
+      for (const std::int64_t k : {64, 2896, 16384}) {
+        const SwappedShape shape{.rows = rows, .tokens = tokens, .k = k, .element_bytes = 2};
+        EXPECT_LT(swapped_plans(shape, kDevice).size(), 80) << rows << " " << tokens << " " << k;
+      }
 }
 
 }  // namespace

@@ -44,13 +44,13 @@ struct Choice {
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.41e-6, 8},
     {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.25e-6, 16},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.22e-6, 16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.78e-6, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.79e-6, 16},
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 0.8e-6, 8, 2},
     {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.42e-6, 16, 2},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     0.2e-6,
+     0.17e-6,
      16},
 };
 constexpr Choice kPromoted[] = {

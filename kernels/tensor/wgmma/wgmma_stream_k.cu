@@ -40,6 +40,9 @@ struct StreamKTile : WgmmaTile<Operands_, kShape.rows, kShape.columns> {
   static constexpr int kStages =
       std::min(kShape.stages, (kMostBytes - kReservedBytes) / Base::kStageBytes);
   static constexpr int kSharedBytes = kStages * Base::kStageBytes + kReservedBytes;
+  // Warps that load K tiles in turn. One takes longer to issue the loads of a K tile of a small
+  // tile than the tensor cores take to multiply it; large tiles are slower with several (NOTES.md).
+  static constexpr int kProducers = kShape.rows * kShape.columns <= 64 * 128 ? 4 : 1;
   static constexpr int kPartialsAtOnce = kParts * Base::kAccumulators > 32 ? 1 : 3;
   static_assert(kParts > 0 && kStages >= 2);
   static_assert(!kPromoted || !kThroughRegisters);
@@ -142,7 +145,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
-    if (threadIdx.x > Tile::kConsumerThreads) return;
+    const int warp = (static_cast<int>(threadIdx.x) - Tile::kConsumerThreads) / 32;
+    if (threadIdx.x % 32 != 0 || warp >= Tile::kProducers) return;
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
       const int row = row_of(tile), rows = static_cast<int>(work.m);
@@ -150,6 +154,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       const int bytes = Tile::A::bytes_inside(row, rows) + Tile::B::bytes_inside(column, columns);
       wait_for_previous_launch();  // everything else in the block depends on these loads
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
+        if (!ring.template is_of<Tile::kProducers>(warp)) continue;
         const int k = k_tile * Tile::kBK;
         ring.begin_stage(bytes);
         Tile::A::copy_inside(ring.data(), work.a_map, work.a_edge, row, rows, k, ring.full());
@@ -158,7 +163,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
                                                       in_cluster);
       }
     }
-    if (Tile::kCluster > 1) ring.drain();
+    if (Tile::kCluster > 1) ring.template drain<Tile::kProducers>(warp);
     return;
   }
 

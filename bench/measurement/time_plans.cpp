@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/text.hpp"
 #include "bench/cases/shapes.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/device/problem_data.hpp"
@@ -83,12 +84,14 @@ int run(const std::vector<std::string>& arguments) {
   if (!precision || !layout)
     throw std::runtime_error(arguments[1] + " " + arguments[2] +
                              ": give a precision and a layout, such as bf16 nn");
-  const double limit = arguments.size() > 3 ? std::stod(arguments[3]) : 3;
+  const auto limit = arguments.size() > 3 ? number_in<double>(arguments[3]) : 3;
+  if (!limit || !(*limit >= 1))
+    throw std::runtime_error(arguments[3] + ": give a LIMIT of at least 1, such as 1.5");
   std::string reason;
   const auto backend = make_cuda_backend(0, reason);
   if (!backend) throw std::runtime_error(reason);
   for (const Shape& shape : parse_shapes(arguments[0], Device::Kind::gpu))
-    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout}, limit);
+    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout}, *limit);
   return 0;
 }
 

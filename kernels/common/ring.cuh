@@ -19,7 +19,7 @@ struct RingBarriers {
 };
 
 // The ring and a position in it. All members are addresses and counts; producer and consumers each
-// have a copy. kStageBytes: of a stage, or of the largest.
+// have a copy. kStageBytes: of a stage; 0 where the constructor's argument says it.
 template <int kStageBytes>
 struct Ring {
   std::uint32_t first, full_barriers, empty_barriers;

@@ -1,5 +1,5 @@
-// How a GEMM with a short side is divided among blocks: plans with a small model of their time, the
-// larger of DRAM time for the long side and L2 time for both sides.
+// How a GEMM of few tiles is divided among blocks: plans with a model of their time. "Weights" is
+// the operand whose rows are M of wgmma, "tokens" the one whose rows are N.
 #pragma once
 
 #include <algorithm>
@@ -110,7 +110,7 @@ inline void plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
                  kMaxStages);
 }
 
-// The model. Limits are added as fourth powers: two of equal size cost more than one.
+// The model, in seconds. Limits are added as fourth powers: two of equal size cost more than one.
 inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device) {
   const int lines_per_stage = lines_of_stage(plan.tile_rows, plan.tile_tokens);
   const double stages = static_cast<double>(plan.k_tiles) / plan.splits,

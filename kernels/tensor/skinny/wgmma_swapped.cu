@@ -66,7 +66,6 @@ struct SwappedTile {
   static constexpr bool kMnMajor = kMnMajor_, kTokensMnMajor = kTokensMnMajor_,
                         kPromote = kPromote_;
   static constexpr int kRows = kRows_, kMostTokens = kMostTokens_;
-
   static constexpr int kLines = lines_of_stage(kRows, kMostTokens);
   static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // per line
   static constexpr int kProducers = 2;                                                // warps
@@ -645,7 +644,6 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
   const auto box = [&](std::int64_t count) {
     return static_cast<int>(plan.sharers == 1 ? count : ceil_div(count, 8 * plan.sharers) * 8);
   };
-
   const int accumulator_bytes =
       4 * line_of_accumulators(roles.swapped, plan.tile_rows, plan.tile_tokens) *
       (roles.swapped ? plan.tile_tokens : plan.tile_rows);
@@ -657,7 +655,6 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
       .k_tiles = static_cast<int>(plan.k_tiles),
       .splits = plan.splits,
       .sharers = plan.sharers,
-
       .stages = plan.stages,
       .stage_bytes = plan.stage_bytes,
       .token_box = box(plan.tile_tokens),

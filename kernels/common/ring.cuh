@@ -13,6 +13,13 @@ namespace gemm {
 
 constexpr int kSwizzleAlignment = 1024;  // bytes; the 128-byte swizzle pattern repeats so
 
+// The warp of a block. All lanes get the value of one, so that the compiler knows it to be the same
+// in all: loops of warps with one role then count in uniform registers, where wgmma wants its
+// descriptors.
+__device__ inline int warp_of_block() {
+  return __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 32, 0);
+}
+
 template <int kStages>
 struct RingBarriers {
   std::uint64_t full[kStages], empty[kStages];

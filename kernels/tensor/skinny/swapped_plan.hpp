@@ -53,12 +53,12 @@ struct TokenKind {
   bool promoted = false, mn_major = false;
 };
 constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
-  return tokens <= (rows == 64 || kind.promoted ? 128 : 256) && !(kind.mn_major && tokens <= 64);
+  return tokens <= (rows == 64 || kind.promoted ? 128 : 256) && !(kind.mn_major && tokens < 16);
 }
-// Fewer MN-major tokens are packed K-major: a group that they do not fill is slow to load.
-inline constexpr int kPackedTokens = 64;
 // The most tokens of the instance that has this size: it has registers for so many.
 constexpr int token_kernel(int tokens) { return tokens <= 64 ? 64 : tokens <= 128 ? 128 : 256; }
+// MN-major tokens are loaded in groups of so many: one that they do not fill is slow to load.
+constexpr int token_group(int tokens) { return tokens <= 64 ? 16 : 64; }
 
 // The smallest size for so many tokens of which `sharers` can load equal parts; 0 if none fits.
 constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int sharers = 1) {
@@ -71,18 +71,19 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 // Smaller tiles of more than so many tokens are no choice: weights are read once for each.
 inline constexpr int kTokensOfFewTiles = 64;
 
-// Fitted to measurements on an H200 (NOTES.md): shares of the rates of DRAM, the tensor cores and
-// shared memory (128 bytes a cycle), bytes per second that an SM loads and the latency of these
-// loads, and seconds: of a launch, for each block of a cluster, and to fill and release a stage.
-inline constexpr double kSwappedOfDram = 4.23e12 / Device::kH200Dram, kSwappedOfClock = 0.864,
-                        kSwappedOfShared = 0.99, kSwappedSm = 0.174e12, kSwappedLatency = 1.09e-6,
-                        kSwappedLaunch = 2.9e-6, kSwappedAdd = 0.189e-6, kSwappedStage = 0.209e-6;
+// Fitted to measurements on an H200 (NOTES.md): shares of the rates of DRAM and the tensor cores,
+// bytes per second from the L2 to an SM where all load, and seconds: of a launch, for each block
+// along k of a cluster, to share loads, to fill and release a stage, and to begin with the next
+// blocks on an SM.
+inline constexpr double kSwappedOfDram = 4.22e12 / Device::kH200Dram, kSwappedOfClock = 0.933,
+                        kSwappedL2 = 79.5e9, kSwappedLaunch = 2.51e-6, kSwappedAdd = 0.215e-6,
+                        kSwappedShare = 0.68e-6, kSwappedStage = 0.176e-6, kSwappedNext = 1.5e-6;
 // Share of the time of DRAM that is lost for each share of the last blocks' places that are empty.
-inline constexpr double kSwappedUneven = 0.44;
+inline constexpr double kSwappedUneven = 0.43;
 // Cycles of a promoted line: to wait for its MMAs, and for each token.
-inline constexpr double kSwappedWait = 81, kSwappedPromote = 4.09;
+inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
 // Per byte of a block's accumulators: to store them, and to read them from other blocks.
-inline constexpr double kSwappedStore = 24.9e-12, kSwappedRead = 9.9e-12;
+inline constexpr double kSwappedStore = 24.0e-12, kSwappedRead = 28.6e-12;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -97,12 +98,11 @@ inline double places_of(const SwappedPlan& plan, const Device& device) {
   return 1.0 * std::max(1, device.clusters(plan.cluster())) * plan.cluster();
 }
 
-// As many stages as fit with that many blocks per SM, at least two. MN-major tokens are loaded in
-// groups of 64.
+// As many stages as fit with that many blocks per SM, at least two.
 inline void plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
   constexpr int kOther = 2 << 10;  // barriers, and alignment of the ring
-  const int tokens =
-      tokens_mn_major ? static_cast<int>(ceil_div(plan.tile_tokens, 64)) * 64 : plan.tile_tokens;
+  const int group = tokens_mn_major ? token_group(plan.tile_tokens) : 1;
+  const int tokens = static_cast<int>(ceil_div(plan.tile_tokens, group)) * group;
   plan.stage_bytes = (plan.tile_rows + tokens) * kStageLineBytes *
                      lines_of_stage(plan.tile_rows, plan.tile_tokens);
   plan.stages =
@@ -121,25 +121,22 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   const double rows = plan.tile_rows, tokens = plan.tile_tokens, groups = rows / 64;
   const double line_bytes = 1.0 * plan.stage_bytes / lines_per_stage;
   const double weight_line = rows * kStageLineBytes;
-  // Four MMAs of 64 rows a line, each of N / 2 cycles, which reads 2 KiB and N * 32 bytes.
-  const double mmas = 2 * groups * tokens,
-               shared = (groups * 4 * (2048 + 32 * tokens) + line_bytes) / 128,
-               promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
-  const double in_flight = at_once * std::min<double>(plan.stages - 1, stages) * plan.stage_bytes;
-  const double limits[] = {(1 + kSwappedUneven * uneven) * plan.operand_bytes /
-                               (kSwappedOfDram * device.dram_bytes_per_second),
-                           blocks * lines * mmas / (kSwappedOfClock * device.sm_hz),
-                           blocks * lines * shared / (kSwappedOfShared * device.sm_hz),
-                           blocks * lines * promotion / device.sm_hz,
-                           blocks * lines *
-                               (weight_line + (line_bytes - weight_line) / plan.sharers) *
-                               device.clock_ratio() / kSwappedSm,
-                           blocks * lines * line_bytes * kSwappedLatency / in_flight,
-                           blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
+  const double mmas = 2 * groups * tokens,  // cycles: four MMAs of 64 rows a line, of N / 2 each
+      promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
+  const double loaded = weight_line + (line_bytes - weight_line) / plan.sharers;  // by a block
+  const double limits[] = {
+      (1 + kSwappedUneven * uneven) * plan.operand_bytes /
+          (kSwappedOfDram * device.dram_bytes_per_second),
+      blocks * lines * mmas / (kSwappedOfClock * device.sm_hz),
+      blocks * lines * promotion / device.sm_hz,
+      all / device.sm_count * lines * loaded * device.clock_ratio() / kSwappedL2,
+      blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
   double powers = 0;
   for (const double limit : limits) powers += limit * limit * limit * limit;
   const double sums = 4 * rows * tokens, others = plan.splits - 1;
   return kSwappedLaunch + (others > 0 ? kSwappedAdd * plan.splits : 0) +
+         (plan.sharers > 1 ? kSwappedShare : 0) +
+         kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
          blocks * sums * (kSwappedStore + kSwappedRead * others / plan.splits) +
          std::sqrt(std::sqrt(powers));
 }

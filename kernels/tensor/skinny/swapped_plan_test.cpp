@@ -71,7 +71,7 @@ TEST(SwappedPlan, SplitsNothingElse) { EXPECT_EQ(plan(57344, 64, 8192).splits, 1
 TEST(SwappedPlan, CountsTheClustersThatFitTheDevice) {
   Device device{.sm_count = 132};
   const auto splits = [&] {
-    const SwappedShape shape{.rows = 2880, .tokens = 192, .k = 7712, .element_bytes = 2};
+    const SwappedShape shape{.rows = 2880, .tokens = 96, .k = 15000, .element_bytes = 2};
     return std::ranges::min(swapped_plans(shape, device), {}, &SwappedPlan::seconds).splits;
   };
   device.fitting_clusters = {0, 132, 66, 44, 33, 23, 22, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -112,7 +112,8 @@ TEST(SwappedPlan, RoundsTokensUpToTheNOfWgmma) {
   EXPECT_EQ(token_tile(64, 129, {}), 0);
   EXPECT_EQ(token_tile(128, 256, {}), 256);
   EXPECT_EQ(token_tile(128, 200, {.promoted = true}), 0);
-  EXPECT_EQ(token_tile(128, 20, {.mn_major = true}), 80);
+  EXPECT_EQ(token_tile(128, 1, {.mn_major = true}), 16);
+  EXPECT_EQ(token_tile(128, 20, {.mn_major = true}), 32);
 }
 
 // In multiples of eight, at which the swizzle begins again.

@@ -18,9 +18,10 @@
 // - Weights larger than the L2 are loaded with evict_first.
 //
 // 16-bit operands may be K-major or MN-major. Others must be K-major or are packed so in every
-// launch, as are rows not aligned to 16 bytes. Rows and tokens beyond the edges
-// are not loaded, because TMA is slow to fill them with zeros (NOTES.md): what is computed from
-// such shared memory is not stored.
+// launch, as are rows not aligned to 16 bytes. Up to 64 MN-major tokens have rows of 32 bytes in
+// shared memory, because TMA is slow to fill wider ones with zeros (NOTES.md). For that reason rows
+// and tokens beyond the edges are not loaded either: what is computed from such shared memory is
+// not stored.
 //
 // Tensor cores accumulate FP8 with 14 bits: without "fast" accumulators are promoted to FP32 every
 // 128 steps of k.
@@ -71,8 +72,11 @@ struct SwappedTile {
   static constexpr int kProducers = 2;                                                // warps
   static constexpr int kConsumerThreads = 2 * kRows, kThreads = kConsumerThreads + 32 * kProducers;
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
-  // An MN-major operand is loaded in groups of 64 rows or tokens: of each step of k 128 bytes.
-  static constexpr int kGroupBytes = 64 * kStageLineBytes * kLines;
+  // An MN-major operand is loaded in groups of 64 rows, and of 64 or 16 tokens, for all steps of k.
+  static constexpr int kRowGroup = 64, kTokenGroup = token_group(kMostTokens);
+  static constexpr int kRowGroupBytes = kRowGroup * kStageLineBytes * kLines,
+                       kTokenGroupBytes = kTokenGroup * kStageLineBytes * kLines,
+                       kTokenRowBytes = kTokenGroup * 2;  // MN-major elements have 16 bits
   static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
 };
 
@@ -127,6 +131,8 @@ struct Share {
 template <typename Tile>
 __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0> ring,
                              int producer) {
+  wait_for_previous_launch();  // everything else in the block depends on these loads
+  let_next_launch_begin();     // not before: blocks of two further launches would share the SMs
   const std::uint64_t policy = cache_policy(work.read_once);
   const int row = share.tile * Tile::kRows, token = share.token_tile * work.tile_tokens;
   const int rows = max(min(work.rows - row, Tile::kRows), 0),
@@ -135,9 +141,9 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   const bool edge = tokens < work.tile_tokens;
   const CUtensorMap& tokens_map = edge ? work.tokens_edge : work.tokens_map;
   const int box = edge ? work.edge_token_box : work.token_box, first = share.sharer * box;
-  const int lines =
-      (Tile::kMnMajor ? (rows + 63) / 64 * 64 : rows) +
-      (Tile::kTokensMnMajor ? (tokens + 63) / 64 * 64 : (tokens + box - 1) / box * box);
+  const auto rounded = [](int count, int to) { return (count + to - 1) / to * to; };
+  const int lines = (Tile::kMnMajor ? rounded(rows, Tile::kRowGroup) : rows) +
+                    rounded(tokens, Tile::kTokensMnMajor ? Tile::kTokenGroup : box);
   const auto sharers = static_cast<std::uint16_t>(
       ((1 << work.sharers) - 1) << share.block_of(work, share.rank) - share.sharer);
   const auto load_tokens = [&](int at, int x, int y) {
@@ -153,10 +159,10 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
     ring.begin_stage(lines * kStageLineBytes * Tile::kLines);
     if constexpr (Tile::kMnMajor) {
 #pragma unroll
-      for (int group = 0; group < Tile::kRows / 64; ++group)
-        if (group * 64 < rows)
-          tma_load(ring.data() + group * Tile::kGroupBytes, work.weights_map, row + group * 64, k,
-                   ring.full(), policy);
+      for (int group = 0; group < Tile::kRows / Tile::kRowGroup; ++group)
+        if (group * Tile::kRowGroup < rows)
+          tma_load(ring.data() + group * Tile::kRowGroupBytes, work.weights_map,
+                   row + group * Tile::kRowGroup, k, ring.full(), policy);
     } else if (rows > 0) {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
@@ -165,9 +171,9 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
     }
     if constexpr (Tile::kTokensMnMajor) {
       const int deep = share.sharer * (Tile::kLines * Tile::kDepth / work.sharers);
-      for (int group = 0; group * 64 < tokens; ++group)
-        load_tokens(group * Tile::kGroupBytes + deep * kStageLineBytes, token + group * 64,
-                    k + deep);
+      for (int group = 0; group * Tile::kTokenGroup < tokens; ++group)
+        load_tokens(group * Tile::kTokenGroupBytes + deep * Tile::kTokenRowBytes,
+                    token + group * Tile::kTokenGroup, k + deep);
     } else if (first < tokens) {
       for (int line = 0; line < Tile::kLines; ++line)
         load_tokens((line * work.tile_tokens + first) * kStageLineBytes, k + line * Tile::kDepth,
@@ -195,18 +201,21 @@ __device__ void issue_line(std::uint32_t stage, int line, bool keep,
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kMmaK<Element>, kTokens = 2 * kAccumulators;
   const int group = static_cast<int>(threadIdx.x) / 128;
-  constexpr int kBytes = static_cast<int>(sizeof(Element)),
-                kMnLine = Tile::kDepth * kStageLineBytes;
+  constexpr int kBytes = static_cast<int>(sizeof(Element)), kRowBytes = Tile::kTokenRowBytes;
   // Of an operand in the line and the distance between steps in units of 16 bytes.
   const std::uint32_t first_token = stage + Tile::kWeightBytes;
   const std::uint64_t weights =
       Tile::kMnMajor
-          ? mn_major_descriptor(stage + group * Tile::kGroupBytes + line * kMnLine, 0)
+          ? mn_major_descriptor(
+                stage + group * Tile::kRowGroupBytes + line * Tile::kDepth * kStageLineBytes, 0)
           : k_major_descriptor(stage + (line * Tile::kRows + group * 64) * kStageLineBytes);
   const std::uint64_t tokens =
-      Tile::kTokensMnMajor ? mn_major_descriptor(first_token + line * kMnLine, Tile::kGroupBytes)
-                           : k_major_descriptor(first_token + line * kTokens * kStageLineBytes);
-  constexpr int kAlongK = kStepDepth * kBytes / 16, kAcrossK = kStepDepth * kStageLineBytes / 16;
+      Tile::kTokensMnMajor
+          ? mn_major_descriptor<kRowBytes>(first_token + line * Tile::kDepth * kRowBytes,
+                                           Tile::kTokenGroupBytes)
+          : k_major_descriptor(first_token + line * kTokens * kStageLineBytes);
+  constexpr int kAlongK = kStepDepth * kBytes / 16, kAcrossK = kStepDepth * kStageLineBytes / 16,
+                kTokensAcrossK = kStepDepth * kRowBytes / 16;
   // The address is in the lower half: no carry leaves it.
   const auto at = [](std::uint64_t descriptor, int further) {
     return descriptor >> 32 << 32 | (static_cast<std::uint32_t>(descriptor) + further);
@@ -215,7 +224,7 @@ __device__ void issue_line(std::uint32_t stage, int line, bool keep,
   for (int step = 0; step < Tile::kDepth / kStepDepth; ++step)
     multiply<Element, Tile::kMnMajor, Tile::kTokensMnMajor>(
         acc, at(weights, step * (Tile::kMnMajor ? kAcrossK : kAlongK)),
-        at(tokens, step * (Tile::kTokensMnMajor ? kAcrossK : kAlongK)), keep || step > 0);
+        at(tokens, step * (Tile::kTokensMnMajor ? kTokensAcrossK : kAlongK)), keep || step > 0);
 }
 
 // acc = the product over the block's K tiles, at least one. Waits for the MMAs of a K tile only
@@ -399,24 +408,30 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
   };
   constexpr int kAtOnce = 4;
   const TileOfC<Tile> tile(work, share);
-  const int fours = tile.length / 4, step = work.splits * Tile::kConsumerThreads;
+  const int fours = max(tile.length / 4, 1), step = work.splits * Tile::kConsumerThreads;
   const int pitch = line_of_accumulators(work.swapped, Tile::kRows, work.tile_tokens);
-  for (int first = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
-       first < tile.lines * fours; first += kAtOnce * step) {
+  const int first = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
+  const int step_lines = step / fours, step_at = step % fours;
+  for (int next_line = first / fours, next = first % fours; next_line < tile.lines;) {
     int line[kAtOnce], at[kAtOnce];
     std::uint32_t addresses[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int four = min(first + i * step, tile.lines * fours - 1);
-      line[i] = four / fours;
-      at[i] = 4 * (four % fours);
-      addresses[i] = acc + (line[i] * pitch + at[i]) * 4;
+      line[i] = next_line;
+      at[i] = 4 * next;
+      addresses[i] = acc + (min(line[i], tile.lines - 1) * pitch + at[i]) * 4;
+      next_line += step_lines;
+      next += step_at;
+      if (next >= fours) {
+        next -= fours;
+        ++next_line;
+      }
     }
     Accumulator sums[kAtOnce][4];
     reduce(work, share, addresses, sums);
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i * step >= tile.lines * fours) break;
+      if (line[i] >= tile.lines) break;
       Four result;
 #pragma unroll
       for (int j = 0; j < 4; ++j) result.values[j] = static_cast<Output>(sums[i][j]);
@@ -480,17 +495,21 @@ __global__ void __launch_bounds__(Tile::kThreads)
   extern __shared__ std::byte shared[];
   __shared__ RingBarriers<kMaxStages> barriers;
   const Ring<0> ring(shared, barriers, work.stages, work.stage_bytes);
-  if (threadIdx.x == 0) ring.init_barriers(Tile::kConsumerThreads / 128 * work.sharers);
+  if (threadIdx.x == 0) {
+    ring.init_barriers(Tile::kConsumerThreads / 128 * work.sharers);
+  } else if (threadIdx.x == Tile::kConsumerThreads) {
+    prefetch_tensor_map(work.weights_map);
+    prefetch_tensor_map(work.tokens_map);
+  }
   if (work.sharers > 1)
     sync_cluster();
   else
     __syncthreads();
-  wait_for_previous_launch();
-  let_next_launch_begin();
   const Share share(work);
-  if (threadIdx.x >= Tile::kConsumerThreads) {
-    const int producer = static_cast<int>(threadIdx.x) - Tile::kConsumerThreads;
-    if (producer % 32 == 0) load_k_tiles<Tile>(work, share, ring, producer / 32);
+  const int warp = warp_of_block();
+  if (warp >= Tile::kConsumerThreads / 32) {
+    if (threadIdx.x % 32 == 0)
+      load_k_tiles<Tile>(work, share, ring, warp - Tile::kConsumerThreads / 32);
     return;
   }
   compute<Tile>(work, share, ring, std::make_index_sequence<std::size(kTokenSizes)>());
@@ -594,8 +613,7 @@ Operand<Element> tokens_of(const Problem& p, const Roles& roles, const Operands&
 
 // Whether they stay so; others are packed K-major.
 bool tokens_mn_major(const Problem& p, const Roles& roles) {
-  return traits_of(p.precision).input_bytes == 2 && !tokens_of<__half>(p, roles, {}).k_major &&
-         roles.tokens > kPackedTokens;
+  return traits_of(p.precision).input_bytes == 2 && !tokens_of<__half>(p, roles, {}).k_major;
 }
 
 // Worth a look with few tokens, and where a wave has tiles for all.
@@ -631,11 +649,15 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
   const SwappedInstance instance = instance_for<Element, kPromote>(
       {plan.tile_rows, token_kernel(plan.tile_tokens), !weights.k_major, !tokens.k_major});
   const int stage_depth = lines_of_stage(plan.tile_rows, plan.tile_tokens) * instance.depth;
-  const auto map = [&](const PackedOperand<Element>& operand, std::int64_t size,
-                       std::int64_t of_tile, int sharers) {
-    return operand.k_major
-               ? swizzled_map(operand, size, p.k, static_cast<int>(of_tile), instance.depth)
-               : swizzled_map(operand, size, p.k, 64, stage_depth / sharers);
+  const auto weights_map = [&](std::int64_t box_rows) {
+    return weights.k_major
+               ? swizzled_map(weights, roles.rows, p.k, static_cast<int>(box_rows), instance.depth)
+               : swizzled_map(weights, roles.rows, p.k, 64, stage_depth);
+  };
+  const auto tokens_map = [&](int box_tokens) {
+    return tokens.k_major ? swizzled_map(tokens, roles.tokens, p.k, box_tokens, instance.depth)
+                          : swizzled_map(tokens, roles.tokens, p.k, token_group(plan.tile_tokens),
+                                         stage_depth / plan.sharers);
   };
   // Of the last tile, which may be full.
   const std::int64_t rows_left = roles.rows - (plan.tiles - 1) * plan.tile_rows,
@@ -647,26 +669,25 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
   const int accumulator_bytes =
       4 * line_of_accumulators(roles.swapped, plan.tile_rows, plan.tile_tokens) *
       (roles.swapped ? plan.tile_tokens : plan.tile_rows);
-  const SwappedWork work{
-      .rows = static_cast<int>(roles.rows),
-      .tokens = static_cast<int>(roles.tokens),
-      .tile_tokens = plan.tile_tokens,
-      .token_tiles = static_cast<int>(plan.token_tiles),
-      .k_tiles = static_cast<int>(plan.k_tiles),
-      .splits = plan.splits,
-      .sharers = plan.sharers,
-      .stages = plan.stages,
-      .stage_bytes = plan.stage_bytes,
-      .token_box = box(plan.tile_tokens),
-      .edge_token_box = box(tokens_left),
-      .swapped = roles.swapped,
-      .read_once = plan.weight_bytes > device.last_level_cache_bytes,
-      .pitch = p.n,
-      .c = o.c,
-      .weights_map = map(weights, roles.rows, plan.tile_rows, 1),
-      .tokens_map = map(tokens, roles.tokens, box(plan.tile_tokens), plan.sharers),
-      .weights_edge = map(weights, roles.rows, rows_left, 1),
-      .tokens_edge = map(tokens, roles.tokens, box(tokens_left), plan.sharers)};
+  const SwappedWork work{.rows = static_cast<int>(roles.rows),
+                         .tokens = static_cast<int>(roles.tokens),
+                         .tile_tokens = plan.tile_tokens,
+                         .token_tiles = static_cast<int>(plan.token_tiles),
+                         .k_tiles = static_cast<int>(plan.k_tiles),
+                         .splits = plan.splits,
+                         .sharers = plan.sharers,
+                         .stages = plan.stages,
+                         .stage_bytes = plan.stage_bytes,
+                         .token_box = box(plan.tile_tokens),
+                         .edge_token_box = box(tokens_left),
+                         .swapped = roles.swapped,
+                         .read_once = plan.weight_bytes > device.last_level_cache_bytes,
+                         .pitch = p.n,
+                         .c = o.c,
+                         .weights_map = weights_map(plan.tile_rows),
+                         .tokens_map = tokens_map(box(plan.tile_tokens)),
+                         .weights_edge = weights_map(rows_left),
+                         .tokens_edge = tokens_map(box(tokens_left))};
   const LaunchShape shape{
       .blocks = static_cast<int>(plan.blocks()),
       .threads = instance.threads,

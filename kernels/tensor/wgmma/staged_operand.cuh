@@ -22,17 +22,20 @@ constexpr int kLineBytes128 = 128;               // along k, or along m or n
 constexpr int kPartBytes = 64 * kLineBytes128;   // the 64 rows of A of one wgmma
 constexpr int kStageSteps = kLineBytes128 / 32;  // wgmmas of a stage along k
 
-// A tensor map with boxes of box_x rows of A, or columns of B, by box_k along k.
+// A tensor map with boxes of box_x rows of A, or columns of B, by box_k along k. MN-major boxes are
+// 128 bytes wide, or 32 in the 32-byte swizzle.
 template <typename T>
 CUtensorMap swizzled_map(const PackedOperand<T>& operand, std::int64_t x_size, std::int64_t k_size,
                          int box_x, int box_k) {
   constexpr CUtensorMapDataType kType = std::is_same_v<T, float>
                                             ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32  // rounds to TF32
                                             : kMapType<T>;
-  constexpr auto kSwizzle = CU_TENSOR_MAP_SWIZZLE_128B;
   if (operand.k_major)
-    return tensor_map(operand.matrix, x_size, k_size, operand.pitch, box_x, box_k, kSwizzle, kType);
-  return tensor_map(operand.matrix, k_size, x_size, operand.pitch, box_k, box_x, kSwizzle, kType);
+    return tensor_map(operand.matrix, x_size, k_size, operand.pitch, box_x, box_k,
+                      CU_TENSOR_MAP_SWIZZLE_128B, kType);
+  const auto swizzle =
+      box_x * sizeof(T) == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_128B;
+  return tensor_map(operand.matrix, k_size, x_size, operand.pitch, box_k, box_x, swizzle, kType);
 }
 
 // The K tile of an operand: kX rows of A, or columns of B, aligned to 1024 bytes.

@@ -135,6 +135,10 @@ constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45
 // in part, which costs as much as that many elements.
 constexpr double kStoreRows = 14.8e9, kStoreRowEnds = 48;
 
+// Seconds of a K tile in which TMA fills the rest of a box that an MN-major matrix is narrower
+// than.
+constexpr double kFillBox = 0.08e-6;
+
 // Lines of 128 bytes that a row of a K tile touches: two where the matrix' rows are not aligned to
 // lines, also if they are packed. Of what an SM loads, they cost less than two.
 constexpr double kTwoLines = 2, kTwoLinesOfSm = 1.4;
@@ -189,15 +193,23 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
   }
   if (p.n <= shape.columns && m * depth > cache) cost.own_k_tile = from_dram(shape.cluster_rows());
   if (p.m <= shape.cluster_rows() && n * depth > cache) cost.own_k_tile = from_dram(shape.columns);
-  const auto lines = [&](double two) {
-    const auto of = [&]<typename Of>() {
-      return lines_per_row(Of::kAKMajor ? p.k : p.m, bytes, two) * std::min<double>(shape.rows, m) +
-             lines_per_row(Of::kBKMajor ? p.k : p.n, bytes, two) *
-                 std::min<double>(shape.columns, n) / shape.cluster;
-    };
+  const auto for_operands = [&](const auto& of) {
     return way == MainLoop::transposed ? with_transposed_operands(stored, of)
                                        : with_operands(stored, of);
   };
+  const auto lines = [&](double two) {
+    return for_operands([&]<typename Of>() {
+      return lines_per_row(Of::kAKMajor ? p.k : p.m, bytes, two) * std::min<double>(shape.rows, m) +
+             lines_per_row(Of::kBKMajor ? p.k : p.n, bytes, two) *
+                 std::min<double>(shape.columns, n) / shape.cluster;
+    });
+  };
+  cost.k_tile +=
+      kFillBox * device.clock_ratio() * for_operands([&]<typename Of>() {
+        const auto narrow = [&](std::int64_t size) { return size * bytes < kLineBytes128; };
+        return (!Of::kAKMajor && narrow(p.m) ? 1.0 : 0) +
+               (!Of::kBKMajor && narrow(p.n) ? 1.0 / shape.cluster : 0);
+      });
   cost.loaded_k_tile = device.sm_count * kLineBytes128 * lines(kTwoLines) /
                        (kLinesOfL2 * device.l2_bytes_per_second);
   if ((m + n) * depth > cache / 2)

@@ -178,10 +178,14 @@ __device__ inline std::uint64_t k_major_descriptor(std::uint32_t address) {
   return (address & 0x3ffff) >> 4 | std::uint64_t{1} << 16 | kEightRows << 32 | kSwizzle128 << 62;
 }
 
-// Shared-memory descriptor of an MN-major operand: rows of 128 bytes along m or n, one per k; the
-// next 128 bytes along m or n are `next` bytes further. Sixteen steps of k are 2048 bytes.
-__device__ inline std::uint64_t mn_major_descriptor(std::uint32_t address, std::uint32_t next) {
-  return k_major_descriptor(address) - (std::uint64_t{1} << 16) | std::uint64_t{next >> 4} << 16;
+// Shared-memory descriptor of an MN-major operand: rows of 128 or 32 bytes along m or n, one per k,
+// in the swizzle of that width; the next ones along m or n are `next` bytes further.
+template <int kRowBytes = 128>
+__device__ std::uint64_t mn_major_descriptor(std::uint32_t address, std::uint32_t next) {
+  static_assert(kRowBytes == 128 || kRowBytes == 32);
+  constexpr std::uint64_t kEightRows = 8 * kRowBytes >> 4, kSwizzle = kRowBytes == 128 ? 1 : 3;
+  return (address & 0x3ffff) >> 4 | std::uint64_t{next >> 4} << 16 | kEightRows << 32 |
+         kSwizzle << 62;
 }
 
 // Makes writes to shared memory by ordinary instructions visible to the async proxy (TMA and tensor

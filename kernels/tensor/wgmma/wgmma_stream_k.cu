@@ -143,10 +143,13 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   };
   simt::TileWalk walk(work.schedule, cluster);
 
-  if (threadIdx.x >= Tile::kConsumerThreads) {
+  // So many accumulators leave no register for what loops in uniform registers keep.
+  constexpr bool kFull = Tile::kParts * Tile::kAccumulators >= 192;
+  const auto thread = [] { return kFull ? threadIdx.x : 32U * warp_of_block(); };
+  if (thread() >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
-    const int warp = (static_cast<int>(threadIdx.x) - Tile::kConsumerThreads) / 32;
-    if (threadIdx.x % 32 != 0 || warp >= Tile::kProducers) return;
+    const int producer = (static_cast<int>(threadIdx.x) - Tile::kConsumerThreads) / 32;
+    if (threadIdx.x % 32 != 0 || producer >= Tile::kProducers) return;
     for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
       const int row = row_of(tile), rows = static_cast<int>(work.m);
@@ -154,7 +157,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       const int bytes = Tile::A::bytes_inside(row, rows) + Tile::B::bytes_inside(column, columns);
       wait_for_previous_launch();  // everything else in the block depends on these loads
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile, ring.next()) {
-        if (!ring.template is_of<Tile::kProducers>(warp)) continue;
+        if (!ring.template is_of<Tile::kProducers>(producer)) continue;
         const int k = k_tile * Tile::kBK;
         ring.begin_stage(bytes);
         Tile::A::copy_inside(ring.data(), work.a_map, work.a_edge, row, rows, k, ring.full());
@@ -163,12 +166,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
                                                       in_cluster);
       }
     }
-    if (Tile::kCluster > 1) ring.template drain<Tile::kProducers>(warp);
+    if (Tile::kCluster > 1) ring.template drain<Tile::kProducers>(producer);
     return;
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
-  const int consumer = static_cast<int>(threadIdx.x) / 128;
+  const int consumer = static_cast<int>(thread()) / 128;
   StreamKAccumulators<Tile> acc{work.partials, in_cluster, consumer};
   int number = 0;
   for (simt::TilePiece piece; walk.next(work.schedule, piece); ++number) {

@@ -202,7 +202,7 @@ TEST(Candidates, AreSeveralPlansWithTheirTraffic) {
   };
   EXPECT_GE(plans("WgmmaStreamK", {300, 500, 4096, Precision::bf16}), 16U);
   EXPECT_GE(plans("WgmmaSwapped", {50, 500, 4096, Precision::bf16}), 16U);
-  EXPECT_EQ(plans("MmaF64StreamK", {300, 500, 4096, Precision::f64}), 7U);
+  EXPECT_EQ(plans("MmaF64StreamK", {300, 500, 4096, Precision::f64}), 10U);
   EXPECT_EQ(plans("SplitK", {300, 500, 4096, Precision::f32}), 16U);
   EXPECT_EQ(plans("Gemv", {300, 5, 4096, Precision::f32}), 4U);
 }
@@ -243,6 +243,7 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaSwapped", {48, 432, 2480, Precision::bf16});
   picks("WgmmaStreamK", {48, 14240, 256, Precision::bf16});
   picks("WgmmaStreamK", {13472, 128, 128, Precision::e4m3fast, Layout::nt});
+  picks("WgmmaSwapped", {96, 720, 896, Precision::s8, Layout::nt});
   picks("WgmmaStreamK", {64, 848, 2032, Precision::tf32});
   picks("MmaSyncUnaligned", {12041, 20, 16154, Precision::bf16});
   picks("WgmmaStreamK", {4141, 1554, 80, Precision::bf16});

@@ -29,7 +29,10 @@ inline double wave_estimate(const Problem& p, const Device& device, const TileRa
   const double last = pieces(tiles - waves * slots, device.sm_count);  // blocks per SM
   const double rest = last > 0 ? std::max(last * tile / rate.full, tile / rate.alone) : 0;
   const double copies = rows_of_16_bytes(p) ? 1 : kSingly;
-  return kLaunchSeconds +
+  // A block stores its tile after all products, and most blocks do so at the same time.
+  const double stores = 1.0 * traits_of(p.precision).output_bytes * static_cast<double>(p.m) *
+                        static_cast<double>(p.n) / device.dram_bytes_per_second;
+  return kLaunchSeconds + stores +
          device.clock_ratio() / copies * (waves * rate.blocks * tile / rate.full + rest);
 }
 

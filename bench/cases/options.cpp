@@ -153,17 +153,16 @@ const std::vector<Option>& table() {
          o.variants = choice<bool>(v, {{"default", false}, {"all", true}});
        }},
       {kWhat, "versus", "LIST", "",
-       "interleave the samples of each case with those of a baseline, and print the ratio of the "
-       "speeds: the fastest of these kernels in a short trial; library means all libraries; "
-       "f32:KERNEL runs in f32, for cases that no kernel without a precision computes, if the "
-       "operand types are equal",
+       "interleave each case with a baseline, sample by sample, and print the ratio of the speeds; "
+       "of several kernels a short trial finds the fastest; library means all libraries; "
+       "f32:KERNEL is that kernel in f32, used if none of the others computes the precision of the "
+       "case and the operand types are equal",
        [](Options& o, const std::string& v) {
          if (v.empty()) refuse("a list of kernels", v);
          o.versus = v;
        }},
       {kWhat, "library", "measure|omit", "measure",
-       "the libraries on the same problem, where the filter leaves them out: measure them before a "
-       "case, or compare it with none",
+       "if the filter leaves out the libraries: measure them before a case, or compare with none",
        [](Options& o, const std::string& v) {
          o.library = choice<bool>(v, {{"measure", true}, {"omit", false}});
        }},
@@ -228,7 +227,7 @@ const std::vector<Option>& table() {
        "a GPU that does not finish within this time counts as lost, and the run ends",
        [](Options& o, const std::string& v) { o.patience_seconds = positive(v); }},
       {kYours, "kernel", "LIST", "",
-       "files FILE.cu or FILE.so (kernels/user/gemm_kernel.h describes both) or FILE.py "
+       "files FILE.cu or FILE.so (described in kernels/user/gemm_kernel.h) or FILE.py "
        "(kernels/user/run_in_python.py), each also as FILE:ENTRY; without a filter only these "
        "kernels run; without shapes the size is 4096 (CPU: 512)",
        [](Options& o, const std::string& v) {
@@ -250,8 +249,9 @@ const std::vector<Option>& table() {
       {kYours, "watch", "", "", "run again whenever one of the files is saved, until Ctrl-C",
        [](Options& o, const std::string&) { o.rerun = true; }},
       {kPeaks, "peaks", "measure|cached|stored|nominal", "cached",
-       "measured peaks: measure them now, use those of an earlier run on this device and driver "
-       "(cached: measured if there are none; stored: never measured), or use nominal peaks only",
+       "measured peaks: measure them now (measure); use those of an earlier run on this device and "
+       "driver, and without one measure them (cached) or not (stored); or use nominal peaks only "
+       "(nominal)",
        [](Options& o, const std::string& v) {
          o.peaks_from = choice<PeaksFrom>(v, {{"measure", PeaksFrom::measure},
                                               {"cached", PeaksFrom::cached},

@@ -1,7 +1,7 @@
-"""Write how far medians of equal runs are apart, and show it.
+"""Write a calibration: how much the medians of equal runs differ.
 
 The records are complete, and of one commit, command, GPU and driver. FILE must not be there yet;
-in results/<device>/calibration/ compare and gate find it by themselves.
+compare and gate find it in results/<device>/calibration/.
 
 examples:
   gemm-report calibrate 1.json 2.json 3.json -o noise.json
@@ -20,7 +20,7 @@ from gemm_report.record import read_record
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    said = "of fresh processes, two or more"
+    said = "records of fresh processes, two or more"
     command.add_argument("records", type=Path, nargs="+", metavar="RECORD", help=said)
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
 

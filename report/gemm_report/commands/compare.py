@@ -1,31 +1,31 @@
 """Say which cases of NEW are slower or faster than in BASE by more than noise.
 
 A folder of records counts as several processes of equal code: give three a side. The noise between
-processes comes from them, from --noise, else from the device's newest calibration next to the
-records or in this repository (tools/calibrate makes one), else from other records next to NEW that
-ran the same machine code on the same GPU, else from similar cases on GPUs of the
-same compute capability. The second line says what the comparison could have seen: the slowdown that
-it finds with 90 % probability in code that changed.
+processes is estimated from these processes, from --noise or else the device's newest calibration
+next to the records or in this repository (tools/calibrate makes one), else from other records next
+to NEW that ran the same machine code on the same GPU, else from similar cases on GPUs of the same
+compute capability. The second line says which slowdown the comparison detects with 90 % probability
+in code that changed.
 
 verdicts, by an interval that holds for all cases together with 95 %:
   same       the whole interval is within the threshold
   slower     the interval excludes no change, and the estimate is beyond the threshold
-  faster     likewise
-  ambiguous  anything else: the row says what is missing, more samples, more processes or a
-             calibration; or two speeds of equal code may explain the change, which is up to 15 %
+  faster     the same for a speed-up
+  ambiguous  anything else: a line says what is missing (more samples, more processes or a
+             calibration), or that two speeds of equal code may explain a change of up to 15 %
 
-In cycles: the change that is left when the SM clock is taken out. Where that is the same and the
-time is not, the clock is the suspect.
+In cycles: the change in SM cycles. If the cycles are the same and the time is not, the clock is the
+suspect.
 
---across-devices: speed of NEW over BASE by precision, per clock and per watt, and no verdict.
+--across-devices: speed of NEW over BASE by precision, per clock and per watt; no verdict.
 
 --json: `cases` (worst first) have name, verdict, base_seconds, new_seconds, ratio (NEW over BASE),
-time and cycles (ratio, low and high of the interval; of the processes that are compared, where
+time and cycles (ratio, low and high of the interval; only of the processes that are compared, if
 equal ones ran at several speeds), detectable (a fraction), sd_within and sd_between (of the log
-ratio), noise (whence that is known), suspect, needs, and kernel, parameters, precision, layout, m,
-n, k, throttled_share of the row. Beside them are ending (the exit code), regression, counts,
+ratio), noise (its source), suspect, needs, and kernel, parameters, precision, layout, m, n, k,
+throttled_share of the row. The other keys are ending (the exit code), regression, counts,
 detectable, excluded, threshold, confidence, calibration, base, new, failed and otherwise_failed
-(wrong results), no_longer_timed, newly_timed, only_base, only_new, remarks. What is not known is
+(wrong results), no_longer_timed, newly_timed, only_base, only_new, remarks. Unknown values are
 null.
 
 examples:
@@ -81,7 +81,7 @@ _REPOSITORY = Path(__file__).parents[3] / "results"
 
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("base", type=Path, metavar="BASE", help="a record, or a folder of them")
-    command.add_argument("new", type=Path, metavar="NEW", help="the same, to be judged")
+    command.add_argument("new", type=Path, metavar="NEW", help="the same, to be compared")
     add_comparison(command)
 
 
@@ -90,20 +90,20 @@ def add_comparison(command: argparse.ArgumentParser) -> None:
     option = command.add_argument
     said = "the smallest difference that matters (default 1)"
     option("--threshold", type=_percent, default=0.01, metavar="PERCENT", help=said)
-    said = "the calibration to take, or none (default: the device's newest next to the records)"
+    said = "the calibration to use, or none (default: the device's newest next to the records)"
     option("--noise", metavar="FILE", help=said)
-    said = "end with 2 unless it would be found (default 10, or twice the threshold)"
+    said = "exit with 2 unless such a slowdown would be found (default 10, or twice the threshold)"
     option("--require-power", type=_percent, metavar="PERCENT", help=said)
     for name, said in (
-        ("--strict", "end with 2 for ambiguous cases"),
-        ("--allow-missing", "cases that have no time any more may be gone"),
-        ("--across-devices", "tell two devices apart, without a verdict"),
-        ("--all", "name the cases that are the same, too"),
+        ("--strict", "exit with 2 for ambiguous cases"),
+        ("--allow-missing", "accept cases that no longer have a time"),
+        ("--across-devices", "compare two devices, without a verdict"),
+        ("--all", "list the cases that are the same, too"),
     ):
         option(name, action="store_true", help=said)
-    option("--markdown", metavar="FILE", help="for a pull request (- is the console)")
-    option("--json", metavar="FILE", help="all there is to know (- is the console)")
-    option("--html", metavar="FILE", help="a page for the browser")
+    option("--markdown", metavar="FILE", help="write Markdown (- is the console)")
+    option("--json", metavar="FILE", help="write everything as JSON (- is the console)")
+    option("--html", metavar="FILE", help="write a page for the browser")
 
 
 def run(options: argparse.Namespace) -> int:

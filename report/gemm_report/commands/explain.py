@@ -1,9 +1,10 @@
-"""Name the bottleneck of a kernel, with evidence, and what to do next.
+"""Name the bottleneck of a kernel, its evidence, and the next steps.
 
-Runs gemm_bench for the timed row and once more under ncu for counters. Where ncu is missing, too
-old or not permitted, the page is made of the models alone, says so, and the exit code is 1.
-GEMM_BENCH_BUILD=DIR (default build/release) says which gemm_bench. What -o keeps can be explained
-again without a GPU: counters.csv has ncu's raw page of KERNEL, and after it that of OTHER.
+Runs gemm_bench for the times and again under ncu for the counters. If ncu is missing, too old or
+not permitted, the page is made from the models alone, says so, and the exit code is 1.
+GEMM_BENCH_BUILD=DIR (default build/release) has gemm_bench. From the files that -o keeps, the page
+can be made again without a GPU: counters.csv has ncu's raw page of KERNEL, and after it that of
+OTHER.
 
 examples:
   gemm-report explain WarpTile 4096
@@ -43,21 +44,21 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 def add(command: argparse.ArgumentParser) -> None:
     option, path = command.add_argument, {"type": Path}
-    option("kernel", metavar="KERNEL", help="as its benchmark is named")
+    option("kernel", metavar="KERNEL", help="its name, as in benchmark names")
     option("shape", metavar="SHAPE", help="4096, or 64x8192x512")
     option("--versus", metavar="OTHER", help="a kernel to compare with, interleaved")
     option("--precision", metavar="P", default="f32", help="default: f32")
-    option("--layout", choices=("nn", "nt", "tn", "tt"), help="default: the plain one, nn")
-    option("--gemm_kernel", metavar="FILE", help="where a kernel of yours is, as for gemm_bench")
+    option("--layout", choices=("nn", "nt", "tn", "tt"), help="default: nn")
+    option("--gemm_kernel", metavar="FILE", help="the file of your kernel, as for gemm_bench")
     said = "a macro of that file, as for gemm_bench"
     option("--gemm_define", metavar="NAME:VALUES", action="append", default=[], help=said)
-    option("--modelled", action="store_true", help="use no counters: by the models alone")
-    said = "take the row from there and run nothing"
+    option("--modelled", action="store_true", help="use the models alone, without counters")
+    said = "use the row of this record and run nothing"
     option("--record", metavar="RECORD", help=said, **path)
-    said = "what ncu --csv --page raw printed of the row in --record, or of both kernels"
+    said = "output of ncu --csv --page raw for the row in --record, or for both kernels"
     option("--counters", metavar="CSV", help=said, **path)
-    said = "keep there the page, its JSON, the record with the counted bytes, ncu's raw page as "
-    said += "counters.csv, its source pages as code.csv, and a figure of its memory traffic"
+    said = "keep the page, its JSON, the record with the counted bytes, ncu's raw page as "
+    said += "counters.csv, its source pages as code.csv, and a figure of its memory traffic, there"
     option("-o", "--output", metavar="DIR", help=said, **path)
     form = command.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")

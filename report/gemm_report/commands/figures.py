@@ -24,12 +24,12 @@ from gemm_report.record import Record, read_record
 
 def add(command: argparse.ArgumentParser) -> None:
     add_records(command)
-    said = "an older record of this device: the roofline gets arrows from it to RECORD; of a burst "
-    said += "and a settled record there is a figure 'burst'"
+    said = "an older record of this device: the roofline gets arrows from it to RECORD; a burst "
+    said += "and a steady-state record make the figure 'burst'"
     command.add_argument("--versus", type=Path, metavar="OLD", help=said)
     command.add_argument("--only", metavar="NAMES", help="these figures, separated by commas")
-    said = "regular expression: rows of one precision under the bandwidth of shared memory, L2 and "
-    said += "DRAM (default: those whose bytes were counted)"
+    said = "regular expression: rows of one precision for the figure 'hierarchy' (default: those "
+    said += "whose bytes were counted)"
     command.add_argument("--hierarchy", metavar="FILTER", help=said)
 
 

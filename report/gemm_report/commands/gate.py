@@ -1,4 +1,4 @@
-"""Compare the newest record of a folder with a baseline's, and end with 1 for a regression.
+"""Compare the newest record of a folder with a baseline's, and exit with 1 for a regression.
 
 The baseline's records are those in DIR of one commit and device that were made most like the new
 one (options, method, driver). They count as processes of equal code.

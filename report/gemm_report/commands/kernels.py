@@ -1,4 +1,4 @@
-"""Renew the numbers of the rungs in kernels/README.md.
+"""Update the figures of the kernels in kernels/README.md.
 
 examples:
   gemm-report kernels results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json \\

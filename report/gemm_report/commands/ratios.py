@@ -1,4 +1,4 @@
-"""Draw how speeds relative to the library are distributed over shapes, and print a summary.
+"""Draw the distribution of speeds relative to the library over shapes, and print a summary.
 
 examples:
   gemm-report ratios random.json
@@ -21,7 +21,7 @@ from gemm_report.record import read_record
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument("record", type=Path, metavar="RECORD", help="with a library beside rows")
+    command.add_argument("record", type=Path, metavar="RECORD", help="one with library results")
     command.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to draw")
     said = "regular expression: rows by the names of their benchmarks (default: Best, where it has "
     said += "20 shapes or more)"

@@ -1,4 +1,4 @@
-"""Renew the pictures and tables of README.md and docs/results.md.
+"""Update the pictures and tables of README.md and docs/results.md.
 
 examples:
   gemm-report readme results/nvidia-h200/20261122T190535Z-ffd85c8f2be2.json

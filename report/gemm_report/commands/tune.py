@@ -1,4 +1,4 @@
-"""Show the best point of each parameter grid, draw the grids, and store the winners.
+"""Show the best point of each parameter grid, draw the grids, and store the best points.
 
 examples:
   gemm-report tune results/nvidia-h200/tuning/RECORD.json
@@ -17,8 +17,8 @@ from gemm_report.record import read_record
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    option, said = command.add_argument, "put the winners into this table for C++"
-    option("record", type=Path, metavar="RECORD", help="of gemm_bench --gemm_variants=all")
+    option, said = command.add_argument, "write the best points into this table for C++"
+    option("record", type=Path, metavar="RECORD", help="a record of gemm_bench --gemm_variants=all")
     option("-o", "--output", type=Path, metavar="DIR", help="where to draw")
     option("--write", type=Path, metavar="FILE", help=said)
 

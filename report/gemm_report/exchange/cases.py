@@ -40,7 +40,7 @@ COLUMNS: Sequence[Column] = (
     Column("uuid_hash", str, "which GPU it is", "record.device.uuid_hash"),
     Column("driver", str, "version", "record.device.driver"),
     Column("runtime", str, "version of CUDA", "record.device.runtime"),
-    Column("power_limit_w", float, "of it", "record.device.power_limit_w"),
+    Column("power_limit_w", float, "of the device", "record.device.power_limit_w"),
     Column("name", str, "as the benchmark is named", lambda record, row: str(row.identity)),
     Column("kernel", str, "name"),
     Column("family", str, "library, simt, ..."),
@@ -63,7 +63,7 @@ COLUMNS: Sequence[Column] = (
     Column("seconds_min", float, "smallest sample", "seconds.min"),
     Column("samples", int, "how many", lambda record, row: len(row.samples_seconds)),
     Column("flop_per_second", float, "of the median"),
-    Column("roof", str, "which one counts", "roof.name"),
+    Column("roof", str, "name of the lower: compute or DRAM", "roof.name"),
     Column("roof_flop_per_second", float, "how high it is", "roof.flop_per_second"),
     Column("of_roof_nominal", float, "fraction"),
     Column("of_roof_at_clock", float, "fraction"),
@@ -74,7 +74,7 @@ COLUMNS: Sequence[Column] = (
     Column("sm_hz", float, "median clock"),
     Column("power_w", float, "median"),
     Column("throttled_share", float, "of the timed interval"),
-    Column("throttle_reasons", str, "what held the clocks down",
+    Column("throttle_reasons", str, "what limited the clocks",
            lambda record, row: "; ".join(row.held_by) if row.clocks else None),
     Column("departures", str, "from the measurement guideline",
            lambda record, row: "; ".join(map(str, row.departures))),
@@ -83,7 +83,7 @@ COLUMNS: Sequence[Column] = (
     Column("shared_bytes", float, "modelled, with bank conflicts", "traffic.shared_bytes"),
     Column("fingerprint", str, "hash of the machine code"),
 )  # fmt: skip
-SAMPLES = Column("samples_seconds", list, "all of them")
+SAMPLES = Column("samples_seconds", list, "all samples")
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:

@@ -5,8 +5,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, geometric_mean, median, pstdev
 from typing import Any
 
@@ -20,8 +19,6 @@ from gemm_report.comparison.verdict import (
     POWER,
     Case,
     Comparison,
-    Interval,
-    Untimed,
     Verdict,
     detectable,
     processes_for,
@@ -147,8 +144,8 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
                 lines.append(f"           {_fitted(printable(case.suspect), width - 11)}")
         for needs, count in Counter(case.needs for case in shown if case.needs).most_common(3):
             lines += _wrapped(f"{count} of these need {needs}", width)
-    for each in comparison.failed:
-        lines += _wrapped(f"wrong now  {each.name}: {each.reason}", width, 11)
+    for name, why in comparison.failed.items():
+        lines += _wrapped(f"wrong now  {name}: {why}", width, 11)
     for line in (*(f"{line} (--all names them)" for line in _hidden(comparison, shown)), ""):
         lines += _wrapped(line, width)
     for line in remarks(comparison):
@@ -174,10 +171,9 @@ def markdown(comparison: Comparison) -> str:
         f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
     ]
     if comparison.failed:
-        failed = comparison.failed[:_MOST_NAMED]
-        items = [f"- {_code(each.name)}: {_code(each.reason)}" for each in failed]
-        items += _more(len(comparison.failed) - len(failed))
-        parts += ["**The result is wrong now:**", "\n".join(items)]
+        items = [f"- {_code(name)}: {_code(why)}" for name, why in comparison.failed.items()]
+        shown, more = items[:_MOST_NAMED], _more(len(items) - _MOST_NAMED)
+        parts += ["**The result is wrong now:**", "\n".join(shown + more)]
     after = "\n".join(f"- {_markup(line)}" for line in remarks(comparison))
     room = _LARGEST_COMMENT - sum(map(_size, parts)) - _size(after)
     shown = _shown(comparison, every=False)
@@ -198,11 +194,14 @@ def markdown(comparison: Comparison) -> str:
 
 def as_json(comparison: Comparison, ending: int = 0) -> str:
     """All of it. SI units; ratios are NEW over BASE; what is not known is null."""
-    untimed = ("failed", "otherwise_failed", "no_longer_timed")
+    untimed = {
+        key: [{"name": name, "reason": why} for name, why in getattr(comparison, key).items()]
+        for key in ("failed", "otherwise_failed", "no_longer_timed")
+    }
     document = {
         "schema": SCHEMA,
         "ending": ending,
-        "detectable": _finite(comparison.detectable),
+        "detectable": comparison.detectable if comparison.cases else None,
         "excluded": max((case.excluded for case in comparison.cases), default=None),
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
@@ -212,7 +211,7 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
         "cases": [_case(case) for case in comparison.cases],
-        **{key: list(map(asdict, getattr(comparison, key))) for key in untimed},
+        **untimed,
         **{key: getattr(comparison, key) for key in ("newly_timed", "only_base", "only_new")},
         "remarks": remarks(comparison),
     }
@@ -325,17 +324,15 @@ def _side(runs: Sequence[Run]) -> str:
     return printable(", ".join(what))
 
 
-def _named(what: str, cases: Iterable[Untimed | str]) -> list[str]:
-    """One line for all of them."""
+def _named(what: str, cases: Sequence[str] | Mapping[str, str]) -> list[str]:
+    """One line for all of them, with why where that is known."""
     names = [
-        _short(case) if isinstance(case, str) else f"{_short(case.name)} ({_short(case.reason)})"
-        for case in cases
+        f"{_short(name)} ({_short(cases[name])})" if isinstance(cases, Mapping) else _short(name)
+        for name in cases
     ]
-    if not names:
-        return []
-    told = ", ".join(names[:_MOST_NAMED])
     rest = len(names) - _MOST_NAMED
-    return [f"{what}: {told}{f' and {rest} more' if rest > 0 else ''}"]
+    told = f"{what}: {', '.join(names[:_MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}"
+    return [told] if names else []
 
 
 def _more(count: int) -> list[str]:
@@ -383,19 +380,11 @@ def _case(case: Case) -> dict[str, Any]:
         "name": case.name,
         "verdict": case.verdict.value,
         **{key: getattr(case, key) for key in ("base_seconds", "new_seconds", "ratio")},
-        "detectable": _finite(case.detectable),
-        "time": _interval(case.time),
-        "cycles": case.cycles and _interval(case.cycles),
-        "sd_within": _finite(case.within_sd),
-        "sd_between": _finite(case.between_sd),
+        "detectable": case.detectable,
+        "time": case.time._asdict(),
+        "cycles": case.cycles and case.cycles._asdict(),
+        "sd_within": math.sqrt(case.estimate.within),
+        "sd_between": math.sqrt(case.estimate.between),
         **{key: getattr(case, key) for key in ("noise", "suspect", "needs")},
         **{key: row and getattr(row, key) for key in of_row},
     }
-
-
-def _interval(interval: Interval) -> dict[str, float | None]:
-    return {key: _finite(value) for key, value in interval._asdict().items()}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

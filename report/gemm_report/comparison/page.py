@@ -32,7 +32,7 @@ def page(comparison: Comparison) -> str:
         for name, n in [("significant only", significant), *counts]
         for tone in [_TONES.get(name)]
     ]
-    wrong = [tag("li", tag("code", each.name), ": ", each.reason) for each in comparison.failed]
+    wrong = [tag("li", tag("code", name), ": ", why) for name, why in comparison.failed.items()]
     parts = [
         ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
         ("means", "Geometric means", _means(comparison)),

@@ -253,8 +253,8 @@ def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibrat
     folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
     folder, like = next(iter(folders)), new[-1].record
     folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
-    if path := newest_calibration(folders, new[-1].device):
-        return read_calibration(path)
+    if found := newest_calibration(folders, new[-1].device):
+        return found
     if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
         return None
     records, known = [], {run.path.resolve() for run in (*base, *new)}

@@ -267,7 +267,8 @@ def compare(
             "give runs of the same cases"
         )
     runs = [each.run.timed for each in (*base, *new)]
-    groups = {name: groups_of([run[name] for run in runs if name in run]) for name in names}
+    rows = {name: [run[name].row for run in runs if name in run] for name in names}
+    groups = {name: groups_of([row for row in its if row]) for name, its in rows.items()}
     table = table_of([each.run for each in new])
     scales = [_Scale(sides, groups, calibration, table, at_clock) for at_clock in (False, True)]
     mixed = sum(scales[0].pair(name).levels > 1 for name in names)

@@ -1,6 +1,5 @@
 """The records of a fleet run, one a GPU, and the lists of the GPUs that each node has."""
 
-import dataclasses
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -222,12 +221,6 @@ def _doubt_clocks(gpus: Collection[Gpu]) -> None:
                 f"{node}: its records are of {utc:%Y-%m-%d}, the others' of {middle:%Y-%m-%d}: set "
                 "its clock (the records are used)"
             )
-
-
-def with_findings(gpu: Gpu, findings: Collection[Finding]) -> Gpu:
-    """The same GPU with more to say of it, worst first."""
-    every = sorted((*gpu.findings, *findings), key=lambda f: (STATES.index(f.state), f.change or 0))
-    return dataclasses.replace(gpu, findings=tuple(every))
 
 
 def state_of(gpu: Gpu) -> str:

@@ -23,6 +23,7 @@ from gemm_report.comparison.verdict import (
     detectable,
     processes_for,
 )
+from gemm_report.grouping import grouped
 from gemm_report.terminal import Tone, printable, toned
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
@@ -81,11 +82,9 @@ def _percent(slowdown: float) -> str:
 
 
 def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        name = precision_name(case.new_row.precision) if case.new_row else "all cases"
-        groups.setdefault(name, []).append(case)
-    return groups
+    return grouped(
+        cases, lambda c: precision_name(c.new_row.precision) if c.new_row else "all cases"
+    )
 
 
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import RecordError, cut
+from gemm_report.grouping import grouped
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import MeasuredCeiling, Record, Row, read_record
 from gemm_report.terminal import complain, printable
@@ -125,12 +126,8 @@ def gpu_of(record: Record) -> Gpu:
     device = record.device
     if device.kind != "gpu":
         raise RecordError(f"{record.path}: is of a CPU: give records of GPUs")
-    rates: dict[str, Rate] = {}
-    cases: dict[str, list[Row]] = {}
-    for row in record.rows_with("timed"):
-        cases.setdefault(str(row.identity), []).append(row)
-    for case, rows in cases.items():
-        rates[case] = _of_row(sorted(rows, key=rate)[len(rows) // 2])
+    cases = grouped(record.rows_with("timed"), lambda row: str(row.identity))
+    rates = {case: _of_row(sorted(rows, key=rate)[len(rows) // 2]) for case, rows in cases.items()}
     if record.method.ceilings in ("stored", "measure"):  # cached ones may be of any day
         rates |= {c.name: _of_probe(c) for c in record.measured_ceilings if c.fill != "zeros"}
     copies = [rate.value for name, rate in rates.items() if name.startswith(LINKS)]

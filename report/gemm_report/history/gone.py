@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gemm_report.grouping import grouped
 from gemm_report.history.series import History, Series
 from gemm_report.record import Identity
 
@@ -41,11 +42,9 @@ def find_gone(history: History) -> list[Gone]:
         for record in (*series.record.tolist(), *series.failed.tolist()):
             seen[record].add(series.case)
     found = []
-    complete: dict[str, list[int]] = defaultdict(list)
-    for i, entry in enumerate(history.entries):
-        if entry.complete:  # an interrupted one lacks cases that are still there
-            complete[entry.device].append(i)
-    for device, records in complete.items():
+    # An interrupted one lacks cases that are still there.
+    complete = [i for i, entry in enumerate(history.entries) if entry.complete]
+    for device, records in grouped(complete, lambda i: history.entries[i].device).items():
         of_device = [series for series in history.series if series.device == device]
         for series in of_device:
             last = int(series.record[-1])

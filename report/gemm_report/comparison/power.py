@@ -20,7 +20,7 @@ import numpy as np
 
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.trials import KINDS, Floats, Resampled, Simulated, Trial
-from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare, process
+from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare
 from gemm_report.record import Record, Row, read_record
 from gemm_report.writing.quantity import percent
 from gemm_report.writing.tables import columns
@@ -227,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kinds = () if options.alarms else KINDS
     sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in kinds}
     for program, records in programs.items():
-        real = [process(run_of(record)) for record in records]
+        real = [run_of(record) for record in records]
         print(f"{program}: {len(real)} real processes")
         sources[program] = Resampled(real, options.seed)
     if options.alarms:

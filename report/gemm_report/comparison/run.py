@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import middle
 from gemm_report.record import Record, Row
+
+if TYPE_CHECKING:
+    from gemm_report.comparison.noise.within import LogMedian
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,14 @@ class Timed:
     samples_seconds: tuple[float, ...]
     row: Row | None = None
     samples_cycles: tuple[float, ...] = ()
+
+    @cached_property
+    def medians(self) -> "tuple[LogMedian, LogMedian | None]":
+        """Of seconds and of cycles, and how well they are known."""
+        from gemm_report.comparison.noise.within import log_median
+
+        cycles = log_median(self.samples_cycles) if self.samples_cycles else None
+        return log_median(self.samples_seconds), cycles
 
 
 @dataclass(frozen=True)

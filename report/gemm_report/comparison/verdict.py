@@ -47,7 +47,7 @@ from gemm_report.comparison.noise.calibration import Calibration
 from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.table import table_of
-from gemm_report.comparison.noise.within import LogMedian, log_median
+from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run
 from gemm_report.document import RecordError
 from gemm_report.record import Row
@@ -124,15 +124,6 @@ class Estimate(NamedTuple):
         """Of the ratio."""
         reach = self.quantile * math.sqrt(self.within + self.between)
         return Interval(*(_exp(self.d + each) for each in (0, -reach, reach)))
-
-
-@dataclass(frozen=True)
-class Process:
-    """A run, and what it knows of each case."""
-
-    run: Run
-    seconds: Mapping[str, LogMedian]
-    cycles: Mapping[str, LogMedian]
 
 
 @dataclass(frozen=True)
@@ -242,16 +233,9 @@ def detectable(cases: Sequence[Case]) -> float:
     return _exp(high) - 1
 
 
-def process(run: Run) -> Process:
-    """Its medians, and how well it knows them."""
-    timed = run.timed.values()
-    cycles = {case.name: log_median(case.samples_cycles) for case in timed if case.samples_cycles}
-    return Process(run, {case.name: log_median(case.samples_seconds) for case in timed}, cycles)
-
-
 def compare(
-    base: Sequence[Process],
-    new: Sequence[Process],
+    base: Sequence[Run],
+    new: Sequence[Run],
     calibration: Calibration | None = None,
     threshold: float = THRESHOLD,
 ) -> Comparison:
@@ -263,13 +247,13 @@ def compare(
     failed = {name: why for name, why in wrong.items() if name in right}
     if not names and not failed:
         raise RecordError(
-            f"{new[0].run.path}: has no timed case that {base[0].run.path} has too: "
+            f"{new[0].path}: has no timed case that {base[0].path} has too: "
             "give runs of the same cases"
         )
-    runs = [each.run.timed for each in (*base, *new)]
-    rows = {name: [run[name].row for run in runs if name in run] for name in names}
+    timed = [run.timed for run in (*base, *new)]
+    rows = {name: [run[name].row for run in timed if name in run] for name in names}
     groups = {name: groups_of([row for row in its if row]) for name, its in rows.items()}
-    table = table_of([each.run for each in new])
+    table = table_of(new)
     scales = [_Scale(sides, groups, calibration, table, at_clock) for at_clock in (False, True)]
     mixed = sum(scales[0].pair(name).levels > 1 for name in names)
     rate = ERROR_RATE / max(len(names), 1)
@@ -277,15 +261,14 @@ def compare(
     order = list(Verdict)
     cases.sort(key=lambda case: (order.index(case.verdict), -abs(math.log(case.time.ratio))))
     seen, seen_now = (
-        {name: None for each in side for name in (*each.run.timed, *each.run.untimed)}
-        for side in sides
+        {name: None for run in side for name in (*run.timed, *run.untimed)} for side in sides
     )
-    why_not = {name: why for each in new for name, why in each.run.untimed.items()}
+    why_not = {name: why for run in new for name, why in run.untimed.items()}
     lost = [name for name in right if name not in wrong and name not in now]
     got = [name for name in now if name not in wrong and name not in right]
     return Comparison(
-        base=[each.run for each in base],
-        new=[each.run for each in new],
+        base=base,
+        new=new,
         threshold=threshold,
         calibration=calibration,
         cases=cases,
@@ -317,7 +300,7 @@ class _Scale:
 
     def __init__(
         self,
-        sides: Sequence[Sequence[Process]],
+        sides: Sequence[Sequence[Run]],
         groups: Mapping[str, Groups],
         calibration: Calibration | None,
         table: Mapping[str, Variance],
@@ -355,34 +338,32 @@ class _Scale:
 
 
 def _by_kernels(
-    name: str, processes: Sequence[Process], at_clock: bool
+    name: str, side: Sequence[Run], at_clock: bool
 ) -> dict[tuple[str, ...], list[LogMedian]]:
     found: dict[tuple[str, ...], list[LogMedian]] = {}
-    for each in processes:
-        medians = each.cycles if at_clock else each.seconds
-        if name in medians:
-            row = each.run.timed[name].row
-            found.setdefault(row.device_kernels if row else (), []).append(medians[name])
+    for case in (run.timed[name] for run in side if name in run.timed):
+        if known := case.medians[at_clock]:
+            found.setdefault(case.row.device_kernels if case.row else (), []).append(known)
     return found
 
 
 def _case(
     name: str,
-    processes: Sequence[Sequence[Process]],
+    runs: Sequence[Sequence[Run]],
     seconds: _Scale,
     cycles: _Scale,
     mixed: int,
     error_rate: float,
     threshold: float,
 ) -> Case:
-    sides = [[each for each in side if name in each.seconds] for side in processes]
+    sides = [[run.timed[name] for run in side if name in run.timed] for side in runs]
     pair, between, relevant = seconds.pair(name), seconds.model.of(name), math.log1p(threshold)
     estimate = _estimate(pair, between.variance, error_rate)
     at_clock = None
-    if all(name in each.cycles for side in sides for each in side):
+    if all(case.medians[1] for side in sides for case in side):
         variance = cycles.model.of(name).variance
         at_clock = _estimate(cycles.pair(name), variance, error_rate).interval
-    rows = [side[-1].run.timed[name].row for side in sides]
+    rows = [side[-1].row for side in sides]
     fewest = min(map(len, sides))
     suspects, changed, unlucky = _suspects(pair.d, at_clock, rows, relevant)
     if pair.levels > 1:
@@ -408,10 +389,10 @@ def _case(
         elif by_levels and abs(pair.d) > relevant:
             needs = f"{processes_for(mixed)} runs per side: {mixed} cases ran at several speeds"
         else:
-            samples = [len(each.run.timed[name].samples_seconds) for each in sides[1]]
+            samples = [len(case.samples_seconds) for case in sides[1]]
             needs = _needs(estimate, median(samples), fewest, threshold)
     reach = max(relevant, estimate.quantile * estimate.sd)
-    means = [_exp(fmean(each.seconds[name].value for each in side)) for side in sides]
+    means = [_exp(fmean(case.medians[0].value for case in side)) for side in sides]
     return Case(
         name=name,
         verdict=verdict,
@@ -540,11 +521,11 @@ def _exp(value: float) -> float:
     return math.exp(max(-_LARGEST_LOG, min(_LARGEST_LOG, value)))
 
 
-def _wrong(side: Sequence[Process]) -> dict[str, str]:
+def _wrong(side: Sequence[Run]) -> dict[str, str]:
     """The cases whose result was wrong in any process, and how."""
-    return {name: each.run.untimed[name] for each in side for name in sorted(each.run.failed)}
+    return {name: run.untimed[name] for run in side for name in sorted(run.failed)}
 
 
-def _names(side: Sequence[Process]) -> dict[str, None]:
+def _names(side: Sequence[Run]) -> dict[str, None]:
     """The cases with a time in any process, in their order."""
-    return {name: None for each in side for name in each.seconds}
+    return {name: None for run in side for name in run.timed}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, geometric_mean, median, pstdev
 from typing import Any
 
-from gemm_report.comparison.conditions import differences
+from gemm_report.comparison.conditions import CONDITIONS, differences
 from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.noise.levels import WIDEST
 from gemm_report.comparison.run import Run
@@ -116,11 +116,11 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
     if not every:  # those that may be nothing end the list
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
-    verdict, _, counts = summary_line(comparison).partition(":")
+    first, *lines = _wrapped(summary_line(comparison), width)
+    verdict, colon, counts = first.partition(":")
     doubt = Tone.WARN if verdict.endswith("seen") else Tone.GOOD
     tone = Tone.BAD if comparison.regressed else doubt
-    first, *rest = _wrapped(f"{verdict}:{counts}", width)
-    lines = [first.replace(verdict, toned(verdict, tone), 1), *rest]
+    lines = [f"{toned(verdict, tone)}{colon}{counts}", *lines]
     lines += _wrapped(power_line(comparison), width)
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
     sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
@@ -219,14 +219,12 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
 
 def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
     """Not those that are the same, nor those that only might be other than that."""
-    sure, small = (Verdict.SLOWER, Verdict.FASTER), math.log1p(comparison.threshold)
-    return [
-        case
-        for case in comparison.cases
-        if every
-        or case.verdict in sure
-        or (case.verdict is Verdict.AMBIGUOUS and abs(math.log(case.time.ratio)) > small)
-    ]
+
+    def changed(case: Case) -> bool:
+        beyond = abs(math.log(case.time.ratio)) > math.log1p(comparison.threshold)
+        return case.verdict is not Verdict.SAME and beyond
+
+    return [case for case in comparison.cases if every or changed(case)]
 
 
 def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
@@ -301,13 +299,9 @@ def _noise(comparison: Comparison) -> list[str]:
     if calibration is None:
         return lines
     lines[0] += f"; the calibration is {calibration.path}, of {calibration.processes} processes"
-    record = comparison.new[-1].record
-    if record:
-        for what, its, ours in (
-            ("driver", calibration.device.driver, record.device.driver),
-            ("power limit", calibration.device.power_limit_w, record.device.power_limit_w),
-            ("state", calibration.method.state, record.method.state),
-        ):
+    if record := comparison.new[-1].record:
+        for what in ("driver", "power limit", "state"):
+            its, ours = map(CONDITIONS[what], (calibration, record))
             if its != ours:
                 lines.append(f"the calibration's {what} is {its}, that of NEW is {ours}")
     return lines

@@ -115,9 +115,5 @@ def write_parquet(records: Iterable[Record], path: Path) -> None:
     )
     with path.open("wb") as file, ParquetWriter(file, schema) as writer:
         for record in records:
-            values = {c: [c.value(record, row) for row in record.rows] for c in columns}
-            cells = {
-                c.name: [None if each is None else c.type(each) for each in its]
-                for c, its in values.items()
-            }
+            cells = {c.name: [c.value(record, row) for row in record.rows] for c in columns}
             writer.write_table(pyarrow.table(cells, schema))

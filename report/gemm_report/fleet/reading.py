@@ -5,6 +5,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import sqrt
+from operator import attrgetter
 from pathlib import Path
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple
@@ -101,10 +102,9 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
         for path in record_paths(folder):
             with refusals:
                 gpu = gpu_of(read_record(path))
-                other = found.get(gpu.key)
-                if other and other.utc and gpu.utc:
+                if other := found.get(gpu.key):
                     complain(f"{gpu.path}: {gpu.node} {gpu.bus} is in {other.path}, too: the later")
-                    gpu = max(gpu, other, key=lambda each: each.utc or datetime.min)
+                    gpu = max(gpu, other, key=attrgetter("utc"))
                 found[gpu.key] = gpu
     _doubt_clocks(found.values())
     gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}

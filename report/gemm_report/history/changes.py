@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -126,12 +125,13 @@ def _cheapest(last: int, costs: Callable[[int], Floats]) -> Places:
 
 def without_spikes(values: Floats) -> Floats:
     """Up to three points in a row that stand out become like their neighbours; steps stay."""
+    from scipy.ndimage import median_filter
+
     half = SHORTEST - 1
     if len(values) < 2 * half + 1:
         return values
     limit = _SPIKE * _noise(values)
-    around = sliding_window_view(np.pad(values, half, mode="reflect"), 2 * half + 1)
-    middles = np.median(around, axis=1)
+    middles = median_filter(values, 2 * half + 1, mode="mirror")
     return np.where(np.abs(values - middles) > limit, middles, values)
 
 

@@ -165,13 +165,11 @@ _shared = lru_cache(maxsize=4096)(lambda case: case)
 def _timing(rows: Sequence[Row]) -> Timing:
     """Of several repetitions the median, the faster of two: with its clock, as it took place."""
     timed = [(row.seconds.median, row) for row in rows if row.status == "timed" and row.seconds]
-    if not timed:
-        row = rows[0]
-        return Timing(_shared(row.identity), row.flop, *[None] * 3, row.fingerprint, row.skipped)
     timed.sort(key=lambda each: each[0])
-    seconds, row = timed[(len(timed) - 1) // 2]
-    known = row.sm_hz, row.throttled_share, row.fingerprint
-    return Timing(_shared(row.identity), row.flop, seconds, *known, None)
+    seconds, row = timed[(len(timed) - 1) // 2] if timed else (None, rows[0])
+    clock = (row.sm_hz, row.throttled_share) if timed else (None, None)
+    case = _shared(row.identity)
+    return Timing(case, row.flop, seconds, *clock, row.fingerprint, row.skipped)
 
 
 def means(history: History) -> list[tuple[Series, int]]:

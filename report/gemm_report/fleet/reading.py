@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import sqrt
 from operator import attrgetter
 from pathlib import Path
@@ -106,7 +106,6 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
                     complain(f"{gpu.path}: {gpu.node} {gpu.bus} is in {other.path}, too: the later")
                     gpu = max(gpu, other, key=attrgetter("utc"))
                 found[gpu.key] = gpu
-    _doubt_clocks(found.values())
     gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}
     for path in lists:
         node = cut(printable(path.stem), 40)
@@ -204,20 +203,6 @@ def _faults(record: Record) -> Iterator[Finding]:
 
 def _missing(node: str, bus: str, why: str) -> Gpu:
     return Gpu(node=node, bus=bus, findings=(Finding("missing", None, why),))
-
-
-def _doubt_clocks(gpus: Collection[Gpu]) -> None:
-    """The middle date is taken for right."""
-    dates = {gpu.node: gpu.utc for gpu in gpus if gpu.utc}
-    if not dates:
-        return
-    middle = sorted(dates.values())[len(dates) // 2]
-    for node, utc in dates.items():
-        if abs(utc - middle) > timedelta(days=30):
-            complain(
-                f"{node}: its records are of {utc:%Y-%m-%d}, the others' of {middle:%Y-%m-%d}: set "
-                "its clock (the records are used)"
-            )
 
 
 def state_of(gpu: Gpu) -> str:

@@ -25,10 +25,9 @@ class Column(NamedTuple):
         """None where some part of the path is null."""
         if callable(self.of):
             return self.of(record, row)
-        path = (self.of or self.name).split(".")
-        start: Any = record if path[0] == "record" else row
-        names = path[1:] if start is record else path
-        return reduce(lambda each, name: each and getattr(each, name), names, start)
+        first, *rest = (self.of or self.name).split(".")
+        start = record if first == "record" else getattr(row, first)
+        return reduce(lambda each, name: each and getattr(each, name), rest, start)
 
 
 COLUMNS: Sequence[Column] = (

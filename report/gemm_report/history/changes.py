@@ -62,9 +62,8 @@ class Change:
     ratio: float
     low: float
     high: float
-    # First and last place that fits hardly worse.
-    earliest: int
-    latest: int
+    # Of a step: its place, and those beside it that fit hardly worse.
+    places: tuple[int, ...] = ()
 
     @property
     def gradual(self) -> bool:
@@ -306,7 +305,7 @@ def _by_chance(series: _Series, pieces: _Pieces, which: int) -> float:
     How often they would be on these sides of its middle for so long before and after it, at the
     rates of the other records, spikes included.
     """
-    from scipy.special import betaln
+    from scipy.stats import betabinom
 
     old, new = pieces.last[which], pieces.first[which + 1]
     middle, sign = (old + new) / 2, np.sign(new - old)
@@ -320,12 +319,9 @@ def _by_chance(series: _Series, pieces: _Pieces, which: int) -> float:
 
     def chance(there: NDArray[np.bool_], elsewhere: int) -> float:
         """That so many or more are there, by the rate of the others, which few know badly."""
-        count, others = len(there), series.count - len(there)
-        prior = elsewhere + 0.5, others - elsewhere + 0.5
-        many = np.arange(int(there.sum()), count + 1)
-        ways = -np.log(count + 1) - betaln(many + 1, count - many + 1)
-        odds = betaln(many + prior[0], count - many + prior[1]) - betaln(*prior)
-        return float(np.exp(ways + odds).sum())
+        count = len(there)
+        prior = elsewhere + 0.5, series.count - count - elsewhere + 0.5
+        return betabinom.sf(there.sum() - 1, count, *prior)
 
     before, after = ~beyond[start:at], beyond[at:end]
     return (
@@ -387,18 +383,17 @@ def _described(series: _Series, pieces: _Pieces, segments: list[Segment]) -> lis
             error = np.sqrt(pieces.of_slope[i]) * (pieces.count[i] - 1)
             ratios = _ratios(total, stdtrit(pieces.freedom[i], 0.975) * error)
             at = min(segment.end, series.count - 1)
-            changes.append(Change(segment.start, at, float(before), *ratios, segment.start, at))
+            changes.append(Change(segment.start, at, float(before), *ratios))
         if i < inner and step[i]:
             at = segment.end
             low, high = max(at - SHORTEST, segment.start), min(at + SHORTEST, segments[i + 1].end)
             loss = _losses(series, pieces, i + 1, low, high)
             # Less likely by a factor of e^2 at most.
             near = low + np.flatnonzero(loss <= loss.min() + 4 * variance)
+            beside = [each for each in (at - 1, at + 1) if near.min() <= each <= near.max()]
             quantile = stdtrit(pieces.jump_freedom[i], 0.975)
             ratios = _ratios(jump[i], quantile * pieces.jump_error[i])
-            changes.append(
-                Change(at, at, segment.last_seconds, *ratios, int(near.min()), int(near.max()))
-            )
+            changes.append(Change(at, at, segment.last_seconds, *ratios, (at, *beside)))
     return changes
 
 
@@ -426,9 +421,7 @@ def _reported(changes: list[Change]) -> list[Change]:
 def _joined(chain: list[Change]) -> Change:
     ratios, highs = np.log([[each.ratio, each.high] for each in chain]).T
     ratio, low, high = _ratios(ratios.sum(), np.sqrt(((highs - ratios) ** 2).sum()))
-    return replace(
-        chain[0], at=chain[-1].at, ratio=ratio, low=low, high=high, latest=chain[-1].latest
-    )
+    return replace(chain[0], at=chain[-1].at, ratio=ratio, low=low, high=high, places=())
 
 
 def _ratios(size: float, margin: float) -> list[float]:

@@ -326,7 +326,7 @@ class _Scale:
             medians = [base[kernels], new[kernels]]
         else:
             medians = [[each for group in side.values() for each in group] for side in (base, new)]
-        usual = self.model.of(name).usual
+        usual = self.model.usual(name).value
         found = [
             [[side[i] for i in level] for level in levels([x.value for x in side], usual)]
             for side in medians
@@ -470,9 +470,9 @@ def _suspects(
     kernels = base.device_kernels, new.device_kernels
     other_kernel = all(kernels) and kernels[0] != kernels[1]
     changed = bool(all(codes) and codes[0] != codes[1])
-    suspects, unlucky = [], False
     if abs(d) < relevant:
-        return suspects, changed, unlucky
+        return [], changed, False
+    suspects, unlucky = [], False
     if cycles and abs(math.log(cycles.ratio)) < min(relevant, abs(d) / 2):
         suspects.append(_clock(base, new))
         unlucky = (base.throttled or new.throttled) and not changed

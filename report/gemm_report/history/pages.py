@@ -109,14 +109,15 @@ class _Pages:
 
         def label(point: int) -> tuple[str, Html]:
             entry = self.entries[record[point]]
-            return entry.date[:10], self._commit(entry.setting[-1] or "")
+            return entry.date[:10], self._commit(entry)
 
         return tag("div", chart(trend, self.commit[record], label), class_="wide")
 
-    def _commit(self, commit: str) -> Html:
+    def _commit(self, entry: Entry) -> Html:
         """Short; a link where the repository is known."""
+        commit = entry.setting[-1] or ""
         href = f"{self.address}/commit/{quote(commit.removesuffix('-dirty'), safe='')}"
-        return tag("a", commit[:8], href=href) if self.address and commit else html(commit[:8])
+        return tag("a", commit[:8], href=href) if self.address else html(commit[:8])
 
     def _newest_changes(self, trends: Sequence[Trend]) -> Html:
         """By record, the newest first: what came together probably has one reason."""
@@ -134,8 +135,8 @@ class _Pages:
             entry = self.entries[record]
             date = tag("time", entry.date[:16].replace("T", " "))
             counts = [Cell(str(count), count) for count in (slower, len(those) - slower)]
-            commit = self._commit(entry.setting[-1] or "")
-            lines.append([_link(entry, self.folder), commit, date, device, *counts, told])
+            which = _link(entry, self.folder), self._commit(entry), date, device
+            lines.append([*which, *counts, told])
         if not lines:
             return Html("")
         title = "Newest changes" if len(groups) > len(lines) else "Changes"

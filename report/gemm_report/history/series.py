@@ -146,13 +146,12 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
 
 
 def _setting(record: Record) -> tuple[str | None, ...]:
-    device, build = record.device, record.build
-    power = device.power_limit_w
+    device, build, power = record.device, record.build, record.device.power_limit_w
     toolkit = (device.runtime and f"CUDA {device.runtime}", build.cuda_compiler, build.compiler)
     return (
         ", ".join(filter(None, toolkit)) or None,
         device.driver,
-        None if power is None else f"{power:.0f} W",
+        power and f"{power:.0f} W",
         build.type,
         record.commit,
     )

@@ -43,11 +43,10 @@ Sides = Sequence[Sequence[float]]
 
 @dataclass(frozen=True)
 class Between:
-    """The variance of one process's log median, whence it is known, and the usual one of such."""
+    """The variance of one process's log median, and whence it is known."""
 
     variance: Variance
     source: str
-    usual: float
 
 
 class Model:
@@ -79,22 +78,22 @@ class Model:
         self._apart = [
             max(logs) - min(logs)
             for name, logs in self._calibrated.items()
-            if logs and len(levels(logs, self._usual(name).value)) > 1
+            if logs and len(levels(logs, self.usual(name).value)) > 1
         ]
 
     def of(self, name: str) -> Between:
         """Of a case of this comparison."""
-        own, usual = self.own[name], self._usual(name)
+        own, usual = self.own[name], self.usual(name)
         known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
         if not known and name in self._calibrated:
             # One process may be at any level.
             own = scatter([self._calibrated[name]], math.inf)
         if own:
             source = " and ".join([*([CALIBRATION] if name in self._calibrated else []), *known])
-            return Between(moderated(own, usual), source, usual.value)
+            return Between(moderated(own, usual), source)
         # How similar it is nobody knows: at least as wide as what is assumed of any case.
         wide = Variance(max(DEFAULT.value, usual.value), DEFAULT.degrees)
-        return Between(wide, ASSUMED if usual is DEFAULT else TABLE, usual.value)
+        return Between(wide, ASSUMED if usual is DEFAULT else TABLE)
 
     def calibrated(self, name: str) -> int:
         """By how many processes."""
@@ -104,13 +103,14 @@ class Model:
         """How many calibrated cases have levels about so far apart, or farther."""
         return sum(apart > 0.8 * distance for apart in self._apart)
 
-    def _usual(self, name: str) -> Variance:
+    def usual(self, name: str) -> Variance:
+        """Of such cases."""
         found = (self._known[group] for group in self._groups[name] if group in self._known)
         return next(found, DEFAULT)
 
     def _scatter(self, name: str) -> Variance | None:
         sides = [*self._cases.get(name, ()), self._calibrated.get(name, ())]
-        return scatter(sides, self._usual(name).value)
+        return scatter(sides, self.usual(name).value)
 
 
 def priors(found: Iterable[tuple[Groups, Variance]]) -> dict[str, Variance]:

@@ -43,18 +43,16 @@ def suspects(
     found = {} if of_clock is None else {"clock": of_clock}
     for place in (each for each in change.places if level[0] < each < level[1]):
         start, end = max(level[0], place - _HELD), min(level[1], place + _HELD)
-        near = series.fingerprint[start:end], series.record[start:end].tolist()
-        # Of each point the fingerprint, and SETTINGS behind it.
-        values = [(f, *entries[i].setting) for f, i in zip(*near, strict=True)]
-        for name, column in zip(("fingerprint", *SETTINGS), zip(*values, strict=True), strict=True):
-            suspect = None if name in found else _changed(name, column, place - start)
-            if suspect:
+        settings = [entries[i].setting for i in series.record[start:end].tolist()]
+        columns = series.fingerprint[start:end], *zip(*settings, strict=True)
+        for name, column in zip(("fingerprint", *SETTINGS), columns, strict=True):
+            if name not in found and (suspect := _changed(name, column, place - start)):
                 found[name] = suspect
     order = _IN_CYCLES if of_clock is None else _OF_CLOCK
     return tuple(found[name] for name in order if name in found)
 
 
-def _changed(name: str, values: tuple[str | None, ...], place: int) -> Suspect | None:
+def _changed(name: str, values: Sequence[str | None], place: int) -> Suspect | None:
     """If it is one value before `place` and another from there on."""
     # A commit need not hold: each record may have its own.
     before, after = (

@@ -139,19 +139,14 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
     import scipy.special  # noqa: F401 - at once, where it is missing
 
     from gemm_report.comparison import output, page
-    from gemm_report.comparison.verdict import compare, process
+    from gemm_report.comparison.verdict import compare
 
     if other := _other_device(base, new):
         if options.across_devices:
             return _across(options, base, new, refusals)
         complain(other)
         return OTHER_DEVICE
-    comparison = compare(
-        [process(run) for run in base],
-        [process(run) for run in new],
-        _calibration(options.noise, base, new),
-        options.threshold,
-    )
+    comparison = compare(base, new, _calibration(options.noise, base, new), options.threshold)
     code = _ending(comparison, options, refusals)
     outputs = (
         (options.markdown, output.markdown),
@@ -253,8 +248,8 @@ def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibrat
     folders = dict.fromkeys(run.path.parent for run in (*reversed(new), *reversed(base)))
     folder, like = next(iter(folders)), new[-1].record
     folders |= dict.fromkeys(sorted(_REPOSITORY.glob("*/")))
-    if path := newest_calibration(folders, new[-1].device):
-        return read_calibration(path)
+    if found := newest_calibration(folders, new[-1].device):
+        return found
     if like is None or min(len(base), len(new)) >= ENOUGH_PROCESSES:
         return None
     records, known = [], {run.path.resolve() for run in (*base, *new)}

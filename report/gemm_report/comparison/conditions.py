@@ -2,23 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from gemm_report.record import Record
 
 # Equal runs are equal in all of these.
-CONDITIONS: Mapping[str, Callable[[Record], object]] = {
-    "commit": lambda record: record.commit,
-    "build type": lambda record: record.build.type,
-    "device": lambda record: record.device.name,
-    "GPU": lambda record: record.device.uuid_hash,
-    "driver": lambda record: record.device.driver,
-    "runtime": lambda record: record.device.runtime,
-    "power limit": lambda record: record.device.power_limit_w,
+CONDITIONS: Mapping[str, Callable[[Any], object]] = {
+    "commit": attrgetter("commit"),
+    "build type": attrgetter("build.type"),
+    "device": attrgetter("device.name"),
+    "GPU": attrgetter("device.uuid_hash"),
+    "driver": attrgetter("device.driver"),
+    "runtime": attrgetter("device.runtime"),
+    "power limit": attrgetter("device.power_limit_w"),
     "command": lambda record: " ".join(options_of(record)),
     **{name: attrgetter(f"method.{name}") for name in ("fill", "test", "state", "cache", "target")},
 }
-
-
 # A comparison is there to see what these change; and GPUs of one name are compared.
 _OF_THE_PROGRAM = ("commit", "GPU")
 

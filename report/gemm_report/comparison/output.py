@@ -5,12 +5,11 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, geometric_mean, median, pstdev
 from typing import Any
 
-from gemm_report.comparison.conditions import differences
+from gemm_report.comparison.conditions import CONDITIONS, differences
 from gemm_report.comparison.noise.between import GUESSED
 from gemm_report.comparison.noise.levels import WIDEST
 from gemm_report.comparison.run import Run
@@ -20,12 +19,11 @@ from gemm_report.comparison.verdict import (
     POWER,
     Case,
     Comparison,
-    Interval,
-    Untimed,
     Verdict,
     detectable,
     processes_for,
 )
+from gemm_report.grouping import grouped
 from gemm_report.terminal import Tone, printable, toned
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
@@ -84,11 +82,9 @@ def _percent(slowdown: float) -> str:
 
 
 def _by_precision(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        name = precision_name(case.new_row.precision) if case.new_row else "all cases"
-        groups.setdefault(name, []).append(case)
-    return groups
+    return grouped(
+        cases, lambda c: precision_name(c.new_row.precision) if c.new_row else "all cases"
+    )
 
 
 def means(comparison: Comparison) -> list[tuple[str, int, float]]:
@@ -120,11 +116,11 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
     if not every:  # those that may be nothing end the list
         sure = [case for case in shown if case.verdict is not Verdict.AMBIGUOUS]
         shown = sure + [case for case in shown if case not in sure][:_MOST_NAMED]
-    verdict, _, counts = summary_line(comparison).partition(":")
+    first, *lines = _wrapped(summary_line(comparison), width)
+    verdict, colon, counts = first.partition(":")
     doubt = Tone.WARN if verdict.endswith("seen") else Tone.GOOD
     tone = Tone.BAD if comparison.regressed else doubt
-    first, *rest = _wrapped(f"{verdict}:{counts}", width)
-    lines = [first.replace(verdict, toned(verdict, tone), 1), *rest]
+    lines = [f"{toned(verdict, tone)}{colon}{counts}", *lines]
     lines += _wrapped(power_line(comparison), width)
     told = [f"{name} {change(mean)} ({count} cases)" for name, count, mean in means(comparison)]
     sides = (f"BASE  {_side(comparison.base)}", f"NEW   {_side(comparison.new)}")
@@ -147,8 +143,8 @@ def console(comparison: Comparison, every: bool = False, width: int = 80) -> str
                 lines.append(f"           {_fitted(printable(case.suspect), width - 11)}")
         for needs, count in Counter(case.needs for case in shown if case.needs).most_common(3):
             lines += _wrapped(f"{count} of these need {needs}", width)
-    for each in comparison.failed:
-        lines += _wrapped(f"wrong now  {each.name}: {each.reason}", width, 11)
+    for name, why in comparison.failed.items():
+        lines += _wrapped(f"wrong now  {name}: {why}", width, 11)
     for line in (*(f"{line} (--all names them)" for line in _hidden(comparison, shown)), ""):
         lines += _wrapped(line, width)
     for line in remarks(comparison):
@@ -174,10 +170,9 @@ def markdown(comparison: Comparison) -> str:
         f"BASE {_markup(_side(comparison.base))}  \nNEW {_markup(_side(comparison.new))}",
     ]
     if comparison.failed:
-        failed = comparison.failed[:_MOST_NAMED]
-        items = [f"- {_code(each.name)}: {_code(each.reason)}" for each in failed]
-        items += _more(len(comparison.failed) - len(failed))
-        parts += ["**The result is wrong now:**", "\n".join(items)]
+        items = [f"- {_code(name)}: {_code(why)}" for name, why in comparison.failed.items()]
+        shown, more = items[:_MOST_NAMED], _more(len(items) - _MOST_NAMED)
+        parts += ["**The result is wrong now:**", "\n".join(shown + more)]
     after = "\n".join(f"- {_markup(line)}" for line in remarks(comparison))
     room = _LARGEST_COMMENT - sum(map(_size, parts)) - _size(after)
     shown = _shown(comparison, every=False)
@@ -198,11 +193,14 @@ def markdown(comparison: Comparison) -> str:
 
 def as_json(comparison: Comparison, ending: int = 0) -> str:
     """All of it. SI units; ratios are NEW over BASE; what is not known is null."""
-    untimed = ("failed", "otherwise_failed", "no_longer_timed")
+    untimed = {
+        key: [{"name": name, "reason": why} for name, why in getattr(comparison, key).items()]
+        for key in ("failed", "otherwise_failed", "no_longer_timed")
+    }
     document = {
         "schema": SCHEMA,
         "ending": ending,
-        "detectable": _finite(comparison.detectable),
+        "detectable": comparison.detectable if comparison.cases else None,
         "excluded": max((case.excluded for case in comparison.cases), default=None),
         "regression": comparison.regressed,
         "threshold": comparison.threshold,
@@ -212,7 +210,7 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
         "new": [_run(run) for run in comparison.new],
         "counts": {verdict.value: comparison.count(verdict) for verdict in Verdict},
         "cases": [_case(case) for case in comparison.cases],
-        **{key: list(map(asdict, getattr(comparison, key))) for key in untimed},
+        **untimed,
         **{key: getattr(comparison, key) for key in ("newly_timed", "only_base", "only_new")},
         "remarks": remarks(comparison),
     }
@@ -221,14 +219,12 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
 
 def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
     """Not those that are the same, nor those that only might be other than that."""
-    sure, small = (Verdict.SLOWER, Verdict.FASTER), math.log1p(comparison.threshold)
-    return [
-        case
-        for case in comparison.cases
-        if every
-        or case.verdict in sure
-        or (case.verdict is Verdict.AMBIGUOUS and abs(math.log(case.time.ratio)) > small)
-    ]
+
+    def changed(case: Case) -> bool:
+        beyond = abs(math.log(case.time.ratio)) > math.log1p(comparison.threshold)
+        return case.verdict is not Verdict.SAME and beyond
+
+    return [case for case in comparison.cases if every or changed(case)]
 
 
 def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:
@@ -303,13 +299,9 @@ def _noise(comparison: Comparison) -> list[str]:
     if calibration is None:
         return lines
     lines[0] += f"; the calibration is {calibration.path}, of {calibration.processes} processes"
-    record = comparison.new[-1].record
-    if record:
-        for what, its, ours in (
-            ("driver", calibration.device.driver, record.device.driver),
-            ("power limit", calibration.device.power_limit_w, record.device.power_limit_w),
-            ("state", calibration.method.state, record.method.state),
-        ):
+    if record := comparison.new[-1].record:
+        for what in ("driver", "power limit", "state"):
+            its, ours = map(CONDITIONS[what], (calibration, record))
             if its != ours:
                 lines.append(f"the calibration's {what} is {its}, that of NEW is {ours}")
     return lines
@@ -325,17 +317,15 @@ def _side(runs: Sequence[Run]) -> str:
     return printable(", ".join(what))
 
 
-def _named(what: str, cases: Iterable[Untimed | str]) -> list[str]:
-    """One line for all of them."""
+def _named(what: str, cases: Sequence[str] | Mapping[str, str]) -> list[str]:
+    """One line for all of them, with why where that is known."""
     names = [
-        _short(case) if isinstance(case, str) else f"{_short(case.name)} ({_short(case.reason)})"
-        for case in cases
+        f"{_short(name)} ({_short(cases[name])})" if isinstance(cases, Mapping) else _short(name)
+        for name in cases
     ]
-    if not names:
-        return []
-    told = ", ".join(names[:_MOST_NAMED])
     rest = len(names) - _MOST_NAMED
-    return [f"{what}: {told}{f' and {rest} more' if rest > 0 else ''}"]
+    told = f"{what}: {', '.join(names[:_MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}"
+    return [told] if names else []
 
 
 def _more(count: int) -> list[str]:
@@ -383,19 +373,11 @@ def _case(case: Case) -> dict[str, Any]:
         "name": case.name,
         "verdict": case.verdict.value,
         **{key: getattr(case, key) for key in ("base_seconds", "new_seconds", "ratio")},
-        "detectable": _finite(case.detectable),
-        "time": _interval(case.time),
-        "cycles": case.cycles and _interval(case.cycles),
-        "sd_within": _finite(case.within_sd),
-        "sd_between": _finite(case.between_sd),
+        "detectable": case.detectable,
+        "time": case.time._asdict(),
+        "cycles": case.cycles and case.cycles._asdict(),
+        "sd_within": math.sqrt(case.estimate.within),
+        "sd_between": math.sqrt(case.estimate.between),
         **{key: getattr(case, key) for key in ("noise", "suspect", "needs")},
         **{key: row and getattr(row, key) for key in of_row},
     }
-
-
-def _interval(interval: Interval) -> dict[str, float | None]:
-    return {key: _finite(value) for key, value in interval._asdict().items()}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

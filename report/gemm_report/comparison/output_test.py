@@ -18,7 +18,8 @@ from gemm_report.comparison.output import (
     summary_line,
 )
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.verdict import Comparison, Process, Verdict, compare, process
+from gemm_report.comparison.trials import Known
+from gemm_report.comparison.verdict import Comparison, Verdict, compare
 from gemm_report.terminal import Tone, toned
 
 NASTY = (
@@ -33,11 +34,13 @@ NASTY = (
 )
 
 
-def side(logs: dict[str, float], untimed: dict[str, str] | None = None) -> Process:
-    timed = {name: Timed(name, (1.0,) * 9) for name in logs}
+def side(logs: dict[str, float], untimed: dict[str, str] | None = None) -> Run:
+    timed = {
+        name: Known(name, (1.0,) * 9, medians=(LogMedian(each, 1e-8, 20), None))
+        for name, each in logs.items()
+    }
     untimed = untimed or {}
-    run = Run(Path("made.json"), "Test GPU", timed, untimed, failed=frozenset(untimed))
-    return Process(run, {name: LogMedian(each, 1e-8, 20) for name, each in logs.items()}, {})
+    return Run(Path("made.json"), "Test GPU", timed, untimed, failed=frozenset(untimed))
 
 
 def comparison(names: list[str], change: float = math.log(2.0)) -> Comparison:
@@ -155,7 +158,7 @@ def test_the_second_line_says_what_could_be_seen() -> None:
 
 def test_files_of_other_tools_say_what_their_spread_is() -> None:
     timed = {"one": Timed("one", (1.0,)), "many": Timed("many", (1.0, 1.1, 1.2))}
-    runs = [process(Run(Path(f"{i}.json"), None, timed, {})) for i in range(2)]
+    runs = [Run(Path(f"{i}.json"), None, timed, {}) for i in range(2)]
     told = " ".join(remarks(compare(runs[:1], runs[1:])))
     said = "0.json: 1 of 2 cases have samples, with a spread of 7.4 % at median; of 1 the spread"
     assert said in told

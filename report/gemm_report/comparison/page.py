@@ -23,16 +23,8 @@ def page(comparison: Comparison) -> str:
     said, power = summary_line(comparison), power_line(comparison)
     counts = [(verdict.value, comparison.count(verdict)) for verdict in Verdict]
     significant = sum(comparison.count(verdict) for verdict in _SIGNIFICANT)
-    chips = [
-        tag(
-            "a", tag("strong", str(n)), f" {name}", href=f"#verdict={name}", class_=_TONES.get(name)
-        )
-        if n
-        else tag("span", tag("strong", "0"), f" {name}")
-        for name, n in [("significant only", significant), *counts]
-        for tone in [_TONES.get(name)]
-    ]
-    wrong = [tag("li", tag("code", each.name), ": ", each.reason) for each in comparison.failed]
+    chips = [_chip(name, n) for name, n in [("significant only", significant), *counts]]
+    wrong = [tag("li", tag("code", name), ": ", why) for name, why in comparison.failed.items()]
     parts = [
         ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
         ("means", "Geometric means", _means(comparison)),
@@ -52,6 +44,13 @@ def page(comparison: Comparison) -> str:
         *(tag("section", tag("h2", title), it, id=name) for name, title, it in parts if it),
     ]
     return document("GEMM benchmark: comparison", joined(body, "\n"))
+
+
+def _chip(name: str, count: int) -> Html:
+    said = tag("strong", str(count)), f" {name}"
+    if not count:
+        return tag("span", *said)
+    return tag("a", *said, href=f"#verdict={name}", class_=_TONES.get(name))
 
 
 def _side(runs: Sequence[Run]) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from gemm_report.comparison.output_test import NASTY, side
 from gemm_report.comparison.page import page
-from gemm_report.comparison.run import run_of
-from gemm_report.comparison.verdict import Process, compare, process
+from gemm_report.comparison.run import Run, run_of
+from gemm_report.comparison.verdict import compare
 from gemm_report.record import Record, read_record
 from gemm_report.site.browser_test import axe_findings
 
@@ -18,22 +18,22 @@ def text(markup: str) -> str:
 
 
 @pytest.fixture
-def slower(gpu: Record, rewritten: Any) -> Process:
+def slower(gpu: Record, rewritten: Any) -> Run:
     def driver(document: Any) -> None:
         document["context"]["gemm"]["device"]["driver"] = "999.1"
 
-    return process(run_of(read_record(rewritten("new.json", 1.5, driver))))
+    return run_of(read_record(rewritten("new.json", 1.5, driver)))
 
 
-def test_the_verdict_comes_first(gpu: Record, slower: Process) -> None:
-    made = page(compare([process(run_of(gpu))], [slower]))
+def test_the_verdict_comes_first(gpu: Record, slower: Run) -> None:
+    made = page(compare([run_of(gpu)], [slower]))
     answer = re.search(r'class="answer">(.*?)<', made)
     assert answer and answer[1].startswith("REGRESSION: of ")
     assert made.index('class="answer"') < made.index("<table")
 
 
-def test_it_tells_what_differs(gpu: Record, slower: Process) -> None:
-    made = page(compare([process(run_of(gpu))], [slower]))
+def test_it_tells_what_differs(gpu: Record, slower: Run) -> None:
+    made = page(compare([run_of(gpu)], [slower]))
     told = text(made[made.index('id="differences"') :])
     assert f"driver {gpu.device.driver} 999.1" in told
     assert "SM clock, medians" in told
@@ -49,8 +49,8 @@ def test_every_case_has_its_interval_by_change() -> None:
     assert re.search(r'<option value="significant only">significant only \(\d\)', made)
 
 
-def test_means_are_told_for_each_precision(gpu: Record, slower: Process) -> None:
-    made = page(compare([process(run_of(gpu))], [slower]))
+def test_means_are_told_for_each_precision(gpu: Record, slower: Run) -> None:
+    made = page(compare([run_of(gpu)], [slower]))
     told = text(made[made.index('id="means"') : made.index('id="rows"')])
     assert re.search(r"FP32 \d+ \+50\.00 %", told)
 
@@ -62,12 +62,10 @@ def test_names_full_of_html_stay_text() -> None:
     assert "\x1b" not in made
 
 
-def test_axe_finds_nothing_serious(
-    gpu: Record, slower: Process, tmp_path: Path, chromium: Any
-) -> None:
+def test_axe_finds_nothing_serious(gpu: Record, slower: Run, tmp_path: Path, chromium: Any) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
     path = tmp_path / "index.html"
-    path.write_text(page(compare([process(run_of(gpu))], [slower])), encoding="utf-8")
+    path.write_text(page(compare([run_of(gpu)], [slower])), encoding="utf-8")
     chromium.get_log("browser")
     chromium.get(path.as_uri())
     assert axe_findings(chromium, axe) == []

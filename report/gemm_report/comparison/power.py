@@ -12,16 +12,17 @@ series, not between two sides.
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from gemm_report.comparison.run import run_of
 from gemm_report.comparison.trials import KINDS, Floats, Resampled, Simulated, Trial
-from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare, process
-from gemm_report.record import Record, Row, read_record
+from gemm_report.comparison.verdict import ERROR_RATE, POWER, Verdict, compare
+from gemm_report.grouping import grouped
+from gemm_report.record import Row, read_record
 from gemm_report.writing.quantity import percent
 from gemm_report.writing.tables import columns
 
@@ -125,45 +126,42 @@ def stated(source: Source, processes: int, runs: int) -> tuple[float, float]:
     return float(np.median(said)), float(np.interp(POWER, np.mean(shares, axis=0), multiples))
 
 
-@dataclass
-class Measured:
-    """Shares by what they are of; those found of real processes alone."""
+class Measured(NamedTuple):
+    """Shares by what they are of; `n` is how many processes a side has."""
 
-    alarms: dict[tuple[str, str, int], float] = field(default_factory=dict)  # source, rule, n
-    # source, class, rule, n, slowdown
-    found: dict[tuple[str, str, str, int, float], float] = field(default_factory=dict)
-    stated: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+    sources: list[str]
+    alarms: dict[tuple[str, int], list[float]]  # by rule and n, of each source
+    found: dict[tuple[str, str, str, int], list[float]]  # by real source, class, rule, n
+    stated: dict[tuple[str, int], tuple[float, float]]  # by source and n
 
 
 def measure(sources: Mapping[str, Source], runs: int) -> Measured:
     """Alarms and statements of every source, power of the real ones."""
-    measured, fewer = Measured(), max(2, runs // _FEWER)
+    measured, fewer = Measured(list(sources), {}, {}, {}), max(2, runs // _FEWER)
     for name, source in sources.items():
         for n in PROCESSES:
-            for rule, rule_of in RULES.items():
-                many = runs if rule_of is ours else fewer
-                measured.alarms[name, rule, n] = alarms(source, rule_of, n, many)
+            for rule, judge in RULES.items():
+                share = alarms(source, judge, n, runs if judge is ours else fewer)
+                measured.alarms.setdefault((rule, n), []).append(share)
             measured.stated[name, n] = stated(source, n, max(2, fewer // 2))
-    real = {name: source for name, source in sources.items() if isinstance(source, Resampled)}
-    for name, rule, n, slowdown in product(real, RULES, PROCESSES, SLOWDOWNS):
-        for of, share in power(real[name], RULES[rule], n, fewer, slowdown).items():
-            measured.found[name, of, rule, n, slowdown] = share
+        if isinstance(source, Resampled):
+            for rule, n, slowdown in product(RULES, PROCESSES, SLOWDOWNS):
+                for of, share in power(source, RULES[rule], n, fewer, slowdown).items():
+                    measured.found.setdefault((name, of, rule, n), []).append(share)
     return measured
 
 
 def tables(measured: Measured) -> str:
     """As columns of text."""
-    kinds = list(dict.fromkeys(source for source, _, _ in measured.alarms))
-    alarms = [("rule", "processes", *kinds)]
+    alarms = [("rule", "processes", *measured.sources)]
     for rule, n in product(RULES, PROCESSES):
-        alarms.append((rule, str(n), *(percent(measured.alarms[kind, rule, n]) for kind in kinds)))
+        alarms.append((rule, str(n), *map(percent, measured.alarms[rule, n])))
     found = [("processes", "cases", "rule", "a side", *(f"{s:.0%}" for s in SLOWDOWNS))]
-    for *of, rule, n in sorted(dict.fromkeys(key[:4] for key in measured.found)):
-        shares = (percent(measured.found[*of, rule, n, s]) for s in SLOWDOWNS)
-        found.append((*of, rule, str(n), *shares))
+    for (*of, n), shares in sorted(measured.found.items()):
+        found.append((*of, str(n), *map(percent, shares)))
     detectable = [("noise", "processes", "stated", "true / stated")]
-    for (kind, n), (said, ratio) in measured.stated.items():
-        detectable.append((kind, str(n), f"{100 * said:.2f} %", f"{ratio:.2f}"))
+    for (source, n), (said, ratio) in measured.stated.items():
+        detectable.append((source, str(n), f"{100 * said:.2f} %", f"{ratio:.2f}"))
     parts = [
         "Runs of equal cases in which any case is called slower, by processes a side",
         columns(alarms, left=1),
@@ -179,27 +177,25 @@ def draw(measured: Measured, real: str, path: Path) -> None:
     """Alarms in equal code beside the power in real processes, of three processes a side."""
     from matplotlib.figure import Figure
 
-    n, kinds = 3, list(dict.fromkeys(source for source, _, _ in measured.alarms))
+    n, sources, slowdowns = 3, measured.sources, [100 * each for each in SLOWDOWNS]
     figure = Figure(figsize=(12, 4.2), layout="constrained")
     left, *right = figure.subplots(1, 3, width_ratios=(1.7, 1, 1))
     for i, rule in enumerate(RULES):
-        shares = [100 * measured.alarms[kind, rule, n] for kind in kinds]
-        places = [j + (i - 1.5) * 0.2 for j in range(len(kinds))]
+        shares = [100 * share for share in measured.alarms[rule, n]]
+        places = [j + (i - 1.5) * 0.2 for j in range(len(sources))]
         left.bar_label(left.bar(places, shares, 0.2, label=rule), fmt="%.0f", fontsize=6)
-    names = [kind.replace(" ", "\n").replace("auto", "auto-\n") for kind in kinds]
-    left.set_xticks(range(len(kinds)), names, fontsize=6)
+    names = [source.replace(" ", "\n").replace("auto", "auto-\n") for source in sources]
+    left.set_xticks(range(len(sources)), names, fontsize=6)
     left.axhline(100 * ERROR_RATE, color="black", linewidth=0.8, linestyle="--")
     left.set_ylabel("runs with a false alarm [%]")
     left.set_title(f"Equal code, {n} processes a side", fontsize=10)
     for axes, of in zip(right, list(CLASSES)[:2], strict=True):
         for rule in RULES:
-            shares = [100 * measured.found[real, of, rule, n, s] for s in SLOWDOWNS]
-            axes.plot([100 * s for s in SLOWDOWNS], shares, marker="o")
-        axes.set_xscale("log")
-        axes.set_xticks([100 * s for s in SLOWDOWNS], [f"{100 * s:.0f}" for s in SLOWDOWNS])
+            shares = [100 * share for share in measured.found[real, of, rule, n]]
+            axes.plot(slowdowns, shares, marker="o")
+        axes.set(xscale="log", xlabel="planted slowdown [%]", ylabel="found [%]")
+        axes.set_xticks(slowdowns, [f"{each:.0f}" for each in slowdowns])
         axes.minorticks_off()
-        axes.set_xlabel("planted slowdown [%]")
-        axes.set_ylabel("found [%]")
         axes.set_title(f"{real},\n{of}", fontsize=9)
     figure.legend(loc="outside lower center", ncols=len(RULES), fontsize=9)
     figure.savefig(path, dpi=110)
@@ -207,8 +203,9 @@ def draw(measured: Measured, real: str, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the tables, and draws them."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("records", type=Path, nargs="*", metavar="RECORD")
     parser.add_argument("--like", type=Path, metavar="RECORD", help="the cases to simulate")
     parser.add_argument("--runs", type=int, default=1000, help="for each rate (default 1000)")
@@ -217,17 +214,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draws it, as PNG or SVG")
     options = parser.parse_args(arguments)
     paths = options.records or sorted(RESULTS.glob("*/calibration/equal/*"))
-    programs: dict[str, list[Record]] = {}
-    for record in map(read_record, paths):
-        name = f"{record.device.name.removeprefix('NVIDIA ')} at {record.commit[:7]}"
-        programs.setdefault(name, []).append(record)
+    programs = grouped(
+        map(read_record, paths),
+        lambda it: f"{it.device.name.removeprefix('NVIDIA ')} at {it.commit[:7]}",
+    )
     if not paths or any(len(records) < 2 for records in programs.values()):
         parser.error("give two records or more of fresh processes of one program and device")
     like = read_record(options.like or paths[-1])
     kinds = () if options.alarms else KINDS
     sources: dict[str, Source] = {kind: Simulated(like, kind, options.seed) for kind in kinds}
     for program, records in programs.items():
-        real = [process(run_of(record)) for record in records]
+        real = [run_of(record) for record in records]
         print(f"{program}: {len(real)} real processes")
         sources[program] = Resampled(real, options.seed)
     if options.alarms:

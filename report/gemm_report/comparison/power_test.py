@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from gemm_report.comparison import power
-from gemm_report.comparison.run import run_of
+from gemm_report.comparison.run import Run, run_of
 from gemm_report.comparison.trials import KINDS, Resampled, Simulated
-from gemm_report.comparison.verdict import Process, process
 from gemm_report.record import Record, read_record
 
 Rewritten = Callable[..., Path]
@@ -23,8 +22,8 @@ def paths(rewritten: Rewritten) -> list[Path]:
 
 
 @pytest.fixture
-def processes(paths: list[Path]) -> list[Process]:
-    return [process(run_of(read_record(path))) for path in paths]
+def processes(paths: list[Path]) -> list[Run]:
+    return [run_of(read_record(path)) for path in paths]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,7 +41,9 @@ def test_the_simulated_noise_is_what_it_says(gpu: Record) -> None:
     def medians(kind: str) -> np.ndarray:
         source = Simulated(gpu, kind, 3)
         sides = [source.trial(5).base for _ in range(30)]
-        values = [[m.value for m in each.seconds.values()] for side in sides for each in side]
+        values = [
+            [case.medians[0].value for case in run.timed.values()] for side in sides for run in side
+        ]
         return np.array(values)
 
     throttled = [row.throttled for row in Simulated(gpu, KINDS[0], 3).rows.values()]
@@ -53,7 +54,7 @@ def test_the_simulated_noise_is_what_it_says(gpu: Record) -> None:
     assert np.quantile(medians("two speeds"), 0.995) > 0.02
 
 
-def test_a_trial_can_be_drawn_again_slower(processes: list[Process], gpu: Record) -> None:
+def test_a_trial_can_be_drawn_again_slower(processes: list[Run], gpu: Record) -> None:
     for source in (Simulated(gpu, "independent", 1), Resampled(processes, 1)):
         state = source.rng.bit_generator.state
         equal = source.trial(3)
@@ -61,17 +62,17 @@ def test_a_trial_can_be_drawn_again_slower(processes: list[Process], gpu: Record
         slower = source.trial(3, 0.05)
         for name in source.rows:
             shifts = [
-                after.seconds[name].value - before.seconds[name].value
+                after.timed[name].medians[0].value - before.timed[name].medians[0].value
                 for side in ("base", "new")
                 for before, after in zip(getattr(equal, side), getattr(slower, side), strict=True)
             ]
             assert shifts == pytest.approx([0.0] * 3 + [math.log(1.05)] * 3)
-        codes = [slower.base[0].run.timed, slower.new[0].run.timed, equal.new[0].run.timed]
+        codes = [slower.base[0].timed, slower.new[0].timed, equal.new[0].timed]
         prints = [{case.row.fingerprint for case in each.values() if case.row} for each in codes]
         assert prints == [{"code"}, {"other code"}, {"code"}]
 
 
-def test_other_rules_are_as_their_tools_have_them(processes: list[Process]) -> None:
+def test_other_rules_are_as_their_tools_have_them(processes: list[Run]) -> None:
     source = Resampled(processes, 1)
     assert not any(power.five_percent(source.trial(1, 0.04)))
     assert all(power.five_percent(source.trial(1, 0.06)))

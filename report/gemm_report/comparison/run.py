@@ -1,11 +1,17 @@
 """What one process measured, as far as a comparison needs it: ours, or another tool's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import middle
 from gemm_report.record import Record, Row
+
+if TYPE_CHECKING:
+    from gemm_report.comparison.noise.within import LogMedian
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,14 @@ class Timed:
     samples_seconds: tuple[float, ...]
     row: Row | None = None
     samples_cycles: tuple[float, ...] = ()
+
+    @cached_property
+    def medians(self) -> "tuple[LogMedian, LogMedian | None]":
+        """Of seconds and of cycles, and how well they are known."""
+        from gemm_report.comparison.noise.within import log_median
+
+        cycles = log_median(self.samples_cycles) if self.samples_cycles else None
+        return log_median(self.samples_seconds), cycles
 
 
 @dataclass(frozen=True)
@@ -36,18 +50,13 @@ class Run:
 
 def run_of(record: Record) -> Run:
     """A record's cases. Of several repetitions the middle one counts; it failed if any did."""
-    cases: dict[str, list[Row]] = {}
-    for row in record.rows:
-        cases.setdefault(str(row.identity), []).append(row)
     timed: dict[str, Timed] = {}
     untimed: dict[str, str] = {}
-    failed: set[str] = set()
-    for name, rows in cases.items():
-        wrong = next((row.failed for row in rows if row.failed is not None), None)
+    failed: dict[str, str] = {}
+    for name, rows in grouped(record.rows, lambda row: str(row.identity)).items():
         good = [row for row in rows if row.status == "timed" and row.samples_seconds]
-        if wrong is not None:
-            failed.add(name)
-            untimed[name] = wrong
+        if wrong := [row.failed for row in rows if row.failed is not None]:
+            failed[name] = untimed[name] = wrong[0]
         elif good:
             row = middle(good)
             timed[name] = Timed(name, row.samples_seconds, row, cycles_of(row))
@@ -59,8 +68,7 @@ def run_of(record: Record) -> Run:
 
 def cycles_of(row: Row) -> tuple[float, ...]:
     """Of each sample; with the median clock where not each of them has its own."""
-    if len(row.samples_sm_hz) == len(row.samples_seconds):
-        pairs = zip(row.samples_seconds, row.samples_sm_hz, strict=True)
-        return tuple(seconds * hz for seconds, hz in pairs)
-    hz = row.sm_hz
-    return tuple(seconds * hz for seconds in row.samples_seconds) if hz else ()
+    hertz: Sequence[float | None] = row.samples_sm_hz
+    if len(hertz) != len(row.samples_seconds):
+        hertz = [row.sm_hz] * len(row.samples_seconds)
+    return tuple(s * hz for s, hz in zip(row.samples_seconds, hertz, strict=True) if hz)

@@ -5,7 +5,7 @@ slowdown. A planted case has other machine code.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed
-from gemm_report.comparison.verdict import Process
 from gemm_report.record import Record
 
 Floats = NDArray[np.float64]
@@ -34,11 +33,18 @@ _WALK, _TREND = 0.01, 0.005
 
 
 @dataclass(frozen=True)
+class Known(Timed):
+    """A case whose medians are given, whatever its samples."""
+
+    medians: tuple[LogMedian, LogMedian | None] | None = None
+
+
+@dataclass(frozen=True)
 class Trial:
     """Two sides; `samples` are log seconds by side, process and case, in the order of `names`."""
 
-    base: Sequence[Process]
-    new: Sequence[Process]
+    base: Sequence[Run]
+    new: Sequence[Run]
     samples: tuple[Sequence[Sequence[Floats]], ...]
     names: Sequence[str]
 
@@ -53,9 +59,9 @@ class Simulated:
         picked = sorted(self.rng.permutation(len(rows))[:CASES])
         self.rows = {name: rows[name] for name in (list(rows)[i] for i in picked)}
         self._throttled = np.array([row.throttled for row in self.rows.values()])
-        timed = {name: Timed(name, (1.0,) * SAMPLES, row) for name, row in self.rows.items()}
-        like = Run(Path("simulated.json"), record.device.name, {}, {}, record)
-        self._runs = [_run(timed, like, code) for code in ("code", "other code")]
+        timed = {name: Known(name, (1.0,) * SAMPLES, row) for name, row in self.rows.items()}
+        run = Run(Path("simulated.json"), record.device.name, timed, {}, record)
+        self._runs = [_of_code(run, code) for code in ("code", "other code")]
 
     def trial(self, processes: int, slowdown: float = 0.0) -> Trial:
         """A new draw, in which every case of NEW is slower, and has a variance of its own."""
@@ -66,12 +72,15 @@ class Simulated:
         samples = medians[:, :, None] + _SD_SAMPLES * _series(rng, (count, n, SAMPLES), phi)
         effective = SAMPLES * (1 - phi) / (1 + phi)
         known = np.median(samples, axis=2), np.var(samples, axis=2) * math.pi / 2 / effective
-        sides: list[list[Process]] = [[], []]
+        sides: list[list[Run]] = [[], []]
         for i, side in enumerate(new):
-            cases = zip(self.rows, known[0][i].tolist(), known[1][i].tolist(), strict=True)
-            seconds = {name: LogMedian(*about, effective) for name, *about in cases}
             run = self._runs[bool(side and slowdown)]
-            sides[int(side)].append(Process(run, seconds, {}))
+            cases = zip(run.timed.values(), *(each[i].tolist() for each in known), strict=True)
+            timed = {
+                case.name: replace(case, medians=(LogMedian(*about, effective), None))
+                for case, *about in cases
+            }
+            sides[int(side)].append(replace(run, timed=timed))
         return Trial(*sides, (list(samples[~new]), list(samples[new])), list(self.rows))
 
     def _medians(self, count: int) -> Floats:
@@ -95,41 +104,28 @@ class Simulated:
 class Resampled:
     """Processes of equal code: each case draws its own, so that few give many trials."""
 
-    def __init__(self, processes: Sequence[Process], seed: int) -> None:
+    def __init__(self, runs: Sequence[Run], seed: int) -> None:
         self.rng = np.random.default_rng([seed, len(KINDS)])
-        self._medians = [[p.seconds for p in processes], [p.cycles for p in processes]]
-        shared = set.intersection(*(set(each.seconds) for each in processes))
-        first = processes[0].run.timed
+        shared = set.intersection(*(set(run.timed) for run in runs))
+        first = runs[0].timed
         self.rows = {name: each.row for name, each in first.items() if name in shared and each.row}
-        self._runs = [
-            [_run(each.run.timed, each.run, code) for each in processes]
-            for code in ("code", "other code")
-        ]
+        self._runs = [[_of_code(run, code) for run in runs] for code in ("code", "other code")]
         self._logs = [
-            {name: np.log(each.run.timed[name].samples_seconds) for name in self.rows}
-            for each in processes
+            {name: np.log(run.timed[name].samples_seconds) for name in self.rows} for run in runs
         ]
 
     def trial(self, processes: int, slowdown: float = 0.0) -> Trial:
         """A new draw; a process is drawn twice only where there are too few."""
         count, of, shift = 2 * processes, len(self._logs), math.log1p(slowdown)
         picks = [self.rng.choice(of, count, replace=count > of) for _ in self.rows]
-        sides: list[list[Process]] = [[], []]
+        sides: list[list[Run]] = [[], []]
         samples: list[list[list[Floats]]] = [[], []]
         for i in range(count):
             new = i >= processes
             runs = self._runs[bool(new and slowdown)]
             chosen = [(name, pick[i]) for name, pick in zip(self.rows, picks, strict=True)]
-            run = replace(runs[0], timed={name: runs[j].timed[name] for name, j in chosen})
-            known = [
-                {name: medians[j][name] for name, j in chosen if name in medians[j]}
-                for medians in self._medians
-            ]
-            moved = [
-                {name: replace(m, value=m.value + shift * new) for name, m in each.items()}
-                for each in known
-            ]
-            sides[new].append(Process(run, *moved))
+            timed = {name: _moved(runs[j].timed[name], shift * new) for name, j in chosen}
+            sides[new].append(replace(runs[0], timed=timed))
             samples[new].append([self._logs[j][name] + shift * new for name, j in chosen])
         return Trial(*sides, tuple(samples), list(self.rows))
 
@@ -141,10 +137,16 @@ def _series(rng: np.random.Generator, shape: tuple[int, ...], phi: float) -> Flo
     return noise
 
 
-def _run(cases: Mapping[str, Timed], like: Run, code: str) -> Run:
-    """Of these cases, all with this machine code."""
+def _of_code(run: Run, code: str) -> Run:
+    """The same with this machine code in all cases."""
     timed = {
         name: replace(each, row=each.row and replace(each.row, fingerprint=code, device_code=()))
-        for name, each in cases.items()
+        for name, each in run.timed.items()
     }
-    return replace(like, timed=timed)
+    return replace(run, timed=timed)
+
+
+def _moved(case: Timed, shift: float) -> Known:
+    """The same with other log medians."""
+    medians = tuple(each and replace(each, value=each.value + shift) for each in case.medians)
+    return Known(case.name, case.samples_seconds, case.row, medians=medians)

@@ -37,16 +37,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from itertools import product
 from statistics import fmean, median
 from typing import NamedTuple
 
-from gemm_report.comparison.noise.between import GUESSED, Between, Model, groups_of
+from gemm_report.comparison.noise.between import GUESSED, Groups, Model, groups_of
 from gemm_report.comparison.noise.calibration import Calibration
 from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.table import table_of
-from gemm_report.comparison.noise.within import LogMedian, log_median
+from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run
 from gemm_report.document import RecordError
 from gemm_report.record import Row
@@ -101,46 +102,61 @@ class Interval(NamedTuple):
         return Verdict.AMBIGUOUS
 
 
-@dataclass(frozen=True)
-class Process:
-    """A run, and what it knows of each case."""
+class Estimate(NamedTuple):
+    """Of the log ratio: it, its variance, and the degrees of freedom and the quantile of that.
 
-    run: Run
-    seconds: Mapping[str, LogMedian]
-    cycles: Mapping[str, LogMedian]
+    Of the variance within processes only what that between them does not contain is added.
+    """
+
+    d: float
+    within: float
+    between: float
+    degrees: float
+    quantile: float
+
+    @property
+    def sd(self) -> float:
+        """Of the log ratio."""
+        return math.hypot(math.sqrt(self.within), math.sqrt(self.between))
+
+    @property
+    def interval(self) -> Interval:
+        """Of the ratio."""
+        reach = self.quantile * math.sqrt(self.within + self.between)
+        return Interval(*(_exp(self.d + each) for each in (0, -reach, reach)))
 
 
 @dataclass(frozen=True)
 class Case:
     """A case that both sides timed.
 
-    `base_seconds` and `new_seconds` are means over processes, `ratio` is theirs; `time` the
-    interval of NEW over BASE at the levels that are compared. Standard deviations are those of the
-    log ratio. A slowdown is found if its logarithm, which is known but for `sd` with `degrees` of
-    freedom, comes out beyond `reach`.
+    `base_seconds` and `new_seconds` are means over processes; `estimate` and `cycles` are of NEW
+    over BASE at the levels that are compared. A slowdown is found if its logarithm, which is known
+    as well as the estimate says, comes out beyond `reach`.
     """
 
     name: str
     verdict: Verdict
     base_seconds: float
     new_seconds: float
-    ratio: float
-    time: Interval
+    estimate: Estimate
     cycles: Interval | None
-    within_sd: float
-    between_sd: float
     noise: str
     suspect: str | None
     needs: str | None
     new_row: Row | None
     reach: float
-    degrees: float
     levels: int
 
     @property
-    def sd(self) -> float:
-        """Of the log ratio."""
-        return math.hypot(self.within_sd, self.between_sd)
+    def time(self) -> Interval:
+        """NEW over BASE at the levels that are compared."""
+        return self.estimate.interval
+
+    @property
+    def ratio(self) -> float:
+        """NEW over BASE of the means over all processes."""
+        return self.new_seconds / self.base_seconds
 
     @property
     def excluded(self) -> float:
@@ -154,16 +170,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Untimed:
-    """A case that one side timed and the other did not, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """All that is to be told.
+    """All that is to be told; of cases without a verdict their names, and why where that is known.
 
     `failed` were right in BASE and are wrong in NEW; `otherwise_failed` are wrong in NEW, and were
     wrong in BASE or not timed there.
@@ -174,9 +182,9 @@ class Comparison:
     threshold: float
     calibration: Calibration | None
     cases: Sequence[Case]
-    failed: Sequence[Untimed]
-    otherwise_failed: Sequence[Untimed]
-    no_longer_timed: Sequence[Untimed]
+    failed: Mapping[str, str]
+    otherwise_failed: Mapping[str, str]
+    no_longer_timed: Mapping[str, str]
     newly_timed: Sequence[str]
     only_base: Sequence[str]
     only_new: Sequence[str]
@@ -189,7 +197,7 @@ class Comparison:
     @property
     def missing(self) -> list[str]:
         """What had a time in BASE and has none in NEW, for whatever reason but a wrong result."""
-        return [*(each.name for each in self.no_longer_timed), *self.only_base]
+        return [*self.no_longer_timed, *self.only_base]
 
     @property
     def detectable(self) -> float:
@@ -215,7 +223,8 @@ def detectable(cases: Sequence[Case]) -> float:
 
     if not cases:
         return math.inf
-    reach, sd, degrees = np.array([(case.reach, case.sd, case.degrees) for case in cases]).T
+    known = [(case.reach, case.estimate.sd, case.estimate.degrees) for case in cases]
+    reach, sd, degrees = np.array(known).T
     low, high = 0.0, float(np.max(reach + 20 * sd))
     while high - low > 1e-5 + 1e-4 * high:
         middle = (low + high) / 2
@@ -224,69 +233,51 @@ def detectable(cases: Sequence[Case]) -> float:
     return _exp(high) - 1
 
 
-def process(run: Run) -> Process:
-    """Its medians, and how well it knows them."""
-    timed = run.timed.values()
-    cycles = {case.name: log_median(case.samples_cycles) for case in timed if case.samples_cycles}
-    return Process(run, {case.name: log_median(case.samples_seconds) for case in timed}, cycles)
-
-
 def compare(
-    base: Sequence[Process],
-    new: Sequence[Process],
+    base: Sequence[Run],
+    new: Sequence[Run],
     calibration: Calibration | None = None,
     threshold: float = THRESHOLD,
 ) -> Comparison:
     """Processes of equal code on either side, one or more; RecordError where nothing matches."""
-    wrong_before = _wrong(base)
-    right = {name: None for name in _names(base) if name not in wrong_before}
-    wrong, timed_new = _wrong(new), _names(new)
-    failed = [Untimed(name, reason) for name, reason in wrong.items() if name in right]
-    names = [name for name in right if name in timed_new and name not in wrong]
+    sides = base, new
+    (was, now), (wrong_before, wrong) = map(_names, sides), map(_wrong, sides)
+    right = {name: None for name in was if name not in wrong_before}
+    names = [name for name in right if name in now and name not in wrong]
+    failed = {name: why for name, why in wrong.items() if name in right}
     if not names and not failed:
         raise RecordError(
-            f"{new[0].run.path}: has no timed case that {base[0].run.path} has too: "
+            f"{new[0].path}: has no timed case that {base[0].path} has too: "
             "give runs of the same cases"
         )
-    runs = [each.run.timed for each in (*base, *new)]
-    groups = {name: groups_of([run[name] for run in runs if name in run]) for name in names}
-    table = table_of([each.run for each in new])
-    sides = [
-        {name: [_side(name, side, at_clock) for side in (base, new)] for name in names}
-        for at_clock in (False, True)
-    ]
-    models = [
-        Model(calibration, _logs(each), groups, table, bool(at_clock))
-        for at_clock, each in enumerate(sides)
-    ]
-    pairs = {name: _pair(sides[0][name], models[0].of(name)) for name in names}
-    rate = ERROR_RATE / len(names) if names else ERROR_RATE
-    mixed = sum(pair.levels > 1 for pair in pairs.values())
-    cases = [
-        _case(name, (base, new), models, pairs[name], sides[1][name], mixed, rate, threshold)
-        for name in names
-    ]
-    seen_base, seen_new = (
-        {name: None for each in side for name in (*each.run.timed, *each.run.untimed)}
-        for side in (base, new)
+    timed = [run.timed for run in (*base, *new)]
+    rows = {name: [run[name].row for run in timed if name in run] for name in names}
+    groups = {name: groups_of([row for row in its if row]) for name, its in rows.items()}
+    table = table_of(new)
+    scales = [_Scale(sides, groups, calibration, table, at_clock) for at_clock in (False, True)]
+    mixed = sum(scales[0].pair(name).levels > 1 for name in names)
+    rate = ERROR_RATE / max(len(names), 1)
+    cases = [_case(name, sides, *scales, mixed, rate, threshold) for name in names]
+    order = list(Verdict)
+    cases.sort(key=lambda case: (order.index(case.verdict), -abs(math.log(case.time.ratio))))
+    seen, seen_now = (
+        {name: None for run in side for name in (*run.timed, *run.untimed)} for side in sides
     )
-    untimed_new = {name: reason for each in new for name, reason in each.run.untimed.items()}
-    order = {verdict: place for place, verdict in enumerate(Verdict)}
-    lost = [name for name in right if name not in wrong and name not in timed_new]
-    got = [name for name in timed_new if name not in wrong and name not in right]
-    cases.sort(key=lambda case: (order[case.verdict], -abs(math.log(case.time.ratio))))
+    why_not = {name: why for run in new for name, why in run.untimed.items()}
+    lost = [name for name in right if name not in wrong and name not in now]
+    got = [name for name in now if name not in wrong and name not in right]
     return Comparison(
-        base=[each.run for each in base],
-        new=[each.run for each in new],
+        base=base,
+        new=new,
         threshold=threshold,
         calibration=calibration,
         cases=cases,
         failed=failed,
-        otherwise_failed=[Untimed(name, why) for name, why in wrong.items() if name not in right],
-        no_longer_timed=[Untimed(name, untimed_new[name]) for name in lost if name in untimed_new],
-        newly_timed=[name for name in got if name in seen_base],
-        only_base=[name for name in seen_base if name not in seen_new],
-        only_new=[name for name in seen_new if name not in seen_base],
+        otherwise_failed={name: why for name, why in wrong.items() if name not in right},
+        no_longer_timed={name: why_not[name] for name in lost if name in why_not},
+        newly_timed=[name for name in got if name in seen],
+        only_base=[name for name in seen if name not in seen_now],
+        only_new=[name for name in seen_now if name not in seen],
         common_shift=_common_shift(cases, threshold),
     )
 
@@ -304,109 +295,116 @@ class _Pair(NamedTuple):
         return fmean(each.value for each in self.new) - fmean(each.value for each in self.base)
 
 
-# The log medians of a side, by the GPU kernels that its processes ran.
-_Side = Mapping[tuple[str, ...], Sequence[LogMedian]]
+class _Scale:
+    """Seconds, or cycles: what both sides measured of each case, and the noise of that."""
+
+    def __init__(
+        self,
+        sides: Sequence[Sequence[Run]],
+        groups: Mapping[str, Groups],
+        calibration: Calibration | None,
+        table: Mapping[str, Variance],
+        at_clock: bool,
+    ) -> None:
+        # By case and side the log medians, by the GPU kernels that the processes ran.
+        self._sides = {
+            name: [_by_kernels(name, side, at_clock) for side in sides] for name in groups
+        }
+        alike = {
+            name: [[each.value for each in group] for side in both for group in side.values()]
+            for name, both in self._sides.items()
+        }
+        self.model = Model(calibration, alike, groups, table, at_clock)
+        self.pair = cache(self._pair)
+
+    def _pair(self, name: str) -> _Pair:
+        """The processes of both sides that are compared."""
+        base, new = self._sides[name]
+        both = [kernels for kernels in base if kernels in new]
+        if both:
+            kernels = max(both, key=lambda each: min(len(base[each]), len(new[each])))
+            medians = [base[kernels], new[kernels]]
+        else:
+            medians = [[each for group in side.values() for each in group] for side in (base, new)]
+        usual = self.model.usual(name).value
+        found = [
+            [[side[i] for i in level] for level in levels([x.value for x in side], usual)]
+            for side in medians
+        ]
+        marked = ((side[0], side[-1], max(side, key=len)) for side in found)
+        candidates = zip(*marked, strict=True) if min(map(len, found)) > 1 else product(*found)
+        most = max(len(each) for each in (*found, *((base, new) if both else ())))
+        return min((_Pair(*each, most) for each in candidates), key=lambda pair: abs(pair.d))
 
 
-def _logs(cases: Mapping[str, Sequence[_Side]]) -> dict[str, list[list[float]]]:
-    """The log medians of processes that should be alike."""
-    return {
-        name: [[each.value for each in group] for side in sides for group in side.values()]
-        for name, sides in cases.items()
-    }
-
-
-def _side(name: str, processes: Sequence[Process], at_clock: bool) -> _Side:
+def _by_kernels(
+    name: str, side: Sequence[Run], at_clock: bool
+) -> dict[tuple[str, ...], list[LogMedian]]:
     found: dict[tuple[str, ...], list[LogMedian]] = {}
-    for each in processes:
-        medians = each.cycles if at_clock else each.seconds
-        if name in medians:
-            row = each.run.timed[name].row
-            found.setdefault(row.device_kernels if row else (), []).append(medians[name])
+    for case in (run.timed[name] for run in side if name in run.timed):
+        if known := case.medians[at_clock]:
+            found.setdefault(case.row.device_kernels if case.row else (), []).append(known)
     return found
-
-
-def _pair(sides: Sequence[_Side], between: Between) -> _Pair:
-    """The processes of both sides that are compared."""
-    base, new = sides
-    both = [kernels for kernels in base if kernels in new]
-    if both:
-        kernels = max(both, key=lambda each: min(len(base[each]), len(new[each])))
-        medians = [base[kernels], new[kernels]]
-    else:
-        medians = [[each for group in side.values() for each in group] for side in sides]
-    found = [
-        [[side[i] for i in level] for level in levels([x.value for x in side], between.usual)]
-        for side in medians
-    ]
-    marked = ((side[0], side[-1], max(side, key=len)) for side in found)
-    candidates = zip(*marked, strict=True) if min(map(len, found)) > 1 else product(*found)
-    most = max(len(each) for each in (*found, *(sides if both else ())))
-    return min((_Pair(*each, most) for each in candidates), key=lambda pair: abs(pair.d))
 
 
 def _case(
     name: str,
-    processes: Sequence[Sequence[Process]],
-    models: Sequence[Model],
-    pair: _Pair,
-    clocked: Sequence[_Side],
+    runs: Sequence[Sequence[Run]],
+    seconds: _Scale,
+    cycles: _Scale,
     mixed: int,
     error_rate: float,
     threshold: float,
 ) -> Case:
-    sides = [[each for each in side if name in each.seconds] for side in processes]
-    between, relevant = models[0].of(name), math.log1p(threshold)
-    time, parts, degrees, quantile = _interval(pair, between.variance, error_rate)
-    cycles = None
-    if all(name in each.cycles for side in sides for each in side):
-        at_clock = models[1].of(name)
-        cycles = _interval(_pair(clocked, at_clock), at_clock.variance, error_rate)[0]
-    rows = [side[-1].run.timed[name].row for side in sides]
+    sides = [[run.timed[name] for run in side if name in run.timed] for side in runs]
+    pair, between, relevant = seconds.pair(name), seconds.model.of(name), math.log1p(threshold)
+    estimate = _estimate(pair, between.variance, error_rate)
+    at_clock = None
+    if all(case.medians[1] for side in sides for case in side):
+        variance = cycles.model.of(name).variance
+        at_clock = _estimate(cycles.pair(name), variance, error_rate).interval
+    rows = [side[-1].row for side in sides]
     fewest = min(map(len, sides))
-    suspects, changed, unlucky = _suspects(pair.d, cycles, rows, relevant)
+    suspects, changed, unlucky = _suspects(pair.d, at_clock, rows, relevant)
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
 
     guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
-    chance = _chance(models[0], name, abs(pair.d), mixed, fewest)
+    chance = _chance(seconds.model, name, abs(pair.d), mixed, fewest)
     by_levels = chance >= ERROR_RATE and (not changed or guessed)
     # The power limit moves the clock of equal processes, however many there are.
     capped = unlucky and all(row and row.throttled for row in rows)
     doubtful = by_levels or capped or (unlucky and fewest < ENOUGH_PROCESSES)
 
-    verdict = time.verdict(threshold)
-    if verdict is not Verdict.SAME and doubtful and abs(pair.d) < WIDEST:
-        verdict = Verdict.AMBIGUOUS
-    if verdict is Verdict.SAME and pair.levels > 1:
+    verdict = estimate.interval.verdict(threshold)
+    may_be_levels = doubtful and abs(pair.d) < WIDEST
+    if pair.levels > 1 if verdict is Verdict.SAME else may_be_levels:
         verdict = Verdict.AMBIGUOUS
     needs = None
     if verdict is Verdict.AMBIGUOUS:
-        needs = _needs(time, parts, quantile, sides[1], name, fewest, threshold)
         if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
         elif capped:
             needs = "a fixed clock: the same code took as many cycles on a throttled GPU"
         elif by_levels and abs(pair.d) > relevant:
             needs = f"{processes_for(mixed)} runs per side: {mixed} cases ran at several speeds"
-    reach = max(relevant, quantile * math.hypot(*(math.sqrt(part) for part in parts)))
-    means = [_exp(fmean(each.seconds[name].value for each in side)) for side in sides]
+        else:
+            samples = [len(case.samples_seconds) for case in sides[1]]
+            needs = _needs(estimate, median(samples), fewest, threshold)
+    reach = max(relevant, estimate.quantile * estimate.sd)
+    means = [_exp(fmean(case.medians[0].value for case in side)) for side in sides]
     return Case(
         name=name,
         verdict=verdict,
         base_seconds=means[0],
         new_seconds=means[1],
-        ratio=means[1] / means[0],
-        time=time,
-        cycles=cycles,
-        within_sd=math.sqrt(parts.within),
-        between_sd=math.sqrt(parts.between),
+        estimate=estimate,
+        cycles=at_clock,
         noise=between.source,
         suspect="; ".join(suspects) or None if verdict is not Verdict.SAME else None,
         needs=needs,
         new_row=rows[1],
         reach=max(reach, WIDEST) if guessed else reach,
-        degrees=degrees,
         levels=pair.levels,
     )
 
@@ -427,54 +425,35 @@ def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> fl
     return model.far_apart(d) * (1 - RAREST) ** calibrated * RAREST * (1 - RAREST)
 
 
-class _Parts(NamedTuple):
-    """Of the variance of the log ratio. What `between` does not contain of `within` is added."""
-
-    within: float
-    between: float
-
-
-def _interval(
-    pair: _Pair, between: Variance, error_rate: float
-) -> tuple[Interval, _Parts, float, float]:
-    """NEW over BASE, the variance of the log ratio, and the degrees and the quantile of that."""
+def _estimate(pair: _Pair, noise: Variance, error_rate: float) -> Estimate:
+    """Of NEW over BASE; `noise` is that between processes."""
     from scipy.special import stdtrit
 
     sides = (pair.base, pair.new)
     withins = [(each.variance / len(side) ** 2, each) for side in sides for each in side]
-    share = sum(1 / len(side) for side in sides)
-    within = sum(variance for variance, _ in withins)
-    parts = _Parts(max(0.0, within - between.value * share), between.value * share)
-    withins = [(variance * parts.within / within, each) for variance, each in withins if within]
+    observed = sum(variance for variance, _ in withins)
+    between = noise.value * sum(1 / len(side) for side in sides)
+    within = max(0.0, observed - between)
     # Welch and Satterthwaite.
-    spread = parts.between**2 / between.degrees
-    spread += sum(value**2 / each.degrees for value, each in withins)
-    degrees = sum(parts) ** 2 / spread if spread else between.degrees
-    quantile = float(stdtrit(degrees, 1 - error_rate / 2))
-    d, reach = pair.d, quantile * math.sqrt(sum(parts))
-    return Interval(_exp(d), _exp(d - reach), _exp(d + reach)), parts, degrees, quantile
+    spread = between**2 / noise.degrees
+    if observed:
+        spread += sum((v * within / observed) ** 2 / each.degrees for v, each in withins)
+    degrees = (within + between) ** 2 / spread if spread else noise.degrees
+    return Estimate(pair.d, within, between, degrees, float(stdtrit(degrees, 1 - error_rate / 2)))
 
 
-def _needs(
-    time: Interval,
-    parts: _Parts,
-    quantile: float,
-    new: Sequence[Process],
-    name: str,
-    processes: int,
-    threshold: float,
-) -> str:
+def _needs(estimate: Estimate, samples: float, processes: int, threshold: float) -> str:
     """What would make the interval so narrow that it leaves a verdict, if the ratio stays."""
-    d, relevant = abs(math.log(time.ratio)), math.log1p(threshold)
+    d, relevant = abs(math.log(estimate.interval.ratio)), math.log1p(threshold)
     # Beside the threshold no number would do: there, half of it is asked for.
     reach = d if d > relevant else max(relevant - d, relevant / 2)
-    wanted = (reach / quantile) ** 2
-    if parts.within > parts.between and parts.between < wanted:
-        factor = math.ceil(sum(parts) / wanted)
+    wanted = (reach / estimate.quantile) ** 2
+    whole = estimate.within + estimate.between
+    if estimate.within > estimate.between and estimate.between < wanted:
+        factor = math.ceil(whole / wanted)
         if factor <= _MOST_SAMPLES:
-            samples = [len(each.run.timed[name].samples_seconds) for each in new]
-            return f"{factor} times the samples: {factor * round(median(samples))} in each run"
-    needed = max(processes + 1, math.ceil(processes * sum(parts) / wanted))
+            return f"{factor} times the samples: {factor * round(samples)} in each run"
+    needed = max(processes + 1, math.ceil(processes * whole / wanted))
     if needed > _MOST_PROCESSES:
         return f"more than {_MOST_PROCESSES} runs per side: too noisy for {100 * threshold:g} %"
     return f"{needed} runs per side"
@@ -491,9 +470,9 @@ def _suspects(
     kernels = base.device_kernels, new.device_kernels
     other_kernel = all(kernels) and kernels[0] != kernels[1]
     changed = bool(all(codes) and codes[0] != codes[1])
-    suspects, unlucky = [], False
     if abs(d) < relevant:
-        return suspects, changed, unlucky
+        return [], changed, False
+    suspects, unlucky = [], False
     if cycles and abs(math.log(cycles.ratio)) < min(relevant, abs(d) / 2):
         suspects.append(_clock(base, new))
         unlucky = (base.throttled or new.throttled) and not changed
@@ -542,11 +521,11 @@ def _exp(value: float) -> float:
     return math.exp(max(-_LARGEST_LOG, min(_LARGEST_LOG, value)))
 
 
-def _wrong(side: Sequence[Process]) -> dict[str, str]:
+def _wrong(side: Sequence[Run]) -> dict[str, str]:
     """The cases whose result was wrong in any process, and how."""
-    return {name: each.run.untimed[name] for each in side for name in sorted(each.run.failed)}
+    return {name: run.untimed[name] for run in side for name in sorted(run.failed)}
 
 
-def _names(side: Sequence[Process]) -> dict[str, None]:
+def _names(side: Sequence[Run]) -> dict[str, None]:
     """The cases with a time in any process, in their order."""
-    return {name: None for each in side for name in each.seconds}
+    return {name: None for run in side for name in run.timed}

@@ -10,8 +10,8 @@ import pytest
 from gemm_report.comparison.noise.calibration import Calibration, Device, Method, Noise
 from gemm_report.comparison.noise.within import LogMedian
 from gemm_report.comparison.run import Run, Timed, run_of
-from gemm_report.comparison.trials import Simulated
-from gemm_report.comparison.verdict import Case, Interval, Process, Verdict, compare, process
+from gemm_report.comparison.trials import Known, Simulated
+from gemm_report.comparison.verdict import Case, Interval, Verdict, compare
 from gemm_report.conftest import clocks
 from gemm_report.document import RecordError
 from gemm_report.record import DeviceCode, Record, Row
@@ -47,17 +47,18 @@ def name(i: int) -> str:
 
 def made(
     logs: Sequence[float], row: Row | None = None, cycles: Sequence[float] | None = None
-) -> Process:
+) -> Run:
     """A process with these log medians."""
-    names = [name(i) for i in range(len(logs))]
 
-    def medians(values: Sequence[float]) -> dict[str, LogMedian]:
-        pairs = zip(names, values, strict=True)
-        return {each: dataclasses.replace(WITHIN, value=value) for each, value in pairs}
+    def known(name: str, *values: float | None) -> Known:
+        seconds, at_clock = (
+            v if v is None else dataclasses.replace(WITHIN, value=v) for v in values
+        )
+        return Known(name, (1.0,) * 50, row, medians=(seconds, at_clock))
 
-    timed = {each: Timed(each, (1.0,) * 50, row) for each in names}
-    run = Run(Path("made.json"), "Test GPU", timed, {})
-    return Process(run, medians(logs), medians(cycles) if cycles is not None else {})
+    pairs = zip(logs, cycles or [None] * len(logs), strict=True)
+    timed = {name(i): known(name(i), *pair) for i, pair in enumerate(pairs)}
+    return Run(Path("made.json"), "Test GPU", timed, {})
 
 
 def calibrated(logs: Mapping[str, Sequence[float]]) -> Calibration:
@@ -88,7 +89,7 @@ def quiet(cases: int) -> Calibration:
 
 
 def test_a_run_is_the_same_as_itself(gpu: Record) -> None:
-    one = process(run_of(gpu))
+    one = run_of(gpu)
     found = compare([one], [one])
     assert len(found.cases) > 20
     assert not found.regressed
@@ -166,10 +167,11 @@ def test_ambiguous_cases_say_what_they_need() -> None:
 
 
 def test_more_samples_are_asked_for_where_samples_are_the_noise() -> None:
-    def unsure(variance: float) -> Process:
+    def unsure(variance: float) -> Run:
         one = made([0.0] * 20)
-        wide = {key: LogMedian(0.0, variance, 30) for key in one.seconds}
-        return dataclasses.replace(one, seconds=wide)
+        wide = LogMedian(0.0, variance, 30)
+        timed = {key: dataclasses.replace(c, medians=(wide, None)) for key, c in one.timed.items()}
+        return dataclasses.replace(one, timed=timed)
 
     (case, *_) = compare([unsure(0.004**2)], [unsure(0.004**2)], quiet(20)).cases
     assert case.needs and "times the samples" in case.needs
@@ -208,8 +210,8 @@ def test_one_process_cannot_tell_two_speeds_from_a_change(d: float, verdict: Ver
         assert case.needs == "3 runs per side, or a calibration (tools/calibrate)"
 
 
-def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[Process], list[Process]]:
-    """Processes of twenty cases, of which the first has these log medians."""
+def sides(base: Sequence[float], new: Sequence[float]) -> tuple[list[Run], list[Run]]:
+    """Runes of twenty cases, of which the first has these log medians."""
     rng = np.random.default_rng(11)
     first, second = (
         [made([each, *rng.normal(scale=0.001, size=19)]) for each in side] for side in (base, new)
@@ -242,7 +244,7 @@ def test_levels_of_several_processes_are_compared(
 
 
 def test_where_many_cases_have_levels_two_of_them_part_by_chance() -> None:
-    def run(values: Sequence[float], processes: int) -> list[Process]:
+    def run(values: Sequence[float], processes: int) -> list[Run]:
         rng = np.random.default_rng(2)
         return [made([*values, *rng.normal(scale=0.001, size=14)]) for _ in range(processes)]
 
@@ -271,7 +273,7 @@ def test_a_case_that_scatters_keeps_its_own_variance() -> None:
     found = compare([made(each) for each in quiet[:3]], [made(each) for each in quiet[3:]])
     case = next(each for each in found.cases if each.name == name(0))
     assert case.verdict is Verdict.AMBIGUOUS
-    assert case.between_sd > 0.008
+    assert case.estimate.between > 0.008**2
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -408,8 +410,8 @@ def test_most_cases_that_shift_together_are_told_in_one_line() -> None:
     assert half.common_shift is None
 
 
-def with_(run: Run, **changes: Any) -> Process:
-    return process(dataclasses.replace(run, **changes))
+def with_(run: Run, **changes: Any) -> Run:
+    return dataclasses.replace(run, **changes)
 
 
 def test_cases_that_one_side_lacks_are_named(gpu: Record) -> None:
@@ -422,18 +424,18 @@ def test_cases_that_one_side_lacks_are_named(gpu: Record) -> None:
         untimed={**run.untimed, first: "no memory", second: "c[0] = nan"},
         failed=run.failed | {second},
     )
-    found = compare([process(run)], [less])
-    assert [(each.name, each.reason) for each in found.no_longer_timed] == [(first, "no memory")]
-    assert [(each.name, each.reason) for each in found.failed] == [(second, "c[0] = nan")]
+    found = compare([run], [less])
+    assert found.no_longer_timed == {first: "no memory"}
+    assert found.failed == {second: "c[0] = nan"}
     assert found.only_base == [third]
     assert found.regressed
     assert set(found.missing) == {first, third}
-    back = compare([less], [process(run)])
+    back = compare([less], [run])
     assert set(back.newly_timed) == {first, second}
     assert back.only_new == [third]
     assert not back.regressed
     assert not compare([less], [less]).regressed
-    assert second in [each.name for each in compare([less], [less]).otherwise_failed]
+    assert second in compare([less], [less]).otherwise_failed
 
 
 def test_a_wrong_result_in_one_of_several_processes_is_a_regression(gpu: Record) -> None:
@@ -441,21 +443,21 @@ def test_a_wrong_result_in_one_of_several_processes_is_a_regression(gpu: Record)
     first = next(iter(run.timed))
     rest = {key: case for key, case in run.timed.items() if key != first}
     wrong = with_(run, timed=rest, untimed={first: "wrong"}, failed=frozenset([first]))
-    found = compare([process(run)], [process(run), wrong])
-    assert [each.name for each in found.failed] == [first]
+    found = compare([run], [run, wrong])
+    assert list(found.failed) == [first]
     assert first not in [case.name for case in found.cases]
 
 
 def test_runs_without_a_common_case_are_refused() -> None:
-    empty = Process(Run(Path("empty.json"), None, {}, {}), {}, {})
+    empty = Run(Path("empty.json"), None, {}, {})
     with pytest.raises(RecordError, match=r"empty\.json: has no timed case that made\.json has"):
         compare([made([0.0])], [empty])
 
 
 def test_single_values_of_other_tools_have_the_default_noise() -> None:
-    def foreign(seconds: float) -> Process:
+    def foreign(seconds: float) -> Run:
         timed = {"other": Timed("other", (seconds,))}
-        return process(Run(Path("other.json"), None, timed, {}))
+        return Run(Path("other.json"), None, timed, {})
 
     assert compare([foreign(1.0)], [foreign(1.01)]).count(Verdict.AMBIGUOUS) == 1
     assert compare([foreign(1.0)], [foreign(1.04)]).count(Verdict.AMBIGUOUS) == 1

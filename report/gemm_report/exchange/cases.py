@@ -25,10 +25,9 @@ class Column(NamedTuple):
         """None where some part of the path is null."""
         if callable(self.of):
             return self.of(record, row)
-        path = (self.of or self.name).split(".")
-        start: Any = record if path[0] == "record" else row
-        names = path[1:] if start is record else path
-        return reduce(lambda each, name: each and getattr(each, name), names, start)
+        first, *rest = (self.of or self.name).split(".")
+        start = record if first == "record" else getattr(row, first)
+        return reduce(lambda each, name: each and getattr(each, name), rest, start)
 
 
 COLUMNS: Sequence[Column] = (
@@ -115,9 +114,5 @@ def write_parquet(records: Iterable[Record], path: Path) -> None:
     )
     with path.open("wb") as file, ParquetWriter(file, schema) as writer:
         for record in records:
-            values = {c: [c.value(record, row) for row in record.rows] for c in columns}
-            cells = {
-                c.name: [None if each is None else c.type(each) for each in its]
-                for c, its in values.items()
-            }
+            cells = {c.name: [c.value(record, row) for row in record.rows] for c in columns}
             writer.write_table(pyarrow.table(cells, schema))

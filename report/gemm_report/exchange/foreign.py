@@ -53,19 +53,13 @@ class _Entry:
 
     name: Text
     run_name: Text | None = None
-    run_type: Text | None = None
-    aggregate_name: Text = ""
+    aggregate_name: Text = ""  # none: a repetition
     error_occurred: Any = None
     error_message: str | None = None
     skipped: Any = None
     skip_message: str | None = None
     time_unit: Literal["ns", "us", "ms", "s"] = "ns"
     real_time: Nonnegative | None = None
-
-    @property
-    def aggregate(self) -> str | None:
-        """Its name; None for a repetition."""
-        return self.aggregate_name if self.run_type == "aggregate" else None
 
 
 @dataclass(frozen=True)
@@ -84,16 +78,12 @@ class _Summary:
     tag: Text
     data: tuple[_Named, ...] | None = None
 
-    @property
-    def values(self) -> Mapping[str, Any]:
-        return {each.name: each.value for each in self.data or ()}
-
 
 @dataclass(frozen=True)
 class _State:
     device: int | None = None
     is_skipped: Any = None
-    skip_reason: Any = None
+    skip_reason: str | None = None
     axis_values: tuple[_Named, ...] | None = None
     summaries: tuple[_Summary, ...] | None = None
 
@@ -139,20 +129,19 @@ def read_run(path: Path) -> Run:
 
 def _google(path: Path, entries: Iterable[_Entry]) -> Run:
     """Which device it was is not in the file."""
-    rows = [row for row in entries if row.aggregate not in _FITS]
+    rows = [row for row in entries if row.aggregate_name not in _FITS]
     names = _names([row.run_name or row.name for row in rows])
-    repetitions: dict[str, list[float]] = {name: [] for name in names.values()}
-    medians: dict[str, list[float]] = {name: [] for name in names.values()}
+    found: dict[str, dict[str, list[float]]]
+    found = {name: {"": [], "median": []} for name in names.values()}
     untimed: dict[str, str] = {}
     for row in rows:
         name = names[row.run_name or row.name]
         if row.error_occurred or row.skipped:
             said = row.error_message if row.error_occurred else row.skip_message
             untimed.setdefault(name, cut(said or "no reason is given"))
-        elif row.aggregate in (None, "median") and row.real_time:
-            seconds = row.real_time / _UNITS[row.time_unit]
-            (medians if row.aggregate else repetitions)[name].append(seconds)
-    timed = {name: repetitions[name] or medians[name] for name in repetitions}
+        elif row.real_time and row.aggregate_name in found[name]:
+            found[name][row.aggregate_name].append(row.real_time / _UNITS[row.time_unit])
+    timed = {name: each[""] or each["median"] for name, each in found.items()}
     return _run(path, None, timed, untimed)
 
 
@@ -179,8 +168,7 @@ def _nvbench(path: Path, run: _Nvbench) -> Run:
             raise RecordError(f"{path}: has {name} twice: {RUN.advice}")
         timed[name] = []
         if state.is_skipped:
-            reason = state.skip_reason
-            untimed[name] = reason if isinstance(reason, str) and reason else "no reason is given"
+            untimed[name] = state.skip_reason or "no reason is given"
         else:
             timed[name] = _seconds(path, state)
     return _run(path, " and ".join(names) or None, timed, untimed)
@@ -188,14 +176,15 @@ def _nvbench(path: Path, run: _Nvbench) -> Run:
 
 def _seconds(path: Path, state: _State) -> Sequence[float]:
     """All samples where their file is there, else their median or mean."""
-    summaries = {each.tag: each for each in state.summaries or ()}
+    summaries = {
+        each.tag: {datum.name: datum.value for datum in each.data or ()}
+        for each in state.summaries or ()
+    }
     for tag in _SAMPLES:
         if tag in summaries and (samples := _samples(path, summaries[tag])):
             return samples
-    for tag in _CENTRES:
-        if tag in summaries and (centre := _number(summaries[tag].values.get("value"))):
-            return [centre]
-    return []
+    centres = (_number(summaries[tag].get("value")) for tag in _CENTRES if tag in summaries)
+    return [centre for centre in centres if centre][:1]
 
 
 def _number(value: Any) -> float | None:
@@ -206,11 +195,10 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def _samples(run: Path, summary: _Summary) -> Sequence[float]:
+def _samples(run: Path, data: Mapping[str, Any]) -> Sequence[float]:
     """Those of the file that it names; none where that is not there. RecordError for damage."""
     import numpy as np
 
-    data = summary.values
     path = _beside(run, str(data.get("filename")))
     if path is None:
         return []
@@ -232,14 +220,10 @@ def _beside(path: Path, name: str) -> Path | None:
     return None
 
 
-_Samples = Mapping[str, Sequence[float]]
-
-
-def _run(path: Path, device: str | None, samples: _Samples, untimed: Mapping[str, str]) -> Run:
+def _run(
+    path: Path, device: str | None, seconds: Mapping[str, Sequence[float]], untimed: dict[str, str]
+) -> Run:
     """One bad repetition makes a case one without a time."""
-    without = {name: "it has no positive time" for name, found in samples.items() if not found}
-    reasons = {**without, **untimed}
-    timed = {
-        name: Timed(name, tuple(found)) for name, found in samples.items() if name not in reasons
-    }
-    return Run(path, device, timed, reasons)
+    untimed = {n: "it has no positive time" for n, found in seconds.items() if not found} | untimed
+    timed = {n: Timed(n, tuple(found)) for n, found in seconds.items() if n not in untimed}
+    return Run(path, device, timed, untimed)

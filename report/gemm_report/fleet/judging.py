@@ -7,13 +7,14 @@ quantile allows for all GPUs, cases and scales together (Bonferroni, 1 %).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 
-from gemm_report.fleet.reading import COPIES, LINKS, Finding, Gpu, Group, with_findings
-from gemm_report.writing.quantity import percent
+from gemm_report.fleet.reading import COPIES, LINKS, STATES, Finding, Gpu, Group
+from gemm_report.grouping import grouped
+from gemm_report.writing.quantity import megahertz, percent
 
 THRESHOLD = 0.02
 CONFIDENCE = 0.99
@@ -58,43 +59,36 @@ class Fleet:
         }
 
 
+Found = list[tuple[str, Finding]]  # with the key of the GPU
+
+
 def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fleet] = ()) -> Fleet:
     """Finds what is slow, throttled, lacking or alone; `before` are earlier runs, oldest first."""
-    found: dict[str, list[Finding]] = {gpu.key: [] for gpu in gpus}
-    groups: dict[Group, list[Gpu]] = {}
-    for gpu in gpus:
-        if gpu.group:
-            groups.setdefault(gpu.group, []).append(gpu)
     cases: list[Case] = []
-    for group, members in groups.items():
-        if len(members) == 1:
-            text = f"no other GPU with {group}"
-            found[members[0].key].append(Finding("alone", None, text))
-            continue
-        shares = _names(members)
-        tests = 3 * len(shares) * len(members)
-        sigmas = _sigmas(tests)
-        for name in shares:
-            having = [gpu for gpu in members if name in gpu.rates]
-            if 2 * len(having) > len(members):
-                for gpu in members:
-                    told = any(f.case in (name, None) for f in gpu.findings)
-                    if name not in gpu.rates and not told:
-                        text = gpu.skipped.get(name) or "the record lacks it"
-                        found[gpu.key].append(Finding("missing", name, text))
-            if len(having) < 2:
-                continue
-            case, slow = _judge_case(group, name, having, threshold, sigmas)
-            cases.append(case)
-            for gpu, finding in slow:
-                found[gpu.key].append(finding)
-        for gpu, finding in _slow_links(members, threshold):
-            if not any(f.case == COPIES for f in found[gpu.key]):
-                found[gpu.key].append(finding)
+    found: Found = []
+    for group, members in grouped(gpus, lambda gpu: gpu.group).items():
+        if group and len(members) == 1:
+            found.append((members[0].key, Finding("alone", None, f"no other GPU with {group}")))
+        elif group:
+            names = _names(members)
+            sigmas = _sigmas(3 * len(names) * len(members))
+            for name in names:
+                found += _lacking(name, members)
+                having = [gpu for gpu in members if name in gpu.rates]
+                if len(having) > 1:
+                    case, slow = _judge_case(group, name, having, threshold, sigmas)
+                    cases.append(case)
+                    found += slow
+            slow_copies = {key for key, finding in found if finding.case == COPIES}
+            links = _slow_links(members, threshold)
+            found += [(key, finding) for key, finding in links if key not in slow_copies]
     fleet = Fleet(tuple(gpus), tuple(cases))
-    for key, finding in _slower_than_before(fleet, threshold, before):
-        found[key].append(finding)
-    return Fleet(tuple(with_findings(gpu, found[gpu.key]) for gpu in gpus), tuple(cases))
+    found += _slower_than_before(fleet, threshold, before)
+    of_gpu = grouped(found, lambda each: each[0])
+    every = {gpu.key: [*gpu.findings, *(f for _, f in of_gpu.get(gpu.key, ()))] for gpu in gpus}
+    for its in every.values():
+        its.sort(key=lambda finding: (STATES.index(finding.state), finding.change or 0))
+    return replace(fleet, gpus=tuple(replace(g, findings=tuple(every[g.key])) for g in gpus))
 
 
 def others_median(values: Values) -> Values:
@@ -110,15 +104,31 @@ def others_median(values: Values) -> Values:
 def spread_of(values: Values, prior: float = PRIOR_SPREAD) -> float:
     """Robust standard deviation of logarithms of n >= 2 rates, moderated by the prior."""
     freedom = _EFFICIENCY * (len(values) - 2)
-    seen = _OF_SIGMA * float(np.median(np.abs(values - np.median(values))))
-    both = PRIOR_FREEDOM * prior**2 + freedom * seen**2
+    both = PRIOR_FREEDOM * prior**2 + freedom * _deviation(values) ** 2
     return (both / (PRIOR_FREEDOM + freedom)) ** 0.5
+
+
+def _deviation(values: Values) -> float:
+    """The sigma that the median absolute deviation tells."""
+    return _OF_SIGMA * float(np.median(np.abs(values - np.median(values))))
 
 
 def _names(gpus: Sequence[Gpu]) -> list[str]:
     """Cases by their first appearance; links to one GPU are judged by themselves."""
     names = dict.fromkeys(name for gpu in gpus for name in gpu.rates)
     return [n for n in names if not n.startswith(LINKS) or n == COPIES]
+
+
+def _lacking(name: str, gpus: Sequence[Gpu]) -> Found:
+    """GPUs without a case that most others have, unless it is known why."""
+    lacking = [gpu for gpu in gpus if name not in gpu.rates]
+    if 2 * len(lacking) >= len(gpus):
+        return []
+    return [
+        (gpu.key, Finding("missing", name, gpu.skipped.get(name) or "the record lacks it"))
+        for gpu in lacking
+        if not any(finding.case in (name, None) for finding in gpu.findings)
+    ]
 
 
 def _sigmas(tests: int) -> float:
@@ -133,59 +143,56 @@ def _limit(values: Values, threshold: float, sigmas: float, prior: float = PRIOR
 
 def _judge_case(
     group: Group, name: str, gpus: list[Gpu], threshold: float, sigmas: float
-) -> tuple[Case, list[tuple[Gpu, Finding]]]:
+) -> tuple[Case, Found]:
     rates = [gpu.rates[name] for gpu in gpus]
+    clocked = all(rate.sm_hz for rate in rates)
     logs = np.log([rate.value for rate in rates])
-    errors = np.array([rate.error for rate in rates])
-    changes = np.expm1(logs - others_median(logs))
+    cycles = np.log([rate.per_cycle or 1 for rate in rates])
+    clocks = np.log([rate.sm_hz or 1 for rate in rates])
+    means = np.log([rate.mean or rate.value for rate in rates])
+    margins = 1.96 * np.array([rate.error for rate in rates])
     capped = 2 * sum("power cap" in rate.reasons for rate in rates) > len(rates)
     prior = CAPPED_SPREAD if capped else PRIOR_SPREAD
 
     def low(values: Values, prior: float) -> Values:
         limit = _limit(values, threshold, sigmas, prior)
-        return values - others_median(values) + 1.96 * errors < -limit
+        return values - others_median(values) + margins < -limit
 
-    slow_in_time = low(logs, prior)
-    clocked = all(rate.sm_hz for rate in rates)
-    cycles = np.log([rate.per_cycle or 1 for rate in rates])
-    clocks = np.log([rate.sm_hz or 1 for rate in rates])
     slow_in_cycles = low(cycles, PRIOR_SPREAD) & clocked
-    means = np.log([rate.mean or rate.value for rate in rates])
-    slow_on_average = low(means, prior)
-    in_cycles = np.expm1(cycles - others_median(cycles))
-    of_clock = np.expm1(clocks - others_median(clocks))
+    slow_in_median = low(logs, prior) | slow_in_cycles
+    changes, in_cycles, of_clock, on_average = (
+        np.expm1(values - others_median(values)) for values in (logs, cycles, clocks, means)
+    )
     found = []
-    for i in np.flatnonzero(slow_in_time | slow_in_cycles | slow_on_average):
-        state, why = "slow", ""
-        if slow_in_cycles[i]:
+    for i in np.flatnonzero(slow_in_median | low(means, prior)):
+        state, why, change, rate = "slow", "", changes[i], rates[i]
+        if not slow_in_median[i]:
+            change, why = on_average[i], " on average: some samples are slow, the median is not"
+        elif slow_in_cycles[i]:
             why = f": needs {percent(1 / (1 + in_cycles[i]) - 1)} more cycles"
         elif clocked and of_clock[i] < in_cycles[i]:
-            why = f": the clock is lower, {rates[i].sm_hz / 1e6:.0f} MHz"
-            state = "throttled" if rates[i].reasons else "slow"
-            why += f", {', '.join(rates[i].reasons) or 'NVML gives no reason'}"
-            if rates[i].temperature_c:
-                warm = np.median([rate.temperature_c or np.nan for rate in rates])
-                why += f", {rates[i].temperature_c:.0f} °C (median {warm:.0f})"
+            state = "throttled" if rate.reasons else "slow"
+            why = f": the clock is lower, {megahertz(rate.sm_hz)}"
+            why += f", {', '.join(rate.reasons) or 'NVML gives no reason'}"
+            if rate.temperature_c:
+                warm = np.median([each.temperature_c or np.nan for each in rates])
+                why += f", {rate.temperature_c:.0f} °C (median {warm:.0f})"
         elif clocked:
             why = f": clock {_signed(of_clock[i])}, work per cycle {_signed(in_cycles[i])}"
-        change = changes[i]
-        if not (slow_in_time[i] or slow_in_cycles[i]):
-            change = np.expm1(means - others_median(means))[i]
-            state, why = "slow", " on average: some samples are slow, the median is not"
-        found.append((gpus[i], Finding(state, name, _signed(change) + why, float(change))))
+        found.append((gpus[i].key, Finding(state, name, _signed(change) + why, float(change))))
     joules = [rate.joules for rate in rates if rate.joules]
     case = Case(
-        group,
-        name,
-        tuple(gpus),
-        float(np.exp(np.median(logs))),
-        _OF_SIGMA * float(np.median(np.abs(logs - np.median(logs)))),
-        changes,
-        {
-            name: _correlation(logs, [getattr(rate, what) for rate in rates])
-            for name, what in _CORRELATED.items()
+        group=group,
+        name=name,
+        gpus=tuple(gpus),
+        median=float(np.exp(np.median(logs))),
+        spread=_deviation(logs),
+        changes=changes,
+        correlations={
+            what: _correlation(logs, [getattr(rate, key) for rate in rates])
+            for what, key in _CORRELATED.items()
         },
-        (min(joules), float(np.median(joules)), max(joules)) if joules else None,
+        joules=(min(joules), float(np.median(joules)), max(joules)) if joules else None,
     )
     return case, found
 
@@ -207,41 +214,40 @@ def _ranks(values: Values) -> Values:
     return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
-def _slow_links(gpus: Sequence[Gpu], threshold: float) -> list[tuple[Gpu, Finding]]:
+def _slow_links(gpus: Sequence[Gpu], threshold: float) -> Found:
     """Copies to one other GPU that are slow, where those to the others are not."""
-    links = [(g, n, r.value) for g in gpus for n, r in g.rates.items() if n.startswith(LINKS)]
-    links = [link for link in links if link[1] != COPIES]
+    links = [
+        (gpu.key, name, rate.value)
+        for gpu in gpus
+        for name, rate in gpu.rates.items()
+        if name.startswith(LINKS) and name != COPIES
+    ]
     if len(links) < 6:  # with two GPUs the median of each tells as much
         return []
     logs = np.log([value for *_, value in links])
     limit = _limit(logs, threshold, _sigmas(len(logs)))
     changes = logs - np.median(logs)
     return [
-        (gpu, Finding("slow", name, f"{_signed(np.expm1(change))}: this link alone", float(change)))
-        for (gpu, name, _), change in zip(links, changes, strict=True)
+        (key, Finding("slow", name, f"{_signed(np.expm1(change))}: this link alone", float(change)))
+        for (key, name, _), change in zip(links, changes, strict=True)
         if change < -limit
     ]
 
 
-def _slower_than_before(
-    fleet: Fleet, threshold: float, before: Sequence[Fleet]
-) -> list[tuple[str, Finding]]:
+def _slower_than_before(fleet: Fleet, threshold: float, before: Sequence[Fleet]) -> Found:
     """GPUs that lost against their fleet since earlier runs: a change of driver is no loss."""
-    past: dict[tuple[str, str], list[float]] = {}
-    for earlier in before:
-        for place, change in earlier.changes().items():
-            past.setdefault(place, []).append(change)
-    losses = {
-        place: (1 + change) / (1 + float(np.median(past[place]))) - 1
-        for place, change in fleet.changes().items()
-        if place in past
-    }
+    earlier = [each.changes() for each in before]
+    losses: dict[tuple[str, str], float] = {}
+    for place, change in fleet.changes().items():
+        if past := [changes[place] for changes in earlier if place in changes]:
+            losses[place] = (1 + change) / (1 + float(np.median(past))) - 1
     if len(losses) < 2:
         return []
-    limits: dict[str, float] = {}
-    for name in {name for _, name in losses}:
-        logs = np.log1p([loss for (_, case), loss in losses.items() if case == name])
-        limits[name] = _limit(logs, threshold, _sigmas(len(losses)))
+    sigmas = _sigmas(len(losses))
+    limits = {
+        name: _limit(np.log1p([losses[place] for place in places]), threshold, sigmas)
+        for name, places in grouped(losses, lambda place: place[1]).items()
+    }
     return [
         (key, Finding("slow", name, f"{_signed(loss)} against its earlier runs", loss))
         for (key, name), loss in losses.items()

@@ -1,17 +1,18 @@
 """The records of a fleet run, one a GPU, and the lists of the GPUs that each node has."""
 
-import dataclasses
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import sqrt
+from operator import attrgetter
 from pathlib import Path
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import RecordError, cut
+from gemm_report.grouping import grouped
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import MeasuredCeiling, Record, Row, read_record
 from gemm_report.terminal import complain, printable
@@ -101,12 +102,10 @@ def read_fleet(folder: Path, refusals: Refusals, nodes: Collection[str], count: 
         for path in record_paths(folder):
             with refusals:
                 gpu = gpu_of(read_record(path))
-                other = found.get(gpu.key)
-                if other and other.utc and gpu.utc:
+                if other := found.get(gpu.key):
                     complain(f"{gpu.path}: {gpu.node} {gpu.bus} is in {other.path}, too: the later")
-                    gpu = max(gpu, other, key=lambda each: each.utc or datetime.min)
+                    gpu = max(gpu, other, key=attrgetter("utc"))
                 found[gpu.key] = gpu
-    _doubt_clocks(found.values())
     gpus, known = list(found.values()), {(gpu.node, gpu.bus) for gpu in found.values()}
     for path in lists:
         node = cut(printable(path.stem), 40)
@@ -126,12 +125,8 @@ def gpu_of(record: Record) -> Gpu:
     device = record.device
     if device.kind != "gpu":
         raise RecordError(f"{record.path}: is of a CPU: give records of GPUs")
-    rates: dict[str, Rate] = {}
-    cases: dict[str, list[Row]] = {}
-    for row in record.rows_with("timed"):
-        cases.setdefault(str(row.identity), []).append(row)
-    for case, rows in cases.items():
-        rates[case] = _of_row(sorted(rows, key=rate)[len(rows) // 2])
+    cases = grouped(record.rows_with("timed"), lambda row: str(row.identity))
+    rates = {case: _of_row(sorted(rows, key=rate)[len(rows) // 2]) for case, rows in cases.items()}
     if record.method.ceilings in ("stored", "measure"):  # cached ones may be of any day
         rates |= {c.name: _of_probe(c) for c in record.measured_ceilings if c.fill != "zeros"}
     copies = [rate.value for name, rate in rates.items() if name.startswith(LINKS)]
@@ -208,26 +203,6 @@ def _faults(record: Record) -> Iterator[Finding]:
 
 def _missing(node: str, bus: str, why: str) -> Gpu:
     return Gpu(node=node, bus=bus, findings=(Finding("missing", None, why),))
-
-
-def _doubt_clocks(gpus: Collection[Gpu]) -> None:
-    """The middle date is taken for right."""
-    dates = {gpu.node: gpu.utc for gpu in gpus if gpu.utc}
-    if not dates:
-        return
-    middle = sorted(dates.values())[len(dates) // 2]
-    for node, utc in dates.items():
-        if abs(utc - middle) > timedelta(days=30):
-            complain(
-                f"{node}: its records are of {utc:%Y-%m-%d}, the others' of {middle:%Y-%m-%d}: set "
-                "its clock (the records are used)"
-            )
-
-
-def with_findings(gpu: Gpu, findings: Collection[Finding]) -> Gpu:
-    """The same GPU with more to say of it, worst first."""
-    every = sorted((*gpu.findings, *findings), key=lambda f: (STATES.index(f.state), f.change or 0))
-    return dataclasses.replace(gpu, findings=tuple(every))
 
 
 def state_of(gpu: Gpu) -> str:

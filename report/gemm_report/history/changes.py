@@ -8,11 +8,11 @@ run at two speeds then remove what noise explains. docs/comparing.md has what is
 found wrongly; `python -m gemm_report.history.planted` measures it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -62,9 +62,8 @@ class Change:
     ratio: float
     low: float
     high: float
-    # First and last place that fits hardly worse.
-    earliest: int
-    latest: int
+    # Of a step: its place, and those beside it that fit hardly worse.
+    places: tuple[int, ...] = ()
 
     @property
     def gradual(self) -> bool:
@@ -97,38 +96,41 @@ def propose(values: Floats) -> Places:
 
 def _partitioned(signal: Floats) -> Places:
     """The bounds of the levels with the least sum of squares and penalties."""
-    count = len(signal)
-    places = np.arange(count + 1)
+    places = np.arange(len(signal) + 1)
     first = np.concatenate([[0.0], np.cumsum(signal)])
     second = np.concatenate([[0.0], np.cumsum(signal**2)])
-    # Of the points before each place; those too few for a segment end none.
-    least = np.concatenate([[0.0], np.full(count, np.inf)])
-    previous = np.zeros(count + 1, dtype=int)
-    for end in range(SHORTEST, count + 1):
-        starts = end - SHORTEST + 1  # as many
+
+    def costs(end: int) -> Floats:
+        starts = max(end - SHORTEST + 1, 0)  # as many
         total = first[end] - first[:starts]
-        costs = least[:starts] - second[:starts] - total**2 / (end - places[:starts])
-        previous[end] = best = int(np.argmin(costs))
-        least[end] = costs[best] + second[end] + _PROPOSED
-    return _traced(previous)
+        level = second[end] - second[:starts] - total**2 / (end - places[:starts])
+        return np.concatenate([level + _PROPOSED, np.full(end - starts, np.inf)])
+
+    return _cheapest(len(signal), costs)
 
 
-def _traced(previous: Places) -> Places:
-    """From the last place back to the first, in the order of time."""
-    bounds = [len(previous) - 1]
-    while bounds[-1] > 0:
-        bounds.append(int(previous[bounds[-1]]))
-    return np.array(bounds[::-1])
+def _cheapest(last: int, costs: Callable[[int], Floats]) -> Places:
+    """Places from 0 to `last`; `costs` of an end are those of the pieces from each place before."""
+    least, previous = np.zeros(last + 1), np.zeros(last + 1, int)
+    for end in range(1, last + 1):
+        sums = least[:end] + costs(end)
+        previous[end] = best = int(np.argmin(sums))
+        least[end] = sums[best]
+    found = [last]
+    while found[-1] > 0:
+        found.append(int(previous[found[-1]]))
+    return np.array(found[::-1])
 
 
 def without_spikes(values: Floats) -> Floats:
     """Up to three points in a row that stand out become like their neighbours; steps stay."""
+    from scipy.ndimage import median_filter
+
     half = SHORTEST - 1
     if len(values) < 2 * half + 1:
         return values
     limit = _SPIKE * _noise(values)
-    around = sliding_window_view(np.pad(values, half, mode="reflect"), 2 * half + 1)
-    middles = np.median(around, axis=1)
+    middles = median_filter(values, 2 * half + 1, mode="mirror")
     return np.where(np.abs(values - middles) > limit, middles, values)
 
 
@@ -222,12 +224,7 @@ def _best(series: _Series, places: Places) -> tuple[Places, NDArray[np.bool_]]:
         correlation = _unbiased(correlation, fitted / series.count)
         penalty = _KEPT * variance * (1 + correlation) / (1 - correlation)
         costs = np.minimum(level, line + penalty) + penalty
-        least, previous = np.zeros(len(places)), np.zeros(len(places), int)
-        for end in range(1, len(places)):
-            sums = least[:end] + costs[:end, end]
-            previous[end] = best = int(np.argmin(sums))
-            least[end] = sums[best]
-        kept = _traced(previous)
+        kept = _cheapest(len(places) - 1, lambda end, costs=costs: costs[:end, end])
         settled = len(kept) == len(bounds)
         bounds = places[kept]
         sloped = (line + penalty < level)[kept[:-1], kept[1:]]
@@ -308,7 +305,7 @@ def _by_chance(series: _Series, pieces: _Pieces, which: int) -> float:
     How often they would be on these sides of its middle for so long before and after it, at the
     rates of the other records, spikes included.
     """
-    from scipy.special import betaln
+    from scipy.stats import betabinom
 
     old, new = pieces.last[which], pieces.first[which + 1]
     middle, sign = (old + new) / 2, np.sign(new - old)
@@ -322,12 +319,9 @@ def _by_chance(series: _Series, pieces: _Pieces, which: int) -> float:
 
     def chance(there: NDArray[np.bool_], elsewhere: int) -> float:
         """That so many or more are there, by the rate of the others, which few know badly."""
-        count, others = len(there), series.count - len(there)
-        prior = elsewhere + 0.5, others - elsewhere + 0.5
-        many = np.arange(int(there.sum()), count + 1)
-        ways = -np.log(count + 1) - betaln(many + 1, count - many + 1)
-        odds = betaln(many + prior[0], count - many + prior[1]) - betaln(*prior)
-        return float(np.exp(ways + odds).sum())
+        count = len(there)
+        prior = elsewhere + 0.5, series.count - count - elsewhere + 0.5
+        return betabinom.sf(there.sum() - 1, count, *prior)
 
     before, after = ~beyond[start:at], beyond[at:end]
     return (
@@ -387,21 +381,19 @@ def _described(series: _Series, pieces: _Pieces, segments: list[Segment]) -> lis
                 last += jump[i] / (2 if sloped[i + 1] else 1)
             total, before = last - first, segment.seconds * np.exp(first - pieces.first[i])
             error = np.sqrt(pieces.of_slope[i]) * (pieces.count[i] - 1)
-            margin = stdtrit(pieces.freedom[i], 0.975) * error
-            ratios = np.exp([total, total - margin, total + margin]).tolist()
+            ratios = _ratios(total, stdtrit(pieces.freedom[i], 0.975) * error)
             at = min(segment.end, series.count - 1)
-            changes.append(Change(segment.start, at, float(before), *ratios, segment.start, at))
+            changes.append(Change(segment.start, at, float(before), *ratios))
         if i < inner and step[i]:
             at = segment.end
             low, high = max(at - SHORTEST, segment.start), min(at + SHORTEST, segments[i + 1].end)
             loss = _losses(series, pieces, i + 1, low, high)
             # Less likely by a factor of e^2 at most.
             near = low + np.flatnonzero(loss <= loss.min() + 4 * variance)
-            margin = stdtrit(pieces.jump_freedom[i], 0.975) * pieces.jump_error[i]
-            ratios = np.exp([jump[i], jump[i] - margin, jump[i] + margin]).tolist()
-            changes.append(
-                Change(at, at, segment.last_seconds, *ratios, int(near.min()), int(near.max()))
-            )
+            beside = [each for each in (at - 1, at + 1) if near.min() <= each <= near.max()]
+            quantile = stdtrit(pieces.jump_freedom[i], 0.975)
+            ratios = _ratios(jump[i], quantile * pieces.jump_error[i])
+            changes.append(Change(at, at, segment.last_seconds, *ratios, (at, *beside)))
     return changes
 
 
@@ -427,10 +419,11 @@ def _reported(changes: list[Change]) -> list[Change]:
 
 
 def _joined(chain: list[Change]) -> Change:
-    ratios = np.log([[each.ratio, each.low, each.high] for each in chain])
-    total = ratios[:, 0].sum()
-    margin = np.sqrt(((ratios[:, 2] - ratios[:, 0]) ** 2).sum())
-    ratio, low, high = np.exp([total, total - margin, total + margin]).tolist()
-    return replace(
-        chain[0], at=chain[-1].at, ratio=ratio, low=low, high=high, latest=chain[-1].latest
-    )
+    ratios, highs = np.log([[each.ratio, each.high] for each in chain]).T
+    ratio, low, high = _ratios(ratios.sum(), np.sqrt(((highs - ratios) ** 2).sum()))
+    return replace(chain[0], at=chain[-1].at, ratio=ratio, low=low, high=high, places=())
+
+
+def _ratios(size: float, margin: float) -> list[float]:
+    """Of a change in logarithms, with the ends of its interval."""
+    return np.exp([size, size - margin, size + margin]).tolist()

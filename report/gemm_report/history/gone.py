@@ -40,20 +40,21 @@ def find_gone(history: History) -> list[Gone]:
             timed[record].add(series.case)
         for record in (*series.record.tolist(), *series.failed.tolist()):
             seen[record].add(series.case)
-    found = []
-    complete: dict[str, list[int]] = defaultdict(list)
-    for i, entry in enumerate(history.entries):
-        if entry.complete:  # an interrupted one lacks cases that are still there
-            complete[entry.device].append(i)
-    for device, records in complete.items():
-        of_device = [series for series in history.series if series.device == device]
-        for series in of_device:
-            last = int(series.record[-1])
+    entries, found = history.entries, []
+    for series in history.series:
+        last = int(series.record[-1])
+        lacking = (
+            i
+            for i in range(last + 1, len(entries))
+            if entries[i].device == series.device
+            and entries[i].complete  # an interrupted one lacks cases that are still there
+            and series.case not in seen[i]
             # A run of a few kernels on purpose is no sign that the others are gone.
-            whole = (r for r in records if 2 * len(seen[r] & timed[last]) >= len(timed[last]))
-            since = next((r for r in whole if r > last and series.case not in seen[r]), None)
-            if since is not None and series.failed.max(initial=-1) < since:
-                found.append(_told(series, since, of_device))
+            and 2 * len(seen[i] & timed[last]) >= len(timed[last])
+        )
+        since = next(lacking, None)
+        if since is not None and series.failed.max(initial=-1) < since:
+            found.append(_told(series, since, history.series))
     return sorted(found, key=lambda gone: (-gone.since, str(gone.series.case)))
 
 

@@ -11,12 +11,13 @@ from urllib.parse import quote
 
 import numpy as np
 
+from gemm_report.grouping import grouped
 from gemm_report.history.chart import chart, sparkline
 from gemm_report.history.gone import Gone
 from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History, means
 from gemm_report.history.suspects import NOTHING, Suspect
-from gemm_report.history.trends import Trend, Turn, find_trends
+from gemm_report.history.trends import Trend, find_trends
 from gemm_report.record import variant
 from gemm_report.site.markup import Html, html, joined, tag
 from gemm_report.site.shell import document
@@ -108,36 +109,34 @@ class _Pages:
 
         def label(point: int) -> tuple[str, Html]:
             entry = self.entries[record[point]]
-            return entry.date[:10], self._commit(entry.setting[-1] or "")
+            return entry.date[:10], self._commit(entry)
 
         return tag("div", chart(trend, self.commit[record], label), class_="wide")
 
-    def _commit(self, commit: str) -> Html:
+    def _commit(self, entry: Entry) -> Html:
         """Short; a link where the repository is known."""
+        commit = entry.setting[-1] or ""
         href = f"{self.address}/commit/{quote(commit.removesuffix('-dirty'), safe='')}"
-        return tag("a", commit[:8], href=href) if self.address and commit else html(commit[:8])
+        return tag("a", commit[:8], href=href) if self.address else html(commit[:8])
 
     def _newest_changes(self, trends: Sequence[Trend]) -> Html:
         """By record, the newest first: what came together probably has one reason."""
-        groups: dict[tuple[str, int], list[Turn]] = {}
-        for trend in trends:
-            for turn in trend.turns:
-                where = trend.series.device, int(trend.series.record[turn.change.at])
-                groups.setdefault(where, []).append(turn)
+        turns = [(trend.series, turn) for trend in trends for turn in trend.turns]
+        groups = grouped(turns, lambda it: (it[0].device, int(it[0].record[it[1].change.at])))
         columns = ["record", "commit", "date", "device"]
         columns += [Column("slower", True), Column("faster", True)]
         columns += [Column("suspects", hint="the likeliest of each series, and of how many")]
         newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
         lines: list[list[Cell | str]] = []
         for device, record in newest:
-            those = groups[device, record]
+            those = [turn for _, turn in groups[device, record]]
             slower = sum(turn.change.ratio > 1 for turn in those)
             told = _counted([turn.suspects[0] if turn.suspects else None for turn in those])
             entry = self.entries[record]
             date = tag("time", entry.date[:16].replace("T", " "))
             counts = [Cell(str(count), count) for count in (slower, len(those) - slower)]
-            commit = self._commit(entry.setting[-1] or "")
-            lines.append([_link(entry, self.folder), commit, date, device, *counts, told])
+            which = _link(entry, self.folder), self._commit(entry), date, device
+            lines.append([*which, *counts, told])
         if not lines:
             return Html("")
         title = "Newest changes" if len(groups) > len(lines) else "Changes"
@@ -248,12 +247,12 @@ def file_name(trend: Trend) -> str:
 
 def _counted(suspects: Sequence[Suspect | None]) -> str:
     """How many of each kind; in full where all of a kind are the same."""
-    kinds: dict[str, list[str]] = {}
-    for suspect in suspects:
-        kinds.setdefault(suspect.what if suspect else NOTHING, []).append(str(suspect or NOTHING))
-    counted = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
-    said = ((texts[0] if len(set(texts)) == 1 else what, len(texts)) for what, texts in counted)
-    return "; ".join(f"{text} ({count})" for text, count in said)
+    kinds = grouped(suspects, lambda suspect: suspect.what if suspect else NOTHING)
+    said = []
+    for what, its in sorted(kinds.items(), key=lambda kind: -len(kind[1])):
+        texts = {str(each or NOTHING) for each in its}
+        said.append(f"{texts.pop() if len(texts) == 1 else what} ({len(its)})")
+    return "; ".join(said)
 
 
 def _series_table(lines: Sequence[Sequence[Cell | str]]) -> Html:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import RecordError
+from gemm_report.grouping import grouped
 from gemm_report.record import Identity, Record, Row, read_record
 
 Floats = NDArray[np.float64]
@@ -105,22 +106,20 @@ def read_history(folder: Path, refusals: Refusals) -> History:
                 same_time.append((entry, timings))
     ordered = sorted(chain(*found.values()), key=lambda each: (each[0].date, each[0].path))
     entries = _told_apart([entry for entry, _ in ordered])
-    points: dict[tuple[str, Identity], list[tuple[int, Timing]]] = {}
-    for i, (entry, (_, timings)) in enumerate(zip(entries, ordered, strict=True)):
-        for timing in timings:
-            points.setdefault((entry.device, timing.case), []).append((i, timing))
+    points = [(i, timing) for i, (_, timings) in enumerate(ordered) for timing in timings]
+    cases = grouped(points, lambda point: (entries[point[0]].device, point[1].case))
     series = [
         _series(device, case, its)
-        for (device, case), its in points.items()
+        for (device, case), its in cases.items()
         if any(timing.seconds is not None for _, timing in its)
     ]
-
-    def place(each: Series) -> tuple[object, ...]:
-        case = each.case
-        return each.device, case.kernel, case.precision, case.m * case.n * case.k, str(case)
-
-    series.sort(key=place)
+    series.sort(key=_place)
     return History(tuple(entries), tuple(series))
+
+
+def _place(series: Series) -> tuple[object, ...]:
+    case = series.case
+    return series.device, case.kernel, case.precision, case.m * case.n * case.k, str(case)
 
 
 def read(path: Path) -> tuple[Entry, list[Timing]]:
@@ -142,21 +141,17 @@ def read(path: Path) -> tuple[Entry, list[Timing]]:
         gpu=record.device.uuid_hash,
         state=tuple(getattr(record.method, name) for name in STATE),
     )
-    cases: dict[Identity, list[Row]] = {}
-    for row in record.rows:
-        if row.status != "untimed":
-            cases.setdefault(row.identity, []).append(row)
-    return entry, [_timing(rows) for rows in cases.values()]
+    told = (row for row in record.rows if row.status != "untimed")
+    return entry, [_timing(rows) for rows in grouped(told, lambda row: row.identity).values()]
 
 
 def _setting(record: Record) -> tuple[str | None, ...]:
-    device, build = record.device, record.build
-    power = device.power_limit_w
+    device, build, power = record.device, record.build, record.device.power_limit_w
     toolkit = (device.runtime and f"CUDA {device.runtime}", build.cuda_compiler, build.compiler)
     return (
         ", ".join(filter(None, toolkit)) or None,
         device.driver,
-        None if power is None else f"{power:.0f} W",
+        power and f"{power:.0f} W",
         build.type,
         record.commit,
     )
@@ -169,13 +164,11 @@ _shared = lru_cache(maxsize=4096)(lambda case: case)
 def _timing(rows: Sequence[Row]) -> Timing:
     """Of several repetitions the median, the faster of two: with its clock, as it took place."""
     timed = [(row.seconds.median, row) for row in rows if row.status == "timed" and row.seconds]
-    if not timed:
-        row = rows[0]
-        return Timing(_shared(row.identity), row.flop, *[None] * 3, row.fingerprint, row.skipped)
     timed.sort(key=lambda each: each[0])
-    seconds, row = timed[(len(timed) - 1) // 2]
-    known = row.sm_hz, row.throttled_share, row.fingerprint
-    return Timing(_shared(row.identity), row.flop, seconds, *known, None)
+    seconds, row = timed[(len(timed) - 1) // 2] if timed else (None, rows[0])
+    clock = (row.sm_hz, row.throttled_share) if timed else (None, None)
+    case = _shared(row.identity)
+    return Timing(case, row.flop, seconds, *clock, row.fingerprint, row.skipped)
 
 
 def means(history: History) -> list[tuple[Series, int]]:
@@ -184,9 +177,7 @@ def means(history: History) -> list[tuple[Series, int]]:
     In each record over the cases that it shares with the newest, at least half of these; and how
     many these are.
     """
-    groups: dict[tuple[str, str], list[Series]] = {}
-    for series in history.series:
-        groups.setdefault((series.device, series.case.precision), []).append(series)
+    groups = grouped(history.series, lambda series: (series.device, series.case.precision))
     found = []
     for (device, precision), its in groups.items():
         newest = max(int(series.record[-1]) for series in its)
@@ -210,20 +201,17 @@ def means(history: History) -> list[tuple[Series, int]]:
 
 def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
     """Each with a device of its own where several GPUs or states have one name."""
-    groups: dict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        groups[entry.device].append(entry)
     labels = {}
-    for name, its in groups.items():
+    for name, its in grouped(entries, lambda entry: entry.device).items():
         several = len({entry.gpu for entry in its} - {None}) > 1
         columns = zip(*(entry.state for entry in its), strict=True)
         usual = [Counter(column).most_common(1)[0][0] for column in columns]
-        for gpu, state in {(entry.gpu, entry.state) for entry in its}:
-            parts = zip(STATE, state, usual, strict=True)
+        for entry in its:
+            parts = zip(STATE, entry.state, usual, strict=True)
             differing = [part or f"{what} unknown" for what, part, most in parts if part != most]
-            which = [f"GPU {gpu[:8] if gpu else 'unknown'}"] if several else []
-            labels[name, gpu, state] = ", ".join([name, *which, *differing])
-    return [replace(e, device=labels[e.device, e.gpu, e.state]) for e in entries]
+            which = [f"GPU {(entry.gpu or 'unknown')[:8]}"] if several else []
+            labels[entry.path] = ", ".join([name, *which, *differing])
+    return [replace(entry, device=labels[entry.path]) for entry in entries]
 
 
 def _series(device: str, case: Identity, points: Sequence[tuple[int, Timing]]) -> Series:

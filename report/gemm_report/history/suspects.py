@@ -41,29 +41,18 @@ def suspects(
     """The likeliest first. `level` is where the level before begins and the one after ends."""
     of_clock = _clock(series, change, level)
     found = {} if of_clock is None else {"clock": of_clock}
-    for place in _places(change, level):
+    for place in (each for each in change.places if level[0] < each < level[1]):
         start, end = max(level[0], place - _HELD), min(level[1], place + _HELD)
-        near = series.fingerprint[start:end], series.record[start:end].tolist()
-        # Of each point the fingerprint, and SETTINGS behind it.
-        values = [(f, *entries[i].setting) for f, i in zip(*near, strict=True)]
-        for name, column in zip(("fingerprint", *SETTINGS), zip(*values, strict=True), strict=True):
-            suspect = None if name in found else _changed(name, column, place - start)
-            if suspect:
+        settings = [entries[i].setting for i in series.record[start:end].tolist()]
+        columns = series.fingerprint[start:end], *zip(*settings, strict=True)
+        for name, column in zip(("fingerprint", *SETTINGS), columns, strict=True):
+            if name not in found and (suspect := _changed(name, column, place - start)):
                 found[name] = suspect
     order = _IN_CYCLES if of_clock is None else _OF_CLOCK
     return tuple(found[name] for name in order if name in found)
 
 
-def _places(change: Change, level: tuple[int, int]) -> list[int]:
-    """Where it is, and beside it if that fits hardly worse; a gradual change is nowhere."""
-    if change.gradual:
-        return []
-    low, high = max(change.earliest, change.at - 1), min(change.latest, change.at + 1)
-    beside = [place for place in (change.at - 1, change.at + 1) if low <= place <= high]
-    return [place for place in (change.at, *beside) if level[0] < place < level[1]]
-
-
-def _changed(name: str, values: tuple[str | None, ...], place: int) -> Suspect | None:
+def _changed(name: str, values: Sequence[str | None], place: int) -> Suspect | None:
     """If it is one value before `place` and another from there on."""
     # A commit need not hold: each record may have its own.
     before, after = (

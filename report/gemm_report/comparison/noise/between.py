@@ -7,6 +7,7 @@ chance; where its own is larger, it stays. All variances are around levels (leve
 """
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from dataclasses import dataclass
 from gemm_report.comparison.noise.calibration import Calibration, Noise
 from gemm_report.comparison.noise.levels import levels, scatter
 from gemm_report.comparison.noise.moderation import Variance, moderated, prior
-from gemm_report.comparison.run import Timed
+from gemm_report.record import Row
 
 # Up to these products of a problem a launch takes microseconds, or leaves multiprocessors idle.
 _SHORT, _MEDIUM = 512**3, 1024**3
+_SIZES = ("short", "medium", "large")
 
 # Of what neither a calibration nor the processes tell. Wide: a single process may be anything, and
 # among a hundred cases this calls slower only what takes 20 % longer.
@@ -41,11 +43,10 @@ Sides = Sequence[Sequence[float]]
 
 @dataclass(frozen=True)
 class Between:
-    """The variance of one process's log median, whence it is known, and the usual one of such."""
+    """The variance of one process's log median, and whence it is known."""
 
     variance: Variance
     source: str
-    usual: float
 
 
 class Model:
@@ -62,61 +63,54 @@ class Model:
         """`cases` and `groups` are those of this comparison."""
         rows = calibration.rows if calibration else ()
         # In another power state a case has another noise.
-        self._rows = {
-            row.name: row for row in rows if groups.get(row.name, ()) in ((), of_row(row))
-        }
+        fitting = [row for row in rows if groups.get(row.name, ()) in ((), groups_of([row]))]
+        self._cases = cases
+        self._calibrated = {row.name: row.logs(at_clock) for row in fitting}
         self._groups = {name: each or _UNKNOWN for name, each in groups.items()}
-        self._groups |= {name: of_row(row) for name, row in self._rows.items()}
-        self._at_clock, self._cases, self._table = at_clock, cases, table
-        self._priors: dict[str, Variance] = {}
+        self._groups |= {row.name: groups_of([row]) for row in fitting}
+        self._known = table
         # `own` is what a case's own processes say. What a level is depends on the usual scatter.
         for _ in range(2):
-            self.own = {name: self._scatter(name) for name in {**self._rows, **cases}}
-            self._priors = priors(
-                (self._groups[name], own) for name, own in self.own.items() if own
-            )
+            self.own = {name: self._scatter(name) for name in {**self._calibrated, **cases}}
+            found = ((self._groups[name], own) for name, own in self.own.items() if own)
+            self._known = {**table, **priors(found)}
 
         self._apart = [
             max(logs) - min(logs)
-            for name, row in self._rows.items()
-            if (logs := row.logs(at_clock=False))
-            and len(levels(logs, (self._usual(name) or DEFAULT).value)) > 1
+            for name, logs in self._calibrated.items()
+            if logs and len(levels(logs, self.usual(name).value)) > 1
         ]
 
     def of(self, name: str) -> Between:
         """Of a case of this comparison."""
-        own, usual = self.own.get(name), self._usual(name)
+        own, usual = self.own[name], self.usual(name)
         known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
-        if not known and name in self._rows:
+        if not known and name in self._calibrated:
             # One process may be at any level.
-            own = scatter([self._rows[name].logs(self._at_clock)], math.inf)
+            own = scatter([self._calibrated[name]], math.inf)
         if own:
-            source = " and ".join([*([CALIBRATION] if name in self._rows else []), *known])
-            return Between(moderated(own, usual or DEFAULT), source, (usual or DEFAULT).value)
+            source = " and ".join([*([CALIBRATION] if name in self._calibrated else []), *known])
+            return Between(moderated(own, usual), source)
         # How similar it is nobody knows: at least as wide as what is assumed of any case.
-        wide = Variance(max(DEFAULT.value, usual.value if usual else 0.0), DEFAULT.degrees)
-        return Between(wide, TABLE if usual else ASSUMED, (usual or DEFAULT).value)
+        wide = Variance(max(DEFAULT.value, usual.value), DEFAULT.degrees)
+        return Between(wide, ASSUMED if usual is DEFAULT else TABLE)
 
     def calibrated(self, name: str) -> int:
         """By how many processes."""
-        return len(self._rows[name].medians_seconds) if name in self._rows else 0
+        return len(self._calibrated.get(name, ()))
 
     def far_apart(self, distance: float) -> int:
         """How many calibrated cases have levels about so far apart, or farther."""
         return sum(apart > 0.8 * distance for apart in self._apart)
 
-    def _usual(self, name: str) -> Variance | None:
-        found = (
-            known[group] for group in self._groups[name]
-            for known in (self._priors, self._table) if group in known
-        )  # fmt: skip
-        return next(found, None)
+    def usual(self, name: str) -> Variance:
+        """Of such cases."""
+        found = (self._known[group] for group in self._groups[name] if group in self._known)
+        return next(found, DEFAULT)
 
     def _scatter(self, name: str) -> Variance | None:
-        sides = list(self._cases.get(name, ()))
-        if name in self._rows:
-            sides.append(self._rows[name].logs(self._at_clock))
-        return scatter(sides, (self._usual(name) or DEFAULT).value)
+        sides = [*self._cases.get(name, ()), self._calibrated.get(name, ())]
+        return scatter(sides, self.usual(name).value)
 
 
 def priors(found: Iterable[tuple[Groups, Variance]]) -> dict[str, Variance]:
@@ -128,21 +122,10 @@ def priors(found: Iterable[tuple[Groups, Variance]]) -> dict[str, Variance]:
     return {group: prior(each) for group, each in known.items() if len(each) >= FEWEST_CASES}
 
 
-def groups_of(cases: Iterable[Timed]) -> Groups:
-    """Of one case in several processes: throttled if it was in any."""
-    rows = [case.row for case in cases if case.row]
+def groups_of(rows: Sequence[Row | Noise]) -> Groups:
+    """Of one case in several processes: throttled if it was in any. None without a row of ours."""
     if not rows:
         return ()
-    return _groups(any(row.throttled for row in rows), rows[0].precision, rows[0].volume)
-
-
-def of_row(row: Noise) -> Groups:
-    """Of a calibrated case."""
-    return _groups(row.throttled, row.precision, row.volume)
-
-
-def _groups(throttled: bool, precision: str, volume: int) -> Groups:
-    if throttled:
-        return (f"{precision} throttled", "throttled")
-    size = "short" if volume <= _SHORT else "medium" if volume <= _MEDIUM else "large"
-    return (f"{precision} {size}", size)
+    size = bisect_left((_SHORT, _MEDIUM), rows[0].volume)
+    kind = "throttled" if any(row.throttled for row in rows) else _SIZES[size]
+    return (f"{rows[0].precision} {kind}", kind)

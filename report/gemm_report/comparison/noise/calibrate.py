@@ -14,7 +14,7 @@ from gemm_report.comparison.noise.calibration import SCHEMA
 from gemm_report.comparison.run import cycles_of
 from gemm_report.document import RecordError
 from gemm_report.ladder.rows import timed_rows
-from gemm_report.record import Part, Record, Row, variant
+from gemm_report.record import Identity, Part, Record, Row, variant
 from gemm_report.writing.tables import columns
 from gemm_report.writing.whole_file import whole_file
 
@@ -44,10 +44,9 @@ def from_history(records: Sequence[Record], like: Record) -> dict[str, Any] | No
     conditions = [of for what, of in CONDITIONS.items() if what not in ("commit", "command")]
     whole = [each for each in records if each.complete and not each.commit.endswith("-dirty")]
     alike = [each for each in whole if all(of(each) == of(like) for of in conditions)]
-    code = {str(row.identity): _code(row) for row in like.rows}
+    code = {row.identity: _code(row) for row in like.rows}
     rows = [
-        [row for row in rows if _code(row) == code.get(str(row.identity))]
-        for rows in _by_problem(alike)
+        [row for row in rows if _code(row) == code.get(row.identity)] for rows in _by_problem(alike)
     ]
     enough = [each for each in rows if len(each) >= _FEWEST]
     return _document(alike, enough) if enough else None
@@ -87,8 +86,7 @@ def table(document: Mapping[str, Any]) -> str:
 
 
 def write(document: Mapping[str, Any], path: Path) -> None:
-    """All of it or nothing; what is there already stays."""
-    check_free(path)
+    """All of it or nothing."""
     with whole_file(path) as part:
         part.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -122,12 +120,11 @@ def _check_all(records: Sequence[Record]) -> None:
 
 def _by_problem(records: Sequence[Record]) -> list[list[Row]]:
     """The rows of every kernel and problem, one of each process that has a time for it."""
-    problems: dict[tuple[object, ...], list[Row]] = {}
+    problems: dict[Identity, list[Row]] = {}
     for record in records:
         # Transfers have no part in a calibration: their noise is that of the host.
         for row in timed_rows(record) + timed_rows(record, Part.TUNING):
-            key = (row.precision, row.label, row.m, row.n, row.k)
-            problems.setdefault(key, []).append(row)
+            problems.setdefault(row.identity, []).append(row)
     return list(problems.values())
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from gemm_report.document import (
     decoded,
     read_json,
 )
-from gemm_report.record import variant
+from gemm_report.record import Identity
 
 CALIBRATION = Kind("calibration", "tools/calibrate")
 SCHEMA = 1
@@ -41,8 +42,8 @@ class Noise:
     @property
     def name(self) -> str:
         """As the benchmark is named."""
-        label = variant(self.kernel, self.parameters.items(), self.layout)
-        return f"{label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+        problem = self.precision, self.layout, self.m, self.n, self.k, None
+        return str(Identity(self.kernel, tuple(self.parameters.items()), *problem))
 
     @property
     def volume(self) -> int:
@@ -89,16 +90,14 @@ class Calibration:
     path: str = ""  # for messages
 
 
-def newest_calibration(folders: Iterable[Path], device: str | None) -> Path | None:
+def newest_calibration(folders: Iterable[Path], device: str | None) -> Calibration | None:
     """The newest one of the device that can be read, in the first of these folders that has any."""
     for folder in folders:
         for path in sorted((folder / "calibration").glob("*.json"), reverse=True):
-            try:
+            with suppress(RecordError):
                 found = read_calibration(path)
-            except RecordError:
-                continue
-            if found.device.name == device:
-                return path
+                if found.device.name == device:
+                    return found
     return None
 
 

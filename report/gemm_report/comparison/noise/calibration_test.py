@@ -80,7 +80,8 @@ def test_the_newest_calibration_of_the_device_is_found(path: Path, tmp_path: Pat
         (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
     (folder / "4.json").write_text("{", encoding="utf-8")
     folders = [tmp_path / "none", tmp_path / "gpu"]
-    assert newest_calibration(folders, "Test GPU") == folder / "2.json"
+    found = newest_calibration(folders, "Test GPU")
+    assert found and found.path == str(folder / "2.json")
     assert newest_calibration(folders, "Third GPU") is None
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gemm_report.collection import record_paths
-from gemm_report.comparison.noise.between import Model, of_row, priors
+from gemm_report.comparison.noise.between import Model, groups_of, priors
 from gemm_report.comparison.noise.calibration import read_calibration
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.run import Run
@@ -43,7 +43,7 @@ def made(results: Path) -> dict[str, dict[str, tuple[float, float]]]:
         calibration = read_calibration(path)
         record = read_record(record_paths(path.parents[1])[-1])
         model = Model(calibration, {}, {}, {})
-        rows = [(of_row(row), model.own[row.name]) for row in calibration.rows]
+        rows = [(groups_of([row]), model.own[row.name]) for row in calibration.rows]
         found.setdefault(record.device.compute_capability or "cpu", []).extend(rows)
     return {
         capability: {

@@ -202,8 +202,9 @@ def _across(
         (options.markdown, f"### {said}\n\n{markdown_table(HEAD, cells)}\n"),
         (options.json, json.dumps([asdict(each) for each in found], indent=1) + "\n"),
     ]
-    if options.html:
-        refusals.add(InputError("--html: has no page for two devices: give --markdown or --json"))
+    with refusals:
+        if options.html:
+            raise InputError("--html: has no page for two devices: give --markdown or --json")
     if not any(to == "-" for to, _ in texts):
         print(f"{said}\n\n{columns([HEAD, *cells], left=1)}")
     for to, text in texts:

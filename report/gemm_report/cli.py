@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if library in ("None", __package__):
                 raise
             message = f"{library} is missing: python -m pip install {library}"
-            if _called() == "tools/report":
+            if called() == "tools/report":
                 message += ", or run tools/setup report with a network"
         except OSError as error:
             message = (
@@ -106,21 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
 
 
-def _called(command: str | None = None) -> str:
-    """How it can be typed: where nothing is installed, by the tools' names."""
-    program = called()
-    if command == "explain" and program == "tools/report":
-        return "tools/explain"
-    return f"{program} {command}" if command else program
-
-
 class _Parser(argparse.ArgumentParser):
     """Ends with 3 where argparse would with 2, which is a verdict here."""
 
     def format_help(self) -> str:
         commands = "|".join(COMMANDS)
         return re.sub(
-            rf"\bgemm-report ({commands})\b", lambda found: _called(found[1]), super().format_help()
+            rf"\bgemm-report ({commands})\b", lambda found: called(found[1]), super().format_help()
         )
 
     def error(self, message: str) -> NoReturn:
@@ -129,7 +121,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog=_called(),
+        prog=called(),
         description="What the records of gemm_bench mean: figures, pages, comparisons, history.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -139,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         said, _, epilog = (module.__doc__ or name).partition("\n")
         command = commands.add_parser(
             name,
-            prog=_called(name),
+            prog=called(name),
             help=said[0].lower() + said[1:].removesuffix("."),
             description=said,
             epilog=getattr(module, "EPILOG", epilog.lstrip()),

@@ -362,10 +362,6 @@ class Departure:
     value: Number | None  # in the unit of the code: bytes, seconds or a fraction
     text: Text
 
-    def __str__(self) -> str:
-        """As gemm_bench said it."""
-        return self.text
-
 
 @dataclass(frozen=True)
 class DeviceCode:

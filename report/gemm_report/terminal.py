@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -44,14 +43,12 @@ def toned(text: str, tone: Tone) -> str:
     return f"\ufdd0{tone.value}\ufdd1{text}\ufdd2" if tone.value else text
 
 
-def width() -> int:
-    """Of the terminal; 80 where there is none."""
-    return shutil.get_terminal_size((80, 24)).columns
-
-
-def called() -> str:
-    """The name of the program that was started."""
-    return os.environ.get("GEMM_REPORT_AS", "gemm-report")
+def called(command: str | None = None) -> str:
+    """How the program can be typed, or its command: where nothing is installed, by tools' names."""
+    program = os.environ.get("GEMM_REPORT_AS", "gemm-report")
+    if command == "explain" and program == "tools/report":
+        return "tools/explain"
+    return f"{program} {command}" if command else program
 
 
 def complain(message: object) -> None:

@@ -96,9 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """InputError before anything runs: what ncu counts for minutes must not be lost."""
-    if not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9}){0,2}", options.shape) or (
-        options.shape.count("x") == 1
-    ):
+    if not re.fullmatch(r"[1-9]\d{0,9}((x[1-9]\d{0,9}){2})?", options.shape):
         raise InputError(
             f"SHAPE '{options.shape}' is not one shape: write 4096, or MxNxK such as 64x8192x512"
         )

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import resource
 import signal
 import sys
@@ -110,10 +109,8 @@ class _Parser(argparse.ArgumentParser):
     """Ends with 3 where argparse would with 2, which is a verdict here."""
 
     def format_help(self) -> str:
-        commands = "|".join(COMMANDS)
-        return re.sub(
-            rf"\bgemm-report ({commands})\b", lambda found: called(found[1]), super().format_help()
-        )
+        text = super().format_help().replace("gemm-report explain", called("explain"))
+        return text.replace("gemm-report ", f"{called()} ")
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {printable(message)}: see {self.prog} --help\n")

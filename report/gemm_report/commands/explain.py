@@ -24,6 +24,7 @@ import argparse
 import os
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.explain import collect
 
     _check(options)
-    with TemporaryDirectory(prefix="explain-") as folder:
+    with nullcontext() if options.record else TemporaryDirectory(prefix="explain-") as folder:
         path = options.record or Path(folder) / "record.json"
         program = _ROOT / os.environ.get("GEMM_BENCH_BUILD", "build/release") / "gemm_bench"
         record = read_record(path) if options.record else collect.timed(options, program, path)

@@ -52,13 +52,12 @@ def command() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # __main__ had set it aside
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    with printable_output():
-        try:
-            code = main()
-        except Exception:
-            code = DEFECT
-            with suppress(OutputError, MemoryError):
-                traceback.print_exc()
+    try:
+        code = main()
+    except Exception:
+        code = DEFECT
+        with suppress(OutputError, MemoryError), printable_output():
+            traceback.print_exc()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # or Python tells where it was interrupted
     sys.exit(code)

@@ -63,8 +63,8 @@ def printable_output() -> Iterator[None]:
     No line is a command to the runner of a CI service. OutputError where a line cannot be written.
     """
     with (
-        contextlib.redirect_stdout(_printable_stream(sys.stdout)),
-        contextlib.redirect_stderr(_printable_stream(sys.stderr)),
+        contextlib.redirect_stdout(_Printable(sys.stdout)),
+        contextlib.redirect_stderr(_Printable(sys.stderr)),
     ):
         yield
 
@@ -102,10 +102,6 @@ class _Printable:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _printable_stream(stream: TextIO) -> Any:
-    return stream if isinstance(stream, _Printable) else _Printable(stream)
 
 
 def _line(text: str, in_colour: bool) -> str:

@@ -249,14 +249,21 @@ def test_a_record_may_come_through_a_pipe(gpu_path: Path, tmp_path: Path) -> Non
     assert b"/dev/stdin: the file is empty" in run(arguments, b"").stderr
 
 
+def test_a_record_from_a_pipe_can_be_explained(ladder_path: Path) -> None:
+    arguments = ["explain", "Tiled/tile:16", "1024", "--record", "/dev/stdin"]
+    done = run(arguments, ladder_path.read_bytes())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"Tiled/tile:16/f32/1024x1024x1024 on ")
+
+
 def test_a_file_that_may_not_be_read_is_refused(
     gpu_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forbidden(name: str, flags: int) -> int:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+    def forbidden(path: Path, mode: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     # Who runs the tests may be allowed to read everything.
-    monkeypatch.setattr(document, "_without_waiting", forbidden)
+    monkeypatch.setattr(Path, "open", forbidden)
     assert "cannot be read (Permission denied)" in refusal(gpu_path)
 
 

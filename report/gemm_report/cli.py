@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import resource
 import signal
 import sys
@@ -53,13 +52,12 @@ def command() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # __main__ had set it aside
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    with printable_output():
-        try:
-            code = main()
-        except Exception:
-            code = DEFECT
-            with suppress(OutputError, MemoryError):
-                traceback.print_exc()
+    try:
+        code = main()
+    except Exception:
+        code = DEFECT
+        with suppress(OutputError, MemoryError), printable_output():
+            traceback.print_exc()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # or Python tells where it was interrupted
     sys.exit(code)
@@ -94,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if library in ("None", __package__):
                 raise
             message = f"{library} is missing: python -m pip install {library}"
-            if _called() == "tools/report":
+            if called() == "tools/report":
                 message += ", or run tools/setup report with a network"
         except OSError as error:
             message = (
@@ -106,22 +104,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
 
 
-def _called(command: str | None = None) -> str:
-    """How it can be typed: where nothing is installed, by the tools' names."""
-    program = called()
-    if command == "explain" and program == "tools/report":
-        return "tools/explain"
-    return f"{program} {command}" if command else program
-
-
 class _Parser(argparse.ArgumentParser):
     """Ends with 3 where argparse would with 2, which is a verdict here."""
 
     def format_help(self) -> str:
-        commands = "|".join(COMMANDS)
-        return re.sub(
-            rf"\bgemm-report ({commands})\b", lambda found: _called(found[1]), super().format_help()
-        )
+        text = super().format_help().replace("gemm-report explain", called("explain"))
+        return text.replace("gemm-report ", f"{called()} ")
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {printable(message)}: see {self.prog} --help\n")
@@ -129,7 +117,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog=_called(),
+        prog=called(),
         description="What the records of gemm_bench mean: figures, pages, comparisons, history.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -139,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         said, _, epilog = (module.__doc__ or name).partition("\n")
         command = commands.add_parser(
             name,
-            prog=_called(name),
+            prog=called(name),
             help=said[0].lower() + said[1:].removesuffix("."),
             description=said,
             epilog=getattr(module, "EPILOG", epilog.lstrip()),

@@ -1,7 +1,6 @@
 """Many records: those of a folder, in the order in which they were made."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,31 +19,27 @@ def record_paths(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise RecordError(f"{folder}: is no folder: give one with records, such as results")
-    names, inner = _listed(folder)
-    found = [] if folder.name in _APART else [(name, name) for name in names]
-    for place in sorted(inner.difference(_APART)):
-        found += [(name, f"{place}/{name}") for name in _listed(folder / place)[0]]
+    inner = [each for each in _entries(folder) if each.is_dir() and each.name not in _APART]
+    places = inner if folder.name in _APART else [folder, *inner]
+    found = [path for place in places for path in _entries(place) if _should_be_record(path)]
     if not found:
         raise RecordError(f"{folder}: has no record: give a folder with records, such as results")
-    return [folder / name for _, name in sorted(found)]
+    return sorted(found, key=lambda path: (path.name, str(path)))
 
 
-def _listed(folder: Path) -> tuple[list[str], set[str]]:
-    """Names of what should be a record, and of folders."""
-    names, inner = [], set()
+def _entries(folder: Path) -> list[Path]:
     # What may not be looked into has nothing to offer.
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            name = entry.name
-            # A link that leads nowhere may have led to records: whoever reads it says so.
-            lost = entry.is_symlink() and not Path(entry).exists()
-            # Beside the folders of devices lie the schemas.
-            if lost or name.endswith((".json", ".json.gz")):
-                if not name.startswith(".") and not name.endswith("schema.json"):
-                    names.append(name)
-            elif entry.is_dir():
-                inner.add(name)
-    return names, inner
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _should_be_record(path: Path) -> bool:
+    # Beside the folders of devices lie the schemas.
+    if path.name.startswith(".") or path.name.endswith("schema.json"):
+        return False
+    # A link that leads nowhere may have led to records: whoever reads it says so.
+    return path.name.endswith((".json", ".json.gz")) or (path.is_symlink() and not path.exists())
 
 
 class Refusals:
@@ -53,18 +48,14 @@ class Refusals:
     def __init__(self) -> None:
         self.count = 0
 
-    def add(self, error: InputError) -> None:
-        """One line on standard error."""
-        self.count += 1
-        complain(error)
-
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: object, trace: object) -> bool:
-        if isinstance(error, InputError):
-            self.add(error)
-        return isinstance(error, InputError)
+        if is_told := isinstance(error, InputError):
+            self.count += 1
+            complain(error)
+        return is_told
 
     @property
     def exit_code(self) -> int:

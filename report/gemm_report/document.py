@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import json
-import os
 import re
 import stat
 import zlib
@@ -45,7 +44,6 @@ T = TypeVar("T")
 
 # A record of a thousand rows has 10 MB; what is a dozen times larger is something else.
 LARGEST_FILE = 128 * 2**20
-_CHUNK = 2**20
 
 # Where a pipe is that the shell made; one that lies in a folder may have nobody at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
@@ -124,11 +122,25 @@ def read_text(path: Path, kind: Kind) -> str:
     return text
 
 
-def read_bytes(path: Path, kind: Kind, unpack: bool = True) -> bytearray:
+def read_bytes(path: Path, kind: Kind, unpack: bool = True) -> bytes:
     """The same without looking at it."""
     name = kind.name
     try:
-        return _bytes(path, unpack)
+        status = path.stat()
+        is_pipe = stat.S_ISFIFO(status.st_mode) and str(path).startswith(_OPEN_ALREADY)
+        if not (is_pipe or path.is_file() or path.is_dir()):
+            raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
+        with path.open("rb") as raw:
+            if status.st_size <= LARGEST_FILE:
+                # What a name ends with is no proof, and a small packed file can hold very much.
+                packed = unpack and raw.peek(2).startswith(b"\x1f\x8b")
+                file = gzip.GzipFile(fileobj=raw) if packed else raw
+                if len(content := file.read(LARGEST_FILE + 1)) <= LARGEST_FILE:
+                    return content
+        raise RecordError(
+            f"{path}: has more than {LARGEST_FILE >> 20} MiB, which no record has: "
+            "give another file, or run fewer cases at once"
+        )
     except FileNotFoundError:
         raise RecordError(f"{path}: no such file: give the path of a {name}") from None
     except IsADirectoryError:
@@ -138,13 +150,6 @@ def read_bytes(path: Path, kind: Kind, unpack: bool = True) -> bytearray:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise RecordError(f"{path}: cannot be read ({reason}): check the path") from None
-
-
-def is_plain(text: str) -> bool:
-    """Whether every string in this JSON is printable, and no number too small to be measured."""
-    # JSON has other control characters as escapes only.
-    plain = text.isascii() and not any(each in text for each in ("\\", "\x7f", "0" * 60))
-    return plain and not any(tiny.search(text) for tiny in _TINY)
 
 
 def parse_json(
@@ -167,7 +172,10 @@ def parse_json(
 
     import msgspec
 
-    plain = is_plain(text)
+    # Whether every string is printable, and no number too small: JSON has other control characters
+    # as escapes only. To look at each value would take longer than to parse them.
+    plain = text.isascii() and not any(each in text for each in ("\\", "\x7f", "0" * 60))
+    plain = plain and not any(tiny.search(text) for tiny in _TINY)
     if plain:
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             return msgspec.json.decode(text)  # faster; what it refuses is worded below
@@ -184,39 +192,6 @@ def parse_json(
         raise RecordError(
             f"{path}: is no {kind.name} (nested too deeply): give a {kind.name}"
         ) from None
-
-
-def _bytes(path: Path, unpack: bool) -> bytearray:
-    content = bytearray()
-    with open(path, "rb", opener=_without_waiting) as raw:
-        status = os.fstat(raw.fileno())
-        if stat.S_ISFIFO(status.st_mode) and str(path).startswith(_OPEN_ALREADY):
-            os.set_blocking(raw.fileno(), True)
-        elif not stat.S_ISREG(status.st_mode):
-            raise RecordError(f"{path}: is no file but a device or a pipe: give the path of a file")
-        elif status.st_size > LARGEST_FILE:
-            raise _too_large(path)
-        # What a name ends with is no proof.
-        packed = unpack and raw.peek(2).startswith(b"\x1f\x8b")
-        file = gzip.GzipFile(fileobj=raw) if packed else raw
-        # By pieces: a small packed file can hold very much.
-        while piece := file.read(_CHUNK):
-            content += piece
-            if len(content) > LARGEST_FILE:
-                raise _too_large(path)
-    return content
-
-
-def _without_waiting(name: str, flags: int) -> int:
-    # To open a pipe that lies in a folder waits for somebody who writes into it.
-    return os.open(name, flags | os.O_NONBLOCK)
-
-
-def _too_large(path: Path) -> RecordError:
-    return RecordError(
-        f"{path}: has more than {LARGEST_FILE >> 20} MiB, which no record has: "
-        "give another file, or run fewer cases at once"
-    )
 
 
 def _tamed(value: Any) -> Any:

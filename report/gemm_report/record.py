@@ -7,7 +7,7 @@ gemm_report.earlier makes them what is described.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -29,9 +29,7 @@ from gemm_report.document import (
     check_schema,
     cut,
     decoded,
-    is_plain,
-    parse_json,
-    read_text,
+    read_json,
 )
 from gemm_report.earlier import as_today
 
@@ -104,17 +102,6 @@ class Ceiling:
     origin: Literal["queried", "table", "given", "measured", "unknown"]
     source: Text  # the arithmetic behind the figure, or why there is none
     clock_hz: Positive | None = None  # at which the figure is stated
-
-    def for_products(self, count: int, precision: str) -> "Ceiling":
-        """For a precision of whose products each takes so many of this arithmetic."""
-        if self.flop_per_second is None:
-            return self
-        return replace(
-            self,
-            name=self.name if count == 1 else f"{self.name} / {count}",
-            precision=precision,
-            flop_per_second=self.flop_per_second / count,
-        )
 
 
 @dataclass(frozen=True)
@@ -374,10 +361,6 @@ class Departure:
     code: Annotated[str, Meta(pattern="^[a-z-]+$", max_length=100)]
     value: Number | None  # in the unit of the code: bytes, seconds or a fraction
     text: Text
-
-    def __str__(self) -> str:
-        """As gemm_bench said it."""
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -656,7 +639,6 @@ class Record(Run):
     path: Path
     date: str
     rows: tuple[Row, ...]
-    aggregates: int
 
     @property
     def utc(self) -> datetime:
@@ -689,7 +671,12 @@ class Record(Run):
         """What was measured on values like those of the kernels, highest first."""
         unit = next(each for each in self.precisions if each.name == precision)
         measured = [
-            ceiling.roof.for_products(unit.products, precision)
+            replace(
+                ceiling.roof,
+                name=ceiling.name + (f" / {unit.products}" if unit.products > 1 else ""),
+                precision=precision,
+                flop_per_second=ceiling.flop_per_second / unit.products,
+            )
             for ceiling in self.measured_ceilings
             if ceiling.arithmetic == unit.arithmetic and ceiling.flop_per_second
             # Zeros need less power: no kernel that is timed here could have that clock.
@@ -726,16 +713,7 @@ def _settings(parameters: Iterable[tuple[str, str]]) -> str:
 
 def read_record(path: Path) -> Record:
     """The record in `path`; RecordError where there is none that this version understands."""
-    import msgspec
-
-    text = read_text(path, RECORD)
-    if is_plain(text):
-        # A record of today in one go; what is refused is worded by the way below.
-        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
-            whole = msgspec.json.decode(text, type=Document)
-            if whole.context.gemm.schema == SCHEMA:
-                return _record(path, whole)
-    return record_of(path, parse_json(path, RECORD, text))
+    return record_of(path, read_json(path, RECORD))
 
 
 def record_of(path: Path, document: Any) -> Record:
@@ -748,26 +726,13 @@ def record_of(path: Path, document: Any) -> Record:
             "give a file that gemm_bench wrote with --benchmark_out"
         )
     check_schema(path, RECORD, context["gemm"], SCHEMA)
-    return _record(path, decoded(path, RECORD, as_today(document), Document))
-
-
-def _record(path: Path, whole: Document) -> Record:
-    run, entries = whole.context.gemm, [b for b in whole.benchmarks if b.run_type != "aggregate"]
-    return Record(
-        **{each.name: getattr(run, each.name) for each in fields(Run)},
-        path=path,
-        date=whole.context.date,
-        rows=tuple(_rows(path, entries, run.precisions)),
-        aggregates=len(whole.benchmarks) - len(entries),
-    )
-
-
-def _rows(
-    path: Path, entries: Iterable[Benchmark], precisions: Sequence[Precision]
-) -> Iterator[Row]:
-    known = [precision.name for precision in precisions]
-    seen: set[tuple[Identity, int]] = set()
-    for entry in entries:
+    whole = decoded(path, RECORD, as_today(document), Document)
+    run = whole.context.gemm
+    known = [precision.name for precision in run.precisions]
+    rows: dict[tuple[Identity, int], Row] = {}
+    for entry in whole.benchmarks:
+        if entry.run_type == "aggregate":
+            continue
         row = entry.gemm
         if row is None:
             raise RecordError(f"{path}: has a row without its object gemm: {RECORD.advice}")
@@ -778,7 +743,8 @@ def _rows(
             )
         if entry.repetition_index:
             row = replace(row, repetition=entry.repetition_index)
-        if (row.identity, row.repetition) in seen:
+        if (row.identity, row.repetition) in rows:
             raise RecordError(f"{path}: has {row.identity} twice: {RECORD.advice}")
-        seen.add((row.identity, row.repetition))
-        yield row
+        rows[row.identity, row.repetition] = row
+    said = {each.name: getattr(run, each.name) for each in fields(Run)}
+    return Record(**said, path=path, date=whole.context.date, rows=tuple(rows.values()))

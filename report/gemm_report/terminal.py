@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -44,14 +43,12 @@ def toned(text: str, tone: Tone) -> str:
     return f"\ufdd0{tone.value}\ufdd1{text}\ufdd2" if tone.value else text
 
 
-def width() -> int:
-    """Of the terminal; 80 where there is none."""
-    return shutil.get_terminal_size((80, 24)).columns
-
-
-def called() -> str:
-    """The name of the program that was started."""
-    return os.environ.get("GEMM_REPORT_AS", "gemm-report")
+def called(command: str | None = None) -> str:
+    """How the program can be typed, or its command: where nothing is installed, by tools' names."""
+    program = os.environ.get("GEMM_REPORT_AS", "gemm-report")
+    if command == "explain" and program == "tools/report":
+        return "tools/explain"
+    return f"{program} {command}" if command else program
 
 
 def complain(message: object) -> None:
@@ -66,8 +63,8 @@ def printable_output() -> Iterator[None]:
     No line is a command to the runner of a CI service. OutputError where a line cannot be written.
     """
     with (
-        contextlib.redirect_stdout(_printable_stream(sys.stdout)),
-        contextlib.redirect_stderr(_printable_stream(sys.stderr)),
+        contextlib.redirect_stdout(_Printable(sys.stdout)),
+        contextlib.redirect_stderr(_Printable(sys.stderr)),
     ):
         yield
 
@@ -105,10 +102,6 @@ class _Printable:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _printable_stream(stream: TextIO) -> Any:
-    return stream if isinstance(stream, _Printable) else _Printable(stream)
 
 
 def _line(text: str, in_colour: bool) -> str:

@@ -70,7 +70,7 @@ def test_only_a_terminal_gets_colours_and_only_ours(
     content.isatty = lambda: is_terminal
     monkeypatch.setattr(sys, "stdout", content)
     monkeypatch.setenv("NO_COLOR", no_colour)
-    with printable_output(), printable_output():
+    with printable_output():
         print(toned("slower", Tone.BAD), "a\x1b[31m\ufdd0", toned("faster", Tone.GOOD))
     assert content.getvalue() == shown
     assert toned("same", Tone.NONE) == "same"

@@ -49,6 +49,7 @@ If several apply, the first of these counts.
 
 import argparse
 import json
+import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
@@ -68,7 +69,7 @@ from gemm_report.comparison.run import Run
 from gemm_report.document import InputError, RecordError
 from gemm_report.exchange.foreign import read_run
 from gemm_report.record import read_record
-from gemm_report.terminal import complain, width
+from gemm_report.terminal import complain
 from gemm_report.writing.tables import columns, markdown_table
 from gemm_report.writing.whole_file import whole_file
 
@@ -154,7 +155,8 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
         (options.html, page.page),
     )
     if not any(to == "-" for to, _ in outputs):
-        print(output.console(comparison, options.all, width()))
+        width = shutil.get_terminal_size((80, 24)).columns
+        print(output.console(comparison, options.all, width))
         if code == NOT_ENOUGH:
             print(
                 "not enough data: give 3 runs per side or more (tools/gate REF -n 5), a "
@@ -197,8 +199,9 @@ def _across(
         (options.markdown, f"### {said}\n\n{markdown_table(HEAD, cells)}\n"),
         (options.json, json.dumps([asdict(each) for each in found], indent=1) + "\n"),
     ]
-    if options.html:
-        refusals.add(InputError("--html: has no page for two devices: give --markdown or --json"))
+    with refusals:
+        if options.html:
+            raise InputError("--html: has no page for two devices: give --markdown or --json")
     if not any(to == "-" for to, _ in texts):
         print(f"{said}\n\n{columns([HEAD, *cells], left=1)}")
     for to, text in texts:

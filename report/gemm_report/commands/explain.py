@@ -29,7 +29,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemm_report.document import InputError, read_json
 from gemm_report.record import RECORD, Record, Row, read_record
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
             except InputError as error:
                 why = str(error)
                 counted = replace(counted, how=f"{how} There are no counters: {why}.")
-        _tell(options, program, record, rows, counted, read_json(path, RECORD))
+        _tell(options, program, record, rows, counted)
     if why is None:
         return 0
     complain(f"explained without counters: {why}")
@@ -97,9 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """InputError before anything runs: what ncu counts for minutes must not be lost."""
-    if not re.fullmatch(r"[1-9]\d{0,9}(x[1-9]\d{0,9}){0,2}", options.shape) or (
-        options.shape.count("x") == 1
-    ):
+    if not re.fullmatch(r"[1-9]\d{0,9}((x[1-9]\d{0,9}){2})?", options.shape):
         raise InputError(
             f"SHAPE '{options.shape}' is not one shape: write 4096, or MxNxK such as 64x8192x512"
         )
@@ -123,7 +121,6 @@ def _tell(
     record: Record,
     rows: list[Row],
     counted: "Counted",
-    document: Any,
 ) -> None:
     from gemm_report.explain import collect, page
     from gemm_report.explain.diagnosis import diagnose
@@ -135,8 +132,8 @@ def _tell(
     found = []
     for row, its in zip(rows, counted.launches, strict=True):
         seen = collect.with_code(observe(record, row, its), row, counted.code)
-        told = str(row.identity), seen, diagnose(seen, ladder), counted.how
-        found.append(page.Explanation(*told))
+        told = diagnose(seen, ladder)
+        found.append(page.Explanation(str(row.identity), seen, told, counted.how))
     ratio = page.ratio_text(found[0].name, rows[0].versus) if found[1:] and rows[0].versus else ""
     forms = {
         "explain.txt": page.page(*found, ratio=ratio),
@@ -150,13 +147,14 @@ def _tell(
     from gemm_report.figures.write import write_figures
 
     capability = record.device.compute_capability or ""
-    pairs = zip(rows, counted.launches, strict=True)
-    traffic = [counted_traffic(row, its, capability) for row, its in pairs]
-    drawn = [replace(row, counted=its) for row, its in zip(rows, traffic, strict=True)]
+    drawn = [
+        replace(row, counted=counted_traffic(row, its, capability))
+        for row, its in zip(rows, counted.launches, strict=True)
+    ]
     write_figures(replace(record, rows=tuple(drawn)), options.output, only=["hierarchy"])
-    names = map(str, (row.identity for row in rows))
-    forms["record.json"] = collect.with_counted(document, dict(zip(names, traffic, strict=True)))
-    forms |= {"counters.csv": counted.pages} if counted.pages is not None else {}
-    forms |= {"code.csv": counted.code} if counted.code else {}
+    bytes_of = {str(row.identity): row.counted for row in drawn}
+    forms["record.json"] = collect.with_counted(read_json(record.path, RECORD), bytes_of)
+    forms |= {"counters.csv": counted.pages, "code.csv": counted.code or None}
     for name, text in forms.items():
-        (options.output / name).write_text(text, encoding="utf-8")
+        if text is not None:
+            (options.output / name).write_text(text, encoding="utf-8")

@@ -26,7 +26,6 @@ exit codes:
 """
 
 import argparse
-import gc
 from pathlib import Path
 
 from gemm_report.collection import Refusals
@@ -70,12 +69,8 @@ def run(options: argparse.Namespace) -> int:
 
     refusals = Refusals()
     nodes = list(filter(None, (options.nodes or "").split(",")))
-    gc.disable()  # of a thousand records nothing is garbage
-    try:
-        earlier = [judge(read_fleet(each, refusals, [], 0)) for each in options.before]
-        gpus = read_fleet(options.folder, refusals, nodes, options.gpus or 0)
-    finally:
-        gc.enable()
+    earlier = [judge(read_fleet(each, refusals, [], 0)) for each in options.before]
+    gpus = read_fleet(options.folder, refusals, nodes, options.gpus or 0)
     if not any(gpu.group for gpu in gpus):
         raise InputError(f"{options.folder}: has no record of a GPU: run tools/fleet first")
     fleet = judge(gpus, options.threshold, earlier)

@@ -11,7 +11,6 @@ exit codes:
 """
 
 import argparse
-import gc
 from pathlib import Path
 
 from gemm_report.collection import Refusals
@@ -39,11 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from gemm_report.history.trends import find_trends
 
     refusals = Refusals()
-    gc.disable()  # of what a thousand records hold nothing is garbage: looking takes a tenth of it
-    try:
-        history = read_history(options.folder, refusals)
-    finally:
-        gc.enable()
+    history = read_history(options.folder, refusals)
     if not history.entries:
         complain(f"{options.folder}: has no record to use")
         return BAD_INPUT

@@ -76,7 +76,7 @@ COLUMNS: Sequence[Column] = (
     Column("throttle_reasons", str, "what limited the clocks",
            lambda record, row: "; ".join(row.held_by) if row.clocks else None),
     Column("departures", str, "from the measurement guideline",
-           lambda record, row: "; ".join(map(str, row.departures))),
+           lambda record, row: "; ".join(each.text for each in row.departures)),
     Column("dram_bytes", float, "modelled", "traffic.dram_bytes"),
     Column("l2_bytes", float, "modelled", "traffic.l2_bytes"),
     Column("shared_bytes", float, "modelled, with bank conflicts", "traffic.shared_bytes"),

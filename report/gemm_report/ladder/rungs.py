@@ -34,7 +34,6 @@ class Limit:
     """How fast a row could be if nothing but one resource held it up, by the model of its bytes."""
 
     resource: str
-    ceiling: Ceiling
     flop_per_byte: float | None
     flop_per_second: float
 
@@ -108,14 +107,13 @@ def limits(record: Record, row: Row) -> list[Limit]:
     """What could limit `row`, the lowest limit first; nothing without a model of its bytes."""
     if row.traffic is None:
         return []
-    levels = {name: record.measured_memory_roof(MEMORIES[name]) for name in row.traffic.levels}
     found = [
-        Limit(level, roof, row.flop / moved, row.flop / moved * (roof.bytes_per_second or 0))
+        Limit(level, row.flop / moved, row.flop / moved * (roof.bytes_per_second or 0))
         for level, moved in row.traffic.levels.items()
-        if (roof := levels[level]) and moved
+        if moved and (roof := record.measured_memory_roof(MEMORIES[level]))
     ]
     if roof := arithmetic_roof(record, row):
-        found.append(Limit(roof.name, roof, None, roof.flop_per_second or 0))
+        found.append(Limit(roof.name, None, roof.flop_per_second or 0))
     return sorted(found, key=lambda limit: limit.flop_per_second)
 
 

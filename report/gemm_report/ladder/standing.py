@@ -67,7 +67,7 @@ def standings(record: Record) -> list[Standing]:
         ours = [row for row in rows if row.is_ours]
         if ours:
             best = max(ours, key=_merit)
-            libraries = [r for r in rows if r.is_library and _shape(r) == _shape(best)]
+            libraries = [r for r in rows if r.is_library and r.shape == best.shape]
             here = [rate(r) for r in libraries if r.layout == best.layout]
             slow = here and max(map(rate, libraries)) > _SLOW_PATH * max(here)
             peak = next(iter(record.compute_roofs(precision)), None)
@@ -78,14 +78,10 @@ def standings(record: Record) -> list[Standing]:
 
 def fastest(rows: Sequence[Row]) -> list[Row]:
     """Of each problem the fastest, the smallest problem first."""
-    best = {(row.volume, *_shape(row)): row for row in sorted(rows, key=rate)}
+    best = {(row.volume, row.m, row.n, row.k): row for row in sorted(rows, key=rate)}
     return [best[key] for key in sorted(best)]
 
 
 def _merit(row: Row) -> tuple[bool, bool, float]:
     plain = row.layout == plain_layout(row.precision)
     return row.of_library is not None, plain, rate(row)
-
-
-def _shape(row: Row) -> tuple[int, int, int]:
-    return row.m, row.n, row.k

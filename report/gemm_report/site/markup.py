@@ -10,8 +10,6 @@ from functools import lru_cache
 
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _UNKNOWN = 0xFFFD
-# Longer texts are not kept.
-_SHORT = 80
 
 # A page cannot hold these, or they turn the text that follows around: they are made visible.
 _VISIBLE = {
@@ -37,29 +35,17 @@ def visible(text: str) -> str:
 
 def html(content: str) -> Html:
     """Markup as it is, and any other text escaped."""
-    if isinstance(content, Html):
-        return content
-    # Hundreds of pages have much the same in their tables.
-    return _remembered(content) if len(content) < _SHORT else _escaped(content)
+    return content if isinstance(content, Html) else _escaped(content)
 
 
+@lru_cache(maxsize=4096)  # hundreds of pages have much the same in their tables
 def _escaped(content: str) -> Html:
     return Html(standard_html.escape(visible(content), quote=True))
 
 
-_remembered = lru_cache(maxsize=4096)(_escaped)
-
-
-@lru_cache(maxsize=256)
-def _attribute(keyword: str) -> str:
-    return keyword.removesuffix("_").replace("_", "-")
-
-
 def joined(parts: Iterable[str], between: str = "") -> Html:
     """One after the other."""
-    # Asked here and not in html, since that is half of the time that hundreds of pages take.
-    safe = [part if isinstance(part, Html) else html(part) for part in parts]
-    return Html(html(between).join(safe) if between else "".join(safe))
+    return Html(html(between).join(map(html, parts)))
 
 
 def tag(name: str, /, *content: str, **attributes: str | float | bool | None) -> Html:
@@ -68,13 +54,9 @@ def tag(name: str, /, *content: str, **attributes: str | float | bool | None) ->
     In names of attributes `_` stands for `-`, and one at the end is dropped. True gives an
     attribute without a value; None and False give none.
     """
-    written = "".join(
-        [
-            f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{html(str(value))}"'
-            for key, value in attributes.items()
-            if value is not None and value is not False
-        ]
-    )
-    if name in _VOID:
-        return Html(f"<{name}{written}>")
-    return Html(f"<{name}{written}>{joined(content)}</{name}>")
+    written = name
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            written += f" {key.removesuffix('_').replace('_', '-')}"
+            written += "" if value is True else f'="{html(str(value))}"'
+    return Html(f"<{written}>" if name in _VOID else f"<{written}>{joined(content)}</{name}>")

@@ -74,10 +74,8 @@ def spots(drawn: "Figure") -> list[Spot]:
             label = str(line.get_label())
             if label.startswith("_") or line.get_marker() in ("None", None, ""):
                 continue
-            for (x, y), place in zip(
-                line.get_xydata(), axes.transData.transform(line.get_xydata()), strict=True
-            ):
-                unit = axes.get_ylabel() or axes.get_title()
+            unit, data = axes.get_ylabel() or axes.get_title(), line.get_xydata()
+            for (x, y), place in zip(data, axes.transData.transform(data), strict=True):
                 said = f"{', '.join(filter(None, (label, unit)))}: {significant(y)} at "
                 said += significant(x).removesuffix(".00")
                 found.append((place[0] * scale, (height - place[1]) * scale, said))

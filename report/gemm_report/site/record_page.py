@@ -29,15 +29,15 @@ _IN_TABS = ("ladder", "throughput", "of_library", "ladder_roofline")
 
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     """The page; the files of `pictures` are stored next to it."""
-    first = {name: p for name in _FIRST for p in pictures if p.path == name}
+    first = [p for name in _FIRST for p in pictures if p.path == name]
     names = precisions(record.rows)
     tabs = {name: [p for p in pictures if _tab(p, names) == name] for name in names}
     for its in tabs.values():
         its.sort(key=lambda p: _IN_TABS.index(_kind(p)))
-    shown = {p.path for each in (first.values(), *tabs.values()) for p in each}
+    shown = {p.path for each in (first, *tabs.values()) for p in each}
     shown |= {_kind(p) for p in pictures if "/" in p.path}  # of all precisions in one
     parts = [
-        *((p.name, p.title, figure(p)) for p in first.values()),
+        *((p.name, p.title, figure(p)) for p in first),
         ("precisions", "By precision", _tabs({k: v for k, v in tabs.items() if v})),
         ("rows", "Results", row_table(record)),
         *((p.name, p.title, figure(p)) for p in pictures if p.path not in shown),

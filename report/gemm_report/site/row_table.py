@@ -172,7 +172,7 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str]]:
     facts = [
         ("failed", row.failed),
         ("skipped", row.skipped),
-        ("off-guideline", "; ".join(map(str, row.departures))),
+        ("off-guideline", "; ".join(each.text for each in row.departures)),
         ("throttled", row.throttled and f"{percent(row.throttled_share)} of the time: "
          f"{', '.join(row.held_by) or 'reason not recorded'}"),
         ("idea", kernel and kernel.idea),

@@ -14,7 +14,6 @@ puts page.css and page.js into it. They know these classes:
 
 import base64
 import hashlib
-from functools import cache
 from importlib.resources import files
 
 from gemm_report.site.markup import Html, html, joined, tag
@@ -22,7 +21,8 @@ from gemm_report.site.markup import Html, html, joined, tag
 
 def document(title: str, body: str) -> str:
     """The whole page. `body` is markup (`Html`); a plain text is shown as it is."""
-    style, script = _asset("page.css"), _asset("page.js")
+    folder = files("gemm_report.site")
+    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # The browser itself refuses what the page must not do: load anything, or run another script.
     policy = (
@@ -47,8 +47,3 @@ def document(title: str, body: str) -> str:
     main = tag("main", html(body), id="main", tabindex=-1)
     page = tag("html", tag("head", head), tag("body", skip, main), lang="en")
     return f"<!doctype html>\n{page}\n"
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("gemm_report.site").joinpath(name).read_text(encoding="utf-8")

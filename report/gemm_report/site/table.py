@@ -70,13 +70,12 @@ def _body(line: Line, columns: Sequence[Column]) -> Html:
         bar = None if cell.bar is None else f"--bar:{100 * min(cell.bar, 1):.0f}%"
         kind = "n" if column.is_number else None
         cells.append(tag("td", cell.content, class_=kind, style=bar, **_keys(cell)))
-    if line.details is None:
-        return tag("tbody", tag("tr", *cells), id=line.anchor, class_=line.tone)
-    first = line.cells[0]
-    cells[0] = tag(
-        "th", tag("a", first.content, href=f"#{line.anchor}"), scope="row", **_keys(first)
-    )
-    unfolded = tag("tr", tag("td", line.details, colspan=len(columns)), class_="details")
+    unfolded = Html("")
+    if line.details is not None:
+        first = line.cells[0]
+        link = tag("a", first.content, href=f"#{line.anchor}")
+        cells[0] = tag("th", link, scope="row", **_keys(first))
+        unfolded = tag("tr", tag("td", line.details, colspan=len(columns)), class_="details")
     # One body a row: what it unfolds to stays with it, however the rows are ordered.
     return tag("tbody", tag("tr", *cells), unfolded, id=line.anchor, class_=line.tone)
 

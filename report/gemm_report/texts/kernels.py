@@ -27,8 +27,8 @@ def filled(readme: Path, records: Sequence[Record], pictures_folder: Path) -> tu
     """
     text = read_text(readme)
     described = _described(readme, text)
-    rows = [row for each in records for row in each.rows if row.part is Part.LADDER and row.is_ours]
-    there = {row.kernel for row in rows}
+    rows = [row for each in records for row in each.rows]
+    there = {row.kernel for row in rows if row.part is Part.LADDER and row.is_ours}
     known = [k.name for each in records for k in each.kernels if k.name in there]
     if missing := [name for name in dict.fromkeys(known) if name not in described]:
         raise InputError(

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
-#include <iostream>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -291,20 +290,6 @@ const std::vector<Option>& table() {
   return options;
 }
 
-// Spellings of earlier versions. Without a value --gemm_watch has a meaning of its own.
-std::string current_spelling(const std::string& argument) {
-  constexpr std::string_view kOld[][2] = {{"--gemm_ceilings=queried", "--gemm_peaks=nominal"},
-                                          {"--gemm_ceilings=", "--gemm_peaks="},
-                                          {"--gemm_watch=", "--gemm_monitor="}};
-  for (const auto& [old, current] : kOld)
-    if (argument.starts_with(old)) {
-      const std::string now = std::string(current) + argument.substr(old.size());
-      std::cerr << argument << " is now spelt " << now << "\n";
-      return now;
-    }
-  return argument;
-}
-
 bool is_among(std::span<const std::string_view> only, const Option& option) {
   return only.empty() || std::ranges::find(only, option.name) != only.end();
 }
@@ -323,13 +308,12 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
   options.arguments.assign(argv, argv + argc);
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
-    std::string& argument = options.arguments[static_cast<std::size_t>(i)];
+    const std::string& argument = options.arguments[static_cast<std::size_t>(i)];
     if (argument == "--help" || argument == "-h") options.help = true;
     if (!argument.starts_with(kPrefix)) {
       argv[kept++] = argv[i];
       continue;
     }
-    argument = current_spelling(argument);
     const auto equals = argument.find('=');
     const std::string flag = argument.substr(0, equals);
     const bool has_value = equals != std::string::npos;

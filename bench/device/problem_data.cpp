@@ -56,6 +56,11 @@ Signs signs_of(std::int64_t set) {
   return set == 0 ? Signs{} : Signs{1000 + seed, 1001 + seed};
 }
 
+// Of the new values of a set.
+std::uint64_t seed_of(std::uint64_t renewal, std::int64_t set) {
+  return random_bits(renewal, static_cast<std::uint64_t>(set)) >> 2;
+}
+
 // Of 128 rows.
 std::int64_t last_guard_bytes(const Problem& p) {
   constexpr std::int64_t kMostBytes = 4 << 20;
@@ -121,13 +126,11 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
   }
 }
 
-void ProblemData::fill_set(std::int64_t set, std::uint64_t seed) {
+void ProblemData::fill_operands(const Operands& to, std::uint64_t seed) {
   const Problem& p = problem_;
   const ElementType input = traits_of(p.precision).input;
-  const auto values = [](const void* matrix) { return const_cast<void*>(matrix); };
-  const Operands& to = sets_[static_cast<std::size_t>(set)];
-  backend_.fill(values(to.a), input, p.m * p.k, fill_, 2 * seed);
-  backend_.fill(values(to.b), input, p.k * p.n, fill_, 2 * seed + 1);
+  backend_.fill(const_cast<void*>(to.a), input, p.m * p.k, fill_, 2 * seed);
+  backend_.fill(const_cast<void*>(to.b), input, p.k * p.n, fill_, 2 * seed + 1);
 }
 
 // The same values in each set but for their signs: one product serves all.
@@ -135,7 +138,8 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
   const Problem& p = problem_;
   const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = first; set < first + count; ++set) {
-    fill_set(set, seed_);
+    const Operands& to = sets_[static_cast<std::size_t>(set)];
+    fill_operands(to, seed_);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
     const auto flip = [&](const void* matrix, bool transposed, std::int64_t rows,
@@ -144,7 +148,6 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
                     transposed ? rows : columns,
                     transposed ? Signs{by.of_columns, by.of_rows} : by);
     };
-    const Operands& to = sets_[static_cast<std::size_t>(set)];
     flip(to.a, transposes_a(p.layout), p.m, p.k, {signs.of_rows, 0});
     flip(to.b, transposes_b(p.layout), p.k, p.n, {0, signs.of_columns});
   }
@@ -152,16 +155,15 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
 
 void ProblemData::renew(std::int64_t first, std::int64_t count, std::uint64_t seed) {
   // First C, so that the caches then hold A and B, as after restore().
+  poison(first, count);
+  for (std::int64_t set = first; set < first + count; ++set)
+    fill_operands(sets_[static_cast<std::size_t>(set)], seed_of(seed, set));
+}
+
+void ProblemData::poison(std::int64_t first, std::int64_t count) {
   for (std::int64_t set = first; set < first + count; ++set)
     backend_.poison(sets_[static_cast<std::size_t>(set)].c,
                     static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
-  for (std::int64_t set = first; set < first + count; ++set)
-    fill_set(set, random_bits(seed, static_cast<std::uint64_t>(set)) >> 2);
-}
-
-void ProblemData::poison() {
-  for (const Operands& set : sets_)
-    backend_.poison(set.c, static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
 }
 
 // What was written around the matrices, and how far from C.
@@ -211,10 +213,7 @@ Verdict ProblemData::judge_renewed(const Problem& p, std::int64_t set, std::uint
   const OperandLayout layout(p);
   const Buffer own = backend_.allocate(static_cast<std::size_t>(layout.c));
   const Operands given{own.get() + layout.a, own.get() + layout.b, of.c};
-  const ElementType input = traits_of(p.precision).input;
-  const std::uint64_t own_seed = random_bits(seed, static_cast<std::uint64_t>(set)) >> 2;
-  backend_.fill(own.get() + layout.a, input, p.m * p.k, fill_, 2 * own_seed);
-  backend_.fill(own.get() + layout.b, input, p.k * p.n, fill_, 2 * own_seed + 1);
+  fill_operands(given, seed_of(seed, set));
   const Buffer rows = backend_.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m));
   backend_.project(p, given.a, given.b, reinterpret_cast<RowCheck*>(rows.get()));
   Verdict verdict = backend_.judge_rows(p, given, reinterpret_cast<const RowCheck*>(rows.get()));

@@ -94,8 +94,7 @@ std::vector<Probe> cuda_probes(const DeviceInfo& device) {
   if (code.capability == 0)
     for (Probe& probe : all)
       probe.unsupported = "this build has no code for compute capability " +
-                          std::to_string(device.compute_capability / 10) + "." +
-                          std::to_string(device.compute_capability % 10);
+                          capability_text(device.compute_capability);
   return all;
 }
 

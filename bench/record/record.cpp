@@ -89,13 +89,13 @@ json peak_json(const Peak& peak) {
 }
 
 json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {
-  const int cc = device.compute_capability;
   return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
           {"name", device.name},
           {"uuid_hash", json_of(device.uuid_hash)},
           {"pci_bus_id", json_of(device.pci_bus_id)},
-          {"compute_capability",
-           cc > 0 ? json(std::to_string(cc / 10) + "." + std::to_string(cc % 10)) : json(nullptr)},
+          {"compute_capability", device.compute_capability > 0
+                                     ? json(capability_text(device.compute_capability))
+                                     : json(nullptr)},
           {"sm_count", json_of(Counted(device.sm_count))},
           {"cores", json_of(Counted(device.cores))},
           {"clock_hz", json_of(device.clock_hz)},

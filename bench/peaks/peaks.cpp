@@ -53,21 +53,19 @@ Peak unknown(std::string name, std::optional<Precision> precision, std::string w
 }
 
 Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
-  const auto none = [&](std::string why) {
-    return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
+  const auto none = [&](const std::string& why) {
+    return unknown(std::string(traits.unit_name), traits.precision,
+                   why + ": give --gemm_peak_flops");
   };
-  if (device.kind == Device::Kind::cpu)
-    return none("a CPU does not report it: give --gemm_peak_flops");
+  if (device.kind == Device::Kind::cpu) return none("a CPU does not report it");
+  const std::string capability =
+      "compute capability " + capability_text(device.compute_capability);
   const Rates* rates = rates_of(device.compute_capability);
-  if (rates == nullptr)
-    return none("compute capability " + capability_text(device.compute_capability) +
-                " is not in the table: give --gemm_peak_flops");
+  if (rates == nullptr) return none(capability + " is not in the table");
   const std::optional<double> rate =
       flop_per_clock(device.compute_capability, traits.unit, device.name);
-  if (!rate)
-    return none("the table has no rate for compute capability " +
-                capability_text(device.compute_capability) + ": give --gemm_peak_flops");
-  if (!device.clock_hz) return none("the device does not report its clock: give --gemm_peak_flops");
+  if (!rate) return none("the table has no rate for " + capability);
+  if (!device.clock_hz) return none("the device does not report its clock");
   const double clock =
       *device.clock_hz * (is_tensor_unit(traits.unit) ? rates->tensor_clock_share : 1);
   return {
@@ -82,15 +80,13 @@ Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
 }
 
 Peak nominal_memory(const DeviceInfo& device) {
-  if (device.kind == Device::Kind::cpu)
-    return unknown("DRAM", std::nullopt, "a CPU does not report it: give --gemm_peak_bandwidth");
-  if (device.integrated)
-    return unknown("DRAM", std::nullopt,
-                   "an integrated GPU misreports its memory clock: give --gemm_peak_bandwidth");
+  const auto none = [](const std::string& why) {
+    return unknown("DRAM", std::nullopt, why + ": give --gemm_peak_bandwidth");
+  };
+  if (device.kind == Device::Kind::cpu) return none("a CPU does not report it");
+  if (device.integrated) return none("an integrated GPU misreports its memory clock");
   if (!device.memory_clock_hz || !device.bus_width_bits)
-    return unknown(
-        "DRAM", std::nullopt,
-        "the device does not report its memory clock or bus width: give --gemm_peak_bandwidth");
+    return none("the device does not report its memory clock or bus width");
   return {"DRAM",
           std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,

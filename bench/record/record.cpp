@@ -178,8 +178,8 @@ std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const
   return roof_at(run_.peaks, p.precision, flop(p) / bytes_minimum(p), clocks);
 }
 
-std::optional<double> Results::of_roof(const Row& row) const {
-  const auto roof = roof_of(row);
+std::optional<double> Results::of_roof(const Row& row, const Clocks& clocks) const {
+  const auto roof = roof_of(row, clocks);
   if (!roof || !row.timed()) return std::nullopt;
   return row.flop_per_second() / roof->flop_per_second;
 }
@@ -194,9 +194,7 @@ std::optional<Clocks> Results::clocks_of(const Row& row) const {
 
 std::optional<double> Results::of_roof_at_clock(const Row& row) const {
   const auto clocks = clocks_of(row);
-  if (!clocks) return std::nullopt;
-  const auto roof = roof_of(row, *clocks);
-  return roof ? std::optional(row.flop_per_second() / roof->flop_per_second) : std::nullopt;
+  return clocks ? of_roof(row, *clocks) : std::nullopt;
 }
 
 std::optional<double> Results::of_library(const Row& row) const {

@@ -98,7 +98,7 @@ class Results {
   // The fastest library row of the problem, else its stand-in. Rows with transfers are compared
   // with neither a library nor a roofline.
   std::optional<LibraryRate> library_rate(const Problem& p) const;
-  std::optional<double> of_roof(const Row& row) const;
+  std::optional<double> of_roof(const Row& row, const Clocks& clocks = {}) const;
   // Of the roofline at the clocks that were seen while the row was timed.
   std::optional<double> of_roof_at_clock(const Row& row) const;
   std::optional<double> of_library(const Row& row) const;

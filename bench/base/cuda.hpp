@@ -1,15 +1,17 @@
-// Turns the status of a CUDA call into the exceptions of backend.hpp.
+// CUDA calls: their status as exceptions, and handles that each have their destroyer.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "bench/base/device_errors.hpp"
-#include "bench/device/backend.hpp"
 
 namespace gemm::bench {
 
@@ -26,6 +28,53 @@ inline void check(cudaError_t status,
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text);
   if (cudaFree(nullptr) != cudaSuccess) throw DeviceLost(text);
   throw std::runtime_error(text);
+}
+
+template <auto kDestroy>
+struct Destroy {
+  void operator()(auto* handle) const { kDestroy(handle); }
+};
+template <typename Handle, auto kDestroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
+using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
+using OwnedEvent = Owned<cudaEvent_t, cudaEventDestroy>;
+using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using OwnedGraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+inline OwnedStream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return OwnedStream(stream);
+}
+
+inline OwnedEvent make_event(unsigned flags = cudaEventDefault) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, flags));
+  return OwnedEvent(event);
+}
+
+// What `enqueue` puts on the stream, which is not run. Throws what it throws.
+template <typename F>
+OwnedGraph captured(cudaStream_t stream, F&& enqueue) {
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  cudaGraph_t graph = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    cudaStreamEndCapture(stream, &graph);
+    cudaGetLastError();  // what was wrong is being thrown
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph));
+  return OwnedGraph(graph);
+}
+
+// Memory of the host that the GPU reads and writes directly.
+inline Owned<std::byte*, cudaFreeHost> pinned_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
+  return Owned<std::byte*, cudaFreeHost>(static_cast<std::byte*>(memory));
 }
 
 }  // namespace gemm::bench

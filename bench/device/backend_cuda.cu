@@ -21,10 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
+#include "bench/base/cuda.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/device/backend.hpp"
-#include "bench/device/cuda_handles.hpp"
 #include "bench/device/element_types.cuh"
 #include "bench/device/end_to_end.hpp"
 #include "bench/device/verify_cuda.cuh"
@@ -129,15 +130,15 @@ class Timeline {
   // cudaStreamSynchronize, but for a GPU that never finishes.
   void finish() const {
     check(cudaGetLastError());
-    const auto start = std::chrono::steady_clock::now();
+    const double start = now_seconds();
     for (;;) {
       const cudaError_t status = cudaStreamQuery(stream_.get());
       if (status != cudaErrorNotReady) return check(status);
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
-      if (waited.count() > patience_)
+      const double waited = now_seconds() - start;
+      if (waited > patience_)
         throw DeviceLost("the GPU did not finish within " +
                          std::to_string(std::lround(std::ceil(patience_))) + " s");
-      if (waited.count() > 1e-3) std::this_thread::yield();
+      if (waited > 1e-3) std::this_thread::yield();
     }
   }
 
@@ -147,10 +148,7 @@ class Timeline {
   int sm_count_;
   double patience_;
   OwnedStream stream_;
-  struct FreeHost {
-    void operator()(Stamp* p) const { cudaFreeHost(p); }
-  };
-  std::unique_ptr<Stamp, FreeHost> stamps_;
+  Owned<Stamp*, cudaFreeHost> stamps_;
 };
 
 // Rotated launches between two events.
@@ -219,20 +217,9 @@ class GraphBatch : public StreamBatch {
 
  private:
   OwnedGraphExec capture() {
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
-    cudaGraph_t graph = nullptr;
-    try {
-      StreamBatch::enqueue();
-    } catch (...) {
-      cudaStreamEndCapture(stream_, &graph);
-      cudaGetLastError();  // what was wrong is being thrown
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    check(cudaStreamEndCapture(stream_, &graph));
-    const OwnedGraph owned(graph);
+    const OwnedGraph graph = captured(stream_, [&] { StreamBatch::enqueue(); });
     cudaGraphExec_t exec = nullptr;
-    check(cudaGraphInstantiate(&exec, graph, 0));
+    check(cudaGraphInstantiate(&exec, graph.get(), 0));
     OwnedGraphExec owned_exec(exec);
     check(cudaGraphUpload(exec, stream_));
     return owned_exec;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/base/device_errors.hpp"
-#include "bench/device/cuda_handles.hpp"
 #include "bench/device/end_to_end.hpp"
 #include "bench/device/problem_data.hpp"
 
@@ -19,12 +19,6 @@ namespace {
 
 // So many kernels of panels side by side: one alone may leave multiprocessors idle at its end.
 constexpr std::size_t kKernelsAtOnce = 2;
-
-Buffer pinned(std::size_t bytes) {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
-}
 
 OwnedEvent untimed_event() { return make_event(cudaEventDisableTiming); }
 
@@ -40,7 +34,7 @@ class CudaEndToEnd : public EndToEnd {
     const bool pageable = what.transfer == Transfer::pageable;
     for (const Operands& given : sets) {
       Set& set = sets_.emplace_back(given);
-      set.host = pageable ? host->allocate(bytes) : pinned(bytes);
+      set.host = pageable ? host->allocate(bytes) : Buffer(pinned_memory(bytes));
       set.device = backend.allocate(bytes);
       backend.copy(set.host.get() + layout_.a, given.a, static_cast<std::size_t>(layout_.a_bytes));
       backend.copy(set.host.get() + layout_.b, given.b, static_cast<std::size_t>(layout_.b_bytes));

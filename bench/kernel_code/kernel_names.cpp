@@ -4,14 +4,12 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "kernels/driver_function.hpp"
@@ -20,26 +18,6 @@ namespace gemm::bench {
 namespace {
 
 constexpr std::size_t kLongest = 200;
-
-struct DestroyGraph {
-  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-};
-using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
-
-// Null if it cannot be captured.
-Graph capture(const Launch& launch, Stream stream) {
-  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) return nullptr;
-  bool launched = true;
-  try {
-    launch(stream);
-  } catch (...) {
-    launched = false;
-  }
-  cudaGraph_t graph = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
-  Graph owned(graph);
-  return launched && ended == cudaSuccess ? std::move(owned) : nullptr;
-}
 
 // Has the function of the driver write its answer; nothing if it is missing or refuses.
 template <typename Answer, typename... Arguments>
@@ -161,8 +139,8 @@ std::string without_template_arguments(const std::string& name) {
 LaunchedKernels kernels_of(const Launch& launch, Stream stream) {
   LaunchedKernels launched;
   try {
-    if (const Graph graph = capture(launch, stream)) launched = kernels_in(graph.get());
-  } catch (const std::exception&) {  // out of memory
+    launched = kernels_in(captured(stream, [&] { launch(stream); }).get());
+  } catch (...) {  // it cannot be captured
     launched = {};
   }
   cudaGetLastError();  // whatever was refused is not the next caller's

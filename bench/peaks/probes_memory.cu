@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/cuda_check.hpp"
+#include "bench/base/cuda.hpp"
 #include "bench/peaks/probes_cuda.hpp"
 
 namespace gemm::bench {
@@ -351,27 +351,6 @@ Probe shared_probe(const DeviceInfo& device) {
 
 // --- The bus to the host -------------------------------------------------------------------------
 
-Memory pinned_memory(std::size_t bytes) {
-  void* memory = nullptr;
-  check(cudaMallocHost(&memory, bytes));
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
-}
-
-// Makes a GPU the current one, until the end of the scope.
-class Current {
- public:
-  explicit Current(int device) {
-    check(cudaGetDevice(&before_));
-    check(cudaSetDevice(device));
-  }
-  ~Current() { cudaSetDevice(before_); }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 // Of another GPU, which the current one can then reach directly.
 Memory memory_of(int target, std::size_t bytes) {
   if (const cudaError_t status = cudaDeviceEnablePeerAccess(target, 0);
@@ -379,9 +358,13 @@ Memory memory_of(int target, std::size_t bytes) {
     (void)cudaGetLastError();
   else
     check(status);
-  const Current current(target);
+  int current = 0;
   void* memory = nullptr;
-  check(cudaMalloc(&memory, bytes));
+  check(cudaGetDevice(&current));
+  check(cudaSetDevice(target));
+  const cudaError_t status = cudaMalloc(&memory, bytes);
+  check(cudaSetDevice(current));
+  check(status);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
 }
 
@@ -391,7 +374,7 @@ struct Bus {
   bool to_device;
   std::optional<int> target;  // GPU instead of the host
 
-  Memory there() const { return target ? memory_of(*target, bytes) : pinned_memory(bytes); }
+  Memory there() const { return target ? memory_of(*target, bytes) : Memory(pinned_memory(bytes)); }
   Launch prepare(Backend& backend) const {
     const Memory device = shared_memory(backend, bytes), other = there();
     backend.fill(device.get(), ElementType::f32, static_cast<std::int64_t>(bytes / 4),

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <source_location>
@@ -71,7 +72,7 @@ OwnedGraph captured(cudaStream_t stream, F&& enqueue) {
 }
 
 // Memory of the host that the GPU reads and writes directly.
-inline Owned<std::byte*, cudaFreeHost> pinned_memory(std::size_t bytes) {
+inline Owned<std::byte*, cudaFreeHost> pinned_memory(std::int64_t bytes) {
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
   return Owned<std::byte*, cudaFreeHost>(static_cast<std::byte*>(memory));

@@ -27,7 +27,6 @@
 #include "bench/base/text.hpp"
 #include "bench/device/backend.hpp"
 #include "bench/device/element_types.cuh"
-#include "bench/device/end_to_end.hpp"
 #include "bench/device/verify_cuda.cuh"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
@@ -209,7 +208,7 @@ class GraphBatch : public StreamBatch {
  public:
   GraphBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
       : StreamBatch(timeline, launches, count) {
-    const auto sets = static_cast<std::int64_t>(launches.size());
+    const auto sets = std::ssize(launches);
     for (std::int64_t i = 0; i < sets / std::gcd(sets, count); ++i) graphs_.push_back(capture());
   }
   void rewind() override { turn_ = 0; }
@@ -271,7 +270,7 @@ class CudaBackend : public Backend {
     return static_cast<double>(free);
   }
 
-  Buffer allocate(std::size_t bytes) override {
+  Buffer allocate(std::int64_t bytes) override {
     void* memory = nullptr;
     check(cudaMalloc(&memory, bytes));
     return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
@@ -293,11 +292,10 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
   }
 
-  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
     check(cudaMemsetAsync(to, 0, sizeof *to, stream_));
-    fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<const unsigned char*>(from),
-                                                      static_cast<std::int64_t>(bytes),
-                                                      reinterpret_cast<unsigned long long*>(to));
+    fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(
+        static_cast<const unsigned char*>(from), bytes, reinterpret_cast<unsigned long long*>(to));
     check(cudaGetLastError());
   }
 
@@ -306,12 +304,12 @@ class CudaBackend : public Backend {
     check(cudaDeviceSynchronize());
   }
 
-  void copy(void* to, const void* from, std::size_t bytes) override {
+  void copy(void* to, const void* from, std::int64_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
     finish();
   }
 
-  void poison(void* to, std::size_t bytes) override {
+  void poison(void* to, std::int64_t bytes) override {
     check(cudaMemsetAsync(to, 0xff, bytes, stream_));
   }
 
@@ -337,7 +335,7 @@ class CudaBackend : public Backend {
   }
 
   void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
-    const Buffer b_rows = allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.k));
+    const Buffer b_rows = allocate(sizeof(RowCheck) * p.k);
     auto* of_b = reinterpret_cast<RowCheck*>(b_rows.get());
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
       project_b_kernel<<<row_blocks(p.k), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(b),

@@ -43,7 +43,7 @@ class ProblemData {
 
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
-  void poison() { poison(0, static_cast<std::int64_t>(sets_.size())); }
+  void poison() { poison(0, std::ssize(sets_)); }
   // Gives `count` sets values that depend on `seed`, unlike each other, and poisons their C.
   void renew(std::int64_t first, std::int64_t count, std::uint64_t seed);
   // Whether a set holds the product of such values, by Freivalds' check; and its operands still are

@@ -104,7 +104,7 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
                    .what = probe.what,
                    .utc = utc_now(),
                    .seconds = timing.quartiles_seconds()};
-  one.samples = static_cast<std::int64_t>(timing.samples_seconds.size());
+  one.samples = std::ssize(timing.samples_seconds);
   one.settled = timing.warmup.settled;
   // Whatever else runs on a CPU can only slow it down: the best is the peak, as in STREAM.
   const bool cpu = backend.device().kind == Device::Kind::cpu;

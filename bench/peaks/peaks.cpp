@@ -58,8 +58,7 @@ Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
                    why + ": give --gemm_peak_flops");
   };
   if (device.kind == Device::Kind::cpu) return none("a CPU does not report it");
-  const std::string capability =
-      "compute capability " + capability_text(device.compute_capability);
+  const std::string capability = "compute capability " + capability_text(device.compute_capability);
   const Rates* rates = rates_of(device.compute_capability);
   if (rates == nullptr) return none(capability + " is not in the table");
   const std::optional<double> rate =

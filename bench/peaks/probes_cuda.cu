@@ -35,7 +35,7 @@ DeviceCode query_code() {
 }  // namespace
 
 std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
-                                     std::size_t bytes) {
+                                     std::int64_t bytes) {
   constexpr std::uint64_t kSeed = 17;
   const Fill fill = values == Values::zeros ? Fill::zeros : Fill::uniform;
   std::vector<std::byte> to(bytes);
@@ -50,7 +50,7 @@ std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
   return to;
 }
 
-std::shared_ptr<std::byte> shared_memory(Backend& backend, std::size_t bytes) {
+std::shared_ptr<std::byte> shared_memory(Backend& backend, std::int64_t bytes) {
   return backend.allocate(bytes);
 }
 

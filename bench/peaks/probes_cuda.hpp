@@ -37,16 +37,17 @@ constexpr std::string_view name_of(Values values) {
 }
 
 // Operands of a tensor core: so many bytes of elements of an arithmetic (tf32 as f32, and so on).
-std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values, std::size_t bytes);
+std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
+                                     std::int64_t bytes);
 
 // Memory that is shared by the copies of a launch.
-std::shared_ptr<std::byte> shared_memory(Backend& backend, std::size_t bytes);
+std::shared_ptr<std::byte> shared_memory(Backend& backend, std::int64_t bytes);
 std::shared_ptr<std::byte> shared_memory(Backend& backend, std::span<const std::byte> contents);
 
 // What is wrong with the results of all threads, each of which should be `expected`.
 template <typename T>
 std::optional<std::string> wrong_result(Backend& backend, const std::byte* results,
-                                        std::size_t bytes, T expected) {
+                                        std::int64_t bytes, T expected) {
   std::vector<T> found(bytes / sizeof(T));
   backend.copy(found.data(), results, bytes);
   for (std::size_t thread = 0; thread < found.size(); ++thread)
@@ -60,7 +61,7 @@ std::optional<std::string> wrong_result(Backend& backend, const std::byte* resul
 // sum counts them. launch(backend, values, results) makes operands, and a launch on them.
 template <typename Sum, typename MakeLaunch>
 Probe counting_products(Probe probe, Values values, std::int64_t threads, MakeLaunch launch) {
-  const std::size_t bytes = sizeof(Sum) * static_cast<std::size_t>(threads);
+  const std::int64_t bytes = sizeof(Sum) * threads;
   probe.fill = name_of(values);
   probe.prepare = [=](Backend& backend) {
     return launch(backend, values, shared_memory(backend, bytes));

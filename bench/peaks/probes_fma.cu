@@ -97,7 +97,7 @@ struct Walk {
   using Value = typename Kind::Value;
   std::int64_t chains() const { return std::int64_t{blocks} * kThreads * kChains; }
   std::int64_t steps() const { return std::int64_t{rounds} * kUnrolled; }
-  std::size_t result_bytes() const { return static_cast<std::size_t>(chains()) * sizeof(Value); }
+  std::size_t result_bytes() const { return chains() * sizeof(Value); }
   double work() const { return 1.0 * Kind::kFlop * chains() * steps(); }
 
   Launch launch(std::shared_ptr<std::byte> results) const {

@@ -225,7 +225,7 @@ class Streams {
       : threads_(threads), blocks_(bytes / (kBlock * static_cast<std::int64_t>(sizeof(double)))) {}
 
   std::int64_t count() const { return blocks_ * kBlock; }
-  double array_bytes() const { return static_cast<double>(count()) * sizeof(double); }
+  std::int64_t array_bytes() const { return count() * static_cast<int>(sizeof(double)); }
 
   template <typename F>
   void in_parts(F&& part) const {
@@ -238,7 +238,7 @@ class Streams {
 
   // Element i is i modulo `period`, so that sums and triads are exact.
   Memory array(Backend& backend, int period) const {
-    Memory memory = backend.allocate(static_cast<std::size_t>(array_bytes()));
+    Memory memory = backend.allocate(array_bytes());
     auto* to = reinterpret_cast<double*>(memory.get());
     in_parts([=](int, std::int64_t first, std::int64_t blocks) {
       for (std::int64_t i = first; i < first + blocks * kBlock; ++i)
@@ -276,7 +276,7 @@ class Streams {
   }
   std::optional<std::string> triad_complaint(Backend& backend) const {
     const Memory a = array(backend, 1);
-    backend.poison(a.get(), static_cast<std::size_t>(array_bytes()));
+    backend.poison(a.get(), array_bytes());
     backend.run(triad(a, array(backend, kPeriodB), array(backend, kPeriodC)));
     for (std::int64_t i = 0; i < count(); ++i) {
       const double found = reinterpret_cast<const double*>(a.get())[i];
@@ -289,8 +289,8 @@ class Streams {
   }
 
   Memory sums(Backend& backend) const {
-    Memory memory = backend.allocate(sizeof(double) * static_cast<std::size_t>(threads_));
-    backend.poison(memory.get(), sizeof(double) * static_cast<std::size_t>(threads_));
+    Memory memory = backend.allocate(sizeof(double) * threads_);
+    backend.poison(memory.get(), sizeof(double) * threads_);
     return memory;
   }
   Launch prepare_read(Backend& backend) const {
@@ -328,7 +328,7 @@ Probe stream_probe(const DeviceInfo& device, const char* name, const char* what,
               " MiB an array, " + std::to_string(device.cores) + " threads",
       .unit = Probe::Unit::bytes,
       .clock = Probe::Clock::none,
-      .work = arrays * streams.array_bytes(),
+      .work = 1.0 * arrays * streams.array_bytes(),
       .prepare =
           [=](Backend& backend) {
             return arrays == 1 ? streams.prepare_read(backend) : streams.prepare_triad(backend);

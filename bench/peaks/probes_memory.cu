@@ -352,7 +352,7 @@ Probe shared_probe(const DeviceInfo& device) {
 // --- The bus to the host -------------------------------------------------------------------------
 
 // Of another GPU, which the current one can then reach directly.
-Memory memory_of(int target, std::size_t bytes) {
+Memory memory_of(int target, std::int64_t bytes) {
   if (const cudaError_t status = cudaDeviceEnablePeerAccess(target, 0);
       status == cudaErrorPeerAccessAlreadyEnabled)
     (void)cudaGetLastError();
@@ -370,15 +370,14 @@ Memory memory_of(int target, std::size_t bytes) {
 
 // From or to pinned memory of the host, or to the memory of another GPU.
 struct Bus {
-  std::size_t bytes;
+  std::int64_t bytes;
   bool to_device;
   std::optional<int> target;  // GPU instead of the host
 
   Memory there() const { return target ? memory_of(*target, bytes) : Memory(pinned_memory(bytes)); }
   Launch prepare(Backend& backend) const {
     const Memory device = shared_memory(backend, bytes), other = there();
-    backend.fill(device.get(), ElementType::f32, static_cast<std::int64_t>(bytes / 4),
-                 Fill::uniform, 0);
+    backend.fill(device.get(), ElementType::f32, bytes / 4, Fill::uniform, 0);
     backend.copy(other.get(), device.get(), bytes);
     return launch(device, other);
   }
@@ -405,7 +404,7 @@ struct Bus {
 Probe bus_probe(const std::string& name, const std::string& where, std::int64_t free,
                 bool to_device, std::optional<int> target = std::nullopt) {
   const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
-  const Bus bus{static_cast<std::size_t>(bytes), to_device, target};
+  const Bus bus{bytes, to_device, target};
   Probe probe{
       .name = name,
       .what = "one copy of " + std::to_string(bytes / kMiB) + " MiB " + where,

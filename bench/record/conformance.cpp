@@ -191,7 +191,7 @@ std::string Results::conformance(const Row& row) const {
   for (const auto& [name, share] : timing.gpu.reasons)
     reasons += (reasons.empty() ? "" : ", ") + name;
   if (!reasons.empty()) line += " (" + reasons + ")";
-  line += ", " + count(static_cast<std::int64_t>(timing.samples_seconds.size()), "sample");
+  line += ", " + count(std::ssize(timing.samples_seconds), "sample");
   return line;
 }
 

@@ -1,7 +1,6 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "bench/base/clock.hpp"
@@ -150,7 +149,7 @@ void Results::add(const std::string& name, Row row) {
 const Row& Results::reported(const std::string& name, std::int64_t repetition,
                              std::int64_t repetitions) const {
   const std::vector<Row>& rows = rows_.at(name);
-  return rows.at(rows.size() - static_cast<std::size_t>(repetitions - repetition));
+  return rows.at(rows.size() - (repetitions - repetition));
 }
 
 bool Results::all_timed(const std::string& name, std::int64_t repetitions) const {

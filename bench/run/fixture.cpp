@@ -1,6 +1,7 @@
 #include "bench/run/fixture.hpp"
 
 #include <cstddef>
+#include <iterator>
 #include <limits>
 
 #include "bench/base/clock.hpp"
@@ -43,8 +44,7 @@ void GemmFixture::SetUp(benchmark::State&) {
     if (settled_) std::rethrow_exception(settled_);
     suite_.measure(case_, iterations_, row_);
   });
-  if (!iterations_)
-    iterations_ = row_.timed() ? static_cast<std::int64_t>(row_.timing.samples_seconds.size()) : 1;
+  if (!iterations_) iterations_ = row_.timed() ? std::ssize(row_.timing.samples_seconds) : 1;
 }
 
 void GemmFixture::BenchmarkCase(benchmark::State& state) {

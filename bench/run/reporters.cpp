@@ -153,9 +153,8 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
       entry["error_message"] = row->failed.empty() ? row->skipped : row->failed;
     }
     const bool percentage = row == nullptr && run.aggregate_unit == benchmark::kPercentage;
-    entry["iterations"] = row != nullptr && timed
-                              ? static_cast<std::int64_t>(row->timing.samples_seconds.size())
-                              : run.iterations;
+    entry["iterations"] =
+        row != nullptr && timed ? std::ssize(row->timing.samples_seconds) : run.iterations;
     entry["real_time"] =
         timed ? number(percentage ? run.real_accumulated_time : run.GetAdjustedRealTime())
               : json(0.0);

@@ -75,8 +75,7 @@ BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Laun
     const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(per_launch, 1e-5));
     per_launch = backend.batch(launches, count, false)->time().seconds / static_cast<double>(count);
   }
-  return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()),
-                    backend.device().kind);
+  return plan_batch(plan, per_launch, std::ssize(launches), backend.device().kind);
 }
 
 double Timing::quantile_seconds(double share) const {

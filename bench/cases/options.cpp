@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "bench/base/text.hpp"
 #include "bench/cases/shapes.hpp"
@@ -59,12 +57,13 @@ std::string names_of(const All& all, Name&& name) {
   return names;
 }
 
-// The one of `choices` that is meant.
+// The value of an enumeration, by the place of its name among the choices.
 template <typename T>
-T choice(const std::string& value, std::initializer_list<std::pair<std::string_view, T>> choices) {
-  for (const auto& [name, meaning] : choices)
-    if (value == name) return meaning;
-  refuse("one of " + names_of(choices, [](const auto& one) { return one.first; }), value);
+T choice(const std::string& value, const std::string& choices) {
+  const std::vector<std::string> names = parts_of(choices, '|');
+  const auto found = std::ranges::find(names, value);
+  if (found != names.end()) return static_cast<T>(found - names.begin());
+  refuse("one of " + names_of(names, [](const std::string& name) { return name; }), value);
 }
 
 std::uint64_t whole(const std::string& value) {
@@ -148,9 +147,7 @@ const std::vector<Option>& table() {
        }},
       {kWhat, "variants", "default|all", "default",
        "tunable kernels with their tuned parameters, or with every point of their tuning space",
-       [](Options& o, const std::string& v) {
-         o.variants = choice<bool>(v, {{"default", false}, {"all", true}});
-       }},
+       [](Options& o, const std::string& v) { o.variants = choice<bool>(v, "default|all"); }},
       {kWhat, "versus", "LIST", "",
        "interleave the samples of each case with those of a baseline, and print the ratio of the "
        "speeds: the fastest of these kernels in a short trial; library means all libraries; "
@@ -163,31 +160,24 @@ const std::vector<Option>& table() {
       {kWhat, "library", "measure|omit", "measure",
        "the libraries on the same problem, where the filter leaves them out: measure them before a "
        "case, or compare it with none",
-       [](Options& o, const std::string& v) {
-         o.library = choice<bool>(v, {{"measure", true}, {"omit", false}});
-       }},
+       [](Options& o, const std::string& v) { o.library = !choice<bool>(v, "measure|omit"); }},
       {kWhat, "allow_debug", "", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
       {kData, "fill", "uniform|normal|integers|zeros", "uniform",
        "operand values: uniform is [-1, 1], and for integer types all values that keep sums exact; "
        "integers and zeros draw less power, so their times do not hold for real data",
        [](Options& o, const std::string& v) {
-         o.fill = choice<Fill>(v, {{"uniform", Fill::uniform},
-                                   {"normal", Fill::normal},
-                                   {"integers", Fill::integers},
-                                   {"zeros", Fill::zeros}});
+         o.fill = choice<Fill>(v, "uniform|normal|integers|zeros");
        }},
       {kData, "seed", "N", "1", "seed of the operand values",
        [](Options& o, const std::string& v) { o.seed = whole(v); }},
       {kData, "cache", "rotate|hot", "rotate",
        "rotate through operand sets that together exceed the L2, or use one set",
-       [](Options& o, const std::string& v) {
-         o.rotate = choice<bool>(v, {{"rotate", true}, {"hot", false}});
-       }},
+       [](Options& o, const std::string& v) { o.rotate = !choice<bool>(v, "rotate|hot"); }},
       {kData, "state", "settled|burst", "settled",
        "time a GPU in steady state, or the first launches after it was idle",
        [](Options& o, const std::string& v) {
-         o.timing.state = choice<State>(v, {{"settled", State::settled}, {"burst", State::burst}});
+         o.timing.state = choice<State>(v, "settled|burst");
        }},
       {kData, "cooldown", "SECONDS", "0, or 1 with --gemm_state=burst",
        "idle time before each case, or before each burst",
@@ -252,10 +242,7 @@ const std::vector<Option>& table() {
        "measured peaks: measure them now, use those of an earlier run on this device and driver "
        "(cached: measured if there are none; stored: never measured), or use nominal peaks only",
        [](Options& o, const std::string& v) {
-         o.peaks_from = choice<PeaksFrom>(v, {{"measure", PeaksFrom::measure},
-                                              {"cached", PeaksFrom::cached},
-                                              {"stored", PeaksFrom::stored},
-                                              {"nominal", PeaksFrom::nominal}});
+         o.peaks_from = choice<PeaksFrom>(v, "measure|cached|stored|nominal");
        }},
       {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability",
        "nominal compute peak, for every precision",

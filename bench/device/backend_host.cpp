@@ -48,6 +48,7 @@ class HostBatch : public Batch {
   std::size_t next_ = 0;
 };
 
+// All operands are f32: fill() refuses others.
 class HostBackend : public Backend {
  public:
   const DeviceInfo& device() const override { return device_; }
@@ -71,15 +72,14 @@ class HostBackend : public Backend {
 
   void fill(void* to, ElementType type, std::int64_t count, Fill fill,
             std::uint64_t seed) override {
-    require_f32(type);
+    if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");
     auto* values = static_cast<float*>(to);
 #pragma omp parallel for if (count > kWorthThreads)
     for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
   }
 
-  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
+  void flip(void* matrix, ElementType, std::int64_t rows, std::int64_t columns,
             const Signs& signs) override {
-    require_f32(type);
     auto* values = static_cast<float*>(matrix);
 #pragma omp parallel for if (rows * columns > kWorthThreads)
     for (std::int64_t i = 0; i < rows; ++i)
@@ -108,7 +108,6 @@ class HostBackend : public Backend {
 
   void reference(const Problem& p, const void* a_, const void* b_, double* expected,
                  double* magnitude) override {
-    require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
     std::vector<float> transposed;  // so that the innermost loop walks along rows
@@ -139,7 +138,6 @@ class HostBackend : public Backend {
 
   Verdict judge(const Problem& p, const void* c_, const double* expected, const double* magnitude,
                 const Bound& bound, const Signs& signs) override {
-    require_f32(traits_of(p.precision).output);
     const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
 #pragma omp parallel if (p.m * p.n > kWorthThreads)
@@ -155,7 +153,6 @@ class HostBackend : public Backend {
   }
 
   void project(const Problem& p, const void* a_, const void* b_, RowCheck* rows) override {
-    require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
     const double share = share_of_size(p);
@@ -173,7 +170,6 @@ class HostBackend : public Backend {
   }
 
   Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
-    require_f32(traits_of(p.precision).output);
     const auto* a = static_cast<const float*>(operands.a);
     const auto* b = static_cast<const float*>(operands.b);
     const auto* c = static_cast<const float*>(operands.c);
@@ -214,9 +210,6 @@ class HostBackend : public Backend {
   }
 
  private:
-  static void require_f32(ElementType type) {
-    if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");
-  }
   DeviceInfo device_ = query_host();
 };
 

@@ -52,25 +52,17 @@ __device__ uint4 triad_of(uint4 a, uint4 b) {
   return {triad_of(a.x, b.x), triad_of(a.y, b.y), triad_of(a.z, b.z), triad_of(a.w, b.w)};
 }
 
-// A count of words that left keep_sum.
-class WordCount {
- public:
-  explicit WordCount(Backend& backend) : memory_(shared_memory(backend, sizeof(Total))) {
-    const Total zero = 0;
-    backend.copy(memory_.get(), &zero, sizeof zero);
-  }
-  const Memory& memory() const { return memory_; }
-  std::optional<std::string> complaint(Backend& backend, double expected_bytes) const {
-    Total words = 0;
-    backend.copy(&words, memory_.get(), sizeof words);
-    if (4.0 * static_cast<double>(words) == expected_bytes) return std::nullopt;
-    return "read " + std::to_string(4 * words) + " bytes of " +
-           std::to_string(static_cast<Total>(expected_bytes));
-  }
-
- private:
-  Memory memory_;
-};
+// What is wrong with the number of words that left keep_sum.
+std::optional<std::string> wrong_count(Backend& backend, const Memory& count, double bytes) {
+  Total words = 0;
+  backend.copy(&words, count.get(), sizeof words);
+  if (4.0 * static_cast<double>(words) == bytes) return std::nullopt;
+  return "read " + std::to_string(4 * words) + " bytes of " +
+         std::to_string(static_cast<Total>(bytes));
+}
+Memory zero_count(Backend& backend) {
+  return shared_memory(backend, std::vector<std::byte>(sizeof(Total)));
+}
 
 // --- DRAM ----------------------------------------------------------------------------------------
 
@@ -139,14 +131,11 @@ class Dram {
   std::optional<std::string> complaint(Backend& backend) const {
     const Memories memories = allocate(backend, 1);
     for (const Grid& grid : kGrids) {
-      const WordCount words(backend);
-      if (kOut > 0)
-        backend.poison(memories.back().get(), bytes_);
-      else
-        backend.poison(memories.front().get(), bytes_);
-      backend.run(launch(memories, grid, ~0U, words.memory()));
+      const Memory words = zero_count(backend);
+      backend.poison(memories.back().get(), bytes_);  // the output, or else the one input
+      backend.run(launch(memories, grid, ~0U, words));
       const auto wrong =
-          kOut > 0 ? wrong_output(backend, memories) : words.complaint(backend, work());
+          kOut > 0 ? wrong_output(backend, memories) : wrong_count(backend, words, work());
       if (wrong)
         return *wrong + " by blocks of " + std::to_string(grid.threads) + " threads" +
                (grid.resident ? ", resident" : "");
@@ -275,9 +264,9 @@ Probe reading(Probe probe, std::int64_t bytes, MakeLaunch launch) {
   probe.complaint = [=, work = probe.work](Backend& backend) {
     const Memory from = shared_memory(backend, bytes);
     backend.poison(from.get(), bytes);
-    const WordCount words(backend);
-    backend.run(launch(from, ~0U, words.memory()));
-    return words.complaint(backend, work);
+    const Memory words = zero_count(backend);
+    backend.run(launch(from, ~0U, words));
+    return wrong_count(backend, words, work);
   };
   return probe;
 }
@@ -401,8 +390,8 @@ struct Bus {
   }
 };
 
-Probe bus_probe(const std::string& name, const std::string& where, std::int64_t free,
-                bool to_device, std::optional<int> target = std::nullopt) {
+Probe bus_probe(const DeviceInfo& device, const std::string& name, const std::string& where,
+                std::int64_t free, bool to_device, std::optional<int> target = std::nullopt) {
   const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
   const Bus bus{bytes, to_device, target};
   Probe probe{
@@ -415,34 +404,26 @@ Probe bus_probe(const std::string& name, const std::string& where, std::int64_t 
       .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
       .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
   };
+  if (device.integrated && !target)
+    probe.unsupported = "an integrated GPU shares the memory of the host";
   if (bytes == 0) probe.unsupported = "too little free memory";
   return probe;
 }
 
-// To and from the host.
-std::vector<Probe> host_bus_probes(const DeviceInfo& device, std::int64_t free) {
-  std::vector<Probe> probes = {bus_probe("PCIe_to_device", "from pinned memory", free, true),
-                               bus_probe("PCIe_to_host", "to pinned memory", free, false)};
-  for (Probe& probe : probes)
-    if (device.integrated && !probe.unsupported)
-      probe.unsupported = "an integrated GPU shares the memory of the host";
-  return probes;
-}
-
 // To every other GPU that this process sees and the current one reaches directly.
-std::vector<Probe> peer_probes(std::int64_t free) {
+std::vector<Probe> peer_probes(const DeviceInfo& device, std::int64_t free) {
   std::vector<Probe> probes;
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device));
+  int current = 0, count = 0;
+  check(cudaGetDevice(&current));
   check(cudaGetDeviceCount(&count));
   for (int target = 0; target < count; ++target) {
     int reaches = 0;
     char bus_id[32] = {};
-    if (target == device || cudaDeviceCanAccessPeer(&reaches, device, target) != cudaSuccess ||
+    if (target == current || cudaDeviceCanAccessPeer(&reaches, current, target) != cudaSuccess ||
         reaches == 0 || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, target) != cudaSuccess)
       continue;
-    probes.push_back(bus_probe("Peer_to_" + std::string(bus_id), "to the memory of another GPU",
-                               free, false, target));
+    probes.push_back(bus_probe(device, "Peer_to_" + std::string(bus_id),
+                               "to the memory of another GPU", free, false, target));
   }
   return probes;
 }
@@ -461,9 +442,10 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
       dram_probe<2, 1>(device, "DRAM_triad", "c = a + s * b, read + written", bytes),
       l2_probe(device),
       shared_probe(device),
+      bus_probe(device, "PCIe_to_device", "from pinned memory", free, true),
+      bus_probe(device, "PCIe_to_host", "to pinned memory", free, false),
   };
-  std::ranges::copy(host_bus_probes(device, free), std::back_inserter(probes));
-  std::ranges::copy(peer_probes(free), std::back_inserter(probes));
+  std::ranges::copy(peer_probes(device, free), std::back_inserter(probes));
   return probes;
 }
 

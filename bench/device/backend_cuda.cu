@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -158,15 +157,14 @@ class StreamBatch : public Batch {
 
   // The stamps are outside the events: nothing but the launches is timed.
   BatchTime time(const std::function<void()>& afterwards) override {
-    using Clock = std::chrono::steady_clock;
     stream_.stamp(0, head_start_);
-    const Clock::time_point before = Clock::now();
+    const double before = now_seconds();
     check(cudaEventRecord(start_.get(), stream_));
-    const std::chrono::nanoseconds needed = enqueue() - before;
+    const double needed_nanoseconds = 1e9 * (enqueue() - before);
     check(cudaEventRecord(stop_.get(), stream_));
     if (afterwards) afterwards();
     head_start_ = static_cast<unsigned>(
-        std::clamp<std::int64_t>(2 * needed.count(), kShortestHeadStart, kLongestHeadStart));
+        std::clamp(2 * needed_nanoseconds, kShortestHeadStart, kLongestHeadStart));
     stream_.stamp(1, 0);
     stream_.finish();
     float milliseconds = 0;
@@ -177,12 +175,12 @@ class StreamBatch : public Batch {
   std::string_view launch() const override { return "stream"; }
 
  protected:
-  // Returns when the first launch, or the graph, was handed to the device.
-  virtual std::chrono::steady_clock::time_point enqueue() {
-    std::chrono::steady_clock::time_point first;
+  // Returns when the first launch, or the graph, was handed to the device (now_seconds()).
+  virtual double enqueue() {
+    double first = 0;
     for (std::int64_t i = 0; i < count_; ++i) {
       launches_[next_++ % launches_.size()](stream_);
-      if (i == 0) first = std::chrono::steady_clock::now();
+      if (i == 0) first = now_seconds();
     }
     check(cudaGetLastError());
     return first;
@@ -195,9 +193,9 @@ class StreamBatch : public Batch {
  private:
   // Nanoseconds in which the host enqueues the start event and the first launch, or the graph:
   // twice what the batch before took. An old driver takes 0.2 us for each of a graph's 1,000 nodes.
-  static constexpr std::int64_t kShortestHeadStart = 20'000, kLongestHeadStart = 1'000'000;
+  static constexpr double kShortestHeadStart = 20e3, kLongestHeadStart = 1e6;
 
-  unsigned head_start_ = kShortestHeadStart;
+  unsigned head_start_ = static_cast<unsigned>(kShortestHeadStart);
   std::size_t next_ = 0;
   OwnedEvent start_ = make_event(), stop_ = make_event();
 };
@@ -223,9 +221,9 @@ class GraphBatch : public StreamBatch {
     check(cudaGraphUpload(exec, stream_));
     return owned_exec;
   }
-  std::chrono::steady_clock::time_point enqueue() override {
+  double enqueue() override {
     check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()].get(), stream_));
-    return std::chrono::steady_clock::now();
+    return now_seconds();
   }
 
   std::vector<OwnedGraphExec> graphs_;

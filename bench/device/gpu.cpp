@@ -333,9 +333,8 @@ std::vector<GpuReading> GpuMonitor::between(double from, double to) const {
 std::optional<double> GpuMonitor::read_seconds() const {
   const std::lock_guard lock(mutex_);
   const std::span all = readings_;
-  const auto range =
-      range_over(all.last(std::min(all.size(), kMostDurations)), &GpuReading::duration);
-  return range ? std::optional(range->median) : std::nullopt;
+  return median_of(
+      range_over(all.last(std::min(all.size(), kMostDurations)), &GpuReading::duration));
 }
 
 void GpuMonitor::pause(bool paused) {

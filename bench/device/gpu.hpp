@@ -71,6 +71,9 @@ struct Range {
   double min, median, max;
 };
 std::optional<Range> range_of(std::vector<double> values);  // none without values
+inline std::optional<double> median_of(const std::optional<Range>& range) {
+  return range ? std::optional(range->median) : std::nullopt;
+}
 
 // A summary of the readings of an interval.
 struct GpuState {

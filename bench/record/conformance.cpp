@@ -74,10 +74,7 @@ std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
   return range_of(std::move(values));
 }
 
-std::optional<double> watts(const Row& row) {
-  const auto& power = row.timing.gpu.power_w;
-  return power ? std::optional(power->median) : std::nullopt;
-}
+std::optional<double> watts(const Row& row) { return median_of(row.timing.gpu.power_w); }
 
 }  // namespace
 

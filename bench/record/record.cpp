@@ -187,8 +187,7 @@ std::optional<double> Results::of_roof(const Row& row, const Clocks& clocks) con
 std::optional<Clocks> Results::clocks_of(const Row& row) const {
   const auto sm_hz = row.timing.median_sm_hz();
   if (!row.timed() || !sm_hz) return std::nullopt;
-  const auto& memory = row.timing.gpu.memory_hz;
-  return Clocks{sm_hz, memory ? std::optional(memory->median) : std::nullopt};
+  return Clocks{sm_hz, median_of(row.timing.gpu.memory_hz)};
 }
 
 std::optional<double> Results::of_roof_at_clock(const Row& row) const {

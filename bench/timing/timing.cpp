@@ -97,8 +97,8 @@ std::optional<double> Timing::highest_sm_hz() const {
 }
 
 std::optional<double> Timing::median_sm_hz() const {
-  if (const auto seen = sm_hz_by_timer()) return seen->median;
-  return gpu.sm_hz ? std::optional(gpu.sm_hz->median) : std::nullopt;
+  const auto by_timer = sm_hz_by_timer();
+  return median_of(by_timer ? by_timer : gpu.sm_hz);
 }
 
 double Timing::median_interval() const { return bench::median_interval(samples_seconds); }

@@ -102,16 +102,13 @@ std::string_view name_of(Peak::Origin origin) {
   return kNames[static_cast<int>(origin)];
 }
 
-std::string rate_text(double per_second, bool integers) {
+std::string rate_text(double per_second, Precision precision) {
+  const ElementType input = traits_of(precision).input;
+  const bool integers = input == ElementType::s32 || input == ElementType::s8;
   const auto [scale, prefix] = per_second >= 1e12  ? std::pair(1e-12, 'T')
                                : per_second >= 1e9 ? std::pair(1e-9, 'G')
                                                    : std::pair(1e-6, 'M');
   return formatted("%.4g %c%s/s", per_second * scale, prefix, integers ? "OP" : "FLOP");
-}
-
-std::string rate_text(double per_second, Precision precision) {
-  const ElementType input = traits_of(precision).input;
-  return rate_text(per_second, input == ElementType::s32 || input == ElementType::s8);
 }
 
 std::optional<double> flop_per_clock(int compute_capability, Unit unit,

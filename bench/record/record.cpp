@@ -158,15 +158,22 @@ bool Results::all_timed(const std::string& name, std::int64_t repetitions) const
   return true;
 }
 
-std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
-  std::optional<LibraryRate> best;
+const Row* Results::fastest_row(bool library,
+                                const std::function<bool(const Problem&)>& counts) const {
+  const Row* best = nullptr;
   for (const auto& [name, rows] : rows_) {
-    const Row& row = rows.back();  // the last repetition
-    if (row.timed() && row.which.kernel->is_library() && !row.which.transfer &&
-        row.which.problem == p && (!best || row.flop_per_second() > best->flop_per_second))
-      best = LibraryRate{row.which.kernel->label(), row.flop_per_second()};
+    const Row& row = rows.back();
+    if (row.timed() && !row.which.transfer && row.which.kernel->is_library() == library &&
+        counts(row.which.problem) &&
+        (best == nullptr || row.flop_per_second() > best->flop_per_second()))
+      best = &row;
   }
-  if (best) return best;
+  return best;
+}
+
+std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
+  if (const Row* row = fastest_row(true, [&](const Problem& of) { return of == p; }))
+    return LibraryRate{row->which.kernel->label(), row->flop_per_second()};
   const auto found = std::ranges::find(library_rates_, p, &std::pair<Problem, LibraryRate>::first);
   return found == library_rates_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -206,14 +213,8 @@ std::optional<double> Results::of_library(const Row& row) const {
 std::vector<Results::Best> Results::fastest() const {
   std::vector<Best> all;
   for (const PrecisionTraits& traits : kPrecisions) {
-    const Row* best = nullptr;
-    for (const auto& [name, rows] : rows_) {
-      const Row& row = rows.back();
-      if (row.timed() && !row.which.transfer && !row.which.kernel->is_library() &&
-          row.which.problem.precision == traits.precision &&
-          (best == nullptr || row.flop_per_second() > best->flop_per_second()))
-        best = &row;
-    }
+    const Row* best =
+        fastest_row(false, [&](const Problem& of) { return of.precision == traits.precision; });
     if (best == nullptr) continue;
     const Problem& p = best->which.problem;
     const auto library = library_rate(p);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -126,6 +127,8 @@ class Results {
   nlohmann::ordered_json run_to_json() const;
 
  private:
+  // The fastest by the last repetitions without transfers, of a library or of the other kernels.
+  const Row* fastest_row(bool library, const std::function<bool(const Problem&)>& counts) const;
   std::optional<Clocks> clocks_of(const Row& row) const;
   std::optional<Roof> roof_of(const Row& row, const Clocks& clocks = {}) const;
 

@@ -46,18 +46,15 @@ std::optional<const char*> symbol_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
 
 // Warps that fit on a multiprocessor at once, over those that it has room for.
 std::optional<double> occupancy_of(CUfunction function, int threads, std::size_t dynamic_bytes) {
-  int device = 0, warp = 0, room = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device) !=
-          cudaSuccess ||
-      warp <= 0 || room < warp)
-    return std::nullopt;
+  constexpr int kWarp = 32;
+  int device = 0, room = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device));
   const auto blocks = ask<int>("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, function,
                                threads, dynamic_bytes);
   if (!blocks) return std::nullopt;
-  const int warps_of_block = (threads + warp - 1) / warp;
-  return static_cast<double>(*blocks * warps_of_block) / (room / warp);
+  const int warps_of_block = (threads + kWarp - 1) / kWarp;
+  return static_cast<double>(*blocks * warps_of_block) / (room / kWarp);
 }
 
 KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& symbol) {
@@ -85,13 +82,13 @@ KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& 
 
 LaunchedKernels kernels_in(cudaGraph_t graph) {
   std::size_t count = 0;
-  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
+  check(cudaGraphGetNodes(graph, nullptr, &count));
   std::vector<cudaGraphNode_t> nodes(count);
-  if (cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
+  check(cudaGraphGetNodes(graph, nodes.data(), &count));
   LaunchedKernels launched;
   for (const cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
-    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return {};
+    check(cudaGraphNodeGetType(node, &type));
     if (type == cudaGraphNodeTypeMemcpy) launched.names.emplace_back("memcpy");
     if (type == cudaGraphNodeTypeMemset) launched.names.emplace_back("memset");
     if (type != cudaGraphNodeTypeKernel) continue;
@@ -140,7 +137,7 @@ LaunchedKernels kernels_of(const Launch& launch, Stream stream) {
   LaunchedKernels launched;
   try {
     launched = kernels_in(captured(stream, [&] { launch(stream); }).get());
-  } catch (...) {  // it cannot be captured
+  } catch (...) {  // it cannot be captured, or the runtime does not tell
     launched = {};
   }
   cudaGetLastError();  // whatever was refused is not the next caller's

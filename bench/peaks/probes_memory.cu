@@ -357,43 +357,37 @@ Memory memory_of(int target, std::int64_t bytes) {
   return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
 }
 
-// From or to pinned memory of the host, or to the memory of another GPU.
-struct Bus {
-  std::int64_t bytes;
-  bool to_device;
-  std::optional<int> target;  // GPU instead of the host
-
-  Memory there() const { return target ? memory_of(*target, bytes) : Memory(pinned_memory(bytes)); }
-  Launch prepare(Backend& backend) const {
-    const Memory device = shared_memory(backend, bytes), other = there();
-    backend.fill(device.get(), ElementType::f32, bytes / 4, Fill::uniform, 0);
-    backend.copy(other.get(), device.get(), bytes);
-    return launch(device, other);
-  }
-  Launch launch(const Memory& device, const Memory& other) const {
-    return [to = to_device ? device : other, from = to_device ? other : device,
-            bytes = bytes](Stream stream) {
+// From or to pinned memory of the host, or to the memory of another GPU, the target.
+Probe bus_probe(const DeviceInfo& device, const std::string& name, const std::string& where,
+                std::int64_t free, bool to_device, std::optional<int> target = std::nullopt) {
+  const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
+  const auto there = [=] {
+    return target ? memory_of(*target, bytes) : Memory(pinned_memory(bytes));
+  };
+  const auto launch = [=](const Memory& from, const Memory& to) -> Launch {
+    return [=](Stream stream) {
       check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDefault, stream));
     };
-  }
-  std::optional<std::string> complaint(Backend& backend) const {
-    const Memory device = shared_memory(backend, bytes), other = there();
+  };
+  const auto prepare = [=](Backend& backend) {
+    const Memory here = shared_memory(backend, bytes), other = there();
+    backend.fill(here.get(), ElementType::f32, bytes / 4, Fill::uniform, 0);
+    backend.copy(other.get(), here.get(), bytes);
+    return to_device ? launch(other, here) : launch(here, other);
+  };
+  const auto complaint = [=](Backend& backend) -> std::optional<std::string> {
+    Memory from = shared_memory(backend, bytes), to = there();
+    if (to_device) from.swap(to);
     std::vector<std::byte> found(bytes, std::byte{0x55});
-    backend.copy((to_device ? other : device).get(), found.data(), bytes);
-    backend.poison((to_device ? device : other).get(), bytes);
-    backend.run(launch(device, other));
-    backend.copy(found.data(), (to_device ? device : other).get(), bytes);
+    backend.copy(from.get(), found.data(), bytes);
+    backend.poison(to.get(), bytes);
+    backend.run(launch(from, to));
+    backend.copy(found.data(), to.get(), bytes);
     const auto wrong =
         std::ranges::find_if(found, [](std::byte each) { return each != std::byte{0x55}; });
     if (wrong == found.end()) return std::nullopt;
     return "byte " + std::to_string(wrong - found.begin()) + " was not copied";
-  }
-};
-
-Probe bus_probe(const DeviceInfo& device, const std::string& name, const std::string& where,
-                std::int64_t free, bool to_device, std::optional<int> target = std::nullopt) {
-  const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
-  const Bus bus{bytes, to_device, target};
+  };
   Probe probe{
       .name = name,
       .what = "one copy of " + std::to_string(bytes / kMiB) + " MiB " + where,
@@ -401,8 +395,8 @@ Probe bus_probe(const DeviceInfo& device, const std::string& name, const std::st
       .clock = Probe::Clock::none,
       .on_request = target.has_value(),
       .work = static_cast<double>(bytes),
-      .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
-      .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
+      .prepare = prepare,
+      .complaint = complaint,
   };
   if (device.integrated && !target)
     probe.unsupported = "an integrated GPU shares the memory of the host";

@@ -1,6 +1,7 @@
 // What the families of GPU probes share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,19 +45,6 @@ std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
 std::shared_ptr<std::byte> shared_memory(Backend& backend, std::int64_t bytes);
 std::shared_ptr<std::byte> shared_memory(Backend& backend, std::span<const std::byte> contents);
 
-// What is wrong with the results of all threads, each of which should be `expected`.
-template <typename T>
-std::optional<std::string> wrong_result(Backend& backend, const std::byte* results,
-                                        std::int64_t bytes, T expected) {
-  std::vector<T> found(bytes / sizeof(T));
-  backend.copy(found.data(), results, bytes);
-  for (std::size_t thread = 0; thread < found.size(); ++thread)
-    if (!(found[thread] == expected))
-      return "thread " + std::to_string(thread) + " ends with " + std::to_string(found[thread]) +
-             ", expected " + std::to_string(expected);
-  return std::nullopt;
-}
-
 // Completes the probe of a kernel in which each of so many threads adds up products: of ones the
 // sum counts them. launch(backend, values, results) makes operands, and a launch on them.
 template <typename Sum, typename MakeLaunch>
@@ -66,13 +54,19 @@ Probe counting_products(Probe probe, Values values, std::int64_t threads, MakeLa
   probe.prepare = [=](Backend& backend) {
     return launch(backend, values, shared_memory(backend, bytes));
   };
-  probe.complaint = [=,
-                     products = probe.work / 2 / static_cast<double>(threads)](Backend& backend) {
+  probe.complaint = [=, products = probe.work / 2 / static_cast<double>(threads)](
+                        Backend& backend) -> std::optional<std::string> {
     const auto results = shared_memory(backend, bytes);
     backend.poison(results.get(), bytes);
     const bool zeros = values == Values::zeros;
+    const Sum expected = zeros ? Sum{} : static_cast<Sum>(products);
     backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
-    return wrong_result(backend, results.get(), bytes, zeros ? Sum{} : static_cast<Sum>(products));
+    std::vector<Sum> found(threads);
+    backend.copy(found.data(), results.get(), bytes);
+    const auto wrong = std::ranges::find_if(found, [&](Sum each) { return !(each == expected); });
+    if (wrong == found.end()) return std::nullopt;
+    return "thread " + std::to_string(wrong - found.begin()) + " ends with " +
+           std::to_string(*wrong) + ", expected " + std::to_string(expected);
   };
   return probe;
 }

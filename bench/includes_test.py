@@ -65,7 +65,7 @@ PROVIDERS = {
     "ostream iosfwd iostream fstream sstream": "ostream",
     "random": r"mt19937(_64)? random_device uniform_real_distribution",
     "ranges": "views",
-    "regex": "regex regex_error regex_search smatch sregex_iterator",
+    "regex": "regex regex_error regex_match regex_search smatch sregex_iterator",
     "set": "set",
     "source_location": "source_location",
     "span": "span",

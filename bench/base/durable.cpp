@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -19,8 +20,15 @@ std::runtime_error cannot_write(const std::filesystem::path& path, int error) {
                             "): check that its folder exists, is writable and has room");
 }
 
-File create(const std::filesystem::path& path, int how) {
-  return File(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
+// False, with errno, on failure.
+bool write_all(const File& to, std::string_view text) {
+  while (to && !text.empty()) {
+    const ssize_t written = write(to.descriptor(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return static_cast<bool>(to);
 }
 
 // The text in a file that is to become `path`.
@@ -30,23 +38,17 @@ std::filesystem::path write_part(const std::filesystem::path& path, const std::s
   // A file of that name is left from a process with the same id, or is a trap: it is neither read
   // nor followed.
   unlink(part.c_str());
-  const File file = create(part, O_EXCL | O_NOFOLLOW);
-  if (file && file.write_at(0, text)) return part;
+  const File file(open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_EXCL | O_NOFOLLOW, 0666));
+  if (write_all(file, text) && fdatasync(file.descriptor()) == 0) return part;
   const int error = errno;
   unlink(part.c_str());
   throw cannot_write(path, error);
 }
 
-void write_to_stream(const std::filesystem::path& path, const std::string& text) {
-  const File stream(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  std::string_view rest = text;
-  while (stream && !rest.empty()) {
-    const ssize_t written = write(stream.descriptor(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (!stream || !rest.empty()) throw cannot_write(path, errno);
+// Makes renames and new files in the folder durable.
+void sync_folder(const std::filesystem::path& folder) {
+  const File opened(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (opened) (void)fsync(opened.descriptor());
 }
 
 }  // namespace
@@ -60,22 +62,6 @@ File& File::operator=(File&& other) noexcept {
 
 File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
-}
-
-bool File::write_at(std::int64_t offset, std::string_view text) const {
-  while (!text.empty()) {
-    const ssize_t written = pwrite(descriptor_, text.data(), text.size(), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-    offset += written;
-  }
-  return fdatasync(descriptor_) == 0;
-}
-
-void sync_folder(const std::filesystem::path& folder) {
-  const File opened(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
-  if (opened) (void)fsync(opened.descriptor());
 }
 
 void make_folder(const std::filesystem::path& folder) {
@@ -104,7 +90,11 @@ bool is_stream(const std::filesystem::path& path) {
 }
 
 void write_atomically(const std::filesystem::path& path, const std::string& text) {
-  if (is_stream(path)) return write_to_stream(path, text);
+  if (is_stream(path)) {
+    const File stream(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!write_all(stream, text)) throw cannot_write(path, errno);
+    return;
+  }
   const std::filesystem::path target = without_links(path);
   make_folder(target.parent_path());
   const std::filesystem::path part = write_part(target, text);

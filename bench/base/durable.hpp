@@ -1,10 +1,8 @@
 // Files that outlive a kill and a power cut.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 namespace gemm::bench {
 
@@ -18,8 +16,6 @@ class File {
 
   explicit operator bool() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
-  // Writes all of `text` at `offset` and syncs; false, with errno, on failure.
-  bool write_at(std::int64_t offset, std::string_view text) const;
 
  private:
   int descriptor_;
@@ -27,9 +23,6 @@ class File {
 
 // Resolves symbolic links; the target need not exist.
 std::filesystem::path without_links(std::filesystem::path path);
-
-// Makes renames and new files in the folder durable.
-void sync_folder(const std::filesystem::path& folder);
 
 // Also makes missing parents. A failure shows when a file in it is written.
 void make_folder(const std::filesystem::path& folder);

@@ -5,11 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
-#include <iostream>
 #include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "bench/base/text.hpp"
 #include "bench/cases/shapes.hpp"
@@ -60,12 +57,13 @@ std::string names_of(const All& all, Name&& name) {
   return names;
 }
 
-// The one of `choices` that is meant.
+// The value of an enumeration, by the place of its name among the choices.
 template <typename T>
-T choice(const std::string& value, std::initializer_list<std::pair<std::string_view, T>> choices) {
-  for (const auto& [name, meaning] : choices)
-    if (value == name) return meaning;
-  refuse("one of " + names_of(choices, [](const auto& one) { return one.first; }), value);
+T choice(const std::string& value, const std::string& choices) {
+  const std::vector<std::string> names = parts_of(choices, '|');
+  const auto found = std::ranges::find(names, value);
+  if (found != names.end()) return static_cast<T>(found - names.begin());
+  refuse("one of " + names_of(names, [](const std::string& name) { return name; }), value);
 }
 
 std::uint64_t whole(const std::string& value) {
@@ -149,9 +147,7 @@ const std::vector<Option>& table() {
        }},
       {kWhat, "variants", "default|all", "default",
        "tunable kernels with their tuned parameters, or with every point of their tuning space",
-       [](Options& o, const std::string& v) {
-         o.variants = choice<bool>(v, {{"default", false}, {"all", true}});
-       }},
+       [](Options& o, const std::string& v) { o.variants = choice<bool>(v, "default|all"); }},
       {kWhat, "versus", "LIST", "",
        "interleave each case with a baseline, sample by sample, and print the ratio of the speeds; "
        "of several kernels a short trial finds the fastest; library means all libraries; "
@@ -163,31 +159,24 @@ const std::vector<Option>& table() {
        }},
       {kWhat, "library", "measure|omit", "measure",
        "if the filter leaves out the libraries: measure them before a case, or compare with none",
-       [](Options& o, const std::string& v) {
-         o.library = choice<bool>(v, {{"measure", true}, {"omit", false}});
-       }},
+       [](Options& o, const std::string& v) { o.library = !choice<bool>(v, "measure|omit"); }},
       {kWhat, "allow_debug", "", "", "time a build that is not Release",
        [](Options& o, const std::string&) { o.allow_debug = true; }},
       {kData, "fill", "uniform|normal|integers|zeros", "uniform",
        "operand values: uniform is [-1, 1], and for integer types all values that keep sums exact; "
        "integers and zeros draw less power, so their times do not hold for real data",
        [](Options& o, const std::string& v) {
-         o.fill = choice<Fill>(v, {{"uniform", Fill::uniform},
-                                   {"normal", Fill::normal},
-                                   {"integers", Fill::integers},
-                                   {"zeros", Fill::zeros}});
+         o.fill = choice<Fill>(v, "uniform|normal|integers|zeros");
        }},
       {kData, "seed", "N", "1", "seed of the operand values",
        [](Options& o, const std::string& v) { o.seed = whole(v); }},
       {kData, "cache", "rotate|hot", "rotate",
        "rotate through operand sets that together exceed the L2, or use one set",
-       [](Options& o, const std::string& v) {
-         o.rotate = choice<bool>(v, {{"rotate", true}, {"hot", false}});
-       }},
+       [](Options& o, const std::string& v) { o.rotate = !choice<bool>(v, "rotate|hot"); }},
       {kData, "state", "settled|burst", "settled",
        "time a GPU in steady state, or the first launches after it was idle",
        [](Options& o, const std::string& v) {
-         o.timing.state = choice<State>(v, {{"settled", State::settled}, {"burst", State::burst}});
+         o.timing.state = choice<State>(v, "settled|burst");
        }},
       {kData, "cooldown", "SECONDS", "0, or 1 with --gemm_state=burst",
        "idle time before each case, or before each burst",
@@ -253,10 +242,7 @@ const std::vector<Option>& table() {
        "driver, and without one measure them (cached) or not (stored); or use nominal peaks only "
        "(nominal)",
        [](Options& o, const std::string& v) {
-         o.peaks_from = choice<PeaksFrom>(v, {{"measure", PeaksFrom::measure},
-                                              {"cached", PeaksFrom::cached},
-                                              {"stored", PeaksFrom::stored},
-                                              {"nominal", PeaksFrom::nominal}});
+         o.peaks_from = choice<PeaksFrom>(v, "measure|cached|stored|nominal");
        }},
       {kPeaks, "peak_flops", "FLOP/S", "from a table by compute capability",
        "nominal compute peak, for every precision",
@@ -291,20 +277,6 @@ const std::vector<Option>& table() {
   return options;
 }
 
-// Spellings of earlier versions. Without a value --gemm_watch has a meaning of its own.
-std::string current_spelling(const std::string& argument) {
-  constexpr std::string_view kOld[][2] = {{"--gemm_ceilings=queried", "--gemm_peaks=nominal"},
-                                          {"--gemm_ceilings=", "--gemm_peaks="},
-                                          {"--gemm_watch=", "--gemm_monitor="}};
-  for (const auto& [old, current] : kOld)
-    if (argument.starts_with(old)) {
-      const std::string now = std::string(current) + argument.substr(old.size());
-      std::cerr << argument << " is now spelt " << now << "\n";
-      return now;
-    }
-  return argument;
-}
-
 bool is_among(std::span<const std::string_view> only, const Option& option) {
   return only.empty() || std::ranges::find(only, option.name) != only.end();
 }
@@ -323,13 +295,12 @@ Options parse_options(int& argc, char** argv, std::span<const std::string_view> 
   options.arguments.assign(argv, argv + argc);
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
-    std::string& argument = options.arguments[static_cast<std::size_t>(i)];
+    const std::string& argument = options.arguments[static_cast<std::size_t>(i)];
     if (argument == "--help" || argument == "-h") options.help = true;
     if (!argument.starts_with(kPrefix)) {
       argv[kept++] = argv[i];
       continue;
     }
-    argument = current_spelling(argument);
     const auto equals = argument.find('=');
     const std::string flag = argument.substr(0, equals);
     const bool has_value = equals != std::string::npos;

@@ -57,7 +57,7 @@ struct Options {
   std::vector<Define> defines;                // every combination is a row
   std::optional<double> kernel_limit_given;   // for a row with one, see kernel_limit_seconds
   bool rerun = false;                         // whenever one of the files is saved
-  std::vector<std::string> arguments;         // in today's spelling, for a child
+  std::vector<std::string> arguments;         // as given, for a child
   std::string child_case;                     // in a child: its one row,
   std::optional<std::int64_t> child_samples;  // and its number of samples
   bool is_child() const { return !child_case.empty(); }

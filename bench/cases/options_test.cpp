@@ -197,8 +197,7 @@ TEST(Options, EveryWrongOneIsNamedInOneLine) {
         "--gemm_list_kernels=1", "--gemm_watch=often",     "--gemm_list_options=1",
         "--gemm_peaks=queried"}) {
     const std::string message = refusal([&] { parse({bad}); });
-    std::string name = std::string(bad).substr(0, std::string(bad).find('='));
-    if (name == "--gemm_watch") name = "--gemm_monitor";
+    const std::string name = std::string(bad).substr(0, std::string(bad).find('='));
     EXPECT_NE(message.find(name), std::string::npos) << bad << " gave '" << message << "'";
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
@@ -265,19 +264,6 @@ TEST(Options, HaveTheDefaultsThatTheTableNames) {
   EXPECT_EQ(std::stod(named("patience")), parsed.patience_seconds);
   EXPECT_EQ(std::stod(named("monitor")), parsed.monitor_seconds);
   EXPECT_EQ(std::stod(named("seed")), static_cast<double>(parsed.seed));
-}
-
-TEST(Options, OldSpellingsStillWorkAndNameTheNewOnes) {
-  EXPECT_TRUE(parse({"--gemm_watch"}).rerun);
-  testing::internal::CaptureStderr();
-  const Options old = parse({"--gemm_watch=0.5", "--gemm_ceilings=queried"});
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "--gemm_watch=0.5 is now spelt --gemm_monitor=0.5\n"
-            "--gemm_ceilings=queried is now spelt --gemm_peaks=nominal\n");
-  EXPECT_FALSE(old.rerun);
-  EXPECT_EQ(old.monitor_seconds, 0.5);
-  EXPECT_EQ(old.peaks_from, PeaksFrom::nominal);
-  EXPECT_EQ(old.arguments[1], "--gemm_monitor=0.5") << "a child would say it again";
 }
 
 TEST(Options, WhatIsForChildrenIsNotInTheHelp) {

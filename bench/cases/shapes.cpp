@@ -211,12 +211,10 @@ std::vector<Shape> parse_file(const std::string& path) {
     throw std::invalid_argument("shape file '" + path +
                                 "' cannot be read: give the path of a JSON file");
   const nlohmann::json list = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  const auto malformed = [&]() -> std::invalid_argument {
-    return std::invalid_argument(
-        "shape file '" + path +
-        "' is not a list of shapes: write [\"256\", \"64x128x32\", [64, 128, 32]]");
-  };
-  if (!list.is_array() || list.empty()) throw malformed();
+  const std::invalid_argument malformed(
+      "shape file '" + path +
+      "' is not a list of shapes: write [\"256\", \"64x128x32\", [64, 128, 32]]");
+  if (!list.is_array() || list.empty()) throw malformed;
   std::vector<Shape> shapes;
   for (const nlohmann::json& item : list) {
     if (item.is_string()) {
@@ -226,7 +224,7 @@ std::vector<Shape> parse_file(const std::string& path) {
                })) {
       add(shapes, checked(item.dump(), item.get<std::vector<std::int64_t>>()));
     } else {
-      throw malformed();
+      throw malformed;
     }
   }
   return shapes;
@@ -245,22 +243,18 @@ std::string name_of(const Shape& shape) {
 }
 
 std::vector<Shape> parse_shapes(const std::string& text, Device::Kind kind) {
-  std::vector<Shape> shapes;
-  for (const std::string& item : parts_of(text)) {
+  const auto members_of = [&](const std::string& item) -> std::vector<Shape> {
     if (const auto* set = std::ranges::find(kSets, std::string_view(item), &Set::name);
-        set != std::end(kSets)) {
-      const std::string_view members = kind == Device::Kind::gpu ? set->gpu : set->cpu;
-      for (const Shape& shape : parse_shapes(std::string(members), kind)) add(shapes, shape);
-    } else if (item == kLayersName) {
-      for (const Shape& shape : layer_shapes()) add(shapes, shape);
-    } else if (item.starts_with(kRandom)) {
-      for (const Shape& shape : parse_random(item)) add(shapes, shape);
-    } else if (item.ends_with(".json")) {
-      for (const Shape& shape : parse_file(item)) add(shapes, shape);
-    } else {
-      add(shapes, parse_one(item));
-    }
-  }
+        set != std::end(kSets))
+      return parse_shapes(std::string(kind == Device::Kind::gpu ? set->gpu : set->cpu), kind);
+    if (item == kLayersName) return layer_shapes();
+    if (item.starts_with(kRandom)) return parse_random(item);
+    if (item.ends_with(".json")) return parse_file(item);
+    return {parse_one(item)};
+  };
+  std::vector<Shape> shapes;
+  for (const std::string& item : parts_of(text))
+    for (const Shape& shape : members_of(item)) add(shapes, shape);
   if (shapes.empty()) refuse(text, "is empty");
   return shapes;
 }

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "bench/base/cuda.hpp"
 #include "bench/controls/faulty_kernels/faulty_test.cuh"
-#include "bench/device/cuda_check.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::bench {

@@ -37,7 +37,7 @@ std::optional<std::string> launch_once(Backend& backend, const NegativeControl::
                                        const Problem& p) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const auto matrix = [&](std::int64_t rows, std::int64_t columns, int bytes) {
-    return backend.allocate(static_cast<std::size_t>(rows * columns * bytes));
+    return backend.allocate(rows * columns * bytes);
   };
   const Buffer a = matrix(p.m, p.k, traits.input_bytes), b = matrix(p.k, p.n, traits.input_bytes),
                c = matrix(p.m, p.n, traits.output_bytes);

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/controls/wrong_launch.cuh"
-#include "bench/device/cuda_check.hpp"
 
 namespace gemm::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/controls/wrong_launch.cuh"
-#include "bench/device/cuda_check.hpp"
 #include "bench/verification/verdict.hpp"
 
 namespace gemm::bench {

@@ -75,20 +75,20 @@ class Backend {
   virtual std::optional<Overheads> overheads() = 0;  // measured by each call; none on a CPU
   virtual double free_bytes() const = 0;
 
-  virtual Buffer allocate(std::size_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
+  virtual Buffer allocate(std::int64_t bytes) = 0;  // 256-byte aligned; throws OutOfMemory
   virtual void fill(void* to, ElementType type, std::int64_t count, Fill fill,
                     std::uint64_t seed) = 0;
   // The element at (i, j) of a matrix with so many columns changes its sign where exactly one of
   // row i and column j is flipped (Signs::flips).
   virtual void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
                     const Signs& signs) = 0;
-  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
   // Enqueues the fingerprint of some memory into `to`, which is on the device; for `copy` to fetch.
-  virtual void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) = 0;
+  virtual void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) = 0;
   // Waits for all that runs on the device, on whatever stream.
   virtual void finish_all() = 0;
   // Every byte 0xff: NaN in each floating-point type, and -1 in the integers.
-  virtual void poison(void* to, std::size_t bytes) = 0;
+  virtual void poison(void* to, std::int64_t bytes) = 0;
 
   // expected = A*B and magnitude = |A|*|B|, both m x n, in FP64 from the operands, which are stored
   // in the problem's layout.
@@ -126,5 +126,10 @@ std::unique_ptr<Backend> make_host_backend();
 // freed, since freeing waits for the GPU.
 std::unique_ptr<Backend> make_cuda_backend(int index, std::string& reason,
                                            double patience_seconds = 60);
+
+// For the device that make_cuda_backend made current. Throws OutOfMemory, of the GPU or of the
+// host.
+std::unique_ptr<EndToEnd> make_cuda_end_to_end(Backend& backend, const Transferred& what,
+                                               std::span<const Operands> sets);
 
 }  // namespace gemm::bench

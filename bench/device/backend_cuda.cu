@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -21,12 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include "bench/base/clock.hpp"
+#include "bench/base/cuda.hpp"
 #include "bench/base/device_errors.hpp"
 #include "bench/base/text.hpp"
 #include "bench/device/backend.hpp"
-#include "bench/device/cuda_handles.hpp"
 #include "bench/device/element_types.cuh"
-#include "bench/device/end_to_end.hpp"
 #include "bench/device/verify_cuda.cuh"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
@@ -129,15 +128,15 @@ class Timeline {
   // cudaStreamSynchronize, but for a GPU that never finishes.
   void finish() const {
     check(cudaGetLastError());
-    const auto start = std::chrono::steady_clock::now();
+    const double start = now_seconds();
     for (;;) {
       const cudaError_t status = cudaStreamQuery(stream_.get());
       if (status != cudaErrorNotReady) return check(status);
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
-      if (waited.count() > patience_)
+      const double waited = now_seconds() - start;
+      if (waited > patience_)
         throw DeviceLost("the GPU did not finish within " +
                          std::to_string(std::lround(std::ceil(patience_))) + " s");
-      if (waited.count() > 1e-3) std::this_thread::yield();
+      if (waited > 1e-3) std::this_thread::yield();
     }
   }
 
@@ -147,10 +146,7 @@ class Timeline {
   int sm_count_;
   double patience_;
   OwnedStream stream_;
-  struct FreeHost {
-    void operator()(Stamp* p) const { cudaFreeHost(p); }
-  };
-  std::unique_ptr<Stamp, FreeHost> stamps_;
+  Owned<Stamp*, cudaFreeHost> stamps_;
 };
 
 // Rotated launches between two events.
@@ -161,15 +157,14 @@ class StreamBatch : public Batch {
 
   // The stamps are outside the events: nothing but the launches is timed.
   BatchTime time(const std::function<void()>& afterwards) override {
-    using Clock = std::chrono::steady_clock;
     stream_.stamp(0, head_start_);
-    const Clock::time_point before = Clock::now();
+    const double before = now_seconds();
     check(cudaEventRecord(start_.get(), stream_));
-    const std::chrono::nanoseconds needed = enqueue() - before;
+    const double needed_nanoseconds = 1e9 * (enqueue() - before);
     check(cudaEventRecord(stop_.get(), stream_));
     if (afterwards) afterwards();
     head_start_ = static_cast<unsigned>(
-        std::clamp<std::int64_t>(2 * needed.count(), kShortestHeadStart, kLongestHeadStart));
+        std::clamp(2 * needed_nanoseconds, kShortestHeadStart, kLongestHeadStart));
     stream_.stamp(1, 0);
     stream_.finish();
     float milliseconds = 0;
@@ -180,12 +175,12 @@ class StreamBatch : public Batch {
   std::string_view launch() const override { return "stream"; }
 
  protected:
-  // Returns when the first launch, or the graph, was handed to the device.
-  virtual std::chrono::steady_clock::time_point enqueue() {
-    std::chrono::steady_clock::time_point first;
+  // Returns when the first launch, or the graph, was handed to the device (now_seconds()).
+  virtual double enqueue() {
+    double first = 0;
     for (std::int64_t i = 0; i < count_; ++i) {
       launches_[next_++ % launches_.size()](stream_);
-      if (i == 0) first = std::chrono::steady_clock::now();
+      if (i == 0) first = now_seconds();
     }
     check(cudaGetLastError());
     return first;
@@ -198,9 +193,9 @@ class StreamBatch : public Batch {
  private:
   // Nanoseconds in which the host enqueues the start event and the first launch, or the graph:
   // twice what the batch before took. An old driver takes 0.2 us for each of a graph's 1,000 nodes.
-  static constexpr std::int64_t kShortestHeadStart = 20'000, kLongestHeadStart = 1'000'000;
+  static constexpr double kShortestHeadStart = 20e3, kLongestHeadStart = 1e6;
 
-  unsigned head_start_ = kShortestHeadStart;
+  unsigned head_start_ = static_cast<unsigned>(kShortestHeadStart);
   std::size_t next_ = 0;
   OwnedEvent start_ = make_event(), stop_ = make_event();
 };
@@ -211,7 +206,7 @@ class GraphBatch : public StreamBatch {
  public:
   GraphBatch(Timeline& timeline, std::span<const Launch> launches, std::int64_t count)
       : StreamBatch(timeline, launches, count) {
-    const auto sets = static_cast<std::int64_t>(launches.size());
+    const auto sets = std::ssize(launches);
     for (std::int64_t i = 0; i < sets / std::gcd(sets, count); ++i) graphs_.push_back(capture());
   }
   void rewind() override { turn_ = 0; }
@@ -219,27 +214,16 @@ class GraphBatch : public StreamBatch {
 
  private:
   OwnedGraphExec capture() {
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
-    cudaGraph_t graph = nullptr;
-    try {
-      StreamBatch::enqueue();
-    } catch (...) {
-      cudaStreamEndCapture(stream_, &graph);
-      cudaGetLastError();  // what was wrong is being thrown
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    check(cudaStreamEndCapture(stream_, &graph));
-    const OwnedGraph owned(graph);
+    const OwnedGraph graph = captured(stream_, [&] { StreamBatch::enqueue(); });
     cudaGraphExec_t exec = nullptr;
-    check(cudaGraphInstantiate(&exec, graph, 0));
+    check(cudaGraphInstantiate(&exec, graph.get(), 0));
     OwnedGraphExec owned_exec(exec);
     check(cudaGraphUpload(exec, stream_));
     return owned_exec;
   }
-  std::chrono::steady_clock::time_point enqueue() override {
+  double enqueue() override {
     check(cudaGraphLaunch(graphs_[turn_++ % graphs_.size()].get(), stream_));
-    return std::chrono::steady_clock::now();
+    return now_seconds();
   }
 
   std::vector<OwnedGraphExec> graphs_;
@@ -284,7 +268,7 @@ class CudaBackend : public Backend {
     return static_cast<double>(free);
   }
 
-  Buffer allocate(std::size_t bytes) override {
+  Buffer allocate(std::int64_t bytes) override {
     void* memory = nullptr;
     check(cudaMalloc(&memory, bytes));
     return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
@@ -306,11 +290,10 @@ class CudaBackend : public Backend {
     check(cudaGetLastError());
   }
 
-  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
     check(cudaMemsetAsync(to, 0, sizeof *to, stream_));
-    fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(static_cast<const unsigned char*>(from),
-                                                      static_cast<std::int64_t>(bytes),
-                                                      reinterpret_cast<unsigned long long*>(to));
+    fingerprint_kernel<<<blocks(), 256, 0, stream_>>>(
+        static_cast<const unsigned char*>(from), bytes, reinterpret_cast<unsigned long long*>(to));
     check(cudaGetLastError());
   }
 
@@ -319,12 +302,12 @@ class CudaBackend : public Backend {
     check(cudaDeviceSynchronize());
   }
 
-  void copy(void* to, const void* from, std::size_t bytes) override {
+  void copy(void* to, const void* from, std::int64_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
     finish();
   }
 
-  void poison(void* to, std::size_t bytes) override {
+  void poison(void* to, std::int64_t bytes) override {
     check(cudaMemsetAsync(to, 0xff, bytes, stream_));
   }
 
@@ -350,7 +333,7 @@ class CudaBackend : public Backend {
   }
 
   void project(const Problem& p, const void* a, const void* b, RowCheck* rows) override {
-    const Buffer b_rows = allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.k));
+    const Buffer b_rows = allocate(sizeof(RowCheck) * p.k);
     auto* of_b = reinterpret_cast<RowCheck*>(b_rows.get());
     with_type(traits_of(p.precision).input, [&]<typename T>(T) {
       project_b_kernel<<<row_blocks(p.k), kRowThreads, 0, stream_>>>(p, static_cast<const T*>(b),

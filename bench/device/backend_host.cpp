@@ -48,6 +48,7 @@ class HostBatch : public Batch {
   std::size_t next_ = 0;
 };
 
+// All operands are f32: fill() refuses others.
 class HostBackend : public Backend {
  public:
   const DeviceInfo& device() const override { return device_; }
@@ -63,7 +64,7 @@ class HostBackend : public Backend {
     return static_cast<double>(device_.memory_bytes.value_or(0));
   }
 
-  Buffer allocate(std::size_t bytes) override {
+  Buffer allocate(std::int64_t bytes) override {
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
     if (memory == nullptr) throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes");
     return {memory, [](std::byte* p) { std::free(p); }};
@@ -71,15 +72,14 @@ class HostBackend : public Backend {
 
   void fill(void* to, ElementType type, std::int64_t count, Fill fill,
             std::uint64_t seed) override {
-    require_f32(type);
+    if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");
     auto* values = static_cast<float*>(to);
 #pragma omp parallel for if (count > kWorthThreads)
     for (std::int64_t i = 0; i < count; ++i) values[i] = fill_value(fill, seed, i);
   }
 
-  void flip(void* matrix, ElementType type, std::int64_t rows, std::int64_t columns,
+  void flip(void* matrix, ElementType, std::int64_t rows, std::int64_t columns,
             const Signs& signs) override {
-    require_f32(type);
     auto* values = static_cast<float*>(matrix);
 #pragma omp parallel for if (rows * columns > kWorthThreads)
     for (std::int64_t i = 0; i < rows; ++i)
@@ -87,34 +87,32 @@ class HostBackend : public Backend {
         values[i * columns + j] *= static_cast<float>(signs.at(i, j));
   }
 
-  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
     const auto* begin = static_cast<const unsigned char*>(from);
-    const auto words = static_cast<std::int64_t>((bytes + 3) / 4);
+    const std::int64_t words = (bytes + 3) / 4;
     std::uint64_t sum = 0;
 #pragma omp parallel for reduction(+ : sum) if (words > kWorthThreads)
     for (std::int64_t i = 0; i < words; ++i) {
       std::uint32_t word = 0;
-      const auto at = static_cast<std::size_t>(4 * i);
-      std::memcpy(&word, begin + at, std::min<std::size_t>(4, bytes - at));
+      std::memcpy(&word, begin + 4 * i, std::min<std::int64_t>(4, bytes - 4 * i));
       sum += fingerprint_of(word, i);
     }
     *to = sum;
   }
   void finish_all() override {}
 
-  void copy(void* to, const void* from, std::size_t bytes) override {
+  void copy(void* to, const void* from, std::int64_t bytes) override {
     std::memcpy(to, from, bytes);
   }
-  void poison(void* to, std::size_t bytes) override { std::memset(to, 0xff, bytes); }
+  void poison(void* to, std::int64_t bytes) override { std::memset(to, 0xff, bytes); }
 
   void reference(const Problem& p, const void* a_, const void* b_, double* expected,
                  double* magnitude) override {
-    require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
     std::vector<float> transposed;  // so that the innermost loop walks along rows
     if (transposes_b(p.layout)) {
-      transposed.resize(static_cast<std::size_t>(p.k * p.n));
+      transposed.resize(p.k * p.n);
       for (std::int64_t l = 0; l < p.k; ++l)
         for (std::int64_t j = 0; j < p.n; ++j) transposed[l * p.n + j] = b[index_in_b(p, l, j)];
       b = transposed.data();
@@ -140,7 +138,6 @@ class HostBackend : public Backend {
 
   Verdict judge(const Problem& p, const void* c_, const double* expected, const double* magnitude,
                 const Bound& bound, const Signs& signs) override {
-    require_f32(traits_of(p.precision).output);
     const auto* c = static_cast<const float*>(c_);
     Verdict verdict;
 #pragma omp parallel if (p.m * p.n > kWorthThreads)
@@ -156,11 +153,10 @@ class HostBackend : public Backend {
   }
 
   void project(const Problem& p, const void* a_, const void* b_, RowCheck* rows) override {
-    require_f32(traits_of(p.precision).input);
     const auto* a = static_cast<const float*>(a_);
     const auto* b = static_cast<const float*>(b_);
     const double share = share_of_size(p);
-    std::vector<RowCheck> b_rows(static_cast<std::size_t>(p.k));
+    std::vector<RowCheck> b_rows(p.k);
 #pragma omp parallel for if (p.k * p.n > kWorthThreads)
     for (std::int64_t l = 0; l < p.k; ++l) {
       b_rows[l] = project_b(p, b, l, 0, 1, as_double);
@@ -174,7 +170,6 @@ class HostBackend : public Backend {
   }
 
   Verdict judge_rows(const Problem& p, const Operands& operands, const RowCheck* rows) override {
-    require_f32(traits_of(p.precision).output);
     const auto* a = static_cast<const float*>(operands.a);
     const auto* b = static_cast<const float*>(operands.b);
     const auto* c = static_cast<const float*>(operands.c);
@@ -215,9 +210,6 @@ class HostBackend : public Backend {
   }
 
  private:
-  static void require_f32(ElementType type) {
-    if (type != ElementType::f32) throw std::logic_error("the CPU holds f32 operands only");
-  }
   DeviceInfo device_ = query_host();
 };
 

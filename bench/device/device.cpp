@@ -45,6 +45,10 @@ std::string cuda_version(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+std::string capability_text(int compute_capability) {
+  return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
+}
+
 std::string cuda_problem(const std::string& error, int driver, int runtime) {
   if (driver == 0) return "no NVIDIA driver is installed";
   if (driver < runtime)

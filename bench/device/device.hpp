@@ -20,6 +20,9 @@ struct DeviceInfo : Device {
 // 13000 -> "13.0"
 std::string cuda_version(int version);
 
+// 90 -> "9.0"
+std::string capability_text(int compute_capability);
+
 // Why no GPU can be used, from an error of the CUDA runtime; versions as 1000 * major + 10 * minor.
 // `driver` is 0 where none is installed.
 std::string cuda_problem(const std::string& error, int driver, int runtime);

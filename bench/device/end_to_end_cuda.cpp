@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/base/device_errors.hpp"
-#include "bench/device/cuda_handles.hpp"
-#include "bench/device/end_to_end.hpp"
 #include "bench/device/problem_data.hpp"
 
 namespace gemm::bench {
@@ -19,12 +18,6 @@ namespace {
 
 // So many kernels of panels side by side: one alone may leave multiprocessors idle at its end.
 constexpr std::size_t kKernelsAtOnce = 2;
-
-Buffer pinned(std::size_t bytes) {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
-}
 
 OwnedEvent untimed_event() { return make_event(cudaEventDisableTiming); }
 
@@ -34,16 +27,15 @@ class CudaEndToEnd : public EndToEnd {
  public:
   CudaEndToEnd(Backend& backend, const Transferred& what, std::span<const Operands> sets)
       : backend_(backend), what_(what), layout_(what.problem) {
-    const auto bytes = static_cast<std::size_t>(layout_.total);
     const std::unique_ptr<Backend> host = make_host_backend();
     require(host->free_bytes(), sets.size());
     const bool pageable = what.transfer == Transfer::pageable;
     for (const Operands& given : sets) {
       Set& set = sets_.emplace_back(given);
-      set.host = pageable ? host->allocate(bytes) : pinned(bytes);
-      set.device = backend.allocate(bytes);
-      backend.copy(set.host.get() + layout_.a, given.a, static_cast<std::size_t>(layout_.a_bytes));
-      backend.copy(set.host.get() + layout_.b, given.b, static_cast<std::size_t>(layout_.b_bytes));
+      set.host = pageable ? host->allocate(layout_.total) : Buffer(pinned_memory(layout_.total));
+      set.device = backend.allocate(layout_.total);
+      backend.copy(set.host.get() + layout_.a, given.a, layout_.a_bytes);
+      backend.copy(set.host.get() + layout_.b, given.b, layout_.b_bytes);
     }
     poison();
     for (Set& set : sets_) set.kernel = prepare(set, {0, what.problem.m});
@@ -70,18 +62,18 @@ class CudaEndToEnd : public EndToEnd {
   // All of the device's memory, so that a missing copy is found.
   void poison() override {
     for (const Set& set : sets_) {
-      backend_.poison(set.device.get(), static_cast<std::size_t>(layout_.total));
-      std::memset(set.host.get() + layout_.c, 0xff, static_cast<std::size_t>(layout_.c_bytes));
+      backend_.poison(set.device.get(), layout_.total);
+      std::memset(set.host.get() + layout_.c, 0xff, layout_.c_bytes);
     }
   }
 
   void deliver(std::int64_t count) override {
     const std::int64_t end = layout_.c + layout_.c_bytes;
     for (std::int64_t i = 0; i < count; ++i) {
-      const Set& set = sets_[static_cast<std::size_t>(i)];
+      const Set& set = sets_[i];
       const auto copy = [&](const Buffer& from, std::int64_t offset, std::int64_t bytes) {
         backend_.copy(static_cast<std::byte*>(set.given.c) + (offset - layout_.c),
-                      from.get() + offset, static_cast<std::size_t>(bytes));
+                      from.get() + offset, bytes);
       };
       copy(set.device, layout_.c - kGuardBytes, kGuardBytes);
       copy(set.host, layout_.c, layout_.c_bytes);
@@ -166,12 +158,12 @@ class CudaEndToEnd : public EndToEnd {
   }
 
   static void to_device(const Set& set, std::int64_t offset, std::int64_t bytes, Stream stream) {
-    check(cudaMemcpyAsync(set.device.get() + offset, set.host.get() + offset,
-                          static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream));
+    check(cudaMemcpyAsync(set.device.get() + offset, set.host.get() + offset, bytes,
+                          cudaMemcpyHostToDevice, stream));
   }
   static void from_device(const Set& set, std::int64_t offset, std::int64_t bytes, Stream stream) {
-    check(cudaMemcpyAsync(set.host.get() + offset, set.device.get() + offset,
-                          static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream));
+    check(cudaMemcpyAsync(set.host.get() + offset, set.device.get() + offset, bytes,
+                          cudaMemcpyDeviceToHost, stream));
   }
 
   Backend& backend_;

@@ -1,8 +1,6 @@
 // Cases with a transfer: their names, panels and shares, the pipeline that they run (over a bus
 // that copies from memory to memory), and (label GPU) the real one: what the program receives is
 // right.
-#include "bench/device/end_to_end.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/device/backend.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/run/suite.hpp"
 

@@ -24,6 +24,7 @@ enum Status : int {
   kNoPermission = 4,
   kNotFound = 6,
   kDriverNotLoaded = 9,
+  kFunctionNotFound = 13,
   kGpuIsLost = 15,
 };
 constexpr int kGraphicsClock = 0, kSmClock = 1, kMemoryClock = 2;
@@ -32,7 +33,7 @@ constexpr int kCorrected = 0, kUncorrected = 1, kVolatile = 0;
 constexpr unsigned long long kXid = 8;   // a kind of event
 constexpr unsigned kPowerInstant = 186;  // a field; in mW
 constexpr int kUnsignedInt = 1;          // the type of a field's value
-constexpr std::size_t kDriverBytes = 80;
+constexpr unsigned kDriverBytes = 80;
 
 using Handle = struct nvmlDevice_st*;
 
@@ -72,22 +73,21 @@ class Nvml {
       : library_(dlopen(name, RTLD_NOW | RTLD_LOCAL), [](void* p) { dlclose(p); }) {
     if (library_ == nullptr)
       throw std::runtime_error("NVML is not installed (" + std::string(name) + ")");
-    const auto init = function<nvml::Status()>("nvmlInit_v2");
-    if (init == nullptr)
+    const nvml::Status status = call("nvmlInit_v2");
+    if (status == nvml::kFunctionNotFound)
       throw std::runtime_error("NVML is too old: " + std::string(name) + " has no nvmlInit_v2");
-    if (const nvml::Status status = init(); status != nvml::kSuccess)
-      throw std::runtime_error("NVML: " + text(status));
+    if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + text(status));
   }
-  ~Nvml() {
-    if (const auto shutdown = function<nvml::Status()>("nvmlShutdown")) shutdown();
-  }
+  ~Nvml() { call("nvmlShutdown"); }
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Null where this version of the library has none of that name.
-  template <typename Function>
-  Function* function(const char* name) const {
-    return reinterpret_cast<Function*>(dlsym(library_.get(), name));
+  // kFunctionNotFound where this version of the library has none of that name. The types of the
+  // arguments are those of NVML's parameters.
+  template <typename... Arguments>
+  nvml::Status call(const char* name, Arguments... arguments) const {
+    const auto function = this->function<nvml::Status(Arguments...)>(name);
+    return function != nullptr ? function(arguments...) : nvml::kFunctionNotFound;
   }
 
   std::string text(nvml::Status status) const {
@@ -98,6 +98,11 @@ class Nvml {
   }
 
  private:
+  template <typename Function>
+  Function* function(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(library_.get(), name));
+  }
+
   std::unique_ptr<void, void (*)(void*)> library_;
 };
 
@@ -112,30 +117,22 @@ constexpr std::size_t kMostXids = 100;
 class NvmlGpu : public Gpu {
  public:
   NvmlGpu(const char* library, const std::string& pci_bus_id) : nvml_(library) {
-    const auto find = nvml_.function<nvml::Status(const char*, nvml::Handle*)>(
-        "nvmlDeviceGetHandleByPciBusId_v2");
     const nvml::Status status =
-        find != nullptr ? find(pci_bus_id.c_str(), &handle_) : nvml::kNotFound;
+        nvml_.call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &handle_);
     if (status == nvml::kNotFound || status == nvml::kInvalidArgument)
       throw std::runtime_error("NVML does not know the GPU " + pci_bus_id);
     if (status != nvml::kSuccess) throw std::runtime_error("NVML: " + nvml_.text(status));
     has_instant_power_ = instant_power().has_value();
-    const auto create = nvml_.function<nvml::Status(nvml::EventSet*)>("nvmlEventSetCreate");
-    const auto watch =
-        nvml_.function<nvml::Status(nvml::Handle, unsigned long long, nvml::EventSet)>(
-            "nvmlDeviceRegisterEvents");
-    if (create != nullptr && watch != nullptr && create(&events_) == nvml::kSuccess)
-      watch(handle_, nvml::kXid, events_);
+    if (nvml_.call("nvmlEventSetCreate", &events_) == nvml::kSuccess)
+      nvml_.call("nvmlDeviceRegisterEvents", handle_, nvml::kXid, events_);
   }
   ~NvmlGpu() override {
-    const auto free = nvml_.function<nvml::Status(nvml::EventSet)>("nvmlEventSetFree");
-    if (events_ != nullptr && free != nullptr) free(events_);
+    if (events_ != nullptr) nvml_.call("nvmlEventSetFree", events_);
   }
   NvmlGpu(const NvmlGpu&) = delete;
   NvmlGpu& operator=(const NvmlGpu&) = delete;
 
   GpuFacts facts() override {
-    const auto driver = nvml_.function<nvml::Status(char*, unsigned)>("nvmlSystemGetDriverVersion");
     GpuFacts facts{
         .power_limit_w = times(ask("nvmlDeviceGetEnforcedPowerLimit", 0U), kMilliwatt),
         .sm_hz_max = times(ask("nvmlDeviceGetMaxClockInfo", 0U, nvml::kSmClock), kMegahertz),
@@ -143,7 +140,7 @@ class NvmlGpu : public Gpu {
                                   application_clock_lowered(nvml::kMemoryClock),
     };
     if (char version[nvml::kDriverBytes] = {};
-        driver != nullptr && driver(version, sizeof version) == nvml::kSuccess)
+        nvml_.call("nvmlSystemGetDriverVersion", version, nvml::kDriverBytes) == nvml::kSuccess)
       facts.driver = version;
     return facts;
   }
@@ -165,8 +162,6 @@ class NvmlGpu : public Gpu {
 
   GpuHealth health() override {
     constexpr char kErrors[] = "nvmlDeviceGetTotalEccErrors";
-    const auto wait =
-        nvml_.function<nvml::Status(nvml::EventSet, nvml::Event*, unsigned)>("nvmlEventSetWait_v2");
     const GpuReading now = read();
     GpuHealth health{
         .sm_hz = now.sm_hz,
@@ -185,9 +180,9 @@ class NvmlGpu : public Gpu {
       health.remapping_failed = *failed != 0;
     }
     nvml::Event event{};
-    if (wait != nullptr && events_ != nullptr)
-      while (xids_.size() < kMostXids && !lost_ && wait(events_, &event, 0) == nvml::kSuccess)
-        if ((event.kind & nvml::kXid) != 0) xids_.push_back(event.data);
+    while (events_ != nullptr && xids_.size() < kMostXids && !lost_ &&
+           nvml_.call("nvmlEventSetWait_v2", events_, &event, 0U) == nvml::kSuccess)
+      if ((event.kind & nvml::kXid) != 0) xids_.push_back(event.data);
     health.xids = xids_;
     return health;
   }
@@ -197,9 +192,8 @@ class NvmlGpu : public Gpu {
   // returns what it leaves there.
   template <typename Value, typename... Arguments>
   std::optional<Value> ask(const char* name, Value value, Arguments... arguments) {
-    const auto function = nvml_.function<nvml::Status(nvml::Handle, Arguments..., Value*)>(name);
-    if (function == nullptr || lost_) return std::nullopt;
-    const nvml::Status status = function(handle_, arguments..., &value);
+    if (lost_) return std::nullopt;
+    const nvml::Status status = nvml_.call(name, handle_, arguments..., &value);
     if (status == nvml::kGpuIsLost) lost_ = true;  // each call may take seconds from now on
     if (status != nvml::kSuccess) return std::nullopt;
     return value;
@@ -261,7 +255,7 @@ std::optional<Range> range_over(std::span<const GpuReading> readings,
   return range_of(std::move(values));
 }
 
-constexpr std::size_t kMostReadings = std::size_t{1} << 20;  // 90 MB; six hours at 20 ms
+constexpr std::size_t kMostReadings = std::size_t{1} << 20;  // 110 MB; six hours at 20 ms
 constexpr std::size_t kMostDurations = 1024;
 
 }  // namespace
@@ -338,9 +332,9 @@ std::vector<GpuReading> GpuMonitor::between(double from, double to) const {
 
 std::optional<double> GpuMonitor::read_seconds() const {
   const std::lock_guard lock(mutex_);
-  const std::optional<Range> range = range_of(durations_);
-  if (!range) return std::nullopt;
-  return range->median;
+  const std::span all = readings_;
+  return median_of(
+      range_over(all.last(std::min(all.size(), kMostDurations)), &GpuReading::duration));
 }
 
 void GpuMonitor::pause(bool paused) {
@@ -363,14 +357,14 @@ void GpuMonitor::run() {
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval_seconds_));
   Clock::time_point deadline = Clock::now();
   std::unique_lock lock(mutex_);
-  for (std::size_t count = 0;; ++count) {
+  for (;;) {
     wake_.wait(lock, [this] { return stop_ || !paused_; });
     if (stop_) return;
     reading_ = true;
     lock.unlock();
     const double start = now_seconds();
-    const GpuReading reading = gpu_->read();
-    const double seconds = now_seconds() - start;
+    GpuReading reading = gpu_->read();
+    reading.duration = now_seconds() - start;
     lock.lock();
     reading_ = false;
     wake_.notify_all();
@@ -378,8 +372,6 @@ void GpuMonitor::run() {
     if (readings_.size() == kMostReadings)  // the rows of the older half are long written
       readings_.erase(readings_.begin(), readings_.begin() + kMostReadings / 2);
     readings_.push_back(reading);
-    if (durations_.size() < kMostDurations) durations_.push_back(seconds);
-    durations_[count % kMostDurations] = seconds;
 
     // The next multiple of the interval: no drift, and missed readings are not made up for.
     deadline += interval * ((Clock::now() - deadline) / interval + 1);

@@ -24,6 +24,7 @@ struct GpuReading {
   // of the last second on most GPUs since Ampere.
   std::optional<double> sm_hz, memory_hz, power_w, temperature_c;
   std::optional<std::uint64_t> reasons;  // bits of nvmlClocksEventReasons
+  std::optional<double> duration;        // of the reading itself, in seconds; by GpuMonitor
 };
 
 // What does not change during a run.
@@ -70,6 +71,9 @@ struct Range {
   double min, median, max;
 };
 std::optional<Range> range_of(std::vector<double> values);  // none without values
+inline std::optional<double> median_of(const std::optional<Range>& range) {
+  return range ? std::optional(range->median) : std::nullopt;
+}
 
 // A summary of the readings of an interval.
 struct GpuState {
@@ -112,7 +116,6 @@ class GpuMonitor {
   std::condition_variable wake_;
   bool stop_ = false, paused_ = false, reading_ = false;
   std::vector<GpuReading> readings_;  // in the order of time
-  std::vector<double> durations_;     // the last ones, as a ring
   std::thread thread_;
 };
 

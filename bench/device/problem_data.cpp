@@ -56,6 +56,11 @@ Signs signs_of(std::int64_t set) {
   return set == 0 ? Signs{} : Signs{1000 + seed, 1001 + seed};
 }
 
+// Of the new values of a set.
+std::uint64_t seed_of(std::uint64_t renewal, std::int64_t set) {
+  return random_bits(renewal, static_cast<std::uint64_t>(set)) >> 2;
+}
+
 // Of 128 rows.
 std::int64_t last_guard_bytes(const Problem& p) {
   constexpr std::int64_t kMostBytes = 4 << 20;
@@ -100,20 +105,20 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
     : backend_(backend), problem_(p), fill_(fill), seed_(seed), compared_with_(reference) {
   const OperandLayout layout(p);
   for (std::int64_t set = 0; set < count_of_sets; ++set) {
-    memory_.push_back(backend.allocate(static_cast<std::size_t>(layout.total)));
+    memory_.push_back(backend.allocate(layout.total));
     std::byte* base = memory_.back().get();
-    backend.poison(base, static_cast<std::size_t>(layout.total));
+    backend.poison(base, layout.total);
     sets_.push_back({base + layout.a, base + layout.b, base + layout.c});
   }
   restore(0, count_of_sets);
   const std::int64_t count = p.m * p.n;
   if (reference == Reference::product) {
-    reference_ = backend.allocate(2 * sizeof(double) * static_cast<std::size_t>(count));
+    reference_ = backend.allocate(2 * sizeof(double) * count);
     auto* expected = reinterpret_cast<double*>(reference_.get());
     backend.reference(p, sets_[0].a, sets_[0].b, expected, expected + count);
     return;
   }
-  reference_ = backend.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m * count_of_sets));
+  reference_ = backend.allocate(sizeof(RowCheck) * p.m * count_of_sets);
   auto* rows = reinterpret_cast<RowCheck*>(reference_.get());
   for (const Operands& set : sets_) {
     backend.project(p, set.a, set.b, rows);
@@ -121,13 +126,11 @@ ProblemData::ProblemData(Backend& backend, const Problem& p, Fill fill, std::uin
   }
 }
 
-void ProblemData::fill_set(std::int64_t set, std::uint64_t seed) {
+void ProblemData::fill_operands(const Operands& to, std::uint64_t seed) {
   const Problem& p = problem_;
   const ElementType input = traits_of(p.precision).input;
-  const auto values = [](const void* matrix) { return const_cast<void*>(matrix); };
-  const Operands& to = sets_[static_cast<std::size_t>(set)];
-  backend_.fill(values(to.a), input, p.m * p.k, fill_, 2 * seed);
-  backend_.fill(values(to.b), input, p.k * p.n, fill_, 2 * seed + 1);
+  backend_.fill(const_cast<void*>(to.a), input, p.m * p.k, fill_, 2 * seed);
+  backend_.fill(const_cast<void*>(to.b), input, p.k * p.n, fill_, 2 * seed + 1);
 }
 
 // The same values in each set but for their signs: one product serves all.
@@ -135,7 +138,8 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
   const Problem& p = problem_;
   const ElementType input = traits_of(p.precision).input;
   for (std::int64_t set = first; set < first + count; ++set) {
-    fill_set(set, seed_);
+    const Operands& to = sets_[set];
+    fill_operands(to, seed_);
     const Signs signs = signs_of(set);
     if (signs.of_rows == 0) continue;
     const auto flip = [&](const void* matrix, bool transposed, std::int64_t rows,
@@ -144,7 +148,6 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
                     transposed ? rows : columns,
                     transposed ? Signs{by.of_columns, by.of_rows} : by);
     };
-    const Operands& to = sets_[static_cast<std::size_t>(set)];
     flip(to.a, transposes_a(p.layout), p.m, p.k, {signs.of_rows, 0});
     flip(to.b, transposes_b(p.layout), p.k, p.n, {0, signs.of_columns});
   }
@@ -152,16 +155,14 @@ void ProblemData::restore(std::int64_t first, std::int64_t count) {
 
 void ProblemData::renew(std::int64_t first, std::int64_t count, std::uint64_t seed) {
   // First C, so that the caches then hold A and B, as after restore().
+  poison(first, count);
   for (std::int64_t set = first; set < first + count; ++set)
-    backend_.poison(sets_[static_cast<std::size_t>(set)].c,
-                    static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
-  for (std::int64_t set = first; set < first + count; ++set)
-    fill_set(set, random_bits(seed, static_cast<std::uint64_t>(set)) >> 2);
+    fill_operands(sets_[set], seed_of(seed, set));
 }
 
-void ProblemData::poison() {
-  for (const Operands& set : sets_)
-    backend_.poison(set.c, static_cast<std::size_t>(OperandLayout(problem_).c_bytes));
+void ProblemData::poison(std::int64_t first, std::int64_t count) {
+  for (std::int64_t set = first; set < first + count; ++set)
+    backend_.poison(sets_[set].c, OperandLayout(problem_).c_bytes);
 }
 
 // What was written around the matrices, and how far from C.
@@ -169,7 +170,7 @@ Verdict ProblemData::guards_of(const OperandLayout& layout, const std::byte* bas
   Verdict verdict;
   const std::int64_t end = layout.c + layout.c_bytes;
   const auto guard = [&](std::int64_t from, std::int64_t to) {
-    std::vector<unsigned char> bytes(static_cast<std::size_t>(to - from));
+    std::vector<unsigned char> bytes(to - from);
     backend_.copy(bytes.data(), base + from, bytes.size());
     return bytes;
   };
@@ -199,26 +200,23 @@ Verdict ProblemData::judge(const Problem& p, std::int64_t count) const {
             ? backend_.judge(p, sets_[set].c, expected, expected + p.m * p.n, bound, signs_of(set))
             : backend_.judge_rows(p, sets_[set],
                                   reinterpret_cast<const RowCheck*>(reference_.get()) + set * p.m));
-    verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
+    verdict.merge(guards_of(layout, memory_[set].get()));
     if (!verdict.passed()) break;  // the message is about one C
   }
   return verdict;
 }
 
 Verdict ProblemData::judge_renewed(const Problem& p, std::int64_t set, std::uint64_t seed) {
-  const Operands& of = sets_[static_cast<std::size_t>(set)];
+  const Operands& of = sets_[set];
   // From values of its own: what the kernel did to the operands must show.
   const OperandLayout layout(p);
-  const Buffer own = backend_.allocate(static_cast<std::size_t>(layout.c));
+  const Buffer own = backend_.allocate(layout.c);
   const Operands given{own.get() + layout.a, own.get() + layout.b, of.c};
-  const ElementType input = traits_of(p.precision).input;
-  const std::uint64_t own_seed = random_bits(seed, static_cast<std::uint64_t>(set)) >> 2;
-  backend_.fill(own.get() + layout.a, input, p.m * p.k, fill_, 2 * own_seed);
-  backend_.fill(own.get() + layout.b, input, p.k * p.n, fill_, 2 * own_seed + 1);
-  const Buffer rows = backend_.allocate(sizeof(RowCheck) * static_cast<std::size_t>(p.m));
+  fill_operands(given, seed_of(seed, set));
+  const Buffer rows = backend_.allocate(sizeof(RowCheck) * p.m);
   backend_.project(p, given.a, given.b, reinterpret_cast<RowCheck*>(rows.get()));
   Verdict verdict = backend_.judge_rows(p, given, reinterpret_cast<const RowCheck*>(rows.get()));
-  verdict.merge(guards_of(layout, memory_[static_cast<std::size_t>(set)].get()));
+  verdict.merge(guards_of(layout, memory_[set].get()));
   const auto same = [&](const void* one, const void* other, std::int64_t bytes) {
     return fingerprint(one, bytes) == fingerprint(other, bytes);
   };
@@ -230,8 +228,7 @@ Verdict ProblemData::judge_renewed(const Problem& p, std::int64_t set, std::uint
 std::uint64_t ProblemData::fingerprint(const void* from, std::int64_t bytes) const {
   const Buffer place = backend_.allocate(sizeof(std::uint64_t));
   std::uint64_t found = 0;
-  backend_.fingerprint(from, static_cast<std::size_t>(bytes),
-                       reinterpret_cast<std::uint64_t*>(place.get()));
+  backend_.fingerprint(from, bytes, reinterpret_cast<std::uint64_t*>(place.get()));
   backend_.copy(&found, place.get(), sizeof found);
   return found;
 }
@@ -250,17 +247,17 @@ std::string ProblemData::pattern(const Problem& p, std::int64_t count) const {
     ++set;
   if (set == count) return "";  // only the memory around C is wrong
 
-  const auto bytes = static_cast<std::size_t>(OperandLayout(p).c_bytes);
+  const auto bytes = OperandLayout(p).c_bytes;
   std::vector<unsigned char> c(bytes);
   backend_.copy(c.data(), sets_[set].c, bytes);
   Compared compared{.m = p.m, .n = p.n, .c = {}, .expected = {}, .bound = {}, .unwritten = {}};
   const auto fetch = [&](const double* from, std::vector<double>& to) {
-    to.resize(static_cast<std::size_t>(elements));
+    to.resize(elements);
     backend_.copy(to.data(), from, to.size() * sizeof(double));
   };
   fetch(expected, compared.expected);
   fetch(expected + elements, compared.bound);
-  const std::size_t width = bytes / static_cast<std::size_t>(elements);
+  const std::size_t width = bytes / elements;
   for (std::size_t i = 0; i < c.size() / width; ++i) {
     const unsigned char* element = c.data() + i * width;
     compared.c.push_back(stored_value(element, traits_of(p.precision).output));

@@ -43,7 +43,7 @@ class ProblemData {
 
   std::span<const Operands> sets() const { return sets_; }
   // NaN into every C.
-  void poison();
+  void poison() { poison(0, std::ssize(sets_)); }
   // Gives `count` sets values that depend on `seed`, unlike each other, and poisons their C.
   void renew(std::int64_t first, std::int64_t count, std::uint64_t seed);
   // Whether a set holds the product of such values, by Freivalds' check; and its operands still are
@@ -65,7 +65,8 @@ class ProblemData {
   std::uint64_t fingerprint(const void* from, std::int64_t bytes) const;
   Verdict guards_of(const OperandLayout& layout, const std::byte* base) const;
 
-  void fill_set(std::int64_t set, std::uint64_t seed);
+  void fill_operands(const Operands& to, std::uint64_t seed);
+  void poison(std::int64_t first, std::int64_t count);
 
   Backend& backend_;
   Problem problem_;

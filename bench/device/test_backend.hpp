@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,13 +31,15 @@ class ForwardingBackend : public Backend {
   std::string_view timer() const override { return real_.timer(); }
   std::optional<Overheads> overheads() override { return real_.overheads(); }
   double free_bytes() const override { return real_.free_bytes(); }
-  Buffer allocate(std::size_t bytes) override { return real_.allocate(bytes); }
+  Buffer allocate(std::int64_t bytes) override { return real_.allocate(bytes); }
   void fill(void* to, ElementType type, std::int64_t count, Fill fill,
             std::uint64_t seed) override {
     real_.fill(to, type, count, fill, seed);
   }
-  void copy(void* to, const void* from, std::size_t bytes) override { real_.copy(to, from, bytes); }
-  void poison(void* to, std::size_t bytes) override { real_.poison(to, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    real_.copy(to, from, bytes);
+  }
+  void poison(void* to, std::int64_t bytes) override { real_.poison(to, bytes); }
   void reference(const Problem& p, const void* a, const void* b, double* expected,
                  double* magnitude) override {
     real_.reference(p, a, b, expected, magnitude);
@@ -47,7 +48,7 @@ class ForwardingBackend : public Backend {
             const Signs& signs) override {
     real_.flip(matrix, type, rows, columns, signs);
   }
-  void fingerprint(const void* from, std::size_t bytes, std::uint64_t* to) override {
+  void fingerprint(const void* from, std::int64_t bytes, std::uint64_t* to) override {
     real_.fingerprint(from, bytes, to);
   }
   void finish_all() override { real_.finish_all(); }

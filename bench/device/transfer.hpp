@@ -2,8 +2,11 @@
 // alone.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "kernels/gemm.hpp"
 
@@ -29,6 +32,28 @@ struct Transferred {
   std::function<Launch(const Problem& panel, const Operands&)> prepare;
   bool one_at_a_time;  // launches share a workspace, as those of a library do
 };
+
+// Rows of A and C that are copied and computed together.
+struct Panel {
+  std::int64_t first, rows;
+  bool operator==(const Panel&) const = default;
+};
+
+// At most 8, of whole multiples of 256 rows but for the last: few enough to fill a GPU each, and
+// as well aligned as the whole.
+inline std::vector<Panel> row_panels(std::int64_t m) {
+  constexpr std::int64_t kMost = 8, kMultiple = 256;
+  const std::int64_t rows = (m - 1) / (kMost * kMultiple) * kMultiple + kMultiple;
+  std::vector<Panel> panels;
+  for (std::int64_t first = 0; first < m; first += rows)
+    panels.push_back({first, std::min(rows, m - first)});
+  return panels;
+}
+
+// The problem of a panel: its rows, which are contiguous in layout nn only, with all of B.
+constexpr Problem panel_problem(const Problem& p, const Panel& panel) {
+  return {panel.rows, p.n, p.k, p.precision};
+}
 
 constexpr double to_device_bytes(const Problem& p) {
   return traits_of(p.precision).input_bytes * (1.0 * p.m * p.k + 1.0 * p.k * p.n);

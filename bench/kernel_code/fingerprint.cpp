@@ -83,15 +83,7 @@ std::vector<Section> sections_of(std::string_view elf) {
 // The machine code of one architecture.
 class Image {
  public:
-  explicit Image(std::string_view elf) : sections_(sections_of(elf)) {
-    for (std::size_t i = 0; i < sections_.size(); ++i) {
-      const Section& section = sections_[i];
-      const auto type = section.header.sh_type;
-      if (type == SHT_REL || type == SHT_RELA) relocations_[section.header.sh_info].push_back(i);
-      for (const std::string_view kind : {".nv.constant", ".nv.shared."})
-        if (section.name.starts_with(kind)) belongings_.push_back(i);
-    }
-  }
+  explicit Image(std::string_view elf) : sections_(sections_of(elf)) {}
 
   std::vector<std::pair<std::string, std::string>> functions() const {
     std::vector<std::pair<std::string, std::string>> found;
@@ -113,22 +105,23 @@ class Image {
     seen.push_back(text);
     const Section& code = sections_[text];
     add(all, code.content);
-    const std::string_view function = code.name.substr(kText.size());
-    std::vector<std::pair<std::string_view, std::size_t>> own;
-    for (const std::size_t i : belongings_)  // ".nv.constant2.<function>"
-      if (const auto name = sections_[i].name; name.ends_with(function) &&
-                                               name.size() > function.size() &&
-                                               name[name.size() - function.size() - 1] == '.')
-        own.emplace_back(name.substr(0, name.size() - function.size()), i);
-    std::ranges::sort(own);
-    for (const auto& [kind, i] : own) {
-      add(all, kind);
-      add(all, std::to_string(sections_[i].header.sh_size));
-      add(all, sections_[i].content);
+    const std::string function = "." + std::string(code.name.substr(kText.size()));
+    std::map<std::string_view, const Section*> own;  // by what is in front of the function's name
+    for (const Section& section : sections_) {
+      const auto name = section.name;
+      const bool belongs = name.starts_with(".nv.constant") || name.starts_with(".nv.shared.");
+      if (belongs && name.ends_with(function))
+        own[name.substr(0, name.size() - function.size() + 1)] = &section;
     }
-    const auto found = relocations_.find(static_cast<std::uint32_t>(text));
-    if (found == relocations_.end()) return;
-    for (const std::size_t i : found->second) follow(sections_[i], text, all, seen);
+    for (const auto& [kind, section] : own) {
+      add(all, kind);
+      add(all, std::to_string(section->header.sh_size));
+      add(all, section->content);
+    }
+    for (const Section& section : sections_)
+      if (const auto type = section.header.sh_type;
+          (type == SHT_REL || type == SHT_RELA) && section.header.sh_info == text)
+        follow(section, text, all, seen);
   }
 
   void follow(const Section& relocations, std::size_t text, std::string& all,
@@ -163,8 +156,6 @@ class Image {
   }
 
   std::vector<Section> sections_;
-  std::map<std::uint32_t, std::vector<std::size_t>> relocations_;  // by the section they are for
-  std::vector<std::size_t> belongings_;
 };
 
 void add_images(std::string_view fat, Fingerprints& all) {

@@ -4,14 +4,12 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/kernel_code/fingerprint.hpp"
 #include "bench/kernel_code/kernel_code.hpp"
 #include "kernels/driver_function.hpp"
@@ -20,26 +18,6 @@ namespace gemm::bench {
 namespace {
 
 constexpr std::size_t kLongest = 200;
-
-struct DestroyGraph {
-  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-};
-using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
-
-// Null if it cannot be captured.
-Graph capture(const Launch& launch, Stream stream) {
-  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) return nullptr;
-  bool launched = true;
-  try {
-    launch(stream);
-  } catch (...) {
-    launched = false;
-  }
-  cudaGraph_t graph = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
-  Graph owned(graph);
-  return launched && ended == cudaSuccess ? std::move(owned) : nullptr;
-}
 
 // Has the function of the driver write its answer; nothing if it is missing or refuses.
 template <typename Answer, typename... Arguments>
@@ -68,18 +46,15 @@ std::optional<const char*> symbol_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
 
 // Warps that fit on a multiprocessor at once, over those that it has room for.
 std::optional<double> occupancy_of(CUfunction function, int threads, std::size_t dynamic_bytes) {
-  int device = 0, warp = 0, room = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device) !=
-          cudaSuccess ||
-      warp <= 0 || room < warp)
-    return std::nullopt;
+  constexpr int kWarp = 32;
+  int device = 0, room = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device));
   const auto blocks = ask<int>("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, function,
                                threads, dynamic_bytes);
   if (!blocks) return std::nullopt;
-  const int warps_of_block = (threads + warp - 1) / warp;
-  return static_cast<double>(*blocks * warps_of_block) / (room / warp);
+  const int warps_of_block = (threads + kWarp - 1) / kWarp;
+  return static_cast<double>(*blocks * warps_of_block) / (room / kWarp);
 }
 
 KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& symbol) {
@@ -107,13 +82,13 @@ KernelCode code_of(const CUDA_KERNEL_NODE_PARAMS_v2& params, const std::string& 
 
 LaunchedKernels kernels_in(cudaGraph_t graph) {
   std::size_t count = 0;
-  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
+  check(cudaGraphGetNodes(graph, nullptr, &count));
   std::vector<cudaGraphNode_t> nodes(count);
-  if (cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
+  check(cudaGraphGetNodes(graph, nodes.data(), &count));
   LaunchedKernels launched;
   for (const cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type{};
-    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return {};
+    check(cudaGraphNodeGetType(node, &type));
     if (type == cudaGraphNodeTypeMemcpy) launched.names.emplace_back("memcpy");
     if (type == cudaGraphNodeTypeMemset) launched.names.emplace_back("memset");
     if (type != cudaGraphNodeTypeKernel) continue;
@@ -161,8 +136,8 @@ std::string without_template_arguments(const std::string& name) {
 LaunchedKernels kernels_of(const Launch& launch, Stream stream) {
   LaunchedKernels launched;
   try {
-    if (const Graph graph = capture(launch, stream)) launched = kernels_in(graph.get());
-  } catch (const std::exception&) {  // out of memory
+    launched = kernels_in(captured(stream, [&] { launch(stream); }).get());
+  } catch (...) {  // it cannot be captured, or the runtime does not tell
     launched = {};
   }
   cudaGetLastError();  // whatever was refused is not the next caller's

@@ -73,12 +73,9 @@ Audit::Audit(Backend& backend, ProblemData& data, const Problem& p,
       first_(static_cast<std::int64_t>(
           random_() %
           static_cast<std::uint64_t>(std::ssize(launches) - std::max(sets_, alone_) + 1))),
-      batch_(backend.batch(
-          launches.subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(sets_)),
-          sets_, graph_)),
+      batch_(backend.batch(launches.subspan(first_, sets_), sets_, graph_)),
       started_(now_seconds()),
-      prints_(backend.allocate(sizeof(std::uint64_t) *
-                               static_cast<std::size_t>(std::max(sets_, alone_)))) {}
+      prints_(backend.allocate(sizeof(std::uint64_t) * std::max(sets_, alone_))) {}
 
 void Audit::undisturbed(double sample_seconds) {
   undisturbed_.push_back(timed());
@@ -135,33 +132,30 @@ void Audit::fingerprints(std::int64_t count) {
   const OperandLayout layout(problem_);
   auto* to = reinterpret_cast<std::uint64_t*>(prints_.get());
   for (std::int64_t i = 0; i < count; ++i)
-    backend_.fingerprint(data_.sets()[static_cast<std::size_t>(first_ + i)].c,
-                         static_cast<std::size_t>(layout.c_bytes), to + i);
+    backend_.fingerprint(data_.sets()[first_ + i].c, layout.c_bytes, to + i);
 }
 
 std::vector<std::uint64_t> Audit::fetched(std::int64_t count) {
-  std::vector<std::uint64_t> prints(static_cast<std::size_t>(count));
+  std::vector<std::uint64_t> prints(count);
   backend_.copy(prints.data(), prints_.get(), prints.size() * sizeof(std::uint64_t));
   return prints;
 }
 
 void Audit::one_by_one() {
   data_.renew(first_, alone_, random_());
-  std::vector<std::int64_t> order(static_cast<std::size_t>(alone_));
+  std::vector<std::int64_t> order(alone_);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::shuffle(order, random_);
   for (const std::int64_t called : order) {
     fingerprints(alone_);
     std::vector<std::uint64_t> before = fetched(alone_);
-    backend_.batch(launches_.subspan(static_cast<std::size_t>(first_ + called), 1), 1, graph_)
-        ->time();
+    backend_.batch(launches_.subspan(first_ + called, 1), 1, graph_)->time();
     backend_.finish_all();
     fingerprints(alone_);
     std::vector<std::uint64_t> after = fetched(alone_);
-    const auto own = static_cast<std::size_t>(called);
-    if (after[own] == before[own])
+    if (after[called] == before[called])
       throw std::runtime_error("a launch did not write its C: does every launch compute?");
-    after[own] = before[own];
+    after[called] = before[called];
     if (after != before)
       throw std::runtime_error(
           "a launch wrote the C of another launch: does it use the pointers that it was prepared "

@@ -1,7 +1,6 @@
 #include "bench/measurement/measurement.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <exception>
 #include <limits>
 #include <span>
@@ -10,7 +9,6 @@
 #include "bench/base/device_errors.hpp"
 #include "bench/base/interrupt.hpp"
 #include "bench/base/text.hpp"
-#include "bench/device/end_to_end.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -177,7 +175,7 @@ Transferred Measurement::transferred(const Problem& p) const {
 }
 
 std::int64_t Measurement::affordable_sets(double seconds_left) {
-  const auto all = static_cast<std::int64_t>(data_->sets().size());
+  const auto all = std::ssize(data_->sets());
   const std::int64_t fewest = std::min<std::int64_t>(all, 2);
   // In addition to the verified ones: for calibration, warm-up, two samples, and the parts.
   const double others = 4 + (case_.transfer ? kFewestTries : 0);
@@ -192,8 +190,7 @@ std::int64_t Measurement::affordable_sets(double seconds_left) {
 
 void Measurement::prepare_launches(std::int64_t sets) {
   if (case_.transfer) {
-    end_to_end_ = backend_.end_to_end(transferred(case_.problem),
-                                      data_->sets().first(static_cast<std::size_t>(sets)));
+    end_to_end_ = backend_.end_to_end(transferred(case_.problem), data_->sets().first(sets));
     launches_ = end_to_end_->launches(EndToEnd::Part::whole);
     return;
   }
@@ -257,7 +254,7 @@ Timing Measurement::time(const TimingPlan& plan, double seconds_left, Measuremen
     if (baseline != nullptr) theirs.take(*baseline->batch_, baseline->plan_->size);
   }
   Timing timing = mine.finish();
-  launched_ = static_cast<std::int64_t>(timing.samples_seconds.size()) * plan_->size;
+  launched_ = std::ssize(timing.samples_seconds) * plan_->size;
   timing.warmup = warmup;
   if (backend_.device().kind == Device::Kind::gpu)
     timing.memory_kept_bytes = std::max(0.0, free_bytes - backend_.free_bytes());

@@ -45,7 +45,7 @@ class Measurement {
   const Case& which() const { return case_; }
   // After time(), or after it was a baseline.
   const BatchPlan& plan() const { return *plan_; }
-  std::int64_t rotation_sets() const { return static_cast<std::int64_t>(launches_.size()); }
+  std::int64_t rotation_sets() const { return std::ssize(launches_); }
   std::string_view launch() const { return batch_->launch(); }
   // Without the copies around it.
   Launch kernel() const;

@@ -28,10 +28,6 @@ using json = nlohmann::ordered_json;
 
 constexpr double kMostOfNominal = 1.02, kLeastOfNominal = 0.8;
 
-std::optional<double> middle(const std::optional<Range>& range) {
-  return range ? std::optional(range->median) : std::nullopt;
-}
-
 // The queried figure of the same thing, at the clock seen; where there is one.
 std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, const Clocks& clocks) {
   const std::vector<Peak> roofs = peaks_of(device);
@@ -104,16 +100,16 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
                    .what = probe.what,
                    .utc = utc_now(),
                    .seconds = timing.quartiles_seconds()};
-  one.samples = static_cast<std::int64_t>(timing.samples_seconds.size());
+  one.samples = std::ssize(timing.samples_seconds);
   one.settled = timing.warmup.settled;
   // Whatever else runs on a CPU can only slow it down: the best is the peak, as in STREAM.
   const bool cpu = backend.device().kind == Device::Kind::cpu;
   (probe.unit == Probe::Unit::flop ? one.flop_per_second : one.bytes_per_second) =
       probe.work / (cpu ? one.seconds.min : one.seconds.median);
   one.sm_hz = timing.median_sm_hz();
-  one.memory_hz = middle(timing.gpu.memory_hz);
-  one.power_w = middle(timing.gpu.power_w);
-  one.temperature_c = middle(timing.gpu.temperature_c);
+  one.memory_hz = median_of(timing.gpu.memory_hz);
+  one.power_w = median_of(timing.gpu.power_w);
+  one.temperature_c = median_of(timing.gpu.temperature_c);
   one.throttled_share = timing.gpu.throttled_share;
   const DeviceInfo& device = backend.device();
   if (probe.clock == Probe::Clock::sm && one.sm_hz && device.sm_count > 0)

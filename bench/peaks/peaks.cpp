@@ -17,7 +17,7 @@ namespace {
 // data sheets. FP64 is that of the tensor cores where they have it (8.0, 9.0, 10.0).
 struct Rates {
   int compute_capability;
-  int fp32, tf32, bf16, fp16, fp8, int8, fp64, int32;
+  int of_unit[8];  // in the order of Unit
   // NVIDIA halves what accumulates in FP32, TF32, BF16, FP16 and FP8, on products whose name begins
   // "NVIDIA GeForce".
   bool halved_on_geforce;
@@ -27,18 +27,19 @@ struct Rates {
 };
 
 constexpr Rates kRates[] = {
-    {75, 128, 0, 0, 1024, 0, 2048, 4, 128, true, 1},
-    {80, 128, 1024, 2048, 2048, 0, 4096, 128, 128, false, 1},
-    {86, 256, 512, 1024, 1024, 0, 2048, 4, 128, true, 1},
-    {89, 256, 512, 1024, 1024, 2048, 2048, 4, 128, true, 1},
-    {90, 256, 2048, 4096, 4096, 8192, 8192, 256, 128, false, 1830.0 / 1980.0},
-    {100, 256, 4096, 8192, 8192, 16384, 16384, 128, 128, false, 1855.0 / 1965.0},
-    {103, 256, 4096, 8192, 8192, 16384, 0, 4, 0, false, 1},
-    {120, 256, 512, 1024, 1024, 2048, 2048, 4, 128, true, 1},
+    // FP32, TF32, BF16, FP16, FP8, FP64, INT32, INT8
+    {75, {128, 0, 0, 1024, 0, 4, 128, 2048}, true, 1},
+    {80, {128, 1024, 2048, 2048, 0, 128, 128, 4096}, false, 1},
+    {86, {256, 512, 1024, 1024, 0, 4, 128, 2048}, true, 1},
+    {89, {256, 512, 1024, 1024, 2048, 4, 128, 2048}, true, 1},
+    {90, {256, 2048, 4096, 4096, 8192, 256, 128, 8192}, false, 1830.0 / 1980.0},
+    {100, {256, 4096, 8192, 8192, 16384, 128, 128, 16384}, false, 1855.0 / 1965.0},
+    {103, {256, 4096, 8192, 8192, 16384, 4, 0, 0}, false, 1},
+    {120, {256, 512, 1024, 1024, 2048, 4, 128, 2048}, true, 1},
 };
 
-// The units that draw so much that data sheets quote them at a lower clock.
-bool at_tensor_clock(Unit unit) {
+// Those draw so much that data sheets quote them at a lower clock. FP64 has no such clock.
+bool is_tensor_unit(Unit unit) {
   return unit != Unit::fp32_fma && unit != Unit::fp64 && unit != Unit::int32_imad;
 }
 
@@ -47,53 +48,44 @@ const Rates* rates_of(int compute_capability) {
   return found == std::end(kRates) ? nullptr : found;
 }
 
-std::string text_of_capability(int cc) {
-  return std::to_string(cc / 10) + "." + std::to_string(cc % 10);
-}
-
 Peak unknown(std::string name, std::optional<Precision> precision, std::string why) {
   return {std::move(name), precision, std::nullopt, Peak::Origin::unknown, std::move(why)};
 }
 
 Peak nominal_compute(const DeviceInfo& device, const PrecisionTraits& traits) {
-  const auto none = [&](std::string why) {
-    return unknown(std::string(traits.unit_name), traits.precision, std::move(why));
+  const auto none = [&](const std::string& why) {
+    return unknown(std::string(traits.unit_name), traits.precision,
+                   why + ": give --gemm_peak_flops");
   };
-  if (device.kind == Device::Kind::cpu)
-    return none("a CPU does not report it: give --gemm_peak_flops");
+  if (device.kind == Device::Kind::cpu) return none("a CPU does not report it");
+  const std::string capability = "compute capability " + capability_text(device.compute_capability);
   const Rates* rates = rates_of(device.compute_capability);
-  if (rates == nullptr)
-    return none("compute capability " + text_of_capability(device.compute_capability) +
-                " is not in the table: give --gemm_peak_flops");
+  if (rates == nullptr) return none(capability + " is not in the table");
   const std::optional<double> rate =
       flop_per_clock(device.compute_capability, traits.unit, device.name);
-  if (!rate)
-    return none("the table has no rate for compute capability " +
-                text_of_capability(device.compute_capability) + ": give --gemm_peak_flops");
-  if (!device.clock_hz) return none("the device does not report its clock: give --gemm_peak_flops");
+  if (!rate) return none("the table has no rate for " + capability);
+  if (!device.clock_hz) return none("the device does not report its clock");
   const double clock =
-      *device.clock_hz * (at_tensor_clock(traits.unit) ? rates->tensor_clock_share : 1);
-  return {std::string(traits.unit_name),
-          traits.precision,
-          *rate * device.sm_count * clock / traits.unit_products,
-          Peak::Origin::table,
-          formatted("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
-                    text_of_capability(device.compute_capability).c_str(), device.sm_count,
-                    clock * 1e-6) +
-              (traits.unit_products > 1 ? formatted(" / %d", traits.unit_products) : ""),
-          clock};
+      *device.clock_hz * (is_tensor_unit(traits.unit) ? rates->tensor_clock_share : 1);
+  return {
+      std::string(traits.unit_name),
+      traits.precision,
+      *rate * device.sm_count * clock / traits.unit_products,
+      Peak::Origin::table,
+      formatted("%g FLOP/clock/SM (table, compute capability %s) x %d SMs x %.0f MHz", *rate,
+                capability_text(device.compute_capability).c_str(), device.sm_count, clock * 1e-6) +
+          (traits.unit_products > 1 ? formatted(" / %d", traits.unit_products) : ""),
+      clock};
 }
 
 Peak nominal_memory(const DeviceInfo& device) {
-  if (device.kind == Device::Kind::cpu)
-    return unknown("DRAM", std::nullopt, "a CPU does not report it: give --gemm_peak_bandwidth");
-  if (device.integrated)
-    return unknown("DRAM", std::nullopt,
-                   "an integrated GPU misreports its memory clock: give --gemm_peak_bandwidth");
+  const auto none = [](const std::string& why) {
+    return unknown("DRAM", std::nullopt, why + ": give --gemm_peak_bandwidth");
+  };
+  if (device.kind == Device::Kind::cpu) return none("a CPU does not report it");
+  if (device.integrated) return none("an integrated GPU misreports its memory clock");
   if (!device.memory_clock_hz || !device.bus_width_bits)
-    return unknown(
-        "DRAM", std::nullopt,
-        "the device does not report its memory clock or bus width: give --gemm_peak_bandwidth");
+    return none("the device does not report its memory clock or bus width");
   return {"DRAM",
           std::nullopt,
           2 * *device.memory_clock_hz * static_cast<double>(*device.bus_width_bits) / 8,
@@ -110,37 +102,29 @@ std::string_view name_of(Peak::Origin origin) {
   return kNames[static_cast<int>(origin)];
 }
 
-std::string rate_text(double per_second, bool integers) {
+std::string rate_text(double per_second, Precision precision) {
+  const ElementType input = traits_of(precision).input;
+  const bool integers = input == ElementType::s32 || input == ElementType::s8;
   const auto [scale, prefix] = per_second >= 1e12  ? std::pair(1e-12, 'T')
                                : per_second >= 1e9 ? std::pair(1e-9, 'G')
                                                    : std::pair(1e-6, 'M');
   return formatted("%.4g %c%s/s", per_second * scale, prefix, integers ? "OP" : "FLOP");
 }
 
-std::string rate_text(double per_second, Precision precision) {
-  const ElementType input = traits_of(precision).input;
-  return rate_text(per_second, input == ElementType::s32 || input == ElementType::s8);
-}
-
 std::optional<double> flop_per_clock(int compute_capability, Unit unit,
                                      std::string_view device_name) {
   const Rates* rates = rates_of(compute_capability);
   if (rates == nullptr) return std::nullopt;
-  const auto known = [](int rate) { return rate > 0 ? std::optional<double>(rate) : std::nullopt; };
-  if (unit == Unit::fp32_fma) return known(rates->fp32);
-  if (unit == Unit::fp64) return known(rates->fp64);
-  if (unit == Unit::int32_imad) return known(rates->int32);
+  const int rate = rates->of_unit[static_cast<int>(unit)];
+  const bool tensor = is_tensor_unit(unit);
   // TU116 and TU117 (GTX 16xx, T400 to T1200, MX450) are 7.5 without tensor cores.
   const bool turing_with_tensor_cores = device_name.find("RTX") != std::string_view::npos ||
                                         device_name.ends_with("T4") || device_name.ends_with("T4G");
-  if (compute_capability == 75 && !turing_with_tensor_cores) return std::nullopt;
-  if (unit == Unit::int8_tensor) return known(rates->int8);
-  const bool halved = rates->halved_on_geforce && device_name.starts_with("NVIDIA GeForce");
-  const int rate = unit == Unit::tf32_tensor   ? rates->tf32
-                   : unit == Unit::bf16_tensor ? rates->bf16
-                   : unit == Unit::fp8_tensor  ? rates->fp8
-                                               : rates->fp16;
-  return known(halved ? rate / 2 : rate);
+  if (rate == 0 || (tensor && compute_capability == 75 && !turing_with_tensor_cores))
+    return std::nullopt;
+  const bool halved = tensor && unit != Unit::int8_tensor && rates->halved_on_geforce &&
+                      device_name.starts_with("NVIDIA GeForce");
+  return halved ? rate / 2 : rate;
 }
 
 std::vector<Peak> peaks_of(const DeviceInfo& device, const GivenPeaks& given) {

@@ -28,7 +28,6 @@ struct Peak {
 std::string_view name_of(Peak::Origin origin);
 
 // "66.9 TFLOP/s", "1289 TOP/s" of integers.
-std::string rate_text(double per_second, bool integers);
 std::string rate_text(double per_second, Precision precision);
 
 // Peaks given by the user: --gemm_peak_flops, --gemm_peak_bandwidth.

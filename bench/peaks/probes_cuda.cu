@@ -1,12 +1,9 @@
 // The probes of a GPU, by family, and what the families share.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
 #include <cstring>
-#include <stdexcept>
+#include <type_traits>
 
-#include "bench/device/cuda_check.hpp"
+#include "bench/base/cuda.hpp"
+#include "bench/device/element_types.cuh"
 #include "bench/peaks/probes_cuda.hpp"
 
 namespace gemm::bench {
@@ -24,8 +21,7 @@ __global__ void say_code([[maybe_unused]] int* code) {
 DeviceCode query_code() {
   int* memory = nullptr;
   check(cudaMalloc(&memory, sizeof *memory));
-  const std::unique_ptr<int, cudaError_t (*)(int*)> owner(memory,
-                                                          [](int* p) { return cudaFree(p); });
+  const Owned<int*, cudaFree> owner(memory);
   say_code<<<1, 1>>>(memory);
   const cudaError_t status = cudaGetLastError();
   if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorUnsupportedPtxVersion)
@@ -36,46 +32,25 @@ DeviceCode query_code() {
   return {.capability = code / 10, .sm_90a = code % 10 == 1};
 }
 
-template <typename T, typename Make>
-void put(std::vector<std::byte>& to, Make make) {
-  for (std::size_t i = 0; i < to.size() / sizeof(T); ++i) {
-    const T value = make(i);
-    std::memcpy(to.data() + i * sizeof(T), &value, sizeof value);
-  }
-}
-
 }  // namespace
 
 std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
-                                     std::size_t bytes) {
+                                     std::int64_t bytes) {
   constexpr std::uint64_t kSeed = 17;
-  const auto real = [values](std::size_t i) {
-    return values == Values::ones
-               ? 1.0F
-               : fill_value(values == Values::zeros ? Fill::zeros : Fill::uniform, kSeed, i);
-  };
+  const Fill fill = values == Values::zeros ? Fill::zeros : Fill::uniform;
   std::vector<std::byte> to(bytes);
-  if (arithmetic == "f64")
-    put<double>(to, real);
-  else if (arithmetic == "tf32")
-    put<float>(to, real);
-  else if (arithmetic == "bf16")
-    put<__nv_bfloat16>(to, [&](std::size_t i) { return __float2bfloat16(real(i)); });
-  else if (arithmetic == "f16")
-    put<__half>(to, [&](std::size_t i) { return __float2half(real(i)); });
-  else if (arithmetic == "e4m3")
-    put<__nv_fp8_e4m3>(to, [&](std::size_t i) { return __nv_fp8_e4m3(real(i)); });
-  else if (arithmetic == "s8")
-    put<std::int8_t>(to, [&](std::size_t i) {
-      return values == Values::random ? static_cast<std::int8_t>(random_bits(kSeed, i) >> 56)
-                                      : static_cast<std::int8_t>(real(i));
-    });
-  else
-    throw std::logic_error("no operands of type " + std::string(arithmetic));
+  with_type(traits_of(precision_named(arithmetic).value()).input, [&]<typename T>(T value) {
+    for (std::size_t i = 0; i < bytes / sizeof value; ++i) {
+      value = static_cast<T>(values == Values::ones ? 1.0F : fill_value(fill, kSeed, i));
+      if constexpr (std::is_same_v<T, std::int8_t>)
+        if (values == Values::random) value = static_cast<T>(random_bits(kSeed, i) >> 56);
+      std::memcpy(to.data() + i * sizeof value, &value, sizeof value);
+    }
+  });
   return to;
 }
 
-std::shared_ptr<std::byte> shared_memory(Backend& backend, std::size_t bytes) {
+std::shared_ptr<std::byte> shared_memory(Backend& backend, std::int64_t bytes) {
   return backend.allocate(bytes);
 }
 
@@ -94,8 +69,7 @@ std::vector<Probe> cuda_probes(const DeviceInfo& device) {
   if (code.capability == 0)
     for (Probe& probe : all)
       probe.unsupported = "this build has no code for compute capability " +
-                          std::to_string(device.compute_capability / 10) + "." +
-                          std::to_string(device.compute_capability % 10);
+                          capability_text(device.compute_capability);
   return all;
 }
 

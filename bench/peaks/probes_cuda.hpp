@@ -1,6 +1,7 @@
 // What the families of GPU probes share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,41 +38,35 @@ constexpr std::string_view name_of(Values values) {
 }
 
 // Operands of a tensor core: so many bytes of elements of an arithmetic (tf32 as f32, and so on).
-std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values, std::size_t bytes);
+std::vector<std::byte> operand_bytes(std::string_view arithmetic, Values values,
+                                     std::int64_t bytes);
 
 // Memory that is shared by the copies of a launch.
-std::shared_ptr<std::byte> shared_memory(Backend& backend, std::size_t bytes);
+std::shared_ptr<std::byte> shared_memory(Backend& backend, std::int64_t bytes);
 std::shared_ptr<std::byte> shared_memory(Backend& backend, std::span<const std::byte> contents);
-
-// What is wrong with the results of all threads, each of which should be `expected`.
-template <typename T>
-std::optional<std::string> wrong_result(Backend& backend, const std::byte* results,
-                                        std::size_t bytes, T expected) {
-  std::vector<T> found(bytes / sizeof(T));
-  backend.copy(found.data(), results, bytes);
-  for (std::size_t thread = 0; thread < found.size(); ++thread)
-    if (!(found[thread] == expected))
-      return "thread " + std::to_string(thread) + " ends with " + std::to_string(found[thread]) +
-             ", expected " + std::to_string(expected);
-  return std::nullopt;
-}
 
 // Completes the probe of a kernel in which each of so many threads adds up products: of ones the
 // sum counts them. launch(backend, values, results) makes operands, and a launch on them.
 template <typename Sum, typename MakeLaunch>
 Probe counting_products(Probe probe, Values values, std::int64_t threads, MakeLaunch launch) {
-  const std::size_t bytes = sizeof(Sum) * static_cast<std::size_t>(threads);
+  const std::int64_t bytes = sizeof(Sum) * threads;
   probe.fill = name_of(values);
   probe.prepare = [=](Backend& backend) {
     return launch(backend, values, shared_memory(backend, bytes));
   };
-  probe.complaint = [=,
-                     products = probe.work / 2 / static_cast<double>(threads)](Backend& backend) {
+  probe.complaint = [=, products = probe.work / 2 / static_cast<double>(threads)](
+                        Backend& backend) -> std::optional<std::string> {
     const auto results = shared_memory(backend, bytes);
     backend.poison(results.get(), bytes);
     const bool zeros = values == Values::zeros;
+    const Sum expected = zeros ? Sum{} : static_cast<Sum>(products);
     backend.run(launch(backend, zeros ? Values::zeros : Values::ones, results));
-    return wrong_result(backend, results.get(), bytes, zeros ? Sum{} : static_cast<Sum>(products));
+    std::vector<Sum> found(threads);
+    backend.copy(found.data(), results.get(), bytes);
+    const auto wrong = std::ranges::find_if(found, [&](Sum each) { return !(each == expected); });
+    if (wrong == found.end()) return std::nullopt;
+    return "thread " + std::to_string(wrong - found.begin()) + " ends with " +
+           std::to_string(*wrong) + ", expected " + std::to_string(expected);
   };
   return probe;
 }

@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/peaks/probes_cuda.hpp"
@@ -90,56 +89,43 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (int chain = 0; chain < kChains; ++chain) results[thread * kChains + chain] = x[chain];
 }
 
+// About 2 ms where `rounds` is right.
 template <typename Kind>
-struct Walk {
-  int blocks, rounds;
-
+Probe probe(const DeviceInfo& device, const char* name, const char* arithmetic, int rounds) {
   using Value = typename Kind::Value;
-  std::int64_t chains() const { return std::int64_t{blocks} * kThreads * kChains; }
-  std::int64_t steps() const { return std::int64_t{rounds} * kUnrolled; }
-  std::size_t result_bytes() const { return static_cast<std::size_t>(chains()) * sizeof(Value); }
-  double work() const { return 1.0 * Kind::kFlop * chains() * steps(); }
-
-  Launch launch(std::shared_ptr<std::byte> results) const {
-    return [*this, results = std::move(results)](Stream stream) {
+  const int blocks = device.sm_count;
+  const std::int64_t chains = std::int64_t{blocks} * kThreads * kChains,
+                     steps = std::int64_t{rounds} * kUnrolled, bytes = chains * sizeof(Value);
+  const auto launch = [=](const std::shared_ptr<std::byte>& results) -> Launch {
+    return [=](Stream stream) {
       walk_chains<Kind><<<blocks, kThreads, 0, stream>>>(Kind::kFactor, Kind::kAddend, rounds,
                                                          reinterpret_cast<Value*>(results.get()));
     };
-  }
-
-  std::optional<std::string> complaint(Backend& backend) const {
-    const auto results = shared_memory(backend, result_bytes());
-    backend.poison(results.get(), result_bytes());
+  };
+  const auto complaint = [=](Backend& backend) -> std::optional<std::string> {
+    const auto results = shared_memory(backend, bytes);
+    backend.poison(results.get(), bytes);
     backend.run(launch(results));
     constexpr int kChecked = 16;
     for (int i = 0; i < kChecked; ++i) {
-      const std::int64_t chain = (chains() - 1) * i / (kChecked - 1);
+      const std::int64_t chain = (chains - 1) * i / (kChecked - 1);
       Value expected = Kind::start(chain), found;
-      for (std::int64_t step = 0; step < steps(); ++step) expected = Kind::plain_step(expected);
+      for (std::int64_t step = 0; step < steps; ++step) expected = Kind::plain_step(expected);
       backend.copy(&found, results.get() + chain * sizeof(Value), sizeof(Value));
       if (!(found == expected))
         return "chain " + std::to_string(chain) + " ends with " + std::to_string(found) +
                ", expected " + std::to_string(expected);
     }
     return std::nullopt;
-  }
-};
-
-// About 2 ms where `rounds` is right.
-template <typename Kind>
-Probe probe(const DeviceInfo& device, const char* name, const char* arithmetic, int rounds) {
-  const Walk<Kind> walk{device.sm_count, rounds};
+  };
   return {
       .name = name,
       .arithmetic = arithmetic,
       .what = std::to_string(kChains) + " chains a thread, " + std::to_string(kThreads) +
               " threads an SM, registers only",
-      .work = walk.work(),
-      .prepare =
-          [walk](Backend& backend) {
-            return walk.launch(shared_memory(backend, walk.result_bytes()));
-          },
-      .complaint = [walk](Backend& backend) { return walk.complaint(backend); },
+      .work = 1.0 * Kind::kFlop * chains * steps,
+      .prepare = [=](Backend& backend) { return launch(shared_memory(backend, bytes)); },
+      .complaint = complaint,
   };
 }
 

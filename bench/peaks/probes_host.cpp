@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -91,35 +90,48 @@ Walk walk_for([[maybe_unused]] int bytes) {
   return Walks<T, kChains>::library_rate;
 }
 
+// Latency times ports of the multiply-add unit, and the number of registers, say how many chains
+// are best; CPUs differ in all three.
+struct Variant {
+  int chains;
+  Walk walk;
+};
+
 template <typename T>
-class MultiplyAdds {
- public:
-  MultiplyAdds(Isa isa, int threads) : isa_(isa), threads_(threads) {}
-
-  double work() const {
-    return 2.0 * kChainSteps * threads_ * isa_.bytes / static_cast<double>(sizeof(T));
-  }
-
-  // Latency times ports of the multiply-add unit, and the number of registers, say how many chains
-  // are best; CPUs differ in all three.
-  Launch fastest(Backend& backend) const {
-    std::vector<Launch> ways;
-    for (const Variant& variant : variants()) ways.push_back(launch(variant.walk, start(backend)));
-    return fastest_of(backend, ways, 1);
-  }
-
+Probe multiply_add_probe(const DeviceInfo& device, const char* name, const char* arithmetic) {
+  constexpr std::int64_t kStride = 16 * 64 / sizeof(T);  // between the threads: 16 chains
+  const Isa isa = best_isa();
+  const int threads = device.cores;
+  const std::array<Variant, 3> variants = {Variant{8, walk_for<T, 8>(isa.bytes)},
+                                           {12, walk_for<T, 12>(isa.bytes)},
+                                           {16, walk_for<T, 16>(isa.bytes)}};
+  const auto value_at = [](std::int64_t i) -> T { return fill_value(Fill::uniform, kSeed, i); };
+  const auto start = [=](Backend& backend) {
+    Memory values = backend.allocate(sizeof(T) * kStride * threads);
+    for (std::int64_t i = 0; i < kStride * threads; ++i)
+      reinterpret_cast<T*>(values.get())[i] = value_at(i);
+    return values;
+  };
+  // Each launch walks on from where the last one ended.
+  const auto launch = [threads](Walk walk, const Memory& values) -> Launch {
+    return [=](Stream) {
+#pragma omp parallel for schedule(static) num_threads(threads)
+      for (int thread = 0; thread < threads; ++thread)
+        walk(reinterpret_cast<T*>(values.get()) + thread * kStride);
+    };
+  };
   // Follows the first lane of the first thread and the last chain's last lane of the last.
-  std::optional<std::string> complaint(Backend& backend) const {
-    for (const Variant& variant : variants()) {
+  const auto complaint = [=](Backend& backend) -> std::optional<std::string> {
+    for (const Variant& variant : variants) {
       const Memory values = start(backend);
       backend.run(launch(variant.walk, values));
-      const int lanes = isa_.bytes / static_cast<int>(sizeof(T)) * variant.chains;
+      const int lanes = isa.bytes / static_cast<int>(sizeof(T)) * variant.chains;
       for (const std::int64_t at :
-           {std::int64_t{0}, std::int64_t{threads_ - 1} * kStride + lanes - 1}) {
+           {std::int64_t{0}, std::int64_t{threads - 1} * kStride + lanes - 1}) {
         T expected = value_at(at);
         for (std::int64_t step = 0; step < kChainSteps / variant.chains; ++step)
-          expected = isa_.fused ? std::fma(expected, expected, kAddend<T>)
-                                : expected * expected + kAddend<T>;
+          expected = isa.fused ? std::fma(expected, expected, kAddend<T>)
+                               : expected * expected + kAddend<T>;
         const T found = reinterpret_cast<const T*>(values.get())[at];
         if (!(found == expected))
           return "lane " + std::to_string(at) + " of " + std::to_string(variant.chains) +
@@ -128,56 +140,21 @@ class MultiplyAdds {
       }
     }
     return std::nullopt;
-  }
-
- private:
-  struct Variant {
-    int chains;
-    Walk walk;
   };
-  std::array<Variant, 3> variants() const {
-    return {Variant{8, walk_for<T, 8>(isa_.bytes)},
-            {12, walk_for<T, 12>(isa_.bytes)},
-            {16, walk_for<T, 16>(isa_.bytes)}};
-  }
-
-  // Elements between the threads: room for 16 chains.
-  static constexpr std::int64_t kStride = 16 * 64 / sizeof(T);
-  static T value_at(std::int64_t i) { return fill_value(Fill::uniform, kSeed, i); }
-
-  Memory start(Backend& backend) const {
-    Memory values = backend.allocate(sizeof(T) * kStride * threads_);
-    for (std::int64_t i = 0; i < kStride * threads_; ++i)
-      reinterpret_cast<T*>(values.get())[i] = value_at(i);
-    return values;
-  }
-
-  // Each launch walks on from where the last one ended.
-  Launch launch(Walk walk, Memory values) const {
-    return [walk, values = std::move(values), threads = threads_](Stream) {
-#pragma omp parallel for schedule(static) num_threads(threads)
-      for (int thread = 0; thread < threads; ++thread)
-        walk(reinterpret_cast<T*>(values.get()) + thread * kStride);
-    };
-  }
-
-  Isa isa_;
-  int threads_;
-};
-
-template <typename T>
-Probe multiply_add_probe(const DeviceInfo& device, const char* name, const char* arithmetic) {
-  const Isa isa = best_isa();
-  const MultiplyAdds<T> adds(isa, device.cores);
+  const auto fastest = [=](Backend& backend) {
+    std::vector<Launch> ways;
+    for (const Variant& variant : variants) ways.push_back(launch(variant.walk, start(backend)));
+    return fastest_of(backend, ways, 1);
+  };
   return {
       .name = name,
       .arithmetic = arithmetic,
       .what = std::string(isa.name) + ", registers only, the fastest of 8, 12 and 16 chains, " +
-              std::to_string(device.cores) + " threads",
+              std::to_string(threads) + " threads",
       .clock = Probe::Clock::none,
-      .work = adds.work(),
-      .prepare = [adds](Backend& backend) { return adds.fastest(backend); },
-      .complaint = [adds](Backend& backend) { return adds.complaint(backend); },
+      .work = 2.0 * kChainSteps * threads * isa.bytes / static_cast<double>(sizeof(T)),
+      .prepare = fastest,
+      .complaint = complaint,
   };
 }
 
@@ -225,7 +202,7 @@ class Streams {
       : threads_(threads), blocks_(bytes / (kBlock * static_cast<std::int64_t>(sizeof(double)))) {}
 
   std::int64_t count() const { return blocks_ * kBlock; }
-  double array_bytes() const { return static_cast<double>(count()) * sizeof(double); }
+  std::int64_t array_bytes() const { return count() * static_cast<int>(sizeof(double)); }
 
   template <typename F>
   void in_parts(F&& part) const {
@@ -238,7 +215,7 @@ class Streams {
 
   // Element i is i modulo `period`, so that sums and triads are exact.
   Memory array(Backend& backend, int period) const {
-    Memory memory = backend.allocate(static_cast<std::size_t>(array_bytes()));
+    Memory memory = backend.allocate(array_bytes());
     auto* to = reinterpret_cast<double*>(memory.get());
     in_parts([=](int, std::int64_t first, std::int64_t blocks) {
       for (std::int64_t i = first; i < first + blocks * kBlock; ++i)
@@ -276,7 +253,7 @@ class Streams {
   }
   std::optional<std::string> triad_complaint(Backend& backend) const {
     const Memory a = array(backend, 1);
-    backend.poison(a.get(), static_cast<std::size_t>(array_bytes()));
+    backend.poison(a.get(), array_bytes());
     backend.run(triad(a, array(backend, kPeriodB), array(backend, kPeriodC)));
     for (std::int64_t i = 0; i < count(); ++i) {
       const double found = reinterpret_cast<const double*>(a.get())[i];
@@ -289,8 +266,8 @@ class Streams {
   }
 
   Memory sums(Backend& backend) const {
-    Memory memory = backend.allocate(sizeof(double) * static_cast<std::size_t>(threads_));
-    backend.poison(memory.get(), sizeof(double) * static_cast<std::size_t>(threads_));
+    Memory memory = backend.allocate(sizeof(double) * threads_);
+    backend.poison(memory.get(), sizeof(double) * threads_);
     return memory;
   }
   Launch prepare_read(Backend& backend) const {
@@ -328,7 +305,7 @@ Probe stream_probe(const DeviceInfo& device, const char* name, const char* what,
               " MiB an array, " + std::to_string(device.cores) + " threads",
       .unit = Probe::Unit::bytes,
       .clock = Probe::Clock::none,
-      .work = arrays * streams.array_bytes(),
+      .work = 1.0 * arrays * streams.array_bytes(),
       .prepare =
           [=](Backend& backend) {
             return arrays == 1 ? streams.prepare_read(backend) : streams.prepare_triad(backend);

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/cuda_check.hpp"
+#include "bench/base/cuda.hpp"
 #include "bench/peaks/probes_cuda.hpp"
 
 namespace gemm::bench {
@@ -52,25 +52,17 @@ __device__ uint4 triad_of(uint4 a, uint4 b) {
   return {triad_of(a.x, b.x), triad_of(a.y, b.y), triad_of(a.z, b.z), triad_of(a.w, b.w)};
 }
 
-// A count of words that left keep_sum.
-class WordCount {
- public:
-  explicit WordCount(Backend& backend) : memory_(shared_memory(backend, sizeof(Total))) {
-    const Total zero = 0;
-    backend.copy(memory_.get(), &zero, sizeof zero);
-  }
-  const Memory& memory() const { return memory_; }
-  std::optional<std::string> complaint(Backend& backend, double expected_bytes) const {
-    Total words = 0;
-    backend.copy(&words, memory_.get(), sizeof words);
-    if (4.0 * static_cast<double>(words) == expected_bytes) return std::nullopt;
-    return "read " + std::to_string(4 * words) + " bytes of " +
-           std::to_string(static_cast<Total>(expected_bytes));
-  }
-
- private:
-  Memory memory_;
-};
+// What is wrong with the number of words that left keep_sum.
+std::optional<std::string> wrong_count(Backend& backend, const Memory& count, double bytes) {
+  Total words = 0;
+  backend.copy(&words, count.get(), sizeof words);
+  if (4.0 * static_cast<double>(words) == bytes) return std::nullopt;
+  return "read " + std::to_string(4 * words) + " bytes of " +
+         std::to_string(static_cast<Total>(bytes));
+}
+Memory zero_count(Backend& backend) {
+  return shared_memory(backend, std::vector<std::byte>(sizeof(Total)));
+}
 
 // --- DRAM ----------------------------------------------------------------------------------------
 
@@ -139,14 +131,11 @@ class Dram {
   std::optional<std::string> complaint(Backend& backend) const {
     const Memories memories = allocate(backend, 1);
     for (const Grid& grid : kGrids) {
-      const WordCount words(backend);
-      if (kOut > 0)
-        backend.poison(memories.back().get(), bytes_);
-      else
-        backend.poison(memories.front().get(), bytes_);
-      backend.run(launch(memories, grid, ~0U, words.memory()));
+      const Memory words = zero_count(backend);
+      backend.poison(memories.back().get(), bytes_);  // the output, or else the one input
+      backend.run(launch(memories, grid, ~0U, words));
       const auto wrong =
-          kOut > 0 ? wrong_output(backend, memories) : words.complaint(backend, work());
+          kOut > 0 ? wrong_output(backend, memories) : wrong_count(backend, words, work());
       if (wrong)
         return *wrong + " by blocks of " + std::to_string(grid.threads) + " threads" +
                (grid.resident ? ", resident" : "");
@@ -275,9 +264,9 @@ Probe reading(Probe probe, std::int64_t bytes, MakeLaunch launch) {
   probe.complaint = [=, work = probe.work](Backend& backend) {
     const Memory from = shared_memory(backend, bytes);
     backend.poison(from.get(), bytes);
-    const WordCount words(backend);
-    backend.run(launch(from, ~0U, words.memory()));
-    return words.complaint(backend, work);
+    const Memory words = zero_count(backend);
+    backend.run(launch(from, ~0U, words));
+    return wrong_count(backend, words, work);
   };
   return probe;
 }
@@ -351,78 +340,54 @@ Probe shared_probe(const DeviceInfo& device) {
 
 // --- The bus to the host -------------------------------------------------------------------------
 
-Memory pinned_memory(std::size_t bytes) {
-  void* memory = nullptr;
-  check(cudaMallocHost(&memory, bytes));
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFreeHost(p); }};
-}
-
-// Makes a GPU the current one, until the end of the scope.
-class Current {
- public:
-  explicit Current(int device) {
-    check(cudaGetDevice(&before_));
-    check(cudaSetDevice(device));
-  }
-  ~Current() { cudaSetDevice(before_); }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 // Of another GPU, which the current one can then reach directly.
-Memory memory_of(int target, std::size_t bytes) {
+Memory memory_of(int target, std::int64_t bytes) {
   if (const cudaError_t status = cudaDeviceEnablePeerAccess(target, 0);
       status == cudaErrorPeerAccessAlreadyEnabled)
     (void)cudaGetLastError();
   else
     check(status);
-  const Current current(target);
+  int current = 0;
   void* memory = nullptr;
-  check(cudaMalloc(&memory, bytes));
+  check(cudaGetDevice(&current));
+  check(cudaSetDevice(target));
+  const cudaError_t status = cudaMalloc(&memory, bytes);
+  check(cudaSetDevice(current));
+  check(status);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
 }
 
-// From or to pinned memory of the host, or to the memory of another GPU.
-struct Bus {
-  std::size_t bytes;
-  bool to_device;
-  std::optional<int> target;  // GPU instead of the host
-
-  Memory there() const { return target ? memory_of(*target, bytes) : pinned_memory(bytes); }
-  Launch prepare(Backend& backend) const {
-    const Memory device = shared_memory(backend, bytes), other = there();
-    backend.fill(device.get(), ElementType::f32, static_cast<std::int64_t>(bytes / 4),
-                 Fill::uniform, 0);
-    backend.copy(other.get(), device.get(), bytes);
-    return launch(device, other);
-  }
-  Launch launch(const Memory& device, const Memory& other) const {
-    return [to = to_device ? device : other, from = to_device ? other : device,
-            bytes = bytes](Stream stream) {
+// From or to pinned memory of the host, or to the memory of another GPU, the target.
+Probe bus_probe(const DeviceInfo& device, const std::string& name, const std::string& where,
+                std::int64_t free, bool to_device, std::optional<int> target = std::nullopt) {
+  const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
+  const auto there = [=] {
+    return target ? memory_of(*target, bytes) : Memory(pinned_memory(bytes));
+  };
+  const auto launch = [=](const Memory& from, const Memory& to) -> Launch {
+    return [=](Stream stream) {
       check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDefault, stream));
     };
-  }
-  std::optional<std::string> complaint(Backend& backend) const {
-    const Memory device = shared_memory(backend, bytes), other = there();
+  };
+  const auto prepare = [=](Backend& backend) {
+    const Memory here = shared_memory(backend, bytes), other = there();
+    backend.fill(here.get(), ElementType::f32, bytes / 4, Fill::uniform, 0);
+    backend.copy(other.get(), here.get(), bytes);
+    return to_device ? launch(other, here) : launch(here, other);
+  };
+  const auto complaint = [=](Backend& backend) -> std::optional<std::string> {
+    Memory from = shared_memory(backend, bytes), to = there();
+    if (to_device) from.swap(to);
     std::vector<std::byte> found(bytes, std::byte{0x55});
-    backend.copy((to_device ? other : device).get(), found.data(), bytes);
-    backend.poison((to_device ? device : other).get(), bytes);
-    backend.run(launch(device, other));
-    backend.copy(found.data(), (to_device ? device : other).get(), bytes);
+    backend.copy(from.get(), found.data(), bytes);
+    backend.poison(to.get(), bytes);
+    backend.run(launch(from, to));
+    backend.copy(found.data(), to.get(), bytes);
     const auto wrong =
         std::ranges::find_if(found, [](std::byte each) { return each != std::byte{0x55}; });
     if (wrong == found.end()) return std::nullopt;
     return "byte " + std::to_string(wrong - found.begin()) + " was not copied";
-  }
-};
-
-Probe bus_probe(const std::string& name, const std::string& where, std::int64_t free,
-                bool to_device, std::optional<int> target = std::nullopt) {
-  const std::int64_t bytes = std::min(256 * kMiB, free / 4 / kMiB * kMiB);
-  const Bus bus{static_cast<std::size_t>(bytes), to_device, target};
+  };
   Probe probe{
       .name = name,
       .what = "one copy of " + std::to_string(bytes / kMiB) + " MiB " + where,
@@ -430,37 +395,29 @@ Probe bus_probe(const std::string& name, const std::string& where, std::int64_t 
       .clock = Probe::Clock::none,
       .on_request = target.has_value(),
       .work = static_cast<double>(bytes),
-      .prepare = [bus](Backend& backend) { return bus.prepare(backend); },
-      .complaint = [bus](Backend& backend) { return bus.complaint(backend); },
+      .prepare = prepare,
+      .complaint = complaint,
   };
+  if (device.integrated && !target)
+    probe.unsupported = "an integrated GPU shares the memory of the host";
   if (bytes == 0) probe.unsupported = "too little free memory";
   return probe;
 }
 
-// To and from the host.
-std::vector<Probe> host_bus_probes(const DeviceInfo& device, std::int64_t free) {
-  std::vector<Probe> probes = {bus_probe("PCIe_to_device", "from pinned memory", free, true),
-                               bus_probe("PCIe_to_host", "to pinned memory", free, false)};
-  for (Probe& probe : probes)
-    if (device.integrated && !probe.unsupported)
-      probe.unsupported = "an integrated GPU shares the memory of the host";
-  return probes;
-}
-
 // To every other GPU that this process sees and the current one reaches directly.
-std::vector<Probe> peer_probes(std::int64_t free) {
+std::vector<Probe> peer_probes(const DeviceInfo& device, std::int64_t free) {
   std::vector<Probe> probes;
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device));
+  int current = 0, count = 0;
+  check(cudaGetDevice(&current));
   check(cudaGetDeviceCount(&count));
   for (int target = 0; target < count; ++target) {
     int reaches = 0;
     char bus_id[32] = {};
-    if (target == device || cudaDeviceCanAccessPeer(&reaches, device, target) != cudaSuccess ||
+    if (target == current || cudaDeviceCanAccessPeer(&reaches, current, target) != cudaSuccess ||
         reaches == 0 || cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, target) != cudaSuccess)
       continue;
-    probes.push_back(bus_probe("Peer_to_" + std::string(bus_id), "to the memory of another GPU",
-                               free, false, target));
+    probes.push_back(bus_probe(device, "Peer_to_" + std::string(bus_id),
+                               "to the memory of another GPU", free, false, target));
   }
   return probes;
 }
@@ -479,9 +436,10 @@ std::vector<Probe> memory_probes(const DeviceInfo& device) {
       dram_probe<2, 1>(device, "DRAM_triad", "c = a + s * b, read + written", bytes),
       l2_probe(device),
       shared_probe(device),
+      bus_probe(device, "PCIe_to_device", "from pinned memory", free, true),
+      bus_probe(device, "PCIe_to_host", "to pinned memory", free, false),
   };
-  std::ranges::copy(host_bus_probes(device, free), std::back_inserter(probes));
-  std::ranges::copy(peer_probes(free), std::back_inserter(probes));
+  std::ranges::copy(peer_probes(device, free), std::back_inserter(probes));
   return probes;
 }
 

@@ -147,13 +147,11 @@ Probe probe(const DeviceInfo& device, DeviceCode code, const char* name, const c
   // Seen in the machine code of nvcc 13.0.
   if (std::is_same_v<I, Fp8> && (code.capability == 90 || code.capability == 100))
     probe.what += ", which is FP16 here: this device has no mma.sync of FP8";
-  const auto text = [](int capability) {
-    return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
-  };
   if (device.compute_capability < I::kCapability)
-    probe.unsupported = "needs compute capability " + text(I::kCapability);
+    probe.unsupported = "needs compute capability " + capability_text(I::kCapability);
   else if (code.capability < I::kCapability)
-    probe.unsupported = "this build has no code for compute capability " + text(I::kCapability) +
+    probe.unsupported = "this build has no code for compute capability " +
+                        capability_text(I::kCapability) +
                         ": -DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(device.compute_capability);
   return probe;
 }

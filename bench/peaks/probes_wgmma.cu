@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/cuda_check.hpp"
+#include "bench/base/cuda.hpp"
 #include "bench/peaks/probes_cuda.hpp"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 

@@ -74,10 +74,7 @@ std::optional<Range> over(const std::vector<const Row*>& rows, F&& value) {
   return range_of(std::move(values));
 }
 
-std::optional<double> watts(const Row& row) {
-  const auto& power = row.timing.gpu.power_w;
-  return power ? std::optional(power->median) : std::nullopt;
-}
+std::optional<double> watts(const Row& row) { return median_of(row.timing.gpu.power_w); }
 
 }  // namespace
 
@@ -191,7 +188,7 @@ std::string Results::conformance(const Row& row) const {
   for (const auto& [name, share] : timing.gpu.reasons)
     reasons += (reasons.empty() ? "" : ", ") + name;
   if (!reasons.empty()) line += " (" + reasons + ")";
-  line += ", " + count(static_cast<std::int64_t>(timing.samples_seconds.size()), "sample");
+  line += ", " + count(std::ssize(timing.samples_seconds), "sample");
   return line;
 }
 

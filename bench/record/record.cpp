@@ -1,7 +1,6 @@
 #include "bench/record/record.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "bench/base/clock.hpp"
@@ -89,13 +88,13 @@ json peak_json(const Peak& peak) {
 }
 
 json device_json(const DeviceInfo& device, const std::optional<GpuFacts>& gpu) {
-  const int cc = device.compute_capability;
   return {{"kind", device.kind == Device::Kind::gpu ? "gpu" : "cpu"},
           {"name", device.name},
           {"uuid_hash", json_of(device.uuid_hash)},
           {"pci_bus_id", json_of(device.pci_bus_id)},
-          {"compute_capability",
-           cc > 0 ? json(std::to_string(cc / 10) + "." + std::to_string(cc % 10)) : json(nullptr)},
+          {"compute_capability", device.compute_capability > 0
+                                     ? json(capability_text(device.compute_capability))
+                                     : json(nullptr)},
           {"sm_count", json_of(Counted(device.sm_count))},
           {"cores", json_of(Counted(device.cores))},
           {"clock_hz", json_of(device.clock_hz)},
@@ -150,7 +149,7 @@ void Results::add(const std::string& name, Row row) {
 const Row& Results::reported(const std::string& name, std::int64_t repetition,
                              std::int64_t repetitions) const {
   const std::vector<Row>& rows = rows_.at(name);
-  return rows.at(rows.size() - static_cast<std::size_t>(repetitions - repetition));
+  return rows.at(rows.size() - (repetitions - repetition));
 }
 
 bool Results::all_timed(const std::string& name, std::int64_t repetitions) const {
@@ -159,15 +158,22 @@ bool Results::all_timed(const std::string& name, std::int64_t repetitions) const
   return true;
 }
 
-std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
-  std::optional<LibraryRate> best;
+const Row* Results::fastest_row(bool library,
+                                const std::function<bool(const Problem&)>& counts) const {
+  const Row* best = nullptr;
   for (const auto& [name, rows] : rows_) {
-    const Row& row = rows.back();  // the last repetition
-    if (row.timed() && row.which.kernel->is_library() && !row.which.transfer &&
-        row.which.problem == p && (!best || row.flop_per_second() > best->flop_per_second))
-      best = LibraryRate{row.which.kernel->label(), row.flop_per_second()};
+    const Row& row = rows.back();
+    if (row.timed() && !row.which.transfer && row.which.kernel->is_library() == library &&
+        counts(row.which.problem) &&
+        (best == nullptr || row.flop_per_second() > best->flop_per_second()))
+      best = &row;
   }
-  if (best) return best;
+  return best;
+}
+
+std::optional<LibraryRate> Results::library_rate(const Problem& p) const {
+  if (const Row* row = fastest_row(true, [&](const Problem& of) { return of == p; }))
+    return LibraryRate{row->which.kernel->label(), row->flop_per_second()};
   const auto found = std::ranges::find(library_rates_, p, &std::pair<Problem, LibraryRate>::first);
   return found == library_rates_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -178,8 +184,8 @@ std::optional<Roof> Results::roof_of(const Row& row, const Clocks& clocks) const
   return roof_at(run_.peaks, p.precision, flop(p) / bytes_minimum(p), clocks);
 }
 
-std::optional<double> Results::of_roof(const Row& row) const {
-  const auto roof = roof_of(row);
+std::optional<double> Results::of_roof(const Row& row, const Clocks& clocks) const {
+  const auto roof = roof_of(row, clocks);
   if (!roof || !row.timed()) return std::nullopt;
   return row.flop_per_second() / roof->flop_per_second;
 }
@@ -188,15 +194,12 @@ std::optional<double> Results::of_roof(const Row& row) const {
 std::optional<Clocks> Results::clocks_of(const Row& row) const {
   const auto sm_hz = row.timing.median_sm_hz();
   if (!row.timed() || !sm_hz) return std::nullopt;
-  const auto& memory = row.timing.gpu.memory_hz;
-  return Clocks{sm_hz, memory ? std::optional(memory->median) : std::nullopt};
+  return Clocks{sm_hz, median_of(row.timing.gpu.memory_hz)};
 }
 
 std::optional<double> Results::of_roof_at_clock(const Row& row) const {
   const auto clocks = clocks_of(row);
-  if (!clocks) return std::nullopt;
-  const auto roof = roof_of(row, *clocks);
-  return roof ? std::optional(row.flop_per_second() / roof->flop_per_second) : std::nullopt;
+  return clocks ? of_roof(row, *clocks) : std::nullopt;
 }
 
 std::optional<double> Results::of_library(const Row& row) const {
@@ -210,14 +213,8 @@ std::optional<double> Results::of_library(const Row& row) const {
 std::vector<Results::Best> Results::fastest() const {
   std::vector<Best> all;
   for (const PrecisionTraits& traits : kPrecisions) {
-    const Row* best = nullptr;
-    for (const auto& [name, rows] : rows_) {
-      const Row& row = rows.back();
-      if (row.timed() && !row.which.transfer && !row.which.kernel->is_library() &&
-          row.which.problem.precision == traits.precision &&
-          (best == nullptr || row.flop_per_second() > best->flop_per_second()))
-        best = &row;
-    }
+    const Row* best =
+        fastest_row(false, [&](const Problem& of) { return of.precision == traits.precision; });
     if (best == nullptr) continue;
     const Problem& p = best->which.problem;
     const auto library = library_rate(p);

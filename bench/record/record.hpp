@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -98,7 +99,7 @@ class Results {
   // The fastest library row of the problem, else its stand-in. Rows with transfers are compared
   // with neither a library nor a roofline.
   std::optional<LibraryRate> library_rate(const Problem& p) const;
-  std::optional<double> of_roof(const Row& row) const;
+  std::optional<double> of_roof(const Row& row, const Clocks& clocks = {}) const;
   // Of the roofline at the clocks that were seen while the row was timed.
   std::optional<double> of_roof_at_clock(const Row& row) const;
   std::optional<double> of_library(const Row& row) const;
@@ -126,6 +127,8 @@ class Results {
   nlohmann::ordered_json run_to_json() const;
 
  private:
+  // The fastest by the last repetitions without transfers, of a library or of the other kernels.
+  const Row* fastest_row(bool library, const std::function<bool(const Problem&)>& counts) const;
   std::optional<Clocks> clocks_of(const Row& row) const;
   std::optional<Roof> roof_of(const Row& row, const Clocks& clocks = {}) const;
 

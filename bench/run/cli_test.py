@@ -710,16 +710,6 @@ def test_lists_its_options_as_markdown() -> None:
     assert listed == set(re.findall(r"^  (--gemm_\w+)", run("--help").stdout, re.MULTILINE))
 
 
-def test_old_spellings_work_and_name_the_new_ones() -> None:
-    few = [*QUICK, "--gemm_shapes=16", "--benchmark_filter=Naive"]
-    done = run(*few, "--gemm_ceilings=queried", "--gemm_watch=0.1")
-    assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "--gemm_ceilings=queried is now spelt --gemm_peaks=nominal",
-        "--gemm_watch=0.1 is now spelt --gemm_monitor=0.1",
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <iterator>
 #include <regex>
 #include <sstream>
 #include <string_view>
@@ -73,15 +72,12 @@ void settle_min_time(std::vector<std::string>& arguments, TimingPlan& plan) {
     plan.sampling_seconds = number;
 }
 
-// Google Benchmark accepts any word as true.
-void check_switch(const std::vector<std::string>& arguments, const std::string& name) {
-  std::string value = google_flag(arguments, name);
-  if (value.empty()) return;
-  for (char& ch : value) ch = static_cast<char>(std::tolower(static_cast<unsigned char>(ch)));
-  constexpr std::string_view kKnown[] = {"true", "false", "yes", "no", "on", "off",
-                                         "1",    "0",     "y",   "n",  "t",  "f"};
-  if (std::ranges::find(kKnown, value) == std::end(kKnown) && (name != "color" || value != "auto"))
-    throw BadInput("--benchmark_" + name + "=" + value + " is not true or false");
+// Google Benchmark accepts any word.
+void check_choice(const std::vector<std::string>& arguments, const std::string& name,
+                  const std::regex& choices, const char* wanted) {
+  const std::string value = google_flag(arguments, name);
+  if (!value.empty() && !std::regex_match(value, choices))
+    throw BadInput("--benchmark_" + name + "=" + value + " is not " + wanted);
 }
 
 // Google Benchmark accepts empty, negative and far too large numbers.
@@ -104,17 +100,16 @@ void check_google_flags(const std::vector<std::string>& arguments) {
     if (std::ranges::find(arguments, "--benchmark_" + std::string(name) + "=") != arguments.end())
       throw BadInput("--benchmark_" + std::string(name) +
                      "= has no value: give one, or omit the option");
+  const std::regex boolean("true|false|yes|no|on|off|1|0|y|n|t|f", std::regex::icase),
+      color("true|false|yes|no|on|off|1|0|y|n|t|f|auto", std::regex::icase);
   for (const char* name : {"list_tests", "enable_random_interleaving", "display_aggregates_only",
-                           "report_aggregates_only", "counters_tabular", "color"})
-    check_switch(arguments, name);
+                           "report_aggregates_only", "counters_tabular"})
+    check_choice(arguments, name, boolean, "true or false");
+  check_choice(arguments, "color", color, "true or false");
   check_number(arguments, "repetitions", 1, 1000, true);
   check_number(arguments, "min_warmup_time", 0, 3600, false);
-  const std::string unit = google_flag(arguments, "time_unit");
-  if (!unit.empty() && unit != "ns" && unit != "us" && unit != "ms" && unit != "s")
-    throw BadInput("--benchmark_time_unit=" + unit + " is not one of ns, us, ms, s");
-  const std::string format = google_flag(arguments, "format");
-  if (!format.empty() && format != "console" && format != "json" && format != "csv")
-    throw BadInput("--benchmark_format=" + format + " is not one of console, json, csv");
+  check_choice(arguments, "time_unit", std::regex("ns|us|ms|s"), "one of ns, us, ms, s");
+  check_choice(arguments, "format", std::regex("console|json|csv"), "one of console, json, csv");
   const std::string out_format = google_flag(arguments, "out_format");
   if (!out_format.empty() && out_format != "json")
     throw BadInput("--benchmark_out_format=" + out_format +

@@ -140,7 +140,6 @@ Console::Layout Console::layout(Width width) const {
 
 std::string Console::cell(Column column, const Row& row) const {
   const Timing& timing = row.timing;
-  const auto& power = timing.gpu.power_w;
   if (column == Column::time) return time_text(row.seconds());
   if (column == Column::rate) return rate_text(row.flop_per_second(), row.which.problem.precision);
   if (column == Column::peak) return percent_text(results_.of_roof(row));
@@ -148,7 +147,7 @@ std::string Console::cell(Column column, const Row& row) const {
   if (column == Column::library) return percent_text(results_.of_library(row));
   if (column == Column::clock) return whole_text(timing.median_sm_hz(), 1e-6);
   if (column == Column::samples) return std::to_string(timing.samples_seconds.size());
-  return whole_text(power ? std::optional(power->median) : std::nullopt, 1);
+  return whole_text(median_of(timing.gpu.power_w), 1);
 }
 
 std::string Console::head(Width width) const {

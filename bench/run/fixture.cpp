@@ -1,6 +1,7 @@
 #include "bench/run/fixture.hpp"
 
 #include <cstddef>
+#include <iterator>
 #include <limits>
 
 #include "bench/base/clock.hpp"
@@ -43,8 +44,7 @@ void GemmFixture::SetUp(benchmark::State&) {
     if (settled_) std::rethrow_exception(settled_);
     suite_.measure(case_, iterations_, row_);
   });
-  if (!iterations_)
-    iterations_ = row_.timed() ? static_cast<std::int64_t>(row_.timing.samples_seconds.size()) : 1;
+  if (!iterations_) iterations_ = row_.timed() ? std::ssize(row_.timing.samples_seconds) : 1;
 }
 
 void GemmFixture::BenchmarkCase(benchmark::State& state) {
@@ -61,17 +61,12 @@ void GemmFixture::TearDown(benchmark::State& state) {
   state.counters["%roof"] = 100 * results.of_roof(row_).value_or(kUnknown);
   state.counters["%roof_at_clock"] = 100 * results.of_roof_at_clock(row_).value_or(kUnknown);
   state.counters["%library"] = 100 * results.of_library(row_).value_or(kUnknown);
-  if (counts_copies_) count_copies(state.counters);
-}
-
-void GemmFixture::count_copies(benchmark::UserCounters& counters) const {
+  if (!counts_copies_) return;
   const Problem& p = case_.problem;
-  const auto& parts = row_.parts;
-  counters["to_device_GB/s"] =
-      parts ? 1e-9 * to_device_bytes(p) / parts->to_device_seconds : kUnknown;
-  counters["from_device_GB/s"] =
-      parts ? 1e-9 * from_device_bytes(p) / parts->from_device_seconds : kUnknown;
-  counters["%hidden"] = 100 * row_.hidden_share().value_or(kUnknown);
+  const PartTimes parts = row_.parts.value_or(PartTimes{kUnknown, kUnknown, kUnknown});
+  state.counters["to_device_GB/s"] = 1e-9 * to_device_bytes(p) / parts.to_device_seconds;
+  state.counters["from_device_GB/s"] = 1e-9 * from_device_bytes(p) / parts.from_device_seconds;
+  state.counters["%hidden"] = 100 * row_.hidden_share().value_or(kUnknown);
 }
 
 }  // namespace gemm::bench

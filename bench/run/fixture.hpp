@@ -38,7 +38,6 @@ class GemmFixture : public benchmark::Fixture {
   // Runs a step and turns what it throws into a skipped or failed row.
   template <typename Step>
   void guarded(Step&& step);
-  void count_copies(benchmark::UserCounters& counters) const;
 
   Suite& suite_;
   Progress& progress_;

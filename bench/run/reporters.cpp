@@ -8,6 +8,7 @@
 
 #include "bench/base/clock.hpp"
 #include "bench/base/interrupt.hpp"
+#include "bench/base/json.hpp"
 #include "bench/base/terminal.hpp"
 #include "bench/base/text.hpp"
 
@@ -133,9 +134,6 @@ bool RecordReporter::ReportContext(const Context& context) {
 void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
   for_each_run(suite_.results(), runs, [&](const Run& run, const Row* row) {
     const bool timed = row == nullptr || row->timed();
-    const auto number = [](double value) {
-      return std::isfinite(value) ? json(value) : json(nullptr);
-    };
     json entry = {{"name", run.benchmark_name()},
                   {"family_index", run.family_index},
                   {"per_family_instance_index", run.per_family_instance_index},
@@ -153,15 +151,13 @@ void RecordReporter::ReportRuns(const std::vector<Run>& runs) {
       entry["error_message"] = row->failed.empty() ? row->skipped : row->failed;
     }
     const bool percentage = row == nullptr && run.aggregate_unit == benchmark::kPercentage;
-    entry["iterations"] = row != nullptr && timed
-                              ? static_cast<std::int64_t>(row->timing.samples_seconds.size())
-                              : run.iterations;
-    entry["real_time"] =
-        timed ? number(percentage ? run.real_accumulated_time : run.GetAdjustedRealTime())
-              : json(0.0);
-    entry["cpu_time"] =
-        timed ? number(percentage ? run.cpu_accumulated_time : run.GetAdjustedCPUTime())
-              : json(0.0);
+    const auto time = [&](double whole, double adjusted) {
+      return timed ? json_of(percentage ? whole : adjusted) : json(0.0);
+    };
+    entry["iterations"] =
+        row != nullptr && timed ? std::ssize(row->timing.samples_seconds) : run.iterations;
+    entry["real_time"] = time(run.real_accumulated_time, run.GetAdjustedRealTime());
+    entry["cpu_time"] = time(run.cpu_accumulated_time, run.GetAdjustedCPUTime());
     entry["time_unit"] = benchmark::GetTimeUnitString(run.time_unit);
     for (const auto& [name, counter] : run.counters)
       if (std::isfinite(counter.value)) entry[name] = counter.value;

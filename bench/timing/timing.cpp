@@ -75,8 +75,7 @@ BatchPlan try_out(Backend& backend, const TimingPlan& plan, std::span<const Laun
     const auto count = static_cast<std::int64_t>(kEnoughSeconds / std::max(per_launch, 1e-5));
     per_launch = backend.batch(launches, count, false)->time().seconds / static_cast<double>(count);
   }
-  return plan_batch(plan, per_launch, static_cast<std::int64_t>(launches.size()),
-                    backend.device().kind);
+  return plan_batch(plan, per_launch, std::ssize(launches), backend.device().kind);
 }
 
 double Timing::quantile_seconds(double share) const {
@@ -98,8 +97,8 @@ std::optional<double> Timing::highest_sm_hz() const {
 }
 
 std::optional<double> Timing::median_sm_hz() const {
-  if (const auto seen = sm_hz_by_timer()) return seen->median;
-  return gpu.sm_hz ? std::optional(gpu.sm_hz->median) : std::nullopt;
+  const auto by_timer = sm_hz_by_timer();
+  return median_of(by_timer ? by_timer : gpu.sm_hz);
 }
 
 double Timing::median_interval() const { return bench::median_interval(samples_seconds); }

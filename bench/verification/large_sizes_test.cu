@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/base/cuda.hpp"
 #include "bench/cases/cases.hpp"
-#include "bench/device/cuda_check.hpp"
 #include "bench/device/problem_data.hpp"
 #include "bench/device/test_backend.hpp"
 #include "bench/device/verify_cuda.cuh"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <optional>
 
 #include "bench/base/text.hpp"
@@ -59,14 +58,11 @@ class Wrong {
     if (nearly_full(0, 0, m_, n_)) return "everywhere";
     for (const auto& find : {&Wrong::edges, &Wrong::rectangle, &Wrong::tiles})
       if (const auto found = (this->*find)()) return *found;
-    const std::int64_t rows = full_lines(
-        m_, [&](std::int64_t i) { return box(i, 0, 1, n_); }, n_);
-    if (rows > 0)
+    if (const std::int64_t rows = wrong_tiles_of(1, n_); rows > 0)
       return "in " + std::to_string(rows) + " whole rows, the first " +
              std::to_string(places_[0].i);
-    const std::int64_t columns = full_lines(
-        n_, [&](std::int64_t j) { return box(0, j, m_, 1); }, m_);
-    if (columns > 0) return "in " + std::to_string(columns) + " whole columns";
+    if (const std::int64_t columns = wrong_tiles_of(m_, 1); columns > 0)
+      return "in " + std::to_string(columns) + " whole columns";
     return "scattered";
   }
 
@@ -137,8 +133,7 @@ class Wrong {
     const std::int64_t rows = m_ - m_ % best, columns = n_ - n_ % best;
     std::string where;
     if (box(rows, 0, m_ - rows, n_) > 0) where = "rows from " + std::to_string(rows);
-    if (box(0, columns, m_, n_ - columns) > 0 && columns < n_ &&
-        box(0, columns, rows, n_ - columns) > 0)
+    if (box(0, columns, rows, n_ - columns) > 0)
       where += (where.empty() ? "" : ", ") + std::string("columns from ") + std::to_string(columns);
     return "only at the edges, after the last whole tile of " + std::to_string(best) + " (" +
            where + ")";
@@ -192,20 +187,6 @@ class Wrong {
         ++wrong;
       }
     return wrong;
-  }
-
-  // How many of the lines are wrong, if each is wrong or right as a whole.
-  static std::int64_t full_lines(std::int64_t lines,
-                                 const std::function<std::int64_t(std::int64_t)>& wrong_in,
-                                 std::int64_t length) {
-    std::int64_t full = 0;
-    for (std::int64_t line = 0; line < lines; ++line) {
-      const std::int64_t wrong = wrong_in(line);
-      if (wrong == 0) continue;
-      if (static_cast<double>(wrong) < kNearlyAll * static_cast<double>(length)) return 0;
-      ++full;
-    }
-    return full;
   }
 
   const Compared& matrix_;

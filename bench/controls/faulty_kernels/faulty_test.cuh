@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/device/cuda_check.hpp"
+#include "bench/base/cuda.hpp"
 #include "kernels/registry.hpp"
 
 namespace gemm::bench {

@@ -1,4 +1,4 @@
-#include "bench/device/cuda_check.hpp"
+#include "bench/base/cuda.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,7 @@ TEST(CudaCheck, SaysFileAndLineWithoutTheFoldersOfTheBuild) {
   } catch (const std::exception& error) {
     message = error.what();
   }
-  EXPECT_NE(message.find("(cudaErrorIllegalAddress, cuda_check_test.cpp:"), std::string::npos)
-      << message;
+  EXPECT_NE(message.find("(cudaErrorIllegalAddress, cuda_test.cpp:"), std::string::npos) << message;
 }
 
 TEST(CudaCheck, LetsSuccessPass) { EXPECT_NO_THROW(check(cudaSuccess)); }

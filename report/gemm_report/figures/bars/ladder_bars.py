@@ -86,7 +86,7 @@ def _line(rung: Rung, prefix: str, bold: bool) -> Line:
 
 def _roofs(record: Record, found: Sequence[Rung]) -> list[Ceiling]:
     """The peak that percentages are of, the measured one, and those of other units in use."""
-    peaks = [roof.ceiling for roof in compute_roofs(record, found[0].row.precision)]
+    peaks = compute_roofs(record, found[0].row.precision)
     units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
     return peaks + [unit for unit in units if unit and unit not in peaks]
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from gemm_report.document import InputError
 
-OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
+_OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
 
 _COUNTS = """% ratio inst sector block warp cycle request register/thread thread inst/cycle
     sector/request op 1 wavefront conflict inst/warp warp/inst thread/inst warp/cycle byte/sector
@@ -52,11 +52,10 @@ def program() -> str:
     version = re.search(r"Version (\d+)\.(\d+)", said)
     if not version:
         raise InputError(f"{found} --version says no version: is it Nsight Compute?")
-    if (int(version[1]), int(version[2])) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    if (int(version[1]), int(version[2])) < _OLDEST:
         raise InputError(
-            f"{found} is {version[0].split()[1]}, too old: {oldest} or newer is needed, "
-            "which comes with the CUDA toolkit"
+            f"{found} is {version[1]}.{version[2]}, too old: {_OLDEST[0]}.{_OLDEST[1]} or newer is "
+            "needed, which comes with the CUDA toolkit"
         )
     return found
 

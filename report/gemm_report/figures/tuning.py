@@ -41,7 +41,7 @@ class Sweep:
 
 
 def sweeps(record: Record) -> list[Sweep]:
-    """One for each kernel, precision and problem; RecordError where there is none."""
+    """One for each kernel, precision and problem."""
 
     def problem(row: Row) -> tuple[object, ...]:
         return row.precision, row.kernel, row.layout, row.m, row.n, row.k
@@ -50,11 +50,6 @@ def sweeps(record: Record) -> list[Sweep]:
     rows: dict[tuple[object, ...], list[Row]] = {}
     for row in drawn_rows(record, Part.TUNING):
         rows.setdefault(problem(row), []).append(row)
-    if not rows:
-        raise RecordError(
-            f"{record.path}: has no timed row of a parameter grid: "
-            "give a record of gemm_bench --gemm_variants=all"
-        )
     return [
         Sweep(tuple(sorted(its_rows, key=rate, reverse=True)), defaults.get(its_problem))
         for its_problem, its_rows in rows.items()
@@ -64,6 +59,11 @@ def sweeps(record: Record) -> list[Sweep]:
 def report(record: Record) -> str:
     """The best variant of each sweep, and how much it is better, as lines of text."""
     found = sweeps(record)
+    if not found:
+        raise RecordError(
+            f"{record.path}: has no timed row of a parameter grid: "
+            "give a record of gemm_bench --gemm_variants=all"
+        )
     prefix = prefix_for(rate(sweep.best) for sweep in found)
     head = ("kernel", "precision", "size", "best", "variants", f"{prefix}FLOP/s")
     lines = [(*head, "of default", "of median", "of worst")]

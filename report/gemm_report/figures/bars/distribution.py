@@ -46,24 +46,28 @@ class Samples:
 
 def chosen(record: Record) -> list[Samples]:
     """Of the largest size of each kernel the noisiest."""
-    rows = [r for r in headlines(drawn_rows(record)) if len(r.samples_seconds) >= _FEWEST_SAMPLES]
-    found = [_samples(row) for row in rows]
+    found = []
+    for row in headlines(drawn_rows(record)):
+        if len(row.samples_seconds) >= _FEWEST_SAMPLES:
+            middle = median(row.samples_seconds)
+            away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
+            low, _, high = quantiles(away, n=4, method="inclusive")
+            found.append(Samples(row, away, low, high))
     widest = sorted(found, key=lambda samples: -samples.spread)[:_SHOWN]
     return [samples for samples in found if samples in widest]
 
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data: every sample."""
-    found = []
-    for each in chosen(record):
-        row, fixed = each.row, {"name": str(each.row.identity), "repetition": each.row.repetition}
-        samples = zip(row.samples_seconds, each.away, each.throttled, strict=True)
-        for i, (seconds, away, held) in enumerate(samples):
-            last = {"throttled": held if row.samples_throttled else None}
-            found.append(
-                {**fixed, "sample": i, "seconds": seconds, "over_median": 1 + away, **last}
-            )
-    return found
+    return [
+        {"name": str(each.row.identity), "repetition": each.row.repetition, "sample": i}
+        | {"seconds": seconds, "over_median": 1 + away}
+        | {"throttled": held if each.row.samples_throttled else None}
+        for each in chosen(record)
+        for i, (seconds, away, held) in enumerate(
+            zip(each.row.samples_seconds, each.away, each.throttled, strict=True)
+        )
+    ]
 
 
 def draw(record: Record) -> Figure:
@@ -82,13 +86,6 @@ def draw(record: Record) -> Figure:
     for y, samples in enumerate(found):
         _draw_samples(axes, y, samples, color_of(samples.row), reach)
     return page.figure
-
-
-def _samples(row: Row) -> Samples:
-    middle = median(row.samples_seconds)
-    away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
-    low, _, high = quantiles(away, n=4, method="inclusive")
-    return Samples(row, away, low, high)
 
 
 def _reach(found: Sequence[Samples]) -> tuple[float, float]:

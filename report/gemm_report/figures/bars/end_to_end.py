@@ -32,13 +32,10 @@ def transfer_rows(record: Record) -> list[Row]:
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
-        {
-            **facts(row, "transfer", "precision", "shape", kernel=row.kernel_label),
-            "seconds": _seconds(row),
-            **{key: value for key, value in asdict(parts).items() if key not in _NO_DATA},
-        }
+        facts(row, "transfer", "precision", "shape", kernel=row.kernel_label)
+        | {"seconds": row.seconds.median}
+        | {key: value for key, value in asdict(row.end_to_end).items() if key not in _NO_DATA}
         for row in transfer_rows(record)
-        if (parts := row.end_to_end)
     ]
 
 
@@ -61,7 +58,6 @@ def _problem(row: Row) -> tuple[str, int, int, int, int]:
 def _line(record: Record, row: Row) -> Line:
     """With rate and share of PCIe's bandwidth each way, and what is hidden of the copies."""
     parts = row.end_to_end
-    assert parts
     rates = (
         (parts.to_device_bytes_per_second, record.measured_rate("PCIe_to_device")),
         (parts.from_device_bytes_per_second, record.measured_rate("PCIe_to_host")),
@@ -70,20 +66,16 @@ def _line(record: Record, row: Row) -> Line:
         quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
         for rate, ceiling in rates
     ]
-    together = quantity(_seconds(row), "s") + mark(row)
+    together = quantity(row.seconds.median, "s") + mark(row)
     return Line(
         f"{row.kernel_label}, {row.transfer}", (together, *each_way, percent(parts.hidden_share))
     )
 
 
-def _seconds(row: Row) -> float:
-    return row.seconds.median if row.seconds else 0
-
-
 def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
-    parts = [row.end_to_end for row in rows if row.end_to_end]
+    parts = [row.end_to_end for row in rows]
     alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
-    longest = max(max(map(_seconds, rows)), max(map(sum, alone)))
+    longest = max(*(row.seconds.median for row in rows), *map(sum, alone))
     prefix = prefix_for([longest])
     axes.set_title(f"{precision_name(rows[0].precision)}, {rows[0].size}", pad=16)
     axes.set_xlim(0, scaled(longest, prefix) * 1.02)
@@ -94,7 +86,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
             length = scaled(part, prefix)
             axes.barh(y - 0.2, length, height=0.36, left=start, color=color, zorder=2)
             start += length
-        total = scaled(_seconds(row), prefix)
+        total = scaled(row.seconds.median, prefix)
         axes.barh(y + 0.2, total, height=0.36, color=_TOGETHER, zorder=2)
 
 

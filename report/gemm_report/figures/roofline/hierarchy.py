@@ -84,10 +84,8 @@ def has_model(record: Record, precision: str) -> bool:
 def chosen(record: Record, pattern: str | None) -> list[Row]:
     """Rows of one precision whose names match; without a pattern those with counted bytes."""
     rows = drawn_rows(record)
-    if pattern is None:
-        found = [row for row in rows if row.counted]
-    else:
-        found = named(record, rows, "--hierarchy", pattern)
+    counted = [row for row in rows if row.counted]
+    found = counted if pattern is None else named(record, rows, "--hierarchy", pattern)
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 

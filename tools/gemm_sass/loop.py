@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from gemm_sass.instruction import BYTES, RZ, Instruction
+from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.kernels import Kernel
 from gemm_sass.ports import unserved, waits
 
@@ -34,73 +34,42 @@ class Figures:
     """Figures of a kernel and its hot loop; those of the loop are zero if there is none."""
 
     registers: int
-    local_loads: int  # LDL and STL in the whole kernel: spills, and arrays with run-time indices
-    local_stores: int
+    local: int  # LDL and STL in the whole kernel: spills, and arrays with run-time indices
     kind: str = ""  # mnemonic of the multiply-adds
     instructions: int = 0
     multiply_adds: int = 0
     register_reads: int = 0  # by FFMA, without those that the reuse cache serves
     cycles: int = 0  # per iteration by the model in ports.py; FFMA only
     moved_accumulators: int = 0  # FFMA whose accumulator changes its register
-    loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
+    loads: Counter[int] = field(default_factory=Counter)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first reader of its result
     stalls: int = 0  # sum of the stall cycles of the instructions
-    opcodes: dict[str, int] = field(default_factory=dict)
+    opcodes: Counter[str] = field(default_factory=Counter)  # of the loop
 
     @property
     def share(self) -> float:
         """Multiply-adds over instructions of the loop."""
         return self.multiply_adds / self.instructions if self.instructions else 0.0
 
-    @property
-    def reads(self) -> float | None:
-        """Register file reads per FFMA; None for other kinds."""
-        return self._per_ffma(self.register_reads)
-
-    @property
-    def ports(self) -> float | None:
-        """Cycles per FFMA, by the model."""
-        return self._per_ffma(self.cycles)
-
-    @property
-    def moved(self) -> float | None:
-        """The share of FFMA whose accumulator changes its register."""
-        return self._per_ffma(self.moved_accumulators)
-
-    def _per_ffma(self, figure: float) -> float | None:
-        return figure / self.multiply_adds if self.kind == "FFMA" else None
-
-    @property
-    def loop_bytes(self) -> int:
-        """Size of the loop's machine code."""
-        return BYTES * self.instructions
-
-    @property
-    def exceeds_cache(self) -> bool:
-        """Whether the loop misses the instruction cache in each iteration."""
-        return self.loop_bytes > CACHE
+    def per_ffma(self, count: int) -> float | None:
+        """A count over that of the FFMA; None for other kinds."""
+        return count / self.multiply_adds if self.kind == "FFMA" else None
 
     @property
     def narrow_loads(self) -> int:
         """LDS of less than 128 bits per lane."""
         return sum(count for width, count in self.loads.items() if width < 128)
 
-    def count(self, name: str) -> int:
-        """The number of the loop's instructions with this mnemonic."""
-        return self.opcodes.get(name, 0)
-
 
 def figures(kernel: Kernel) -> Figures:
     """The figures of a kernel."""
-    code = kernel.code
-    names = Counter(one.name for one in code)
-    found = Figures(kernel.registers, local_loads=names["LDL"], local_stores=names["STL"])
-    kind, loop = hot_loop(code)
+    local = sum(one.name in ("LDL", "STL") for one in kernel.code)
+    found = Figures(kernel.registers, local)
+    kind, loop = hot_loop(kernel.code)
     if not loop:
         return found
-    body = [code[at] for at in loop]
+    body = [kernel.code[at] for at in loop]
     uses = first_uses(body)
-    loads = Counter(one.width for one in body if one.name == "LDS" and not one.never_runs)
     if kind == "FFMA":
         found = replace(
             found,
@@ -113,10 +82,10 @@ def figures(kernel: Kernel) -> Figures:
         kind=kind,
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
-        loads=dict(sorted(loads.items())),
+        loads=Counter(one.width for one in body if one.name == "LDS" and not one.never_runs),
         median_use=statistics.median(uses) if uses else None,
         stalls=sum(one.stall for one in body),
-        opcodes=dict(Counter(one.name for one in body).most_common()),
+        opcodes=Counter(one.name for one in body),
     )
 
 

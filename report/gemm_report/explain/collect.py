@@ -55,7 +55,7 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
             "give the --record of a run that had a GPU"
         ) from None
     kernels = filter(None, (asked.kernel, asked.versus))
-    wanted = [_escaped(_case(kernel, asked, program)) for kernel in kernels]
+    wanted = [escaped(_case(kernel, asked, program)) for kernel in kernels]
     options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
     if asked.versus:
         options.append(f"--gemm_versus={asked.versus}")
@@ -109,9 +109,7 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
 def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path) -> Counted:
     """What ncu counts of the kernels of these rows. Raises InputError where it cannot."""
     found = ncu.program()
-    kernels = [name for row in rows for name in row.device_kernels]
-    kernels = [name for name in dict.fromkeys(kernels) if name not in ("memset", "memcpy")]
-    if not kernels:
+    if not any(ncu.kernels_of(row.device_kernels) for row in rows):
         raise InputError(
             f"{rows[0].label}: the record does not say which kernels its launch runs, so that ncu "
             "cannot be told"
@@ -122,8 +120,8 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
     pages: list[str] = []
     code, unseen = "", ""
     for row in rows:
-        its = [name for name in row.device_kernels if name in kernels]
-        case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
+        its = ncu.kernels_of(row.device_kernels)
+        case = f"--benchmark_filter=^{escaped(str(row.identity))}/"
         command = [str(program), *_options(asked), *UNTIMED, case]
         most = _LAUNCHES * min(len(its), _MOST_KERNELS)
         said = ncu.count(found, names, its, most, command)
@@ -182,11 +180,11 @@ def with_code(seen: Observations, row: Row, code: str) -> Observations:
 
 
 def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch, ...]:
-    wanted = {ncu.base_name(name) for name in row.device_kernels} - {"memset", "memcpy"}
+    wanted = sorted(set(ncu.kernels_of(row.device_kernels)))
     seen = ncu.read(page, metrics.names(capability))
     found = tuple(each for each in seen if ncu.base_name(each.kernel) in wanted)
     if not found:
-        raise InputError(f"{who} saw no launch of {', '.join(sorted(wanted)) or row.label}")
+        raise InputError(f"{who} saw no launch of {', '.join(wanted) or row.label}")
     return found
 
 
@@ -224,8 +222,8 @@ def _instead(kernel: str, labels: Collection[str], elsewhere: Sequence[Row] = ()
     return f": is it {' or '.join(near)}?" if near else ": nothing runs there"
 
 
-def _escaped(name: str) -> str:
-    # Google Benchmark's expressions do not know an escaped hyphen.
+def escaped(name: str) -> str:
+    """For an option of Google Benchmark, whose expressions do not know an escaped hyphen."""
     return re.escape(name).replace("\\-", "-")
 
 

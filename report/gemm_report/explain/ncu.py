@@ -84,7 +84,7 @@ def count(
     options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]
     options += ["--clock-control", "none", "--cache-control", "all"]
     options += ["--filter-mode", "per-launch-config"] if per_shape else []
-    options += [*_named(kernels, launches), "--metrics", ",".join(metrics)]
+    options += [*named(kernels), "--launch-count", str(launches), "--metrics", ",".join(metrics)]
     return _run([ncu, *options, *command])
 
 
@@ -93,7 +93,7 @@ def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[st
     with TemporaryDirectory(prefix="explain-") as folder:
         report = f"{folder}/source.ncu-rep"
         options = ["--section", "SourceCounters", "--clock-control", "none", "--export", report]
-        options += ["--target-processes", "all", *_named(kernels, launches)]
+        options += ["--target-processes", "all", *named(kernels), "--launch-count", str(launches)]
         _run([ncu, *options, *command])
         page = [ncu, "--import", report, "--page", "source", "--csv", "--print-source"]
         instructions = _run([*page, "sass"])
@@ -103,10 +103,10 @@ def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[st
             return instructions
 
 
-def _named(kernels: Iterable[str], launches: int) -> list[str]:
+def named(kernels: Iterable[str]) -> list[str]:
+    """Options with which ncu counts these alone."""
     names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
-    options = ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
-    return [*options, "--launch-count", str(launches)]
+    return ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
 
 
 def pages(text: str) -> list[str]:
@@ -149,6 +149,11 @@ def base_name(kernel: str) -> str:
     named = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", kernel)
     bare = re.sub(r"<.*|\(.*", "", named)
     return (bare.split("::")[-1].split() or [""])[-1]
+
+
+def kernels_of(launched: Iterable[str]) -> list[str]:
+    """The base names of what a launch runs, without the copies that ncu does not count."""
+    return [base_name(name) for name in launched if name not in ("memset", "memcpy")]
 
 
 def _number(metric: str, text: str, unit: str) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gemm_report.explain import metrics
-from gemm_report.explain.ncu import Launch, base_name
+from gemm_report.explain.ncu import Launch, base_name, kernels_of
 from gemm_report.ladder.rungs import arithmetic_roof
 from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
 
@@ -191,7 +191,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
 def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
     """The bytes of all kernels of a launch; None where one memory has no counter."""
     chosen = _longest(row, launches, capability)
-    launched = [name for name in map(base_name, row.device_kernels) if name in chosen]
+    launched = [name for name in kernels_of(row.device_kernels) if name in chosen]
     sums = {}
     for level in ("dram_bytes", "l2_bytes", "shared_bytes"):
         parts = [chosen[name].get(level) for name in launched]
@@ -209,7 +209,7 @@ def _longest(
     row: Row, launches: Sequence[Launch], capability: str
 ) -> dict[str, Mapping[str, float]]:
     """The longest launch of each kernel of the row: corners of the problem are launched too."""
-    wanted = {base_name(name) for name in row.device_kernels}
+    wanted = kernels_of(row.device_kernels)
     found: dict[str, Mapping[str, float]] = {}
     for launch in launches:
         name = base_name(launch.kernel)
@@ -232,11 +232,9 @@ def _kernel_seconds(
 ) -> float | None:
     """What the kernels of one launch take by themselves, at the clock of the row."""
     total = 0.0
-    for name in row.device_kernels:
-        values = chosen.get(base_name(name))
+    for name in kernels_of(row.device_kernels):
+        values = chosen.get(name)
         if values is None:
-            if name in ("memset", "memcpy"):
-                continue
             return None
         clock = values.get("sm_hz")
         total += values["seconds"] * (clock / sm_hz if clock and sm_hz else 1.0)

@@ -86,8 +86,12 @@ def ladder(program: Path) -> list[tuple[str, str, int]]:
 def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
     """The timed row; InputError where the record has none, or several."""
     shape, layout = asked.shape, asked.layout
+
+    def plain(row: Row) -> str:
+        return row.kernel_label.partition("/layout:")[0]
+
     labels = {
-        _without_layout(row): row
+        plain(row): row
         for row in record.rows
         if row.precision == asked.precision and row.transfer is None
         if row.shape in (shape, f"{shape}x{shape}x{shape}") and layout in (None, row.layout)
@@ -95,7 +99,7 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
     named = _named(kernel, labels)
     where = f"{record.path}: {asked.precision} at {shape}{f' in {layout}' if layout else ''}"
     if not named:
-        elsewhere = [row for row in record.rows if kernel in (row.kernel, _without_layout(row))]
+        elsewhere = [row for row in record.rows if kernel in (row.kernel, plain(row))]
         raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels, elsewhere)}")
     if len(named) > 1:
         raise InputError(f"{where}: {kernel} has several rows: give one of {', '.join(named)}")
@@ -117,8 +121,7 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
     capability = record.device.compute_capability or ""
     names, dropped = metrics.select(capability, ncu.available(found))
     launches: list[tuple[ncu.Launch, ...]] = []
-    pages: list[str] = []
-    code, unseen = "", ""
+    pages, code, unseen = "", "", ""
     for row in rows:
         its = ncu.kernels_of(row.device_kernels)
         case = f"--benchmark_filter=^{escaped(str(row.identity))}/"
@@ -127,7 +130,7 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
         said = ncu.count(found, names, its, most, command)
         page = "".join(ncu.pages(said)[:1])
         launches.append(_of_row(row, page, capability, "ncu"))
-        pages.append(page)
+        pages += page
         try:
             code += ncu.source(found, its, most, command)
         except InputError as error:
@@ -137,7 +140,7 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
         "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
         f"clocks left alone and the caches flushed before each pass{without}.{unseen}"
     )
-    return Counted(launches, how, "".join(pages), code)
+    return Counted(launches, how, pages, code)
 
 
 def _kept(path: Path) -> str:
@@ -156,8 +159,7 @@ def stored(record: Record, rows: Sequence[Row], path: Path) -> Counted:
             "that of KERNEL first"
         )
     capability = record.device.compute_capability or ""
-    of_each = pages if len(pages) == len(rows) else pages * len(rows)
-    pairs = zip(rows, of_each, strict=True)
+    pairs = zip(rows, pages if len(pages) == len(rows) else pages * len(rows), strict=True)
     launches = [_of_row(row, page, capability, str(path)) for row, page in pairs]
     how = f"Times are the record's, counters of the longest launch in {path}."
     return Counted(launches, how, said, _kept(beside) if beside.is_file() else "")
@@ -207,10 +209,6 @@ def _case(kernel: str, asked: Namespace, program: Path) -> str:
 
 def _named(kernel: str, labels: Collection[str]) -> list[str]:
     return [kernel] if kernel in labels else [a for a in labels if a.partition("/")[0] == kernel]
-
-
-def _without_layout(row: Row) -> str:
-    return row.kernel_label.partition("/layout:")[0]
 
 
 def _instead(kernel: str, labels: Collection[str], elsewhere: Sequence[Row] = ()) -> str:

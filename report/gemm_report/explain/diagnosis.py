@@ -330,9 +330,8 @@ def _memory(seen: Observations, level: Level) -> Finding | None:
         level.modelled_bytes
         and level.counted_bytes
         and f"counted / modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}",
-        seen.flop
-        and f"{significant(seen.flop / moved)} FLOP/byte: at most "
-        f"{quantity(seen.flop / moved * roof, 'FLOP/s')}",
+        (each := seen.flop_per_byte(level))
+        and f"{significant(each)} FLOP/byte: at most {quantity(each * roof, 'FLOP/s')}",
         hits is not None and f"{percent(hits)} of the sectors hit in {before}",
     ]
     title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"

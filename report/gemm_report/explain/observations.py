@@ -146,6 +146,10 @@ class Observations:
             return None
         return level.bytes / level.roof_bytes_per_second / self.seconds
 
+    def flop_per_byte(self, level: Level) -> float | None:
+        """Of what the memory moves."""
+        return self.flop / level.bytes if self.flop and level.bytes else None
+
     def stall_share(self, *reasons: str) -> float | None:
         """The share of the warps' time that goes to these."""
         total = sum(value for _, value in self.stalls)

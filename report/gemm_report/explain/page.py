@@ -62,7 +62,7 @@ def _plain(found: Explanation) -> dict[str, object]:
     seen["stalls"] = dict(found.seen.stalls)
     for level, plain in zip(found.seen.levels, seen["levels"], strict=True):
         plain["used"] = found.seen.used(level)
-        plain["flop_per_byte"] = _intensity(found.seen, level.bytes)
+        plain["flop_per_byte"] = found.seen.flop_per_byte(level)
         plain["is_modelled"] = level.is_modelled
     findings = [{**asdict(each), "kind": each.kind.value} for each in found.diagnosis.findings]
     return {
@@ -83,18 +83,21 @@ def _levels(seen: Observations) -> _Table:
     for level in seen.levels:
         # A kernel without shared memory has a few wavefronts of it all the same.
         if level.bytes and (level.modelled_bytes != 0 or (seen.used(level) or 0) >= _SOME):
-            intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
-            moved = (_or_dash(each, "B") for each in (level.modelled_bytes, level.counted_bytes))
-            flop_per_byte = "-" if intensity is None else significant(intensity)
-            limit = _or_dash(intensity * roof if intensity and roof else None, "FLOP/s")
-            at_most = (_or_dash(roof, "B/s"), limit, percent(seen.used(level)))
-            lines.append((level.name, *moved, flop_per_byte, *at_most))
+            intensity, roof = seen.flop_per_byte(level), level.roof_bytes_per_second
+            cells = (
+                level.modelled_bytes is not None and quantity(level.modelled_bytes, "B"),
+                level.counted_bytes is not None and quantity(level.counted_bytes, "B"),
+                intensity and significant(intensity),
+                roof and quantity(roof, "B/s"),
+                intensity and roof and quantity(intensity * roof, "FLOP/s"),
+                percent(seen.used(level)),
+            )
+            lines.append((level.name, *(cell or "-" for cell in cells)))
     if seen.unit_flop_per_second and seen.flop_per_second:
         roof = seen.unit_flop_per_second
-        used = percent(seen.flop_per_second / roof)
-        nothing = ("-",) * 4
         at = f" at {megahertz(seen.unit_hz)}" if seen.unit_hz else ""
-        lines.append((f"{seen.unit}{at}", *nothing, quantity(roof, "FLOP/s"), used))
+        peak = quantity(roof, "FLOP/s"), percent(seen.flop_per_second / roof)
+        lines.append((f"{seen.unit}{at}", *("-",) * 4, *peak))
     head = ("memory", "modelled", "counted", "FLOP/byte", "peak", "limit", "used")
     return ("Bytes per launch, and the bandwidth of each level", head, lines)
 
@@ -148,14 +151,6 @@ def _all_facts(seen: Observations) -> list[tuple[str, str]]:
         (f"warps {words} ({reason})", percent(share))
         for reason, words, share in stall_ranking(seen)[:_STALLS]
     ]
-
-
-def _intensity(seen: Observations, moved: float | None) -> float | None:
-    return seen.flop / moved if seen.flop and moved else None
-
-
-def _or_dash(value: float | None, unit: str) -> str:
-    return "-" if value is None else quantity(value, unit)
 
 
 def ratio_text(name: str, versus: Versus) -> str:

@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.kernels import Kernel
@@ -102,10 +102,8 @@ def moves_accumulator(instruction: Instruction) -> bool:
 
     ptxas emits these where the stores after the loop want other banks than the loop.
     """
-    if instruction.name != "FFMA":
-        return False
-    accumulator = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
-    return accumulator not in (RZ, instruction.result)
+    accumulator = next((each[1] for each in instruction.sources if each[0] == 2), RZ)
+    return instruction.name == "FFMA" and accumulator not in (RZ, instruction.result)
 
 
 def first_uses(body: Sequence[Instruction]) -> list[int]:
@@ -122,13 +120,11 @@ def first_uses(body: Sequence[Instruction]) -> list[int]:
 
 def registers_read(instruction: Instruction) -> set[int]:
     """The registers that an instruction reads."""
-    name, read = instruction.name, set()
+    read = set()
     for slot, register, _ in instruction.sources:
-        size = _OPERAND.get(name, 1)
-        if name in _STORES and slot == 1:
-            size = max(instruction.width // 32, 1)
-        if register != RZ:
-            read.update(range(register, register + size))
+        stored = instruction.name in _STORES and slot == 1
+        size = max(instruction.width // 32, 1) if stored else _OPERAND.get(instruction.name, 1)
+        read |= set(range(register, register + size)) if register != RZ else set()
     return read
 
 
@@ -151,21 +147,12 @@ def hot_loop(code: Sequence[Instruction]) -> tuple[str, list[int]]:
             hot = max(inner, key=lambda loop: (counts[loop], -len(loop)))
             inner = [loop for loop in inner if loop < hot and counts[loop] * FEW >= counts[hot]]
         if hot:
-            pieces = contiguous(sorted(hot))
-            multiplying = [one for one in pieces if any(multiplies(code[at], kind) for at in one)]
-            return kind, [at for piece in multiplying for at in piece]
+            # In a piece without a gap, addresses rise as fast as their ranks.
+            pieces = groupby(enumerate(sorted(hot)), key=lambda both: both[1] - both[0])
+            runs = [[at for _, at in piece] for _, piece in pieces]
+            multiplying = [run for run in runs if any(multiplies(code[at], kind) for at in run)]
+            return kind, [at for run in multiplying for at in run]
     return "", []
-
-
-def contiguous(numbers: Sequence[int]) -> list[list[int]]:
-    """Ascending numbers in runs without a gap."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return runs
 
 
 def natural_loops(code: Sequence[Instruction]) -> set[frozenset[int]]:

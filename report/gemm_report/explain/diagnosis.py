@@ -8,9 +8,11 @@ tenths on; if there is none, latency. Small faults come last. That there is no b
 with counters alone: without them it comes after all that was found.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import zip_longest
 
 from gemm_report.explain.metrics import STALLS
 from gemm_report.explain.observations import Level, Observations
@@ -252,20 +254,15 @@ unknown
 """
 
 
-def _parsed(table: str) -> dict[Kind, list[tuple[str | None, str]]]:
-    """Rung and text of the steps of each kind."""
-    found: dict[Kind, list[tuple[str | None, str]]] = {}
-    its: list[tuple[str | None, str]] = []
-    for line in table.replace("\n    ", " ").splitlines():
-        names, _, text = line.strip().partition(": ")
-        if text:
-            its += [(None if name == "-" else name, text) for name in names.split(", ")]
-        else:
-            its = found.setdefault(Kind(line), [])
-    return found
-
-
-_STEPS = _parsed(_TABLE)
+# Rung and text of the steps of each kind.
+_STEPS = {
+    Kind(kind): [
+        (None if name == "-" else name, text)
+        for names, text in re.findall(r"^  (.+?): (.+)$", steps, re.MULTILINE)
+        for name in names.split(", ")
+    ]
+    for kind, steps in re.findall(r"(.+)\n((?:  .+\n)+)", _TABLE.replace("\n    ", " "))
+}
 
 
 def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
@@ -712,12 +709,7 @@ def _steps(
         # A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up.
         for need in [Kind.ISSUE if f.kind is Kind.FMA and f.share < _PEAK else f.kind]
     ]
-    alternating = [
-        column[place]
-        for place in range(max(map(len, candidates), default=0))
-        for column in candidates
-        if place < len(column)
-    ]
+    alternating = (step for together in zip_longest(*candidates) for step in together if step)
     return tuple(dict.fromkeys(alternating))[:2]
 
 
@@ -725,16 +717,15 @@ def _ahead(
     seen: Observations, name: str | None, text: str, ladder: list[tuple[str, str, int]]
 ) -> Step | None:
     """A step that is one for this kernel: above its rung, in its precision."""
-    step = Step(text, name)
-    if name is None:
-        return step
     # A kernel that is not of the ladder stands on no rung: every step may be ahead of it.
     stands = seen.family in _LADDER and seen.rung is not None
     family, rung = next(((f, r) for other, f, r in ladder if other == name), (None, 0))
-    if family is None:
-        return None if stands else Step(text, None)
+    if name is None or family is None:
+        return None if name and stands else Step(text, None)
     if name == "3xTF32":
-        return step if seen.precision == "f32" else None
-    if family == "tensor" and seen.precision in _NO_TENSOR_CORES:
-        return None
-    return step if not stands or rung > seen.rung else None
+        is_ahead = seen.precision == "f32"
+    elif family == "tensor" and seen.precision in _NO_TENSOR_CORES:
+        is_ahead = False
+    else:
+        is_ahead = not stands or rung > seen.rung
+    return Step(text, name) if is_ahead else None

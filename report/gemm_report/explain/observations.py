@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Launch, base_name, kernels_of
 from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
+from gemm_report.record import MEMORIES, Device, DeviceCode, Record, Row, Traffic
 
 # Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
 # table of compute capabilities in the CUDA programming guide.
@@ -160,9 +160,10 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     """What record and counters say of a row; without launches that is the models' word alone."""
     capability = record.device.compute_capability or ""
     chosen = _longest(row, launches, capability)
-    main = max(chosen.values(), key=lambda v: v.get("seconds", 0.0), default=None)
-    counted_kernel = next((name for name, v in chosen.items() if v is main), None)
-    code = _code(row, counted_kernel)
+    counted_kernel = max(chosen, key=lambda name: chosen[name]["seconds"], default=None)
+    named = [code for code in row.device_code if base_name(code.name) == counted_kernel]
+    # Next to transposes and sums of pieces the kernel that multiplies has the most registers.
+    code = max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
     unit = arithmetic_roof(record, row) or next(iter(record.compute_roofs(row.precision)), None)
     mma = [c for c in record.measured_compute_roofs(row.precision) if c.name.endswith("_mma")]
     of_code = ("registers", "threads", "blocks", "shared_bytes", "local_bytes", "occupancy")
@@ -188,7 +189,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
         **{name: getattr(row, name) for name in _OF_ROW},
         **{name: code and getattr(code, name) for name in of_code},
-        **(_counters(main, row, record.device.sm_count, capability) if main else {}),
+        **(_counters(chosen[counted_kernel], row, record.device) if counted_kernel else {}),
     )
 
 
@@ -225,12 +226,6 @@ def _longest(
     return found
 
 
-def _code(row: Row, kernel: str | None) -> DeviceCode | None:
-    named = [code for code in row.device_code if base_name(code.name) == kernel]
-    # Next to transposes and sums of pieces the kernel that multiplies has the most registers.
-    return max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
-
-
 def _kernel_seconds(
     row: Row, chosen: Mapping[str, Mapping[str, float]], sm_hz: float | None
 ) -> float | None:
@@ -245,9 +240,7 @@ def _kernel_seconds(
     return total or None
 
 
-def _counters(
-    values: Mapping[str, float], row: Row, sm_count: int | None, capability: str
-) -> dict[str, object]:
+def _counters(values: Mapping[str, float], row: Row, device: Device) -> dict[str, object]:
     def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
         over, under = values.get(above), values.get(below)
         return None if over is None or not under else factor * over / under
@@ -264,13 +257,15 @@ def _counters(
     busy = ratio("cycles_active", "cycles_elapsed")
     local, others = values.get("local_requests"), values.get("memory_requests")
     requests = values.get("global_requests", 0.0) + (local or 0.0)
-    cycles = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
+    cycles = values.get("cycles_elapsed", 0.0) * (device.sm_count or 0)
     # An atomic reads, computes and writes in the L2, where others have to wait for its sector.
     atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
     atomics *= _OF_ATOMIC
     # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
     sectors = known("sectors_per_load", "sectors_per_store", "sector_use")
-    pace = ratio("fp64_threads", "cycles_elapsed", 1 / _FP32_LANES.get(capability, 128))
+    pace = ratio(
+        "fp64_threads", "cycles_elapsed", 1 / _FP32_LANES.get(device.compute_capability, 128)
+    )
     return {
         **known("issue_active", "warps_active", "l1_hits", "l2_hits"),
         **{name: value or None for name, value in sectors.items()},
@@ -287,7 +282,7 @@ def _counters(
         "pipes": tuple((n, values[f"pipe_{n}"]) for n in metrics.PIPES if f"pipe_{n}" in values),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
-        "fp64_pace": pace / sm_count if pace is not None and sm_count else None,
+        "fp64_pace": pace / device.sm_count if pace is not None and device.sm_count else None,
         "integers_per_product": per_product("integer_threads"),
         "conversions_per_product": per_product("conversion_threads"),
         "conversion_share": ratio("conversion_threads", "threads_on"),

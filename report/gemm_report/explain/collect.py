@@ -96,14 +96,9 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
         if row.precision == asked.precision and row.transfer is None
         if row.shape in (shape, f"{shape}x{shape}x{shape}") and layout in (None, row.layout)
     }
-    named = _named(kernel, labels)
     where = f"{record.path}: {asked.precision} at {shape}{f' in {layout}' if layout else ''}"
-    if not named:
-        elsewhere = [row for row in record.rows if kernel in (row.kernel, plain(row))]
-        raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels, elsewhere)}")
-    if len(named) > 1:
-        raise InputError(f"{where}: {kernel} has several rows: give one of {', '.join(named)}")
-    row = labels[named[0]]
+    elsewhere = [row for row in record.rows if kernel in (row.kernel, plain(row))]
+    row = labels[_meant(kernel, labels, f"{where}: no row of {kernel}", elsewhere)]
     if row.status != "timed":
         why = row.failed or row.skipped or "it was not timed"
         raise InputError(f"{where}: {row.label} is {row.status}: {why}")
@@ -197,27 +192,24 @@ def _case(kernel: str, asked: Namespace, program: Path) -> str:
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{asked.precision}/"
     labels = {n.partition(ending)[0].partition("/layout:")[0]: n for n in names if ending in n}
-    found = _named(kernel, labels)
-    if not found:
-        raise InputError(
-            f"no kernel {kernel} in {asked.precision} at {asked.shape}{_instead(kernel, labels)}"
-        )
+    absent = f"no kernel {kernel} in {asked.precision} at {asked.shape}"
+    return labels[_meant(kernel, labels, absent)].removesuffix("/manual_time")
+
+
+def _meant(kernel: str, labels: Collection[str], absent: str, elsewhere: Sequence[Row] = ()) -> str:
+    """The label that is the kernel's, or the one of its variants; InputError where none is."""
+    found = [a for a in labels if a == kernel] or [a for a in labels if a.startswith(f"{kernel}/")]
     if len(found) > 1:
-        raise InputError(f"{kernel} is several kernels: give one of {', '.join(found)}")
-    return labels[found[0]].removesuffix("/manual_time")
-
-
-def _named(kernel: str, labels: Collection[str]) -> list[str]:
-    return [kernel] if kernel in labels else [a for a in labels if a.partition("/")[0] == kernel]
-
-
-def _instead(kernel: str, labels: Collection[str], elsewhere: Sequence[Row] = ()) -> str:
+        raise InputError(f"{kernel} has several variants: give one of {', '.join(found)}")
+    if found:
+        return found[0]
     if elsewhere:
         has = dict.fromkeys(f"{row.precision} at {row.shape} in {row.layout}" for row in elsewhere)
-        return f": it has {', '.join(list(has)[:6])}{', ...' if len(has) > 6 else ''}"
+        some = ", ".join(list(has)[:6])
+        raise InputError(f"{absent}: it has {some}{', ...' if len(has) > 6 else ''}")
     near = difflib.get_close_matches(kernel, list(labels), n=3, cutoff=0.4)
     near = near or sorted(labels)[:3]
-    return f": is it {' or '.join(near)}?" if near else ": nothing runs there"
+    raise InputError(absent + (f": is it {' or '.join(near)}?" if near else ": nothing runs there"))
 
 
 def escaped(name: str) -> str:

@@ -39,10 +39,6 @@ class Launch:
     metrics: Mapping[str, float]
 
 
-class NotPermittedError(InputError):
-    """The driver keeps the counters from this user."""
-
-
 def program() -> str:
     """Where ncu is; InputError if it is missing or too old."""
     found = shutil.which("ncu")
@@ -69,21 +65,14 @@ def available(ncu: str) -> frozenset[str]:
 
 
 def count(
-    ncu: str,
-    metrics: Sequence[str],
-    kernels: Iterable[str],
-    launches: int,
-    command: Sequence[str],
-    per_shape: bool = False,
+    ncu: str, metrics: Sequence[str], kernels: Iterable[str], launches: int, command: Sequence[str]
 ) -> str:
     """Runs a command under ncu; the raw page, as CSV, of the first launches of these kernels.
 
-    With `per_shape` so many of each kernel and grid. Caches are flushed before each pass, since the
-    operand sets of a batch are rotated past them.
+    Caches are flushed before each pass, since the operand sets of a batch are rotated past them.
     """
     options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]
     options += ["--clock-control", "none", "--cache-control", "all"]
-    options += ["--filter-mode", "per-launch-config"] if per_shape else []
     options += [*named(kernels), "--launch-count", str(launches), "--metrics", ",".join(metrics)]
     return _run([ncu, *options, *command])
 
@@ -178,7 +167,7 @@ def _run(command: Sequence[str]) -> str:
     )
     said = f"{done.stdout}\n{done.stderr}"
     if "ERR_NVGPUCTRPERM" in said:
-        raise NotPermittedError(
+        raise InputError(
             "ncu may not read the counters (ERR_NVGPUCTRPERM): run it as root, or load the driver "
             "with NVreg_RestrictProfilingToAdminUsers=0"
         )

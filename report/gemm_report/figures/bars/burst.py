@@ -70,7 +70,7 @@ def draw(record: Record, versus: Record) -> Figure:
     ]
     page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, legend=legend)
     ends = [
-        (100 * (case.burst.of_roof_nominal or 0), 100 * (case.settled.of_roof_nominal or 0))
+        (100 * case.burst.of_roof_nominal, 100 * case.settled.of_roof_nominal)
         if has_roofs
         else (100.0, 100 * case.kept)
         for case in cases

@@ -116,20 +116,25 @@ def read(page: str, wanted: Collection[str]) -> list[Launch]:
     header, *rows = csv.reader(io.StringIO(page))
     if "Kernel Name" not in header:
         raise InputError("ncu's CSV has no column 'Kernel Name': this version is not known here")
-    rows = [row for row in rows if len(row) >= len(header)]
-    if not rows:
+    whole = [row for row in rows if len(row) >= len(header)]
+    if not whole:
         return []
-    units, *launches = rows
+    units, *launches = whole
     if units[header.index("ID")]:
         raise InputError("ncu's CSV has no row of units: use ncu --csv --page raw")
     name = header.index("Kernel Name")
     metrics = [(i, column) for i, column in enumerate(header) if column in wanted]
-    found = []
-    for row in launches:
-        values = {column: _number(column, row[i], units[i]) for i, column in metrics}
-        present = {column: value for column, value in values.items() if value is not None}
-        found.append(Launch(row[name], present))
-    return found
+    return [
+        Launch(
+            row[name],
+            {
+                column: _number(column, row[i], units[i])
+                for i, column in metrics
+                if row[i].strip().lower() not in _ABSENT
+            },
+        )
+        for row in launches
+    ]
 
 
 def base_name(kernel: str) -> str:
@@ -145,9 +150,7 @@ def kernels_of(launched: Iterable[str]) -> list[str]:
     return [base_name(name) for name in launched if name not in ("memset", "memcpy")]
 
 
-def _number(metric: str, text: str, unit: str) -> float | None:
-    if text.strip().lower() in _ABSENT:
-        return None
+def _number(metric: str, text: str, unit: str) -> float:
     factor = _UNITS.get(unit)
     if factor is None:
         raise InputError(f"ncu gave {metric} in '{unit}', which is not known here")

@@ -6,6 +6,7 @@ All that a diagnosis may know is in `Observations`; None is what was not observe
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from gemm_report.explain import metrics
 from gemm_report.explain.ncu import Launch, base_name, kernels_of
@@ -186,7 +187,7 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
-        kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
+        kernel_seconds=_kernel_seconds(row, chosen),
         **{name: getattr(row, name) for name in _OF_ROW},
         **{name: code and getattr(code, name) for name in of_code},
         **(_counters(chosen[counted_kernel], row, record.device) if counted_kernel else {}),
@@ -196,18 +197,15 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
 def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
     """The bytes of all kernels of a launch; None where one memory has no counter."""
     chosen = _longest(row, launches, capability)
-    launched = [name for name in kernels_of(row.device_kernels) if name in chosen]
-    sums = {}
-    for level in ("dram_bytes", "l2_bytes", "shared_bytes"):
-        parts = [chosen[name].get(level) for name in launched]
-        if not parts or any(part is None for part in parts):
-            return None
-        sums[level] = sum(part for part in parts if part is not None)
+    launched = [chosen[name] for name in kernels_of(row.device_kernels) if name in chosen]
+    levels = ("dram_bytes", "l2_bytes", "shared_bytes")
+    if not launched or not all(values.keys() >= set(levels) for values in launched):
+        return None
+    dram, l2, shared = (sum(values[level] for values in launched) for level in levels)
     # Part of the plain count on some chips, next to it on others: the larger is never twice.
-    gmma = sum(chosen[name].get("gmma_shared_bytes", 0.0) for name in launched)
-    shared = max(sums["shared_bytes"], gmma)
+    gmma = sum(values.get("gmma_shared_bytes", 0.0) for values in launched)
     # Operands in the cache may leave nothing to count: a record's bytes are positive.
-    return Traffic(max(sums["dram_bytes"], 1.0), max(sums["l2_bytes"], 1.0), shared)
+    return Traffic(max(dram, 1.0), max(l2, 1.0), max(shared, gmma))
 
 
 def _longest(
@@ -217,27 +215,21 @@ def _longest(
     wanted = kernels_of(row.device_kernels)
     found: dict[str, Mapping[str, float]] = {}
     for launch in launches:
-        name = base_name(launch.kernel)
-        values = metrics.values(capability, launch.metrics)
-        if name not in wanted or "seconds" not in values:
-            continue
-        if name not in found or values["seconds"] > found[name]["seconds"]:
-            found[name] = values
+        name, values = base_name(launch.kernel), metrics.values(capability, launch.metrics)
+        if name in wanted and "seconds" in values:
+            found[name] = max(found.get(name, values), values, key=itemgetter("seconds"))
     return found
 
 
-def _kernel_seconds(
-    row: Row, chosen: Mapping[str, Mapping[str, float]], sm_hz: float | None
-) -> float | None:
+def _kernel_seconds(row: Row, chosen: Mapping[str, Mapping[str, float]]) -> float | None:
     """What the kernels of one launch take by themselves, at the clock of the row."""
-    total = 0.0
-    for name in kernels_of(row.device_kernels):
-        values = chosen.get(name)
-        if values is None:
-            return None
-        clock = values.get("sm_hz")
-        total += values["seconds"] * (clock / sm_hz if clock and sm_hz else 1.0)
-    return total or None
+    launched = kernels_of(row.device_kernels)
+    if not launched or not chosen.keys() >= set(launched):
+        return None
+    its = [chosen[name] for name in launched]
+    if row.sm_hz is None:
+        return sum(values["seconds"] for values in its)
+    return sum(each["seconds"] * (each.get("sm_hz", row.sm_hz) / row.sm_hz) for each in its)
 
 
 def _counters(values: Mapping[str, float], row: Row, device: Device) -> dict[str, object]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
 
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
@@ -184,7 +183,7 @@ def _draw(chart: Chart, subject: str) -> Figure:
         axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)
         _draw_level(axes, chart, level)
         if i:
-            axes.yaxis.set_major_formatter(NullFormatter())
+            axes.set_yticklabels([])
         else:
             axes.set_ylabel(chart.prefix + operations(chart.rows[0].precision))
     label_column(axes, labels)

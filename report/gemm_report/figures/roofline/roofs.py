@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from gemm_report.figures.page import size_in_points
 from gemm_report.figures.palette import PALE
@@ -76,6 +75,5 @@ def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
         ticks = [tick for tick in ticks if low <= tick <= high]
         if decade < _ROOM_FOR_TICKS and len(ticks) > 4:
             ticks = [tick for tick in ticks if f"{tick:e}".startswith("1")]
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)

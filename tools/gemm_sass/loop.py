@@ -8,7 +8,7 @@ Register bank conflicts (by the model in ports.py) and instruction cache misses 
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from gemm_sass.instruction import RZ, Instruction
@@ -64,22 +64,18 @@ class Figures:
 def figures(kernel: Kernel) -> Figures:
     """The figures of a kernel."""
     local = sum(one.name in ("LDL", "STL") for one in kernel.code)
-    found = Figures(kernel.registers, local)
     kind, loop = hot_loop(kernel.code)
     if not loop:
-        return found
+        return Figures(kernel.registers, local)
     body = [kernel.code[at] for at in loop]
-    uses = first_uses(body)
-    if kind == "FFMA":
-        found = replace(
-            found,
-            register_reads=sum(map(len, unserved(body))),
-            cycles=len(body) + sum(waits(body)),
-            moved_accumulators=sum(moves_accumulator(one) for one in body),
-        )
-    return replace(
-        found,
+    uses, modelled = first_uses(body), body if kind == "FFMA" else []
+    return Figures(
+        kernel.registers,
+        local,
         kind=kind,
+        register_reads=sum(map(len, unserved(modelled))),
+        cycles=len(modelled) + sum(waits(modelled)),
+        moved_accumulators=sum(map(moves_accumulator, modelled)),
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
         loads=Counter(one.width for one in body if one.name == "LDS" and not one.never_runs),

@@ -5,9 +5,9 @@ cold samples are single launches after a flush of the L2; its batches are launch
 those of gemm_bench are.
 """
 
-import importlib.util
 import itertools
 import json
+import runpy
 import statistics
 import subprocess
 import sys
@@ -20,13 +20,14 @@ from typing import Any
 ENTRY = "fast_matmul_repaired"  # from 10 us to milliseconds with the same code at every size
 HEAD = ("shape", "ours (us)", "nvbench cold (us)", "nvbench batch (us)", "ours / batch")
 BATCH_MEAN = "nv/batch/time/gpu/mean"
+UNKNOWN = ("seconds", "failed", "skipped")  # of a row, where there is no record
 
 
 def compare(
     program: Path, python: str, file: Path, shapes: Sequence[str], options: Sequence[str]
 ) -> int:
     """Prints a Markdown table of medians (nvbench batch: mean). 1 if a shape could not be timed."""
-    lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
+    lines = [HEAD, ["---"] * len(HEAD)]
     causes = []
     for shape in shapes:
         with tempfile.TemporaryDirectory() as folder:
@@ -34,10 +35,11 @@ def compare(
             command = [program, f"--gemm_kernel={file}:{ENTRY}", f"--gemm_shapes={shape}"]
             command += [f"--benchmark_out={record}", *options]
             ours = subprocess.run(command, capture_output=True, text=True, check=False)
-            row = _row(record)
-        if row is None or row["seconds"] is None:
-            why = row and (row["failed"] or row["skipped"])
-            causes.append(f"{shape}: gemm_bench: {why or _last_line(ours.stderr)}")
+            text = record.read_text(encoding="utf-8") if record.is_file() else ""
+        row = json.loads(text)["benchmarks"][0]["gemm"] if text else dict.fromkeys(UNKNOWN)
+        if row["seconds"] is None:
+            why = row["failed"] or row["skipped"] or _last_line(ours.stderr)
+            causes.append(f"{shape}: gemm_bench: {why}")
             continue
         mine = row["seconds"]["median"]
         sizes = [str(row[key]) for key in ("m", "n", "k", "rotation_sets")]
@@ -48,17 +50,11 @@ def compare(
             continue
         cold, batch = json.loads(theirs.stdout.splitlines()[-1])
         cells = [f"{1e6 * seconds:.2f}" for seconds in (mine, cold, batch)]
-        lines.append("| " + " | ".join([shape, *cells, f"{mine / batch:.4f}"]) + " |")
-    print("\n".join(lines))
+        lines.append([shape, *cells, f"{mine / batch:.4f}"])
+    print("\n".join(f"| {' | '.join(line)} |" for line in lines))
     for cause in causes:
         print(f"other_implementations: {cause}", file=sys.stderr)
     return 1 if causes else 0
-
-
-def _row(record: Path) -> dict[str, Any] | None:
-    if not record.is_file():
-        return None
-    return json.loads(record.read_text(encoding="utf-8"))["benchmarks"][0]["gemm"]
 
 
 def _last_line(text: str) -> str:
@@ -72,20 +68,14 @@ def timed(file: Path, m: int, n: int, k: int, sets: int) -> tuple[float, float]:
     from cuda.bench.results import BenchmarkResult
     from numba import cuda
 
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    entry = runpy.run_path(str(file))[ENTRY]
     random = np.random.default_rng(1)
 
     def matrix(rows: int, columns: int) -> Any:
         return cuda.to_device(random.uniform(-1, 1, (rows, columns)).astype(np.float32))
 
     problem = SimpleNamespace(m=m, n=n, k=k)
-    launches = [
-        getattr(module, ENTRY)(problem, matrix(m, k), matrix(k, n), matrix(m, n))
-        for _ in range(sets)
-    ]
+    launches = [entry(problem, matrix(m, k), matrix(k, n), matrix(m, n)) for _ in range(sets)]
     launches[0](0)  # compiles
     cuda.synchronize()
     rotated = itertools.cycle(launches)

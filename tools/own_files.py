@@ -17,27 +17,22 @@ def own_files(*patterns: str, root: Path = ROOT) -> list[Path]:
 
     Patterns are relative to the root: * ends at a slash and ** does not.
     """
-    with tempfile.TemporaryDirectory() as empty:
-        if (root / ".git").exists():
-            # root may read a user's repository
-            which, git = ["--cached"], ["git", "-c", "safe.directory=*"]
-        else:
-            which, git = ["--others", "--exclude-standard"], ["git", f"--git-dir={empty}"]
-            git += [f"--work-tree={root}"]
-        try:
-            if "--others" in which:
+    environment = {**os.environ, "GIT_GLOB_PATHSPECS": "1"}
+    try:
+        with tempfile.TemporaryDirectory() as empty:
+            if (root / ".git").exists():
+                # root may read a user's repository
+                git = ["git", "-c", "safe.directory=*", "ls-files", "--cached"]
+            else:
                 subprocess.run(["git", "init", "-q", "--bare", empty], check=True)
-            said = subprocess.run(
-                [*git, "ls-files", "-z", *which, "--", *patterns],
-                cwd=root,
-                env={**os.environ, "GIT_GLOB_PATHSPECS": "1"},
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-            found = [root / name for name in said.split("\0") if name]
-        except (OSError, subprocess.CalledProcessError):  # no git, or it cannot read this
-            found = [path for pattern in patterns for path in root.glob(pattern)]
+                git = ["git", f"--git-dir={empty}", f"--work-tree={root}", "ls-files"]
+                git += ["--others", "--exclude-standard"]
+            command = [*git, "-z", "--", *patterns]
+            options = {"cwd": root, "env": environment, "text": True}
+            said = subprocess.check_output(command, stderr=subprocess.DEVNULL, **options)
+        found = [root / name for name in said.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):  # no git, or it cannot read this
+        found = [path for pattern in patterns for path in root.glob(pattern)]
     return sorted(path for path in found if path.is_file())
 
 

@@ -40,10 +40,10 @@ class Held:
             compiler=compiler,
             multiply_adds=has.multiply_adds,
             instructions=has.instructions,
-            ports=round(has.ports or 0, 3),
+            ports=round(has.per_ffma(has.cycles) or 0, 3),
             moved=has.moved_accumulators,
             narrow_loads=has.narrow_loads,
-            local=has.local_loads + has.local_stores,
+            local=has.local,
         )
 
     def worse_than(self, then: "Held") -> list[str]:

@@ -82,7 +82,7 @@ def test_a_damaged_table_is_refused_in_one_line(tmp_path: Path, text: str) -> No
 
 
 def test_entries_are_those_of_what_was_built() -> None:
-    has = Figures(64, 1, 2, "FFMA", 110, 100, 220, 120.04, 4, {32: 2, 128: 5})
+    has = Figures(64, 3, "FFMA", 110, 100, 220, 120.04, 4, {32: 2, 128: 5})
     one = Kernel(*KEY[:2], "symbol", "sm_90a", "13.0", 64, ())
     assert held.entries([(one, has)]) == {KEY: replace(THEN, local=3)}
     other = replace(has, kind="HMMA")

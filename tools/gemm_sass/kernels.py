@@ -57,11 +57,22 @@ def _kernels_of(path: Path, words: Sequence[str]) -> Iterator[Kernel]:
         for symbol, name in zip(symbols, demangled(symbols), strict=True)
     }
     wanted = [symbol for symbol in symbols if named("/".join(names[symbol]), words)]
-    if wanted:
-        chosen = [] if wanted == symbols else ["-fun", ",".join(wanted)]
-        text = _cuobjdump(path, "-elf", "-res-usage", "-sass", *chosen)
-        for symbol, *others in _printed(text):
-            yield Kernel(*names[symbol], symbol, *others)
+    if not wanted:
+        return
+    chosen = [] if wanted == symbols else ["-fun", ",".join(wanted)]
+    text = _cuobjdump(path, "-elf", "-res-usage", "-sass", *chosen)
+    # For each cubin cuobjdump prints the sections, with ptxas's note, then the resources of the
+    # functions, then their code.
+    head, *cubins = re.split(r"^\tcode for (\S+)$", text, flags=re.MULTILINE)
+    for architecture, code in zip(cubins[::2], cubins[1::2], strict=True):
+        release = re.search(r"Tool Version: .* release (\d+\.\d+)", head)
+        compiler = release[1] if release else ""
+        registers = dict(_REGISTERS.findall(head))
+        _, *functions = re.split(r"^\t\tFunction : (\S+)$", code, flags=re.MULTILINE)
+        for symbol, body in zip(functions[::2], functions[1::2], strict=True):
+            compiled = symbol, architecture, compiler, int(registers.get(symbol, 0))
+            yield Kernel(*names[symbol], *compiled, tuple(instructions_in(body)))
+        head = code  # ends with the sections of the next cubin
 
 
 def _cuobjdump(path: Path, *options: str) -> str:
@@ -80,24 +91,6 @@ def _cuobjdump(path: Path, *options: str) -> str:
         said = " ".join((done.stderr or done.stdout).split())
         raise InputError(f"{path}: give an object of nvcc or a cubin: {said or 'cuobjdump failed'}")
     return done.stdout
-
-
-def _printed(text: str) -> Iterator[tuple[str, str, str, int, tuple[Instruction, ...]]]:
-    """Symbol, architecture, compiler, registers and code of each function.
-
-    For each cubin cuobjdump prints the sections, with ptxas's note, then the resources of the
-    functions, then their code.
-    """
-    head, *cubins = re.split(r"^\tcode for (\S+)$", text, flags=re.MULTILINE)
-    for architecture, code in zip(cubins[::2], cubins[1::2], strict=True):
-        release = re.search(r"Tool Version: .* release (\d+\.\d+)", head)
-        compiler = release[1] if release else ""
-        registers = dict(_REGISTERS.findall(head))
-        _, *functions = re.split(r"^\t\tFunction : (\S+)$", code, flags=re.MULTILINE)
-        for symbol, body in zip(functions[::2], functions[1::2], strict=True):
-            used = int(registers.get(symbol, 0))
-            yield symbol, architecture, compiler, used, tuple(instructions_in(body))
-        head = code  # ends with the sections of the next cubin
 
 
 def objects_of(build: Path) -> list[Path]:

@@ -8,10 +8,10 @@ Register bank conflicts (by the model in ports.py) and instruction cache misses 
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 
-from gemm_sass.instruction import BYTES, RZ, Instruction
+from gemm_sass.instruction import RZ, Instruction
 from gemm_sass.kernels import Kernel
 from gemm_sass.ports import unserved, waits
 
@@ -34,89 +34,54 @@ class Figures:
     """Figures of a kernel and its hot loop; those of the loop are zero if there is none."""
 
     registers: int
-    local_loads: int  # LDL and STL in the whole kernel: spills, and arrays with run-time indices
-    local_stores: int
+    local: int  # LDL and STL in the whole kernel: spills, and arrays with run-time indices
     kind: str = ""  # mnemonic of the multiply-adds
     instructions: int = 0
     multiply_adds: int = 0
     register_reads: int = 0  # by FFMA, without those that the reuse cache serves
     cycles: int = 0  # per iteration by the model in ports.py; FFMA only
     moved_accumulators: int = 0  # FFMA whose accumulator changes its register
-    loads: dict[int, int] = field(default_factory=dict)  # LDS by width in bits
+    loads: Counter[int] = field(default_factory=Counter)  # LDS by width in bits
     median_use: float | None = None  # instructions from an LDS to the first reader of its result
     stalls: int = 0  # sum of the stall cycles of the instructions
-    opcodes: dict[str, int] = field(default_factory=dict)
+    opcodes: Counter[str] = field(default_factory=Counter)  # of the loop
 
     @property
     def share(self) -> float:
         """Multiply-adds over instructions of the loop."""
         return self.multiply_adds / self.instructions if self.instructions else 0.0
 
-    @property
-    def reads(self) -> float | None:
-        """Register file reads per FFMA; None for other kinds."""
-        return self._per_ffma(self.register_reads)
-
-    @property
-    def ports(self) -> float | None:
-        """Cycles per FFMA, by the model."""
-        return self._per_ffma(self.cycles)
-
-    @property
-    def moved(self) -> float | None:
-        """The share of FFMA whose accumulator changes its register."""
-        return self._per_ffma(self.moved_accumulators)
-
-    def _per_ffma(self, figure: float) -> float | None:
-        return figure / self.multiply_adds if self.kind == "FFMA" else None
-
-    @property
-    def loop_bytes(self) -> int:
-        """Size of the loop's machine code."""
-        return BYTES * self.instructions
-
-    @property
-    def exceeds_cache(self) -> bool:
-        """Whether the loop misses the instruction cache in each iteration."""
-        return self.loop_bytes > CACHE
+    def per_ffma(self, count: int) -> float | None:
+        """A count over that of the FFMA; None for other kinds."""
+        return count / self.multiply_adds if self.kind == "FFMA" else None
 
     @property
     def narrow_loads(self) -> int:
         """LDS of less than 128 bits per lane."""
         return sum(count for width, count in self.loads.items() if width < 128)
 
-    def count(self, name: str) -> int:
-        """The number of the loop's instructions with this mnemonic."""
-        return self.opcodes.get(name, 0)
-
 
 def figures(kernel: Kernel) -> Figures:
     """The figures of a kernel."""
-    code = kernel.code
-    names = Counter(one.name for one in code)
-    found = Figures(kernel.registers, local_loads=names["LDL"], local_stores=names["STL"])
-    kind, loop = hot_loop(code)
+    local = sum(one.name in ("LDL", "STL") for one in kernel.code)
+    kind, loop = hot_loop(kernel.code)
     if not loop:
-        return found
-    body = [code[at] for at in loop]
-    uses = first_uses(body)
-    loads = Counter(one.width for one in body if one.name == "LDS" and not one.never_runs)
-    if kind == "FFMA":
-        found = replace(
-            found,
-            register_reads=sum(map(len, unserved(body))),
-            cycles=len(body) + sum(waits(body)),
-            moved_accumulators=sum(moves_accumulator(one) for one in body),
-        )
-    return replace(
-        found,
+        return Figures(kernel.registers, local)
+    body = [kernel.code[at] for at in loop]
+    uses, modelled = first_uses(body), body if kind == "FFMA" else []
+    return Figures(
+        kernel.registers,
+        local,
         kind=kind,
+        register_reads=sum(map(len, unserved(modelled))),
+        cycles=len(modelled) + sum(waits(modelled)),
+        moved_accumulators=sum(map(moves_accumulator, modelled)),
         instructions=len(body),
         multiply_adds=sum(multiplies(one, kind) for one in body),
-        loads=dict(sorted(loads.items())),
+        loads=Counter(one.width for one in body if one.name == "LDS" and not one.never_runs),
         median_use=statistics.median(uses) if uses else None,
         stalls=sum(one.stall for one in body),
-        opcodes=dict(Counter(one.name for one in body).most_common()),
+        opcodes=Counter(one.name for one in body),
     )
 
 
@@ -133,10 +98,8 @@ def moves_accumulator(instruction: Instruction) -> bool:
 
     ptxas emits these where the stores after the loop want other banks than the loop.
     """
-    if instruction.name != "FFMA":
-        return False
-    accumulator = {slot: register for slot, register, _ in instruction.sources}.get(2, RZ)
-    return accumulator not in (RZ, instruction.result)
+    accumulator = next((each[1] for each in instruction.sources if each[0] == 2), RZ)
+    return instruction.name == "FFMA" and accumulator not in (RZ, instruction.result)
 
 
 def first_uses(body: Sequence[Instruction]) -> list[int]:
@@ -153,13 +116,11 @@ def first_uses(body: Sequence[Instruction]) -> list[int]:
 
 def registers_read(instruction: Instruction) -> set[int]:
     """The registers that an instruction reads."""
-    name, read = instruction.name, set()
+    read = set()
     for slot, register, _ in instruction.sources:
-        size = _OPERAND.get(name, 1)
-        if name in _STORES and slot == 1:
-            size = max(instruction.width // 32, 1)
-        if register != RZ:
-            read.update(range(register, register + size))
+        stored = instruction.name in _STORES and slot == 1
+        size = max(instruction.width // 32, 1) if stored else _OPERAND.get(instruction.name, 1)
+        read |= set(range(register, register + size)) if register != RZ else set()
     return read
 
 
@@ -182,21 +143,12 @@ def hot_loop(code: Sequence[Instruction]) -> tuple[str, list[int]]:
             hot = max(inner, key=lambda loop: (counts[loop], -len(loop)))
             inner = [loop for loop in inner if loop < hot and counts[loop] * FEW >= counts[hot]]
         if hot:
-            pieces = contiguous(sorted(hot))
-            multiplying = [one for one in pieces if any(multiplies(code[at], kind) for at in one)]
-            return kind, [at for piece in multiplying for at in piece]
+            # In a piece without a gap, addresses rise as fast as their ranks.
+            pieces = groupby(enumerate(sorted(hot)), key=lambda both: both[1] - both[0])
+            runs = [[at for _, at in piece] for _, piece in pieces]
+            multiplying = [run for run in runs if any(multiplies(code[at], kind) for at in run)]
+            return kind, [at for run in multiplying for at in run]
     return "", []
-
-
-def contiguous(numbers: Sequence[int]) -> list[list[int]]:
-    """Ascending numbers in runs without a gap."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return runs
 
 
 def natural_loops(code: Sequence[Instruction]) -> set[frozenset[int]]:

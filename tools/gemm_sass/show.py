@@ -1,13 +1,15 @@
 """Figures as a table and as Markdown, and listings of the code."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from gemm_report.writing.quantity import percent
 from gemm_report.writing.tables import columns, markdown_table
 
 from gemm_sass.instruction import BYTES
 from gemm_sass.kernels import Kernel
-from gemm_sass.loop import Figures, hot_loop
+from gemm_sass.loop import CACHE, Figures, hot_loop
 from gemm_sass.ports import waits
 
 Row = tuple[Kernel, Figures]
@@ -21,24 +23,29 @@ COPIES = {"LDGSTS": ("LDGSTS",), "TMA": ("UTMALDG", "UBLKCP"), "STS": ("STS",)}
 
 def cells(figures: Figures) -> list[str]:
     """The cells under HEAD."""
-    registers, local = str(figures.registers), str(figures.local_loads + figures.local_stores)
+    registers, local = str(figures.registers), str(figures.local)
     if not figures.instructions:
         return [registers, *("-" for _ in HEAD[1:-1]), local]
-    copies = {name: sum(map(figures.count, opcodes)) for name, opcodes in COPIES.items()}
+
+    def number(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    size, opcodes = BYTES * figures.instructions, figures.opcodes
+    copies = {name: sum(opcodes[each] for each in its) for name, its in COPIES.items()}
     return [
         registers,
         str(figures.instructions),
-        f"{figures.loop_bytes / 1024:.1f}{'!' if figures.exceeds_cache else ''}",
+        f"{size / 1024:.1f}{'!' if size > CACHE else ''}",
         f"{figures.multiply_adds} {figures.kind}",
         percent(figures.share),
-        "-" if figures.reads is None else f"{figures.reads:.2f}",
-        "-" if figures.ports is None else f"{figures.ports:.3f}",
-        percent(figures.moved),
-        "/".join(str(figures.loads.get(width, 0)) for width in (32, 64, 128)),
+        number(figures.per_ffma(figures.register_reads), ".2f"),
+        number(figures.per_ffma(figures.cycles), ".3f"),
+        percent(figures.per_ffma(figures.moved_accumulators)),
+        "/".join(str(figures.loads[width]) for width in (32, 64, 128)),
         ", ".join(f"{count} {name}" for name, count in copies.items() if count) or "-",
-        str(figures.count("BAR")),
-        str(figures.count("SYNCS")),
-        "-" if figures.median_use is None else f"{figures.median_use:g}",
+        str(opcodes["BAR"]),
+        str(opcodes["SYNCS"]),
+        number(figures.median_use, "g"),
         str(figures.stalls),
         local,
     ]
@@ -48,12 +55,10 @@ def table(rows: Sequence[Row]) -> str:
     """One line for each architecture, under the name of the function."""
     lines = [["", *HEAD], *([f"  {one.architecture}", *cells(has)] for one, has in rows)]
     head, *body = columns(lines, left=1).splitlines()
-    text, last = [head], ("", "")
-    for (one, _), line in zip(rows, body, strict=True):
-        if last != (one.source, one.function):
-            last = (one.source, one.function)
-            text.append(f"{one.source}: {one.function}")
-        text.append(line)
+    text = [head]
+    titles = (f"{one.source}: {one.function}" for one, _ in rows)
+    for title, its in groupby(zip(titles, body, strict=True), key=itemgetter(0)):
+        text += [title, *(line for _, line in its)]
     return "\n".join(text)
 
 

@@ -55,7 +55,7 @@ def timed(asked: Namespace, program: Path, record: Path) -> Record:
             "give the --record of a run that had a GPU"
         ) from None
     kernels = filter(None, (asked.kernel, asked.versus))
-    wanted = [_escaped(_case(kernel, asked, program)) for kernel in kernels]
+    wanted = [escaped(_case(kernel, asked, program)) for kernel in kernels]
     options = [*_options(asked), f"--benchmark_filter=^({'|'.join(wanted)})/manual_time"]
     if asked.versus:
         options.append(f"--gemm_versus={asked.versus}")
@@ -86,20 +86,19 @@ def ladder(program: Path) -> list[tuple[str, str, int]]:
 def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
     """The timed row; InputError where the record has none, or several."""
     shape, layout = asked.shape, asked.layout
+
+    def plain(row: Row) -> str:
+        return row.kernel_label.partition("/layout:")[0]
+
     labels = {
-        _without_layout(row): row
+        plain(row): row
         for row in record.rows
         if row.precision == asked.precision and row.transfer is None
         if row.shape in (shape, f"{shape}x{shape}x{shape}") and layout in (None, row.layout)
     }
-    named = _named(kernel, labels)
     where = f"{record.path}: {asked.precision} at {shape}{f' in {layout}' if layout else ''}"
-    if not named:
-        elsewhere = [row for row in record.rows if kernel in (row.kernel, _without_layout(row))]
-        raise InputError(f"{where}: no row of {kernel}{_instead(kernel, labels, elsewhere)}")
-    if len(named) > 1:
-        raise InputError(f"{where}: {kernel} has several rows: give one of {', '.join(named)}")
-    row = labels[named[0]]
+    elsewhere = [row for row in record.rows if kernel in (row.kernel, plain(row))]
+    row = labels[_meant(kernel, labels, f"{where}: no row of {kernel}", elsewhere)]
     if row.status != "timed":
         why = row.failed or row.skipped or "it was not timed"
         raise InputError(f"{where}: {row.label} is {row.status}: {why}")
@@ -109,9 +108,7 @@ def row_of(record: Record, kernel: str, asked: Namespace) -> Row:
 def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path) -> Counted:
     """What ncu counts of the kernels of these rows. Raises InputError where it cannot."""
     found = ncu.program()
-    kernels = [name for row in rows for name in row.device_kernels]
-    kernels = [name for name in dict.fromkeys(kernels) if name not in ("memset", "memcpy")]
-    if not kernels:
+    if not any(ncu.kernels_of(row.device_kernels) for row in rows):
         raise InputError(
             f"{rows[0].label}: the record does not say which kernels its launch runs, so that ncu "
             "cannot be told"
@@ -119,17 +116,16 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
     capability = record.device.compute_capability or ""
     names, dropped = metrics.select(capability, ncu.available(found))
     launches: list[tuple[ncu.Launch, ...]] = []
-    pages: list[str] = []
-    code, unseen = "", ""
+    pages, code, unseen = "", "", ""
     for row in rows:
-        its = [name for name in row.device_kernels if name in kernels]
-        case = f"--benchmark_filter=^{_escaped(str(row.identity))}/"
+        its = ncu.kernels_of(row.device_kernels)
+        case = f"--benchmark_filter=^{escaped(str(row.identity))}/"
         command = [str(program), *_options(asked), *UNTIMED, case]
         most = _LAUNCHES * min(len(its), _MOST_KERNELS)
         said = ncu.count(found, names, its, most, command)
         page = "".join(ncu.pages(said)[:1])
         launches.append(_of_row(row, page, capability, "ncu"))
-        pages.append(page)
+        pages += page
         try:
             code += ncu.source(found, its, most, command)
         except InputError as error:
@@ -139,7 +135,7 @@ def counted(record: Record, rows: Sequence[Row], asked: Namespace, program: Path
         "Times are gemm_bench's. Counters are those of the longest launch that ncu saw, with the "
         f"clocks left alone and the caches flushed before each pass{without}.{unseen}"
     )
-    return Counted(launches, how, "".join(pages), code)
+    return Counted(launches, how, pages, code)
 
 
 def _kept(path: Path) -> str:
@@ -158,8 +154,7 @@ def stored(record: Record, rows: Sequence[Row], path: Path) -> Counted:
             "that of KERNEL first"
         )
     capability = record.device.compute_capability or ""
-    of_each = pages if len(pages) == len(rows) else pages * len(rows)
-    pairs = zip(rows, of_each, strict=True)
+    pairs = zip(rows, pages if len(pages) == len(rows) else pages * len(rows), strict=True)
     launches = [_of_row(row, page, capability, str(path)) for row, page in pairs]
     how = f"Times are the record's, counters of the longest launch in {path}."
     return Counted(launches, how, said, _kept(beside) if beside.is_file() else "")
@@ -182,11 +177,11 @@ def with_code(seen: Observations, row: Row, code: str) -> Observations:
 
 
 def _of_row(row: Row, page: str, capability: str, who: str) -> tuple[ncu.Launch, ...]:
-    wanted = {ncu.base_name(name) for name in row.device_kernels} - {"memset", "memcpy"}
+    wanted = sorted(set(ncu.kernels_of(row.device_kernels)))
     seen = ncu.read(page, metrics.names(capability))
     found = tuple(each for each in seen if ncu.base_name(each.kernel) in wanted)
     if not found:
-        raise InputError(f"{who} saw no launch of {', '.join(sorted(wanted)) or row.label}")
+        raise InputError(f"{who} saw no launch of {', '.join(wanted) or row.label}")
     return found
 
 
@@ -197,35 +192,28 @@ def _case(kernel: str, asked: Namespace, program: Path) -> str:
     names = [line.strip() for line in said.splitlines() if line.strip().endswith("/manual_time")]
     ending = f"/{asked.precision}/"
     labels = {n.partition(ending)[0].partition("/layout:")[0]: n for n in names if ending in n}
-    found = _named(kernel, labels)
-    if not found:
-        raise InputError(
-            f"no kernel {kernel} in {asked.precision} at {asked.shape}{_instead(kernel, labels)}"
-        )
+    absent = f"no kernel {kernel} in {asked.precision} at {asked.shape}"
+    return labels[_meant(kernel, labels, absent)].removesuffix("/manual_time")
+
+
+def _meant(kernel: str, labels: Collection[str], absent: str, elsewhere: Sequence[Row] = ()) -> str:
+    """The label that is the kernel's, or the one of its variants; InputError where none is."""
+    found = [a for a in labels if a == kernel] or [a for a in labels if a.startswith(f"{kernel}/")]
     if len(found) > 1:
-        raise InputError(f"{kernel} is several kernels: give one of {', '.join(found)}")
-    return labels[found[0]].removesuffix("/manual_time")
-
-
-def _named(kernel: str, labels: Collection[str]) -> list[str]:
-    return [kernel] if kernel in labels else [a for a in labels if a.partition("/")[0] == kernel]
-
-
-def _without_layout(row: Row) -> str:
-    return row.kernel_label.partition("/layout:")[0]
-
-
-def _instead(kernel: str, labels: Collection[str], elsewhere: Sequence[Row] = ()) -> str:
+        raise InputError(f"{kernel} has several variants: give one of {', '.join(found)}")
+    if found:
+        return found[0]
     if elsewhere:
         has = dict.fromkeys(f"{row.precision} at {row.shape} in {row.layout}" for row in elsewhere)
-        return f": it has {', '.join(list(has)[:6])}{', ...' if len(has) > 6 else ''}"
+        some = ", ".join(list(has)[:6])
+        raise InputError(f"{absent}: it has {some}{', ...' if len(has) > 6 else ''}")
     near = difflib.get_close_matches(kernel, list(labels), n=3, cutoff=0.4)
     near = near or sorted(labels)[:3]
-    return f": is it {' or '.join(near)}?" if near else ": nothing runs there"
+    raise InputError(absent + (f": is it {' or '.join(near)}?" if near else ": nothing runs there"))
 
 
-def _escaped(name: str) -> str:
-    # Google Benchmark's expressions do not know an escaped hyphen.
+def escaped(name: str) -> str:
+    """For an option of Google Benchmark, whose expressions do not know an escaped hyphen."""
     return re.escape(name).replace("\\-", "-")
 
 

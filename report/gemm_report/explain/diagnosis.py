@@ -8,9 +8,11 @@ tenths on; if there is none, latency. Small faults come last. That there is no b
 with counters alone: without them it comes after all that was found.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import zip_longest
 
 from gemm_report.explain.metrics import STALLS
 from gemm_report.explain.observations import Level, Observations
@@ -70,8 +72,21 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-# What fewer instructions relieve.
-_ISSUED = (Kind.ISSUE, Kind.ALU, Kind.FMA, Kind.LSU)
+# Resources that a fault loads itself: fixing it relieves them.
+_OF_MEMORY = (Kind.DRAM, Kind.L2, Kind.LSU)
+_OF_INSTRUCTIONS = (Kind.ISSUE, Kind.ALU, Kind.FMA, Kind.LSU)
+_RELIEVED = {
+    Kind.SPILLS: (*_OF_MEMORY, Kind.ISSUE),
+    Kind.LOCAL_ARRAY: (*_OF_MEMORY, Kind.ISSUE),
+    Kind.UNCOALESCED: _OF_MEMORY,
+    Kind.DIVERGENCE: _OF_INSTRUCTIONS,
+    Kind.FP64: (*_OF_INSTRUCTIONS, Kind.FP64, Kind.XU),
+    Kind.CONVERSIONS: (*_OF_INSTRUCTIONS, Kind.FP64, Kind.XU),
+    Kind.INTEGERS: (*_OF_INSTRUCTIONS, Kind.XU),
+    Kind.ATOMICS: (*_OF_MEMORY, Kind.SHARED),
+    Kind.BANK_CONFLICTS: (Kind.SHARED,),
+    Kind.POWER: (Kind.L2, Kind.SHARED, Kind.LSU, Kind.ISSUE, Kind.FMA, Kind.TENSOR),
+}
 
 
 @dataclass(frozen=True)
@@ -239,38 +254,38 @@ unknown
 """
 
 
-def _parsed(table: str) -> dict[Kind, list[tuple[str | None, str]]]:
-    """Rung and text of the steps of each kind."""
-    found: dict[Kind, list[tuple[str | None, str]]] = {}
-    its: list[tuple[str | None, str]] = []
-    for line in table.replace("\n    ", " ").splitlines():
-        names, _, text = line.strip().partition(": ")
-        if text:
-            its += [(None if name == "-" else name, text) for name in names.split(", ")]
-        else:
-            its = found.setdefault(Kind(line), [])
-    return found
-
-
-_STEPS = _parsed(_TABLE)
+# Rung and text of the steps of each kind.
+_STEPS = {
+    Kind(kind): [
+        (None if name == "-" else name, text)
+        for names, text in re.findall(r"^  (.+?): (.+)$", steps, re.MULTILINE)
+        for name in names.split(", ")
+    ]
+    for kind, steps in re.findall(r"(.+)\n((?:  .+\n)+)", _TABLE.replace("\n    ", " "))
+}
 
 
 def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) -> Diagnosis:
     """What limits it. `ladder` has name, family and rung of each kernel that a step may name."""
     resources = [*(_memory(seen, level) for level in seen.levels), _requests(seen), _unit(seen)]
-    resources += [_issue(seen), *_pipes(seen)]
-    busy = [finding for finding in resources if finding is not None]
+    busy = [each for each in (*resources, _issue(seen), *_pipes(seen)) if each]
+    top = max(busy, key=lambda finding: finding.share, default=None)
+    nearest = top.share if top else 0.0
     found = (
-        *(fault(seen, busy) for fault in (_host, _spills, _uncoalesced)),
-        _stalls(seen, busy, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier"),
-        _stalls(seen, busy, Kind.BRANCHES, "Warps wait for branches", "branch_resolving"),
-        *(fault(seen, busy) for fault in (_divergence, _fp64, _conversions, _integers, _atomics)),
-        *(fault(seen, busy) for fault in (_conflicts, _tail, _occupancy, _power)),
+        *(_host(seen), _spills(seen, busy), _uncoalesced(seen)),
+        _stalls(seen, nearest, Kind.BARRIERS, "Warps wait for each other at barriers", "barrier"),
+        _stalls(seen, nearest, Kind.BRANCHES, "Warps wait for branches", "branch_resolving"),
+        *(fault(seen) for fault in (_divergence, _fp64, _conversions, _integers, _atomics)),
+        *(_conflicts(seen), _tail(seen), _occupancy(seen, nearest), _power(seen)),
     )
-    faults = [finding for finding in found if finding is not None and finding.share >= _SEEN]
-    faults.sort(key=lambda finding: -finding.share)
+    faults = [
+        replace(each, share=max(0.0, min(each.share, 1 - _beside(each.kind, busy))), is_fault=True)
+        for each in found
+        if each
+    ]
+    faults = sorted((f for f in faults if f.share >= _SEEN), key=lambda f: -f.share)
     limiting = sorted((f for f in busy if f.share >= _LIMITS), key=lambda f: -f.share)
-    waiting = [] if limiting else [_waiting(seen, busy)]
+    waiting = [] if limiting else [_waiting(seen, top)]
     findings = [
         *(fault for fault in faults if fault.share >= _WORTH),
         *(limiting or (waiting if seen.has_counters else [])),
@@ -282,39 +297,44 @@ def diagnose(seen: Observations, ladder: Iterable[tuple[str, str, int]] = ()) ->
     return Diagnosis(tuple(findings), _steps(seen, findings, list(ladder)))
 
 
-def _resource(
+def _beside(kind: Kind, busy: list[Finding]) -> float:
+    """How busy the busiest resource is that a fault does not load itself."""
+    return max((f.share for f in busy if f.kind not in _RELIEVED.get(kind, ())), default=0.0)
+
+
+def _finding(
     kind: Kind, title: str, share: float, evidence: Iterable[object], modelled: bool = False
 ) -> Finding:
-    """What is busy for a share of the time. Of the evidence only what is there counts."""
+    """What is busy or wasted for a share of the time. Of the evidence only what is there counts."""
     said = tuple(each for each in evidence if each and isinstance(each, str))
     return Finding(kind, title, share, False, said, modelled)
 
 
 def _memory(seen: Observations, level: Level) -> Finding | None:
     used = seen.used(level)
-    kind = {"DRAM": Kind.DRAM, "L2": Kind.L2}.get(level.name, Kind.SHARED)
+    kind, before, hits = {
+        "DRAM": (Kind.DRAM, "L2", seen.l2_hits),
+        "L2": (Kind.L2, "L1", seen.l1_hits),
+    }.get(level.name, (Kind.SHARED, "", None))
     beyond = used is not None and used > 1 and level.is_modelled
     if used is None or (beyond and kind is not Kind.L2):
         return None  # the model asks for more than can have moved
-    moved, roof = level.bytes or 0, level.roof_bytes_per_second or 0
-    hits = {Kind.L2: ("L1", seen.l1_hits), Kind.DRAM: ("L2", seen.l2_hits)}.get(kind, ("", None))
+    moved, roof = level.bytes, level.roof_bytes_per_second
     evidence = [
         f"{quantity(moved, 'B')} of {level.name} per launch, "
         f"{'modelled' if level.is_modelled else 'counted'}: "
-        f"{quantity(moved / (seen.seconds or 1), 'B/s')} of {quantity(roof, 'B/s')} ({level.roof})",
+        f"{quantity(moved / seen.seconds, 'B/s')} of {quantity(roof, 'B/s')} ({level.roof})",
         level.modelled_bytes
         and level.counted_bytes
         and f"counted / modelled bytes: {level.counted_bytes / level.modelled_bytes:.2f}",
-        seen.flop
-        and moved
-        and f"{significant(seen.flop / moved)} FLOP/byte: at most "
-        f"{quantity(seen.flop / moved * roof, 'FLOP/s')}",
-        hits[1] is not None and f"{percent(hits[1])} of the sectors hit in {hits[0]}",
+        (each := seen.flop_per_byte(level))
+        and f"{significant(each)} FLOP/byte: at most {quantity(each * roof, 'FLOP/s')}",
+        hits is not None and f"{percent(hits)} of the sectors hit in {before}",
     ]
     title = f"{level.name[0].upper()}{level.name[1:]} is busy for {percent(used)} of the time"
     if beyond:
         title = f"Loads request {percent(used)} of what the L2 can deliver: some are L1 hits"
-    return _resource(kind, title, min(used, 1.0), evidence, level.is_modelled)
+    return _finding(kind, title, min(used, 1.0), evidence, level.is_modelled)
 
 
 def _requests(seen: Observations) -> Finding | None:
@@ -331,7 +351,7 @@ def _requests(seen: Observations) -> Finding | None:
         waits and f"{percent(waits)} of the warps' time waits because their queue is full",
     ]
     title = f"The load/store units are busy for {percent(share)} of the time"
-    return _resource(Kind.LSU, title, share, evidence)
+    return _finding(Kind.LSU, title, share, evidence)
 
 
 def _unit(seen: Observations) -> Finding | None:
@@ -358,7 +378,7 @@ def _unit(seen: Observations) -> Finding | None:
     ]
     name = "The tensor cores are" if is_tensor else f"The unit ({seen.unit}) is"
     title = f"{name} busy for {percent(used)} of the time"
-    return _resource(Kind.TENSOR if is_tensor else Kind.FMA, title, min(used, 1.0), evidence)
+    return _finding(Kind.TENSOR if is_tensor else Kind.FMA, title, min(used, 1.0), evidence)
 
 
 def _pipes(seen: Observations) -> list[Finding]:
@@ -370,7 +390,7 @@ def _pipes(seen: Observations) -> list[Finding]:
     for name, used in seen.pipes:
         if name in kinds and (share := used * seen.working):
             title = f"The {name} pipe is busy for {percent(share)} of the time"
-            found.append(_resource(kinds[name], title, share, _work(seen)))
+            found.append(_finding(kinds[name], title, share, _work(seen)))
     return found
 
 
@@ -402,27 +422,26 @@ def _issue(seen: Observations) -> Finding | None:
         ready and f"{percent(ready)} of the warps' time is ready but not selected",
     ]
     title = f"The issue slots are busy for {percent(share)} of the time"
-    return _resource(Kind.ISSUE, title, share, evidence)
+    return _finding(Kind.ISSUE, title, share, evidence)
 
 
-def _waiting(seen: Observations, busy: list[Finding]) -> Finding:
-    """Nothing is busy enough to limit."""
-    top = max(busy, key=lambda finding: finding.share, default=None)
+def _waiting(seen: Observations, top: Finding | None) -> Finding:
+    """Nothing is busy enough to limit, not even what is busiest."""
     if top is None:
         evidence: list[object] = ["no roof, no model, no counter"]
-        return _resource(Kind.UNKNOWN, "No limit of it is known", 0.0, evidence, True)
+        return _finding(Kind.UNKNOWN, "No limit of it is known", 0.0, evidence, True)
     nearest = f"closest to its limit: {top.title[0].lower()}{top.title[1:]}"
     evidence = [nearest, *dict.fromkeys([*top.evidence, *_stall_texts(seen), *_work(seen)])]
     if seen.has_counters:
         title = "Latency-bound: no resource is busy enough to be the bottleneck"
-        return _resource(Kind.LATENCY, title, 1 - top.share, evidence)
+        return _finding(Kind.LATENCY, title, 1 - top.share, evidence)
     # What was neither counted nor modelled may be busy all the time.
     unseen = [f"{level.name}, " for level in seen.levels if seen.used(level) is None]
     evidence.append(f"not observed: {''.join(unseen)}the load/store units, the issue slots")
     if seen.launch == "stream":
         evidence.append("not observed: whether the GPU waits for the host between launches")
     title = "The bottleneck can only be seen with counters"
-    return _resource(Kind.UNKNOWN, title, 0.0, evidence, True)
+    return _finding(Kind.UNKNOWN, title, 0.0, evidence, True)
 
 
 def _stall_texts(seen: Observations) -> list[str]:
@@ -442,21 +461,6 @@ def stall_ranking(seen: Observations) -> list[tuple[str, str, float]]:
     return sorted((each for each in shares if each[2] >= 0.01), key=lambda each: -each[2])
 
 
-def _fault(
-    kind: Kind,
-    title: str,
-    waste: float,
-    busy: list[Finding],
-    relieves: tuple[Kind, ...],
-    evidence: Iterable[object],
-    modelled: bool = False,
-) -> Finding:
-    """Its gain ends at a bottleneck that it does not load itself."""
-    others = max((f.share for f in busy if f.kind not in relieves), default=0.0)
-    share = max(0.0, min(waste, 1 - others))
-    return replace(_resource(kind, title, share, evidence, modelled), is_fault=True)
-
-
 def _weight(seen: Observations, memory: str, *waits: str) -> float:
     """How much of the time depends on a memory: as far as it limits, or is waited for."""
     used = next((seen.used(level) for level in seen.levels if level.name == memory), None)
@@ -465,42 +469,38 @@ def _weight(seen: Observations, memory: str, *waits: str) -> float:
     return min(1.0, max(shares, default=1.0))
 
 
-def _host(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _host(seen: Observations) -> Finding | None:
     if not seen.seconds:
         return None
     modelled = seen.kernel_seconds is None
-    if seen.kernel_seconds is not None:
-        gap = seen.seconds - seen.kernel_seconds
-        if gap < _LEAST_GAP:
-            return None
+    if not modelled:
+        gap, least = seen.seconds - seen.kernel_seconds, _LEAST_GAP
         evidence = (
             f"a launch takes {quantity(seen.seconds, 's')}, its kernels alone "
             f"{quantity(seen.kernel_seconds, 's')} by ncu at the same clock"
         )
     elif seen.launch == "stream" and seen.launch_seconds:
-        gap = seen.launches * seen.launch_seconds
         # As long as the host is ahead of the GPU its time is not seen.
-        if gap < 0.5 * seen.seconds:
-            return None
+        gap, least = seen.launches * seen.launch_seconds, 0.5 * seen.seconds
         evidence = (
             f"{seen.launches} launches at {quantity(seen.launch_seconds, 's')} each of the host's "
             f"time, of {quantity(seen.seconds, 's')} in all"
         )
     else:
         return None
+    if gap < least:
+        return None
     share = min(gap / seen.seconds, 1.0)
     title = f"The GPU waits for the host for {percent(share)} of the time"
-    return _fault(Kind.HOST, title, share, busy, (), [evidence], modelled)
+    return _finding(Kind.HOST, title, share, [evidence], modelled)
 
 
 def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
     share, indexed = seen.local_share, seen.local_indexed
     if not seen.local_bytes and not share:
         return None
-    relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.ISSUE)
     if share is None:
-        limits = any(f.share >= _LIMITS and f.kind not in relieved for f in busy)
-        waste = _COVERED_SPILL if limits else _UNCOUNTED_SPILL
+        waste = _COVERED_SPILL if _beside(Kind.SPILLS, busy) >= _LIMITS else _UNCOUNTED_SPILL
     else:
         waste = share * _weight(seen, "L2", *_GLOBAL_WAITS)
     evidence = [
@@ -512,15 +512,13 @@ def _spills(seen: Observations, busy: list[Finding]) -> Finding | None:
         indexed is not None
         and f"{percent(indexed)} of them have a run-time index, the others are spilled registers",
     ]
-    # What fills an array often has constant indices.
-    array = (indexed or 0) >= _INDEXED
-    kind = Kind.LOCAL_ARRAY if array else Kind.SPILLS
-    title = "Registers spill into local memory"
-    title = "An array with run-time indices is in local memory" if array else title
-    return _fault(kind, title, waste, busy, relieved, evidence, share is None)
+    kind, title = Kind.SPILLS, "Registers spill into local memory"
+    if (indexed or 0) >= _INDEXED:  # what fills an array often has constant indices
+        kind, title = Kind.LOCAL_ARRAY, "An array with run-time indices is in local memory"
+    return _finding(kind, title, waste, evidence, share is None)
 
 
-def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _uncoalesced(seen: Observations) -> Finding | None:
     sectors, use, stored = seen.sectors_per_load, seen.sector_use, seen.sectors_per_store
     if sectors is None or sectors <= _WHOLE_SECTORS:
         return None
@@ -537,23 +535,21 @@ def _uncoalesced(seen: Observations, busy: list[Finding]) -> Finding | None:
         waits is not None and f"{percent(waits)} of the warps' time waits for global memory",
     ]
     waste = wasted * _weight(seen, "L2", *_GLOBAL_WAITS)
-    title, relieved = "Loads are not coalesced", (Kind.DRAM, Kind.L2, Kind.LSU)
-    return _fault(Kind.UNCOALESCED, title, waste, busy, relieved, evidence)
+    return _finding(Kind.UNCOALESCED, "Loads are not coalesced", waste, evidence)
 
 
 def _stalls(
-    seen: Observations, busy: list[Finding], kind: Kind, title: str, reason: str
+    seen: Observations, nearest: float, kind: Kind, title: str, reason: str
 ) -> Finding | None:
     waits = seen.stall_share(reason)
     if not waits:
         return None
     evidence = [f"{percent(waits)} of the warps' time they {STALLS[reason]}"]
     # As far as a resource is busy meanwhile, other warps fill the gap.
-    waste = waits * (1 - max((finding.share for finding in busy), default=0.0))
-    return _fault(kind, title, waste, busy, (), evidence)
+    return _finding(kind, title, waits * (1 - nearest), evidence)
 
 
-def _divergence(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _divergence(seen: Observations) -> Finding | None:
     # An instruction of tensor cores is of the whole warp; one lane alone may start a TMA copy.
     if seen.lanes is None or seen.lanes_on is None or seen.tensor_unit:
         return None
@@ -564,10 +560,10 @@ def _divergence(seen: Observations, busy: list[Finding]) -> Finding | None:
     ]
     # A guard at an edge costs a slot or two; what is divergent is executed once for each path.
     waste = idle + max(0.0, off - _GUARDS)
-    return _fault(Kind.DIVERGENCE, "Lanes are idle", waste, busy, _ISSUED, evidence)
+    return _finding(Kind.DIVERGENCE, "Lanes are idle", waste, evidence)
 
 
-def _fp64(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _fp64(seen: Observations) -> Finding | None:
     used = dict(seen.pipes).get("FP64")
     if not used or not seen.fp64_pace or seen.precision == "f64":
         return None
@@ -575,24 +571,23 @@ def _fp64(seen: Observations, busy: list[Finding]) -> Finding | None:
     # The conversions from and to FP64 run on the XU pipe.
     waste = max(used, dict(seen.pipes).get("XU", 0.0)) - seen.fp64_pace
     said = f"the FP64 pipe is busy for {percent(used)} of the time in a {seen.precision} product"
-    relieved = (*_ISSUED, Kind.FP64, Kind.XU)
-    return _fault(Kind.FP64, "It computes in FP64", waste, busy, relieved, [said, *_work(seen)])
+    return _finding(Kind.FP64, "It computes in FP64", waste, [said, *_work(seen)])
 
 
-def _conversions(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _conversions(seen: Observations) -> Finding | None:
     each = seen.conversions_per_product or 0
     # Conversions to FP64 and back are part of that; divisions of integers convert, too.
-    if each < max(_CONVERSIONS, (seen.integers_per_product or 0) / 4) or _fp64(seen, busy):
+    if each < max(_CONVERSIONS, (seen.integers_per_product or 0) / 4) or _fp64(seen):
         return None
     if not seen.conversion_share:
         return None
     slots = (seen.issue_active or 0.0) * seen.conversion_share
     waste = max(slots, dict(seen.pipes).get("XU", 0.0)) * seen.working
     title = "Operands are converted again and again"
-    return _fault(Kind.CONVERSIONS, title, waste, busy, (*_ISSUED, Kind.XU, Kind.FP64), _work(seen))
+    return _finding(Kind.CONVERSIONS, title, waste, _work(seen))
 
 
-def _integers(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _integers(seen: Observations) -> Finding | None:
     each = seen.integers_per_product
     if not each or each < _INTEGERS or not seen.integer_share:
         return None
@@ -603,20 +598,19 @@ def _integers(seen: Observations, busy: list[Finding]) -> Finding | None:
     waste = beyond * max(slots, seen.stall_share(*computing) or 0.0)
     evidence = [f"{percent(seen.integer_share)} of the instructions are integer", *_work(seen)]
     title = "Addresses and indices cost more than the product"
-    return _fault(Kind.INTEGERS, title, waste, busy, (*_ISSUED, Kind.XU), evidence)
+    return _finding(Kind.INTEGERS, title, waste, evidence)
 
 
-def _atomics(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _atomics(seen: Observations) -> Finding | None:
     share = seen.atomic_share
     if not share:
         return None
     waste = share * _weight(seen, "L2", *_GLOBAL_WAITS, *_SHARED_WAITS, "membar", "drain")
     said = f"{percent(share)} of the memory traffic are atomics, each counted as 8 requests"
-    relieved = (Kind.DRAM, Kind.L2, Kind.LSU, Kind.SHARED)
-    return _fault(Kind.ATOMICS, "Sums are added by atomics", waste, busy, relieved, [said])
+    return _finding(Kind.ATOMICS, "Sums are added by atomics", waste, [said])
 
 
-def _conflicts(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _conflicts(seen: Observations) -> Finding | None:
     share, waits = seen.conflict_share, seen.stall_share(*_SHARED_WAITS)
     if not share:
         return None
@@ -627,10 +621,10 @@ def _conflicts(seen: Observations, busy: list[Finding]) -> Finding | None:
     ]
     waste = share * _weight(seen, "shared memory", *_SHARED_WAITS)
     title = "Bank conflicts in shared memory"
-    return _fault(Kind.BANK_CONFLICTS, title, waste, busy, (Kind.SHARED,), evidence)
+    return _finding(Kind.BANK_CONFLICTS, title, waste, evidence)
 
 
-def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _tail(seen: Observations) -> Finding | None:
     if seen.waves is None:
         return None
     whole = max(1.0, float(-(-seen.waves // 1)))
@@ -661,12 +655,11 @@ def _tail(seen: Observations, busy: list[Finding]) -> Finding | None:
         if waste > 0.5 / whole
         else "The last wave of blocks does not fill the GPU"
     )
-    return _fault(Kind.TAIL, title, waste, busy, (), evidence, unused is None)
+    return _finding(Kind.TAIL, title, waste, evidence, unused is None)
 
 
-def _occupancy(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _occupancy(seen: Observations, nearest: float) -> Finding | None:
     occupancy = seen.occupancy if seen.occupancy is not None else seen.warps_active
-    nearest = max((f.share for f in busy), default=0.0)
     if occupancy is None or occupancy >= _FEW_WARPS or nearest >= _LIMITS:
         return None  # few warps are enough for what limits
     words = {
@@ -686,10 +679,10 @@ def _occupancy(seen: Observations, busy: list[Finding]) -> Finding | None:
     ]
     waste = (1 - nearest) * (1 - occupancy / _ENOUGH_WARPS)
     title = "Too few warps to hide latency"
-    return _fault(Kind.OCCUPANCY, title, waste, busy, (), evidence, not seen.has_counters)
+    return _finding(Kind.OCCUPANCY, title, waste, evidence, not seen.has_counters)
 
 
-def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
+def _power(seen: Observations) -> Finding | None:
     named = any("power" in reason.lower() for reason in seen.reasons)
     if not named or (seen.throttled_share or 0) < _THROTTLED or not (seen.sm_hz and seen.unit_hz):
         return None
@@ -702,9 +695,8 @@ def _power(seen: Observations, busy: list[Finding]) -> Finding | None:
         and seen.flop_per_second
         and f"{seen.power_w / seen.flop_per_second * 1e12:.3g} pJ/FLOP",
     ]
-    relieved = (Kind.L2, Kind.SHARED, Kind.LSU, Kind.ISSUE, Kind.FMA, Kind.TENSOR)
     waste, title = 1 - seen.sm_hz / seen.unit_hz, "The power cap lowers the clock"
-    return _fault(Kind.POWER, title, waste, busy, relieved, evidence)
+    return _finding(Kind.POWER, title, waste, evidence)
 
 
 def _steps(
@@ -717,12 +709,7 @@ def _steps(
         # A unit that is not yet at its peak wants to be fed: slots that go elsewhere hold it up.
         for need in [Kind.ISSUE if f.kind is Kind.FMA and f.share < _PEAK else f.kind]
     ]
-    alternating = [
-        column[place]
-        for place in range(max(map(len, candidates), default=0))
-        for column in candidates
-        if place < len(column)
-    ]
+    alternating = (step for together in zip_longest(*candidates) for step in together if step)
     return tuple(dict.fromkeys(alternating))[:2]
 
 
@@ -730,16 +717,15 @@ def _ahead(
     seen: Observations, name: str | None, text: str, ladder: list[tuple[str, str, int]]
 ) -> Step | None:
     """A step that is one for this kernel: above its rung, in its precision."""
-    step = Step(text, name)
-    if name is None:
-        return step
     # A kernel that is not of the ladder stands on no rung: every step may be ahead of it.
     stands = seen.family in _LADDER and seen.rung is not None
     family, rung = next(((f, r) for other, f, r in ladder if other == name), (None, 0))
-    if family is None:
-        return None if stands else Step(text, None)
+    if name is None or family is None:
+        return None if name and stands else Step(text, None)
     if name == "3xTF32":
-        return step if seen.precision == "f32" else None
-    if family == "tensor" and seen.precision in _NO_TENSOR_CORES:
-        return None
-    return step if not stands or rung > seen.rung else None
+        is_ahead = seen.precision == "f32"
+    elif family == "tensor" and seen.precision in _NO_TENSOR_CORES:
+        is_ahead = False
+    else:
+        is_ahead = not stands or rung > seen.rung
+    return Step(text, name) if is_ahead else None

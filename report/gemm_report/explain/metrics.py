@@ -95,21 +95,17 @@ _ALONE = {
 
 def quantities(capability: str) -> dict[str, Ways]:
     """All that is wanted of a GPU of this compute capability, each with the ways to it."""
-    chip = _number(capability)
-    found: dict[str, Ways] = {name: ((metric,),) for name, metric in _ALONE.items()}
-    found |= (
-        _EVERYWHERE | {"dram_bytes": _dram(chip), "conflicts": _conflicts(chip)} | _tensor(chip)
-    )
+    chip = round(10 * float(capability))
+    absent = {"imc_miss"} if chip in (100, 120) else set()
+    alone = dict(_ALONE)
     if chip == 90:
         # wgmma reads its operands past the load and store unit.
-        found["gmma_shared_bytes"] = ((f"{_SHARED}_op_gmma.sum",),)
-    absent = {"gmma"} if chip != 90 else set()
-    absent |= {"imc_miss"} if chip in (100, 120) else set()
-    return found | {
-        f"stall_{reason}": ((_STALLED.format(reason),),)
-        for reason in STALLS
-        if reason not in absent
-    }
+        alone["gmma_shared_bytes"] = f"{_SHARED}_op_gmma.sum"
+    else:
+        absent.add("gmma")
+    alone |= {f"stall_{each}": _STALLED.format(each) for each in STALLS if each not in absent}
+    of_chip = {"dram_bytes": _dram(chip), "conflicts": _conflicts(chip), **_tensor(chip)}
+    return {name: ((metric,),) for name, metric in alone.items()} | _EVERYWHERE | of_chip
 
 
 def select(capability: str, present: Collection[str]) -> tuple[list[str], list[str]]:
@@ -183,8 +179,3 @@ def _tensor(chip: int) -> dict[str, Ways]:
 
 def _base(name: str) -> str:
     return name.partition(".")[0]
-
-
-def _number(capability: str) -> int:
-    major, _, minor = capability.partition(".")
-    return 10 * int(major) + int(minor or 0)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from gemm_report.document import InputError
 
-OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
+_OLDEST = (2021, 1)  # the first whose CSV and names of metrics are those used here
 
 _COUNTS = """% ratio inst sector block warp cycle request register/thread thread inst/cycle
     sector/request op 1 wavefront conflict inst/warp warp/inst thread/inst warp/cycle byte/sector
@@ -39,10 +39,6 @@ class Launch:
     metrics: Mapping[str, float]
 
 
-class NotPermittedError(InputError):
-    """The driver keeps the counters from this user."""
-
-
 def program() -> str:
     """Where ncu is; InputError if it is missing or too old."""
     found = shutil.which("ncu")
@@ -52,11 +48,10 @@ def program() -> str:
     version = re.search(r"Version (\d+)\.(\d+)", said)
     if not version:
         raise InputError(f"{found} --version says no version: is it Nsight Compute?")
-    if (int(version[1]), int(version[2])) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    if (int(version[1]), int(version[2])) < _OLDEST:
         raise InputError(
-            f"{found} is {version[0].split()[1]}, too old: {oldest} or newer is needed, "
-            "which comes with the CUDA toolkit"
+            f"{found} is {version[1]}.{version[2]}, too old: {_OLDEST[0]}.{_OLDEST[1]} or newer is "
+            "needed, which comes with the CUDA toolkit"
         )
     return found
 
@@ -70,22 +65,15 @@ def available(ncu: str) -> frozenset[str]:
 
 
 def count(
-    ncu: str,
-    metrics: Sequence[str],
-    kernels: Iterable[str],
-    launches: int,
-    command: Sequence[str],
-    per_shape: bool = False,
+    ncu: str, metrics: Sequence[str], kernels: Iterable[str], launches: int, command: Sequence[str]
 ) -> str:
     """Runs a command under ncu; the raw page, as CSV, of the first launches of these kernels.
 
-    With `per_shape` so many of each kernel and grid. Caches are flushed before each pass, since the
-    operand sets of a batch are rotated past them.
+    Caches are flushed before each pass, since the operand sets of a batch are rotated past them.
     """
     options = ["--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all"]
     options += ["--clock-control", "none", "--cache-control", "all"]
-    options += ["--filter-mode", "per-launch-config"] if per_shape else []
-    options += [*_named(kernels, launches), "--metrics", ",".join(metrics)]
+    options += [*named(kernels), "--launch-count", str(launches), "--metrics", ",".join(metrics)]
     return _run([ncu, *options, *command])
 
 
@@ -94,7 +82,7 @@ def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[st
     with TemporaryDirectory(prefix="explain-") as folder:
         report = f"{folder}/source.ncu-rep"
         options = ["--section", "SourceCounters", "--clock-control", "none", "--export", report]
-        options += ["--target-processes", "all", *_named(kernels, launches)]
+        options += ["--target-processes", "all", *named(kernels), "--launch-count", str(launches)]
         _run([ncu, *options, *command])
         page = [ncu, "--import", report, "--page", "source", "--csv", "--print-source"]
         instructions = _run([*page, "sass"])
@@ -104,10 +92,10 @@ def source(ncu: str, kernels: Iterable[str], launches: int, command: Sequence[st
             return instructions
 
 
-def _named(kernels: Iterable[str], launches: int) -> list[str]:
+def named(kernels: Iterable[str]) -> list[str]:
+    """Options with which ncu counts these alone."""
     names = "|".join(sorted({re.escape(base_name(name)) for name in kernels}))
-    options = ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
-    return [*options, "--launch-count", str(launches)]
+    return ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
 
 
 def pages(text: str) -> list[str]:
@@ -128,20 +116,25 @@ def read(page: str, wanted: Collection[str]) -> list[Launch]:
     header, *rows = csv.reader(io.StringIO(page))
     if "Kernel Name" not in header:
         raise InputError("ncu's CSV has no column 'Kernel Name': this version is not known here")
-    rows = [row for row in rows if len(row) >= len(header)]
-    if not rows:
+    whole = [row for row in rows if len(row) >= len(header)]
+    if not whole:
         return []
-    units, *launches = rows
+    units, *launches = whole
     if units[header.index("ID")]:
         raise InputError("ncu's CSV has no row of units: use ncu --csv --page raw")
     name = header.index("Kernel Name")
     metrics = [(i, column) for i, column in enumerate(header) if column in wanted]
-    found = []
-    for row in launches:
-        values = {column: _number(column, row[i], units[i]) for i, column in metrics}
-        present = {column: value for column, value in values.items() if value is not None}
-        found.append(Launch(row[name], present))
-    return found
+    return [
+        Launch(
+            row[name],
+            {
+                column: _number(column, row[i], units[i])
+                for i, column in metrics
+                if row[i].strip().lower() not in _ABSENT
+            },
+        )
+        for row in launches
+    ]
 
 
 def base_name(kernel: str) -> str:
@@ -152,9 +145,12 @@ def base_name(kernel: str) -> str:
     return (bare.split("::")[-1].split() or [""])[-1]
 
 
-def _number(metric: str, text: str, unit: str) -> float | None:
-    if text.strip().lower() in _ABSENT:
-        return None
+def kernels_of(launched: Iterable[str]) -> list[str]:
+    """The base names of what a launch runs, without the copies that ncu does not count."""
+    return [base_name(name) for name in launched if name not in ("memset", "memcpy")]
+
+
+def _number(metric: str, text: str, unit: str) -> float:
     factor = _UNITS.get(unit)
     if factor is None:
         raise InputError(f"ncu gave {metric} in '{unit}', which is not known here")
@@ -174,7 +170,7 @@ def _run(command: Sequence[str]) -> str:
     )
     said = f"{done.stdout}\n{done.stderr}"
     if "ERR_NVGPUCTRPERM" in said:
-        raise NotPermittedError(
+        raise InputError(
             "ncu may not read the counters (ERR_NVGPUCTRPERM): run it as root, or load the driver "
             "with NVreg_RestrictProfilingToAdminUsers=0"
         )

@@ -6,11 +6,12 @@ All that a diagnosis may know is in `Observations`; None is what was not observe
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from gemm_report.explain import metrics
-from gemm_report.explain.ncu import Launch, base_name
+from gemm_report.explain.ncu import Launch, base_name, kernels_of
 from gemm_report.ladder.rungs import arithmetic_roof
-from gemm_report.record import MEMORIES, DeviceCode, Record, Row, Traffic
+from gemm_report.record import MEMORIES, Device, DeviceCode, Record, Row, Traffic
 
 # Of a multiprocessor, by compute capability: warps, blocks, bytes of shared memory, as in the
 # table of compute capabilities in the CUDA programming guide.
@@ -146,6 +147,10 @@ class Observations:
             return None
         return level.bytes / level.roof_bytes_per_second / self.seconds
 
+    def flop_per_byte(self, level: Level) -> float | None:
+        """Of what the memory moves."""
+        return self.flop / level.bytes if self.flop and level.bytes else None
+
     def stall_share(self, *reasons: str) -> float | None:
         """The share of the warps' time that goes to these."""
         total = sum(value for _, value in self.stalls)
@@ -156,9 +161,10 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
     """What record and counters say of a row; without launches that is the models' word alone."""
     capability = record.device.compute_capability or ""
     chosen = _longest(row, launches, capability)
-    main = max(chosen.values(), key=lambda v: v.get("seconds", 0.0), default=None)
-    counted_kernel = next((name for name, v in chosen.items() if v is main), None)
-    code = _code(row, counted_kernel)
+    counted_kernel = max(chosen, key=lambda name: chosen[name]["seconds"], default=None)
+    named = [code for code in row.device_code if base_name(code.name) == counted_kernel]
+    # Next to transposes and sums of pieces the kernel that multiplies has the most registers.
+    code = max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
     unit = arithmetic_roof(record, row) or next(iter(record.compute_roofs(row.precision)), None)
     mma = [c for c in record.measured_compute_roofs(row.precision) if c.name.endswith("_mma")]
     of_code = ("registers", "threads", "blocks", "shared_bytes", "local_bytes", "occupancy")
@@ -181,71 +187,52 @@ def observe(record: Record, row: Row, launches: Sequence[Launch] = ()) -> Observ
         occupancy_limits=tuple(n for n, count in fitting.items() if count == min(fitting.values())),
         waves=_waves(code, capability, record.device.sm_count) if code else None,
         counted_kernel=counted_kernel,
-        kernel_seconds=_kernel_seconds(row, chosen, row.sm_hz),
+        kernel_seconds=_kernel_seconds(row, chosen),
         **{name: getattr(row, name) for name in _OF_ROW},
         **{name: code and getattr(code, name) for name in of_code},
-        **(_counters(main, row, record.device.sm_count, capability) if main else {}),
+        **(_counters(chosen[counted_kernel], row, record.device) if counted_kernel else {}),
     )
 
 
 def counted_traffic(row: Row, launches: Sequence[Launch], capability: str) -> Traffic | None:
     """The bytes of all kernels of a launch; None where one memory has no counter."""
     chosen = _longest(row, launches, capability)
-    launched = [name for name in map(base_name, row.device_kernels) if name in chosen]
-    sums = {}
-    for level in ("dram_bytes", "l2_bytes", "shared_bytes"):
-        parts = [chosen[name].get(level) for name in launched]
-        if not parts or any(part is None for part in parts):
-            return None
-        sums[level] = sum(part for part in parts if part is not None)
+    launched = [chosen[name] for name in kernels_of(row.device_kernels) if name in chosen]
+    levels = ("dram_bytes", "l2_bytes", "shared_bytes")
+    if not launched or not all(values.keys() >= set(levels) for values in launched):
+        return None
+    dram, l2, shared = (sum(values[level] for values in launched) for level in levels)
     # Part of the plain count on some chips, next to it on others: the larger is never twice.
-    gmma = sum(chosen[name].get("gmma_shared_bytes", 0.0) for name in launched)
-    shared = max(sums["shared_bytes"], gmma)
+    gmma = sum(values.get("gmma_shared_bytes", 0.0) for values in launched)
     # Operands in the cache may leave nothing to count: a record's bytes are positive.
-    return Traffic(max(sums["dram_bytes"], 1.0), max(sums["l2_bytes"], 1.0), shared)
+    return Traffic(max(dram, 1.0), max(l2, 1.0), max(shared, gmma))
 
 
 def _longest(
     row: Row, launches: Sequence[Launch], capability: str
 ) -> dict[str, Mapping[str, float]]:
     """The longest launch of each kernel of the row: corners of the problem are launched too."""
-    wanted = {base_name(name) for name in row.device_kernels}
+    wanted = kernels_of(row.device_kernels)
     found: dict[str, Mapping[str, float]] = {}
     for launch in launches:
-        name = base_name(launch.kernel)
-        values = metrics.values(capability, launch.metrics)
-        if name not in wanted or "seconds" not in values:
-            continue
-        if name not in found or values["seconds"] > found[name]["seconds"]:
-            found[name] = values
+        name, values = base_name(launch.kernel), metrics.values(capability, launch.metrics)
+        if name in wanted and "seconds" in values:
+            found[name] = max(found.get(name, values), values, key=itemgetter("seconds"))
     return found
 
 
-def _code(row: Row, kernel: str | None) -> DeviceCode | None:
-    named = [code for code in row.device_code if base_name(code.name) == kernel]
-    # Next to transposes and sums of pieces the kernel that multiplies has the most registers.
-    return max(named or row.device_code, key=lambda code: code.registers or 0, default=None)
-
-
-def _kernel_seconds(
-    row: Row, chosen: Mapping[str, Mapping[str, float]], sm_hz: float | None
-) -> float | None:
+def _kernel_seconds(row: Row, chosen: Mapping[str, Mapping[str, float]]) -> float | None:
     """What the kernels of one launch take by themselves, at the clock of the row."""
-    total = 0.0
-    for name in row.device_kernels:
-        values = chosen.get(base_name(name))
-        if values is None:
-            if name in ("memset", "memcpy"):
-                continue
-            return None
-        clock = values.get("sm_hz")
-        total += values["seconds"] * (clock / sm_hz if clock and sm_hz else 1.0)
-    return total or None
+    launched = kernels_of(row.device_kernels)
+    if not launched or not chosen.keys() >= set(launched):
+        return None
+    its = [chosen[name] for name in launched]
+    if row.sm_hz is None:
+        return sum(values["seconds"] for values in its)
+    return sum(each["seconds"] * (each.get("sm_hz", row.sm_hz) / row.sm_hz) for each in its)
 
 
-def _counters(
-    values: Mapping[str, float], row: Row, sm_count: int | None, capability: str
-) -> dict[str, object]:
+def _counters(values: Mapping[str, float], row: Row, device: Device) -> dict[str, object]:
     def ratio(above: str, below: str, factor: float = 1.0) -> float | None:
         over, under = values.get(above), values.get(below)
         return None if over is None or not under else factor * over / under
@@ -262,13 +249,15 @@ def _counters(
     busy = ratio("cycles_active", "cycles_elapsed")
     local, others = values.get("local_requests"), values.get("memory_requests")
     requests = values.get("global_requests", 0.0) + (local or 0.0)
-    cycles = values.get("cycles_elapsed", 0.0) * (sm_count or 0)
+    cycles = values.get("cycles_elapsed", 0.0) * (device.sm_count or 0)
     # An atomic reads, computes and writes in the L2, where others have to wait for its sector.
     atomics = values.get("global_atomics", 0.0) + values.get("shared_atomics", 0.0)
     atomics *= _OF_ATOMIC
     # Nothing is wanted of nothing: loads that cp.async makes are not counted here.
     sectors = known("sectors_per_load", "sectors_per_store", "sector_use")
-    pace = ratio("fp64_threads", "cycles_elapsed", 1 / _FP32_LANES.get(capability, 128))
+    pace = ratio(
+        "fp64_threads", "cycles_elapsed", 1 / _FP32_LANES.get(device.compute_capability, 128)
+    )
     return {
         **known("issue_active", "warps_active", "l1_hits", "l2_hits"),
         **{name: value or None for name, value in sectors.items()},
@@ -285,7 +274,7 @@ def _counters(
         "pipes": tuple((n, values[f"pipe_{n}"]) for n in metrics.PIPES if f"pipe_{n}" in values),
         "lanes": ratio("threads", "instructions"),
         "lanes_on": ratio("threads_on", "instructions"),
-        "fp64_pace": pace / sm_count if pace is not None and sm_count else None,
+        "fp64_pace": pace / device.sm_count if pace is not None and device.sm_count else None,
         "integers_per_product": per_product("integer_threads"),
         "conversions_per_product": per_product("conversion_threads"),
         "conversion_share": ratio("conversion_threads", "threads_on"),

@@ -12,6 +12,7 @@ from gemm_report.writing.tables import columns, markdown_table
 
 _STALLS = 5
 _SOME = 1e-3  # of what a memory can do
+_LEVEL_HEAD = ("memory", "modelled", "counted", "FLOP/byte", "peak", "limit", "used")
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,6 @@ class Explanation:
     seen: Observations
     diagnosis: Diagnosis
     how: str
-
-
-# Title, head and lines.
-_Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
 
 
 def page(
@@ -44,7 +41,14 @@ def page(
     lines += ["", "Next:", *gap] if found.diagnosis.steps else []
     for i, step in enumerate(found.diagnosis.steps, 1):
         lines.append(f"{indent}{i}. {step.text}{f' ({step.rung})' if step.rung else ''}")
-    for title, head, rows in (_levels(found.seen), _facts(found, versus)):
+    shown = [found] + ([versus] if versus else [])
+    facts = [_facts(each.seen) for each in shown]
+    names = dict.fromkeys(name for its in facts for name in its)
+    observed = [(name, *(its.get(name, "-") for its in facts)) for name in names]
+    for title, head, rows in (
+        ("Bytes per launch, and the bandwidth of each level", _LEVEL_HEAD, _levels(found.seen)),
+        ("Observed", ("", *(each.name for each in shown)), observed),
+    ):
         if rows:
             grid = markdown_table(head, rows) if markdown else columns([head, *rows], 1)
             lines += ["", f"{title}:", *gap, grid]
@@ -62,7 +66,7 @@ def _plain(found: Explanation) -> dict[str, object]:
     seen["stalls"] = dict(found.seen.stalls)
     for level, plain in zip(found.seen.levels, seen["levels"], strict=True):
         plain["used"] = found.seen.used(level)
-        plain["flop_per_byte"] = _intensity(found.seen, level.bytes)
+        plain["flop_per_byte"] = found.seen.flop_per_byte(level)
         plain["is_modelled"] = level.is_modelled
     findings = [{**asdict(each), "kind": each.kind.value} for each in found.diagnosis.findings]
     return {
@@ -78,36 +82,32 @@ def _label(finding: Finding) -> str:
     return "".join(f" ({each})" for each in (what, "modelled" if finding.modelled else "") if each)
 
 
-def _levels(seen: Observations) -> _Table:
+def _levels(seen: Observations) -> list[tuple[str, ...]]:
+    """Cells under _LEVEL_HEAD."""
     lines: list[tuple[str, ...]] = []
     for level in seen.levels:
         # A kernel without shared memory has a few wavefronts of it all the same.
         if level.bytes and (level.modelled_bytes != 0 or (seen.used(level) or 0) >= _SOME):
-            intensity, roof = _intensity(seen, level.bytes), level.roof_bytes_per_second
-            moved = (_or_dash(each, "B") for each in (level.modelled_bytes, level.counted_bytes))
-            flop_per_byte = "-" if intensity is None else significant(intensity)
-            limit = _or_dash(intensity * roof if intensity and roof else None, "FLOP/s")
-            at_most = (_or_dash(roof, "B/s"), limit, percent(seen.used(level)))
-            lines.append((level.name, *moved, flop_per_byte, *at_most))
+            intensity, roof = seen.flop_per_byte(level), level.roof_bytes_per_second
+            cells = (
+                level.modelled_bytes is not None and quantity(level.modelled_bytes, "B"),
+                level.counted_bytes is not None and quantity(level.counted_bytes, "B"),
+                intensity and significant(intensity),
+                roof and quantity(roof, "B/s"),
+                intensity and roof and quantity(intensity * roof, "FLOP/s"),
+                percent(seen.used(level)),
+            )
+            lines.append((level.name, *(cell or "-" for cell in cells)))
     if seen.unit_flop_per_second and seen.flop_per_second:
         roof = seen.unit_flop_per_second
-        used = percent(seen.flop_per_second / roof)
-        nothing = ("-",) * 4
         at = f" at {megahertz(seen.unit_hz)}" if seen.unit_hz else ""
-        lines.append((f"{seen.unit}{at}", *nothing, quantity(roof, "FLOP/s"), used))
-    head = ("memory", "modelled", "counted", "FLOP/byte", "peak", "limit", "used")
-    return ("Bytes per launch, and the bandwidth of each level", head, lines)
+        peak = quantity(roof, "FLOP/s"), percent(seen.flop_per_second / roof)
+        lines.append((f"{seen.unit}{at}", *("-",) * 4, *peak))
+    return lines
 
 
-def _facts(found: Explanation, versus: Explanation | None) -> _Table:
-    both = [found] + ([versus] if versus else [])
-    columns_of_facts = [dict(_all_facts(each.seen)) for each in both]
-    names = list(dict.fromkeys(name for facts in columns_of_facts for name in facts))
-    lines = [(name, *(facts.get(name, "-") for facts in columns_of_facts)) for name in names]
-    return ("Observed", ("", *(each.name for each in both)), lines)
-
-
-def _all_facts(seen: Observations) -> list[tuple[str, str]]:
+def _facts(seen: Observations) -> dict[str, str]:
+    """What was observed, by its name, without what was not."""
     limits = seen.occupancy_limits
     needed = seen.counted_flop / seen.flop if seen.counted_flop and seen.flop else None
     facts: list[tuple[str, float | None, Callable[[float], str]]] = [
@@ -144,18 +144,10 @@ def _all_facts(seen: Observations) -> list[tuple[str, str]]:
         ("bank conflicts", seen.conflict_share, percent),
         ("memory requests by spills", seen.local_share, percent),
     ]
-    return [(name, said(value)) for name, value, said in facts if value is not None] + [
-        (f"warps {words} ({reason})", percent(share))
+    return {name: said(value) for name, value, said in facts if value is not None} | {
+        f"warps {words} ({reason})": percent(share)
         for reason, words, share in stall_ranking(seen)[:_STALLS]
-    ]
-
-
-def _intensity(seen: Observations, moved: float | None) -> float | None:
-    return seen.flop / moved if seen.flop and moved else None
-
-
-def _or_dash(value: float | None, unit: str) -> str:
-    return "-" if value is None else quantity(value, unit)
+    }
 
 
 def ratio_text(name: str, versus: Versus) -> str:

@@ -8,7 +8,7 @@ compiled with -lineinfo.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,29 +38,25 @@ def spots(pages: str, kernels: Iterable[str], lines: bool = False) -> list[Spot]
     wanted = {base_name(kernel) for kernel in kernels}
     found = [
         its
-        for name, of_lines, its in _launches(pages)
-        if of_lines == lines and base_name(name) in wanted
+        for name, columns, its in _launches(pages)
+        if ("Address" not in columns) == lines and base_name(name) in wanted
     ]
     return max(found, key=lambda its: sum(spot.samples for spot in its), default=[])
 
 
 @lru_cache(maxsize=1)  # pages of many kernels have tens of thousands of lines
-def _launches(pages: str) -> tuple[tuple[str, bool, list[Spot]], ...]:
-    """Of each launch its kernel, whether what follows are lines of a file, and what follows."""
-    return tuple(_each_launch(pages))
-
-
-def _each_launch(pages: str) -> Iterator[tuple[str, bool, list[Spot]]]:
-    name, file, columns = "", "", []
-    its: list[Spot] = []
+def _launches(pages: str) -> list[tuple[str, list[str], list[Spot]]]:
+    """Of each launch its kernel, the names of the columns, and its instructions or lines."""
+    found: list[tuple[str, list[str], list[Spot]]] = []
+    file, columns, its = "", [], []
     for row in csv.reader(io.StringIO(pages)):
         if row[:1] == ["Kernel Name"] and len(row) > 1:
-            yield name, "Address" not in columns, its
-            name, file, columns, its = row[1], "", [], []
+            file, columns, its = "", [], []
+            found.append((row[1], columns, its))
         elif row[:1] in (["File Path"], ["File Name"]) and len(row) > 1:
             file = row[1]
         elif _SAMPLES in row and "Source" in row:
-            columns = row
+            columns[:] = row
         elif columns and len(row) >= len(columns):
             values = dict(zip(columns, row, strict=False))
             executed = next((values[name] for name in _EXECUTED if name in values), "")
@@ -68,7 +64,7 @@ def _each_launch(pages: str) -> Iterator[tuple[str, bool, list[Spot]]]:
             place = f"{file.rpartition('/')[2]}:{number}" if file else number
             text = values["Source"].strip()
             its.append(Spot(text, place, _number(values[_SAMPLES]), _number(executed)))
-    yield name, "Address" not in columns, its
+    return found
 
 
 def _number(text: str) -> float:
@@ -81,10 +77,8 @@ def _number(text: str) -> float:
 def hottest(lines: Sequence[Spot]) -> tuple[Spot, float] | None:
     """The line with most stalls, and its share of them; None without a sample."""
     total = sum(line.samples for line in lines)
-    if not total:
-        return None
-    line = max(lines, key=lambda each: each.samples)
-    return line, line.samples / total
+    line = max(lines, key=lambda each: each.samples, default=None)
+    return (line, line.samples / total) if line and total else None
 
 
 def indexed_share(instructions: Sequence[Spot]) -> float | None:

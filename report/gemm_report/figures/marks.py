@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from gemm_report.record import UNCERTAIN, Departure, Row
+from gemm_report.record import UNCERTAIN, Row
 
 DEVIATES = "*"  # as on the console
 THROTTLED = "†"
@@ -34,19 +34,16 @@ def notes(rows: Iterable[Row]) -> list[str]:
 
 def _worded(rows: Iterable[Row]) -> list[str]:
     """How uncertain medians are is one deviation, with the least and the most."""
-    deviations = [deviation for row in rows for deviation in row.departures]
-    uncertain = [d for d in deviations if d.code == UNCERTAIN and d.value is not None]
-    texts = dict.fromkeys(d.text for d in deviations if d not in uncertain)
-    for level in sorted({_level(deviation) for deviation in uncertain}):
-        widths = [100 * (d.value or 0) for d in uncertain if _level(d) == level]
-        span = " to ".join(
-            dict.fromkeys(f"{float(f'{w:.2g}'):g}" for w in (min(widths), max(widths)))
-        )
-        texts[f"{level} % interval of the median {span} % wide"] = None
+    texts: dict[str, None] = {}
+    widths: dict[str, list[float]] = {}
+    for deviation in (each for row in rows for each in row.departures):
+        if deviation.code == UNCERTAIN and deviation.value is not None:
+            # Records did not name the level of the interval while it was 50 %.
+            named = re.search(r"(\d+) % interval", deviation.text)
+            widths.setdefault(named[1] if named else "50", []).append(100 * deviation.value)
+        else:
+            texts[deviation.text] = None
+    for level, its in sorted(widths.items()):
+        span = dict.fromkeys(f"{float(f'{w:.2g}'):g}" for w in (min(its), max(its)))
+        texts[f"{level} % interval of the median {' to '.join(span)} % wide"] = None
     return list(texts)
-
-
-def _level(deviation: Departure) -> str:
-    """Of the interval, in percent; records did not name it while it was 50 %."""
-    named = re.search(r"(\d+) % interval", deviation.text)
-    return named[1] if named else "50"

@@ -7,6 +7,7 @@ grows downwards with its labels.
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -83,8 +84,12 @@ class Page:
         self._lines(0, titles, _TITLE_PITCH * POINTS, size=_TITLE_SIZE, weight="bold")
         self._lines(below[0], head, color=PALE)
         self._lines(foot, lines, color=PALE)
+        room = {"borderpad": 0, "borderaxespad": 0, "handlelength": _HANDLE / LABEL_SIZE}
+        room |= {"handletextpad": 0.5, "columnspacing": _BETWEEN_HANDLES / LABEL_SIZE}
         for i, line in enumerate(entries):
-            self._legend(below[1] + i * _PITCH / POINTS, line)
+            at = self._place(below[1] + i * _PITCH / POINTS)
+            place = {"loc": "upper left", "bbox_to_anchor": at, "ncols": len(line)}
+            self.figure.legend(handles=line, fontsize=LABEL_SIZE, **place, **room)
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
         """A plot in the body, by its distance from the body's left and upper edge."""
@@ -94,12 +99,6 @@ class Page:
         return self.figure.add_axes(
             (left / page_width, bottom / page_height, width / page_width, height / page_height)
         )
-
-    def _legend(self, top: float, entries: Sequence[object]) -> None:
-        room = {"borderpad": 0, "borderaxespad": 0, "handlelength": _HANDLE / LABEL_SIZE}
-        room |= {"handletextpad": 0.5, "columnspacing": _BETWEEN_HANDLES / LABEL_SIZE}
-        place = {"loc": "upper left", "bbox_to_anchor": self._place(top), "ncols": len(entries)}
-        self.figure.legend(handles=entries, fontsize=LABEL_SIZE, **place, **room)
 
     def _lines(
         self, top: float, lines: Sequence[str], pitch: float = _PITCH, **looks: object
@@ -171,12 +170,8 @@ def missing_rows(record: Record, part: Part = Part.LADDER) -> str | None:
 
 
 def roof_text(roof: Ceiling) -> str:
-    """Name, value, origin, and the clock for which that holds."""
-    value = (
-        quantity(roof.flop_per_second, operations(roof.precision))
-        if roof.flop_per_second
-        else quantity(roof.bytes_per_second or 0, "B/s")
-    )
+    """Name, value, origin, and the clock for which that holds, of a compute roof."""
+    value = quantity(roof.flop_per_second, operations(roof.precision))
     origin = _ORIGINS.get(roof.origin, roof.origin)
     clock = f", {megahertz(roof.clock_hz)}" if roof.clock_hz else ""
     return f"{roof_name(roof.name)}: {value} ({origin}{clock})"
@@ -227,24 +222,22 @@ def spread(wanted: Sequence[float], gap: float, high: float) -> list[float]:
     """Positions in [0, high], at least `gap` apart and in the order of `wanted`.
 
     Of all such positions these have the least sum of squared distances to `wanted`: without the
-    room that the labels below need, isotonic regression, which pools neighbours.
+    room that the labels below need, isotonic regression.
     """
-    room = high - gap * (len(wanted) - 1)
+    count = len(wanted)
+    room = high - gap * (count - 1)
     if room < 0:
-        raise ValueError(f"{len(wanted)} labels need {-room:.1f} more than there is")
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    pools: list[tuple[float, int]] = []  # mean, members
+        raise ValueError(f"{count} labels need {-room:.1f} more than there is")
+    order = sorted(range(count), key=lambda i: wanted[i])
+    goals = [wanted[i] - rank * gap for rank, i in enumerate(order)]
+    places = [0.0] * count
     for rank, i in enumerate(order):
-        mean, members = wanted[i] - rank * gap, 1
-        while pools and pools[-1][0] >= mean:
-            below, count = pools.pop()
-            mean = (mean * members + below * count) / (members + count)
-            members += count
-        pools.append((mean, members))
-    squeezed = [min(max(mean, 0), room) for mean, members in pools for _ in range(members)]
-    places = [0.0] * len(wanted)
-    for rank, i in enumerate(order):
-        places[i] = squeezed[rank] + rank * gap
+        # The min-max formula: from the best beginning, the least mean of what surrounds the rank.
+        nearest = max(
+            min(fmean(goals[begin:end]) for end in range(rank + 1, count + 1))
+            for begin in range(rank + 1)
+        )
+        places[i] = min(max(nearest, 0), room) + rank * gap
     return places
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
 from gemm_report.figures.marks import mark, notes
-from gemm_report.ladder.rows import drawn_rows, facts, natural
+from gemm_report.ladder.rows import best_of, drawn_rows, facts, natural
 from gemm_report.ladder.rungs import rate
 from gemm_report.record import Part, Record, Row
 from gemm_report.writing.names import operations, precision_name
@@ -41,7 +41,7 @@ class Sweep:
 
 
 def sweeps(record: Record) -> list[Sweep]:
-    """One for each kernel, precision and problem; RecordError where there is none."""
+    """One for each kernel, precision and problem."""
 
     def problem(row: Row) -> tuple[object, ...]:
         return row.precision, row.kernel, row.layout, row.m, row.n, row.k
@@ -50,11 +50,6 @@ def sweeps(record: Record) -> list[Sweep]:
     rows: dict[tuple[object, ...], list[Row]] = {}
     for row in drawn_rows(record, Part.TUNING):
         rows.setdefault(problem(row), []).append(row)
-    if not rows:
-        raise RecordError(
-            f"{record.path}: has no timed row of a parameter grid: "
-            "give a record of gemm_bench --gemm_variants=all"
-        )
     return [
         Sweep(tuple(sorted(its_rows, key=rate, reverse=True)), defaults.get(its_problem))
         for its_problem, its_rows in rows.items()
@@ -64,23 +59,19 @@ def sweeps(record: Record) -> list[Sweep]:
 def report(record: Record) -> str:
     """The best variant of each sweep, and how much it is better, as lines of text."""
     found = sweeps(record)
+    if not found:
+        raise RecordError(
+            f"{record.path}: has no timed row of a parameter grid: "
+            "give a record of gemm_bench --gemm_variants=all"
+        )
     prefix = prefix_for(rate(sweep.best) for sweep in found)
     head = ("kernel", "precision", "size", "best", "variants", f"{prefix}FLOP/s")
     lines = [(*head, "of default", "of median", "of worst")]
-    lines += [
-        (
-            sweep.best.kernel,
-            sweep.best.precision,
-            sweep.best.size,
-            sweep.best.settings,
-            str(len(sweep.rows)),
-            significant(scaled(rate(sweep.best), prefix)),
-            sweep.over_default,
-            sweep.over(median(rate(row) for row in sweep.rows)),
-            sweep.over(rate(sweep.rows[-1])),
-        )
-        for sweep in found
-    ]
+    for sweep in found:
+        best, rates = sweep.best, [*map(rate, sweep.rows)]
+        speed = str(len(rates)), significant(scaled(rates[0], prefix)), sweep.over_default
+        what = best.kernel, best.precision, best.size, best.settings
+        lines.append((*what, *speed, sweep.over(median(rates)), sweep.over(rates[-1])))
     return columns(lines, left=4)
 
 
@@ -123,12 +114,9 @@ def leading_parameters(rows: Sequence[Row]) -> tuple[str, str]:
     def influence(parameter: str) -> float:
         total = 0.0
         for problem in problems:
-            best: dict[str, float] = {}
-            for row in rows:
-                if (row.m, row.n, row.k) == problem:
-                    value = row.parameters.get(parameter, "")
-                    best[value] = max(best.get(value, 0), rate(row))
-            total += math.log(max(best.values()) / min(best.values()))
+            its = [row for row in rows if (row.m, row.n, row.k) == problem]
+            best = [*map(rate, best_of(its, lambda row: row.parameters.get(parameter, ""), rate))]
+            total += math.log(max(best) / min(best))
         return total
 
     names = list(dict.fromkeys(name for row in rows for name in row.parameters))
@@ -144,9 +132,8 @@ def _heat_map(
     y, x = parameters
     best = rate(sweep.best)
     rates: dict[tuple[object, object], float] = {}
-    for row in sweep.rows:
-        place = row.parameters.get(y, ""), row.parameters.get(x, "")
-        rates[place] = max(rates.get(place, 0), rate(row))
+    for row in sweep.rows:  # the fastest first
+        rates.setdefault((row.parameters.get(y, ""), row.parameters.get(x, "")), rate(row))
     # Not to the ends of the colours, so that the slowest is no white and the fastest no black.
     low = min(rates.values()) / best - 0.01
     cells = {

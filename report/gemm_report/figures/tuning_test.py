@@ -49,7 +49,7 @@ def test_a_record_without_a_grid_is_refused(
     gpu: Record, gpu_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(RecordError, match="--gemm_variants=all"):
-        sweeps(gpu)
+        report(gpu)
     assert "tuning" not in drawings(gpu)
     assert main(["tune", str(gpu_path), "-o", str(tmp_path / "new")]) == BAD_INPUT
     output = capsys.readouterr()

@@ -19,7 +19,7 @@ from gemm_report.figures.palette import STYLE
 from gemm_report.figures.roofline import hierarchy, roofline
 from gemm_report.figures.size import of_library, ratios, shapes, throughput
 from gemm_report.ladder.rungs import ladder_precisions
-from gemm_report.record import Part, Record
+from gemm_report.record import Record
 from gemm_report.writing.tables import write_csv
 
 
@@ -46,7 +46,7 @@ class Choice:
 
 
 def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
-    """The figures of `record`, by name."""
+    """The figures of `record`, by name; the later ones where there is something to show."""
     found = {
         "headline": _with(headline),
         "roofline": _with(roofline, versus=choice.versus),
@@ -60,25 +60,18 @@ def drawings(record: Record, choice: Choice = Choice()) -> dict[str, Drawing]:
                 partial(hierarchy.draw_ladder, precision=precision),
                 partial(hierarchy.table, precision=precision),
             )
-    if hierarchy.chosen(record, choice.hierarchy):
-        found["hierarchy"] = _with(hierarchy, pattern=choice.hierarchy)
-    if of_library.rows_of(record):
-        found["of_library"] = _with(of_library)
-    if ratios.groups(record, choice.ratios):
-        found["ratios"] = _with(ratios, pattern=choice.ratios)
-    if shapes.maps(record):
-        found["shapes"] = _with(shapes)
-    if energy.groups(record):
-        found["energy"] = _with(energy)
-    if choice.versus and burst.pairs_of(record, choice.versus):
-        found["burst"] = _with(burst, versus=choice.versus)
-    if distribution.chosen(record):
-        found["distribution"] = _with(distribution)
-    if end_to_end.transfer_rows(record):
-        found["end_to_end"] = _with(end_to_end)
-    if any(row.part is Part.TUNING for row in record.rows_with("timed")):
-        found["tuning"] = _with(tuning)
-    return found
+    others = {
+        "hierarchy": _with(hierarchy, pattern=choice.hierarchy),
+        "of_library": _with(of_library),
+        "ratios": _with(ratios, pattern=choice.ratios),
+        "shapes": _with(shapes),
+        "energy": _with(energy),
+        "burst": _with(burst, versus=choice.versus),
+        "distribution": _with(distribution),
+        "end_to_end": _with(end_to_end),
+        "tuning": _with(tuning),
+    }
+    return found | {name: each for name, each in others.items() if each.table(record)}
 
 
 def write_figures(

@@ -15,7 +15,6 @@ from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
 
 _MOST = 30
-_STATES = ("burst", "settled")
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,9 @@ class Case:
         return rate(self.settled) / rate(self.burst)
 
 
-def pairs_of(record: Record, versus: Record) -> list[Case]:
+def pairs_of(record: Record, versus: Record | None) -> list[Case]:
     """The rows that both have, if one record is of bursts and the other of steady state."""
-    if {record.method.state, versus.method.state} != set(_STATES):
+    if versus is None or {record.method.state, versus.method.state} != {"burst", "settled"}:
         return []
     found = pairs(record, versus)
     if len(found) > _MOST:
@@ -43,7 +42,7 @@ def pairs_of(record: Record, versus: Record) -> list[Case]:
     return [Case(new, old) if is_burst else Case(old, new) for new, old in found]
 
 
-def table(record: Record, versus: Record) -> list[dict[str, object]]:
+def table(record: Record, versus: Record | None) -> list[dict[str, object]]:
     """The plotted data."""
     names = {n: n for n in ("flop_per_second", "sm_hz", "power_w")} | {"of_roof": "of_roof_nominal"}
     return [
@@ -71,7 +70,7 @@ def draw(record: Record, versus: Record) -> Figure:
     ]
     page, (axes,) = bars(record, title, remarks, head, [lines], pitch=0.26, legend=legend)
     ends = [
-        (100 * (case.burst.of_roof_nominal or 0), 100 * (case.settled.of_roof_nominal or 0))
+        (100 * case.burst.of_roof_nominal, 100 * case.settled.of_roof_nominal)
         if has_roofs
         else (100.0, 100 * case.kept)
         for case in cases

@@ -46,24 +46,28 @@ class Samples:
 
 def chosen(record: Record) -> list[Samples]:
     """Of the largest size of each kernel the noisiest."""
-    rows = [r for r in headlines(drawn_rows(record)) if len(r.samples_seconds) >= _FEWEST_SAMPLES]
-    found = [_samples(row) for row in rows]
+    found = []
+    for row in headlines(drawn_rows(record)):
+        if len(row.samples_seconds) >= _FEWEST_SAMPLES:
+            middle = median(row.samples_seconds)
+            away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
+            low, _, high = quantiles(away, n=4, method="inclusive")
+            found.append(Samples(row, away, low, high))
     widest = sorted(found, key=lambda samples: -samples.spread)[:_SHOWN]
     return [samples for samples in found if samples in widest]
 
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data: every sample."""
-    found = []
-    for each in chosen(record):
-        row, fixed = each.row, {"name": str(each.row.identity), "repetition": each.row.repetition}
-        samples = zip(row.samples_seconds, each.away, each.throttled, strict=True)
-        for i, (seconds, away, held) in enumerate(samples):
-            last = {"throttled": held if row.samples_throttled else None}
-            found.append(
-                {**fixed, "sample": i, "seconds": seconds, "over_median": 1 + away, **last}
-            )
-    return found
+    return [
+        {"name": str(each.row.identity), "repetition": each.row.repetition, "sample": i}
+        | {"seconds": seconds, "over_median": 1 + away}
+        | {"throttled": held if each.row.samples_throttled else None}
+        for each in chosen(record)
+        for i, (seconds, away, held) in enumerate(
+            zip(each.row.samples_seconds, each.away, each.throttled, strict=True)
+        )
+    ]
 
 
 def draw(record: Record) -> Figure:
@@ -82,13 +86,6 @@ def draw(record: Record) -> Figure:
     for y, samples in enumerate(found):
         _draw_samples(axes, y, samples, color_of(samples.row), reach)
     return page.figure
-
-
-def _samples(row: Row) -> Samples:
-    middle = median(row.samples_seconds)
-    away = tuple(seconds / middle - 1 for seconds in row.samples_seconds)
-    low, _, high = quantiles(away, n=4, method="inclusive")
-    return Samples(row, away, low, high)
 
 
 def _reach(found: Sequence[Samples]) -> tuple[float, float]:
@@ -110,21 +107,21 @@ def _draw_samples(
     axes.add_patch(Rectangle(*box, facecolor=color, alpha=0.15, edgecolor="none", zorder=1.5))
     for x, width in ((samples.low, 0.8), (0, 1.8), (samples.high, 0.8)):
         axes.plot([100 * x] * 2, [y - 0.38, y + 0.38], color=INK, linewidth=width, zorder=4)
-    marks = [
-        (100 * min(max(away, -reach[0]), reach[1]), height, held, -reach[0] <= away <= reach[1])
-        for away, height, held in zip(samples.away, heights, samples.throttled, strict=True)
-    ]
-    for throttled in (False, True):
-        dots = [(x, at) for x, at, held, inside in marks if held == throttled and inside]
-        look = {"color": color, "marker": "o", "markersize": 2.6, "markeredgewidth": 0}
-        if throttled:
-            look |= {"marker": "x", "markersize": 3.2, "markeredgewidth": 0.7}
-        xs, ys = zip(*dots, strict=True) if dots else ((), ())
-        axes.plot(xs, ys, linestyle="none", alpha=0.55, zorder=3, **look)
-    for x, _, _, inside in marks:
-        if not inside:
-            marker = "<" if x < 0 else ">"
-            axes.plot(x, y, marker=marker, color=color, markersize=5, clip_on=False, zorder=5)
+    marks = list(zip(samples.away, heights, samples.throttled, strict=True))
+    inside = [mark for mark in marks if -reach[0] <= mark[0] <= reach[1]]
+    for throttled, look in (
+        (False, {"marker": "o", "markersize": 2.6, "markeredgewidth": 0}),
+        (True, {"marker": "x", "markersize": 3.2, "markeredgewidth": 0.7}),
+    ):
+        xs = [100 * away for away, _, held in inside if held == throttled]
+        ys = [height for _, height, held in inside if held == throttled]
+        axes.plot(xs, ys, linestyle="none", color=color, alpha=0.55, zorder=3, **look)
+    beyond = {"color": color, "markersize": 5, "clip_on": False, "zorder": 5}
+    for away in samples.away:
+        if away < -reach[0]:
+            axes.plot(-100 * reach[0], y, marker="<", **beyond)
+        elif away > reach[1]:
+            axes.plot(100 * reach[1], y, marker=">", **beyond)
 
 
 def _line(samples: Samples, reach: tuple[float, float]) -> Line:

@@ -18,6 +18,7 @@ from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 
 _PARTS = {"to device": STEP, "kernel": NAIVE, "from device": OURS}
 _TOGETHER = PALE
+_LINKS = ("PCIe_to_device", "PCIe_to_host")
 _NO_DATA = ("to_device_bytes", "from_device_bytes")
 _HEAD = ("together", "to device, of PCIe", "from device, of PCIe", "hidden")
 
@@ -32,13 +33,10 @@ def transfer_rows(record: Record) -> list[Row]:
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
-        {
-            **facts(row, "transfer", "precision", "shape", kernel=row.kernel_label),
-            "seconds": _seconds(row),
-            **{key: value for key, value in asdict(parts).items() if key not in _NO_DATA},
-        }
+        facts(row, "transfer", "precision", "shape", kernel=row.kernel_label)
+        | {"seconds": row.seconds.median}
+        | {key: value for key, value in asdict(row.end_to_end).items() if key not in _NO_DATA}
         for row in transfer_rows(record)
-        if (parts := row.end_to_end)
     ]
 
 
@@ -47,7 +45,9 @@ def draw(record: Record) -> Figure:
     panels = [list(rows) for _, rows in groupby(transfer_rows(record), key=_problem)]
     lines = [[_line(record, row) for row in panel] for panel in panels]
     remarks = _notes(record, [row for panel in panels for row in panel])
-    looks = {"pitch": 0.33, "part": Part.END_TO_END, "legend": _legend()}
+    legend = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
+    legend.append(Patch(color=_TOGETHER, label="together"))
+    looks = {"pitch": 0.33, "part": Part.END_TO_END, "legend": legend}
     page, plots = bars(record, "end to end", remarks, _HEAD, lines, **looks)
     for panel, axes in zip(panels, plots, strict=True):
         _draw_panel(axes, panel)
@@ -61,29 +61,21 @@ def _problem(row: Row) -> tuple[str, int, int, int, int]:
 def _line(record: Record, row: Row) -> Line:
     """With rate and share of PCIe's bandwidth each way, and what is hidden of the copies."""
     parts = row.end_to_end
-    assert parts
-    rates = (
-        (parts.to_device_bytes_per_second, record.measured_rate("PCIe_to_device")),
-        (parts.from_device_bytes_per_second, record.measured_rate("PCIe_to_host")),
-    )
+    rates = parts.to_device_bytes_per_second, parts.from_device_bytes_per_second
     each_way = [
         quantity(rate, "B/s") + (f", {percent(rate / ceiling)}" if ceiling else "")
-        for rate, ceiling in rates
+        for rate, ceiling in zip(rates, map(record.measured_rate, _LINKS), strict=True)
     ]
-    together = quantity(_seconds(row), "s") + mark(row)
+    together = quantity(row.seconds.median, "s") + mark(row)
     return Line(
         f"{row.kernel_label}, {row.transfer}", (together, *each_way, percent(parts.hidden_share))
     )
 
 
-def _seconds(row: Row) -> float:
-    return row.seconds.median if row.seconds else 0
-
-
 def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
-    parts = [row.end_to_end for row in rows if row.end_to_end]
+    parts = [row.end_to_end for row in rows]
     alone = [(p.to_device_seconds, p.kernel_seconds, p.from_device_seconds) for p in parts]
-    longest = max(max(map(_seconds, rows)), max(map(sum, alone)))
+    longest = max(*(row.seconds.median for row in rows), *map(sum, alone))
     prefix = prefix_for([longest])
     axes.set_title(f"{precision_name(rows[0].precision)}, {rows[0].size}", pad=16)
     axes.set_xlim(0, scaled(longest, prefix) * 1.02)
@@ -94,20 +86,16 @@ def _draw_panel(axes: Axes, rows: Sequence[Row]) -> None:
             length = scaled(part, prefix)
             axes.barh(y - 0.2, length, height=0.36, left=start, color=color, zorder=2)
             start += length
-        total = scaled(_seconds(row), prefix)
+        total = scaled(row.seconds.median, prefix)
         axes.barh(y + 0.2, total, height=0.36, color=_TOGETHER, zorder=2)
 
 
-def _legend() -> list[Patch]:
-    entries = [Patch(color=color, label=f"{part} alone") for part, color in _PARTS.items()]
-    return [*entries, Patch(color=_TOGETHER, label="together")]
-
-
 def _notes(record: Record, rows: Sequence[Row]) -> list[str]:
-    links = [
-        (roof_name(name), record.measured_rate(name)) for name in ("PCIe_to_device", "PCIe_to_host")
+    known = [
+        f"{roof_name(link)} {quantity(rate, 'B/s')}"
+        for link in _LINKS
+        if (rate := record.measured_rate(link))
     ]
-    known = [f"{name} {quantity(rate, 'B/s')}" for name, rate in links if rate]
     return [
         *notes(rows),
         "Hidden: transfer time hidden by overlap; below 0 all together took longer than the parts.",

@@ -24,26 +24,17 @@ def groups(record: Record) -> list[list[Row]]:
     return found
 
 
-def _seconds(row: Row) -> float:
-    return row.seconds.median if row.seconds else 0
-
-
 def flop_per_joule(row: Row) -> float:
     """The same number as FLOP/s for each W."""
-    return rate(row) / (row.power_w or 1)
+    return rate(row) / row.power_w
 
 
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
-    names, rows = ("precision", "size", "power_w"), [row for rows in groups(record) for row in rows]
     return [
-        facts(
-            row,
-            *names,
-            seconds=_seconds(row),
-            flop_per_joule=flop_per_joule(row),
-            joules=row.joules,
-        )
+        facts(row, "precision", "size", "power_w", seconds=row.seconds.median)
+        | {"flop_per_joule": flop_per_joule(row), "joules": row.joules}
+        for rows in groups(record)
         for row in rows
     ]
 
@@ -73,8 +64,8 @@ def draw(record: Record) -> Figure:
 def _line(row: Row) -> Line:
     cells = (
         significant(flop_per_joule(row) / 1e9) + mark(row),
-        significant(row.joules or 0),
+        significant(row.joules),
         f"{row.power_w:.0f}",
-        significant(1e3 * _seconds(row)),
+        significant(1e3 * row.seconds.median),
     )
     return Line(row.label, cells, bold=row.is_library)

@@ -1,7 +1,5 @@
 """The ladder, rung by rung: a bar for each kernel, the peak at the right edge."""
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
 from gemm_report.figures.bars.bars import Line, bars
@@ -19,7 +17,7 @@ from gemm_report.ladder.rungs import (
     rate,
     rungs,
 )
-from gemm_report.record import Ceiling, Record, Row
+from gemm_report.record import Record
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant, times
 
@@ -44,16 +42,24 @@ def draw(record: Record, precision: str) -> Figure:
     head = [unit, "step", "% of peak", "% of library"]
     step = largest_step(found)
     its = looks([rung.row for rung in found], step and step.row)
-    roofs = _roofs(record, found)
+    # The peak that percentages are of, the measured one, and those of other units in use.
+    roofs = compute_roofs(record, precision)
+    units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
+    roofs += [unit for unit in units if unit and unit not in roofs]
+    remarks = [legend_text(its), *notes(rung.row for rung in found)]
+    if any(not rung.row.is_library for rung in found):
+        remarks.append("Step: speed-up over the fastest variant of the previous rung.")
+    if missing := kernels_without_row(record, precision):
+        remarks.append(f"Not timed at this size: {', '.join(missing)}.")
     page, (axes,) = bars(
         record,
         f"optimization ladder, {precision_name(precision)} at {found[0].row.size}",
-        [legend_text(its), *_notes(record, precision, [rung.row for rung in found])],
+        remarks,
         head,
         [[_line(rung, prefix, its[rung.row.label].stands_out) for rung in found]],
         above=0.25 + len(roofs) * _PITCH / POINTS,
     )
-    peaks = [roof.flop_per_second or 0 for roof in roofs]
+    peaks = [roof.flop_per_second for roof in roofs]
     axes.set_xlim(0, scaled(max([*peaks, *(rate(rung.row) for rung in found)]), prefix))
     axes.set_xlabel(unit)
     for y, rung in enumerate(found):
@@ -82,19 +88,3 @@ def _line(rung: Rung, prefix: str, bold: bool) -> Line:
         percent(row.of_library),
     )
     return Line(row.label, cells, bold=bold)
-
-
-def _roofs(record: Record, found: Sequence[Rung]) -> list[Ceiling]:
-    """The peak that percentages are of, the measured one, and those of other units in use."""
-    peaks = [roof.ceiling for roof in compute_roofs(record, found[0].row.precision)]
-    units = dict.fromkeys(arithmetic_roof(record, rung.row) for rung in found)
-    return peaks + [unit for unit in units if unit and unit not in peaks]
-
-
-def _notes(record: Record, precision: str, rows: Sequence[Row]) -> list[str]:
-    remarks = notes(rows)
-    if any(not row.is_library for row in rows):
-        remarks.append("Step: speed-up over the fastest variant of the previous rung.")
-    if missing := kernels_without_row(record, precision):
-        remarks.append(f"Not timed at this size: {', '.join(missing)}.")
-    return remarks

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
 
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
@@ -24,16 +23,13 @@ from gemm_report.figures.page import (
 )
 from gemm_report.figures.palette import PALE, Look, legend_text, looks
 from gemm_report.figures.roofline.roofs import (
-    NOMINAL,
     ROOF_COLOR,
-    Roof,
     draw_roofs,
-    nominal_and_measured,
     set_log_axes,
 )
 from gemm_report.ladder.rows import drawn_rows, facts, named
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
-from gemm_report.record import Record, Row, Traffic
+from gemm_report.record import MEMORIES, Ceiling, Record, Row, Traffic
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 
@@ -46,36 +42,37 @@ _MOST = 40
 
 @dataclass(frozen=True)
 class Level:
-    """A memory: its name in the record, and why a kernel may stand above its bandwidth."""
+    """A memory: its name in `Traffic.levels`, and why a kernel may stand above its bandwidth."""
 
-    title: str
+    name: str
     axis: str
-    key: str
     why_above: str
     least_share: float = 0.0  # of the bytes of the L2
 
-    def flop_per_byte(self, row: Row, traffic: Traffic | None) -> float | None:
-        """None where the bytes are not known, or next to nothing is moved."""
-        if traffic is None:
-            return None
-        moved = getattr(traffic, f"{self.key}_bytes")
-        return row.flop / moved if moved > self.least_share * traffic.l2_bytes else None
+    @property
+    def title(self) -> str:
+        """Of its panel."""
+        return self.name[0].upper() + self.name[1:]
 
     def modelled(self, row: Row) -> float | None:
-        """Of DRAM, where each matrix is moved once, even without a model."""
-        found = self.flop_per_byte(row, row.traffic)
-        return row.flop_per_byte if self is DRAM else found
+        """FLOP/byte; of DRAM, where each matrix is moved once, even without a model."""
+        return row.flop_per_byte if self is DRAM else self._flop_per_byte(row, row.traffic)
 
     def counted(self, row: Row) -> float | None:
-        """By what ncu counted."""
-        return self.flop_per_byte(row, row.counted)
+        """FLOP/byte by what ncu counted."""
+        return self._flop_per_byte(row, row.counted)
+
+    def _flop_per_byte(self, row: Row, traffic: Traffic | None) -> float | None:
+        """None where the bytes are not known, or next to nothing is moved."""
+        moved = traffic.levels[self.name] if traffic else 0
+        return row.flop / moved if traffic and moved > self.least_share * traffic.l2_bytes else None
 
 
 _MODELLED = "FLOP/byte, modelled"
 # A kernel that sends less through shared memory multiplies elsewhere.
-SHARED = Level("Shared memory", _MODELLED, "shared", "the model counts too much", 0.01)
-L2 = Level("L2", _MODELLED, "l2", "L1 hits are counted as L2 traffic")
-DRAM = Level("DRAM", "FLOP/byte, moved once", "dram", "")
+SHARED = Level("shared memory", _MODELLED, "the model counts too much", 0.01)
+L2 = Level("L2", _MODELLED, "L1 hits are counted as L2 traffic")
+DRAM = Level("DRAM", "FLOP/byte, moved once", "")
 
 
 def has_model(record: Record, precision: str) -> bool:
@@ -86,10 +83,8 @@ def has_model(record: Record, precision: str) -> bool:
 def chosen(record: Record, pattern: str | None) -> list[Row]:
     """Rows of one precision whose names match; without a pattern those with counted bytes."""
     rows = drawn_rows(record)
-    if pattern is None:
-        found = [row for row in rows if row.counted]
-    else:
-        found = named(record, rows, "--hierarchy", pattern)
+    counted = [row for row in rows if row.counted]
+    found = counted if pattern is None else named(record, rows, "--hierarchy", pattern)
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 
@@ -108,21 +103,26 @@ class Chart:
         return [level for level in (SHARED, L2, DRAM) if any(map(level.modelled, self.rows))]
 
     @property
-    def units(self) -> list[Roof]:
+    def units(self) -> list[Ceiling]:
         """The peaks of all units that the rows compute with."""
         found = dict.fromkeys(arithmetic_roof(self.record, row) for row in self.rows)
-        return [Roof(unit, NOMINAL) for unit in found if unit]
+        return [unit for unit in found if unit]
+
+    @property
+    def rates(self) -> list[float]:
+        """Of the rows and of these peaks."""
+        return [*map(rate, self.rows), *(unit.flop_per_second for unit in self.units)]
 
     @property
     def prefix(self) -> str:
         """Of all rates."""
-        return prefix_for([*map(rate, self.rows), *(unit.rate for unit in self.units)])
+        return prefix_for(self.rates)
 
-    def bandwidth(self, level: Level) -> Roof | None:
+    def bandwidth(self, level: Level) -> Ceiling | None:
         """The measured one; of DRAM else the nominal one."""
-        measured = self.record.measured_memory_roof(level.title.partition(" ")[0])
-        nominal = self.record.memory_roofs()[:1] if level is DRAM and not measured else []
-        return next(iter(nominal_and_measured(nominal, measured)), None)
+        nominal = self.record.memory_roofs() if level is DRAM else []
+        measured = self.record.measured_memory_roof(MEMORIES[level.name])
+        return measured or next(iter(nominal), None)
 
 
 def draw(record: Record, pattern: str | None) -> Figure:
@@ -134,21 +134,19 @@ def draw(record: Record, pattern: str | None) -> Figure:
 
 def draw_ladder(record: Record, precision: str) -> Figure:
     """Each rung under the bandwidth of shared memory, L2 and DRAM, and under its unit's peak."""
-    chart = _ladder(record, precision)
+    chart = _chart(record, None, precision)
     name, size = precision_name(precision), chart.rows[0].size
     return _draw(chart, f"optimization ladder on the roofline, {name} at {size}")
 
 
-def _chart(record: Record, pattern: str | None) -> Chart:
-    rows = chosen(record, pattern)
-    return Chart(record, rows, looks(rows))
-
-
-def _ladder(record: Record, precision: str) -> Chart:
-    """The rungs, and the fastest library."""
+def _chart(record: Record, pattern: str | None, precision: str | None = None) -> Chart:
+    """Of chosen rows, or of a ladder: the rungs, and the fastest library."""
+    if precision is None:
+        rows = chosen(record, pattern)
+        return Chart(record, rows, looks(rows))
     found = rungs(record, precision)
-    best = max(libraries(record, precision), key=rate, default=None)
-    rows = [rung.row for rung in found] + ([best] if best else [])
+    best = sorted(libraries(record, precision), key=rate)[-1:]
+    rows = [rung.row for rung in found] + best
     step = largest_step(found)
     return Chart(record, rows, looks(rows, step and step.row), path=True)
 
@@ -157,11 +155,11 @@ def table(
     record: Record, pattern: str | None = None, precision: str | None = None
 ) -> list[dict[str, object]]:
     """The plotted data of chosen rows, or of a ladder: each row in each of the memories."""
-    chart = _ladder(record, precision) if precision else _chart(record, pattern)
+    chart = _chart(record, pattern, precision)
     return [
         facts(row, "precision", "size", "flop_per_second", memory=level.title, bytes=by)
-        | {"flop_per_byte": intensity, "roof": roof and roof.ceiling.name}
-        | {"roof_bytes_per_second": roof and roof.width}
+        | {"flop_per_byte": intensity, "roof": roof and roof.name}
+        | {"roof_bytes_per_second": roof and roof.bytes_per_second}
         for level in chart.levels
         for roof in [chart.bandwidth(level)]
         for row in chart.rows
@@ -185,7 +183,7 @@ def _draw(chart: Chart, subject: str) -> Figure:
         axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)
         _draw_level(axes, chart, level)
         if i:
-            axes.yaxis.set_major_formatter(NullFormatter())
+            axes.set_yticklabels([])
         else:
             axes.set_ylabel(chart.prefix + operations(chart.rows[0].precision))
     label_column(axes, labels)
@@ -202,16 +200,15 @@ def _labels(chart: Chart) -> list[Label]:
         text = f"{name}  {significant(y)}{mark(row)}"
         found.append(Label(text, y, None, look.color, look.marker, bold))
     for unit in chart.units:
-        y = scaled(unit.rate, chart.prefix)
-        text = f"{roof_name(unit.ceiling.name)}  {significant(y)}"
+        y = scaled(unit.flop_per_second, chart.prefix)
+        text = f"{roof_name(unit.name)}  {significant(y)}"
         found.append(Label(text, y, color=ROOF_COLOR, bold=True))
     return found
 
 
 def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
-    roof, scale = chart.bandwidth(level), 1 / scaled(1, chart.prefix)
-    rates = [*map(rate, chart.rows), *(unit.rate for unit in chart.units)]
-    ridge = [max(rates) / roof.width] if roof else []
+    roof, scale, rates = chart.bandwidth(level), 1 / scaled(1, chart.prefix), chart.rates
+    ridge = [max(rates) / roof.bytes_per_second] if roof else []
     xs = [x for row in chart.rows for x in (level.modelled(row), level.counted(row)) if x]
     axes.set_title(level.title, pad=18)
     axes.set_xlabel(level.axis)
@@ -219,7 +216,7 @@ def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
     axes.grid(axis="y", visible=False)
     draw_roofs(axes, chart.units, [roof] if roof else [], scale)
     if roof:
-        write_above(axes, f"{quantity(roof.width, 'B/s')}, {roof.ceiling.origin}", 5)
+        write_above(axes, f"{quantity(roof.bytes_per_second, 'B/s')}, {roof.origin}", 5)
     steps = [(level.modelled(row), rate(row) / scale) for row in chart.rows if row.is_ours]
     if chart.path and (steps := [step for step in steps if step[0]]):
         axes.plot(*zip(*steps, strict=True), color="#B5B5B5", linewidth=1.1, zorder=2)
@@ -254,10 +251,13 @@ def _notes(chart: Chart) -> list[str]:
             "The grey path leads from rung to rung; a level line joins the marks of one kernel. A "
             "kernel on a slope is bound by that memory: it needs fewer bytes per FLOP to go faster."
         )
-    for level in chart.levels:
+    for level in (SHARED, L2):
         roof = chart.bandwidth(level)
-        modelled = [(row, level.modelled(row)) for row in chart.rows if roof and level is not DRAM]
-        above = [row.label for row, x in modelled if x and roof and rate(row) > x * roof.width]
+        above = [
+            row.label
+            for row in chart.rows
+            if roof and (x := level.modelled(row)) and rate(row) > x * roof.bytes_per_second
+        ]
         if above:
             names = ", ".join(dict.fromkeys(above))
             remarks.append(f"Above the {level.title} roof because {level.why_above}: {names}.")

@@ -47,14 +47,14 @@ def test_the_fastest_of_ours_and_of_the_libraries_stand_at_every_size(h200: Reco
     found = points(h200)
     for precision in ("f32", "bf16"):
         for what in (OURS, THEIRS):
-            its = [p.row for p in found if (p.row.precision, p.what) == (precision, what)]
+            its = [row for row in found[what] if row.precision == precision]
             assert [row.m for row in its] == [512, 1020, 2048, 4096]
-    best = next(p.row for p in found if (p.row.precision, p.row.m, p.what) == ("f32", 4096, OURS))
+    best = next(row for row in found[OURS] if (row.precision, row.m) == ("f32", 4096))
     others = [r for r in h200.rows_with("timed") if (r.precision, r.m) == ("f32", 4096)]
     assert rate(best) == max(rate(row) for row in others if row.is_ours)
     (axes,) = drawn("roofline", h200).axes
     assert (round(best.flop_per_byte, 3), round(rate(best) / 1e12, 3)) in marks(axes, hollow=False)
-    assert not [p for p in found if p.row.precision == "e4m3" and p.what == THEIRS]
+    assert not [row for row in found[THEIRS] if row.precision == "e4m3"]
 
 
 def test_only_the_precisions_that_are_shown_have_roofs(gpu: Record) -> None:
@@ -73,7 +73,7 @@ def test_an_arrow_leads_from_the_old_mark_to_the_new_one(ladder: Record) -> None
     old = slower(ladder, 2)
     (axes,) = drawn("roofline", ladder, Choice(versus=old)).axes
     arrows = [text for text in axes.texts if getattr(text, "arrow_patch", None)]
-    ours = [point.row for point in points(ladder, old) if point.what == OURS]
+    ours = points(ladder, old)[OURS]
     ends = {(round(arrow.xyann[1], 3), round(arrow.xy[1], 3)) for arrow in arrows}
     assert ends == {(round(rate(r) / 2e12, 3), round(rate(r) / 1e12, 3)) for r in ours}
     assert {y for _, y in marks(axes, hollow=True)} == {begin for begin, _ in ends}

@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from gemm_report.figures.page import size_in_points
 from gemm_report.figures.palette import PALE
@@ -18,65 +16,51 @@ _ROOM_FOR_TICKS = 110  # points of a decade that has ticks at 2 and 5
 LINES = {NOMINAL: {"linewidth": 1.8}, MEASURED: {"linewidth": 0.7}}
 
 
-@dataclass(frozen=True)
-class Roof:
-    """A ceiling, and in which way it is known."""
-
-    ceiling: Ceiling
-    how: str
-
-    @property
-    def rate(self) -> float:
-        """FLOP/s; 0 for a memory."""
-        return self.ceiling.flop_per_second or 0
-
-    @property
-    def width(self) -> float:
-        """Bytes/s; 0 for a unit that computes."""
-        return self.ceiling.bytes_per_second or 0
-
-
-def compute_roofs(record: Record, precision: str) -> list[Roof]:
+def compute_roofs(record: Record, precision: str) -> list[Ceiling]:
     """The highest nominal one, and the highest measured one if that is another."""
-    measured = next(iter(record.measured_compute_roofs(precision)), None)
-    return nominal_and_measured(record.compute_roofs(precision)[:1], measured)
+    return _highest(record.compute_roofs(precision), record.measured_compute_roofs(precision))
 
 
-def memory_roofs(record: Record) -> list[Roof]:
+def memory_roofs(record: Record) -> list[Ceiling]:
     """The same of DRAM."""
-    return nominal_and_measured(record.memory_roofs()[:1], record.measured_memory_roof())
+    measured = record.measured_memory_roof()
+    return _highest(record.memory_roofs(), [measured] if measured else [])
 
 
-def nominal_and_measured(nominal: Sequence[Ceiling], measured: Ceiling | None) -> list[Roof]:
-    """Roofs of one unit; a nominal one that is a measured one already has no second."""
+def _highest(nominal: list[Ceiling], measured: list[Ceiling]) -> list[Ceiling]:
     # On a CPU the only peak that is known is a measured one.
-    found = [Roof(roof, MEASURED if roof.origin == "measured" else NOMINAL) for roof in nominal]
-    if measured and not any(roof.how == MEASURED for roof in found):
-        found.append(Roof(measured, MEASURED))
-    return found
+    if nominal and kind(nominal[0]) == MEASURED:
+        return nominal[:1]
+    return nominal[:1] + measured[:1]
 
 
-def legend(roofs: Iterable[Roof]) -> list[Line2D]:
+def kind(roof: Ceiling) -> str:
+    """In which way it is known."""
+    return MEASURED if roof.origin == "measured" else NOMINAL
+
+
+def legend(roofs: Iterable[Ceiling]) -> list[Line2D]:
     """An entry for each kind of line among `roofs`."""
-    used = {roof.how for roof in roofs}
+    used = set(map(kind, roofs))
     return [
         Line2D([], [], color=ROOF_COLOR, label=how, **LINES[how]) for how in LINES if how in used
     ]
 
 
-def draw_roofs(axes: Axes, compute: Sequence[Roof], memory: Sequence[Roof], scale: float) -> None:
+def draw_roofs(
+    axes: Axes, compute: Sequence[Ceiling], memory: Sequence[Ceiling], scale: float
+) -> None:
     """Level lines from the widest slope on, and slopes up to the highest level line."""
     low, high = axes.get_xlim()
-    widest = max((roof.width for roof in memory), default=0) / scale
-    top = max((roof.rate for roof in compute), default=axes.get_ylim()[1] * scale) / scale
+    slopes = [roof.bytes_per_second / scale for roof in memory]
+    levels = [roof.flop_per_second / scale for roof in compute]
+    top = max(levels, default=axes.get_ylim()[1])
     looks = {"color": ROOF_COLOR, "zorder": 1, "solid_capstyle": "butt"}
-    for roof in compute:
-        level = roof.rate / scale
-        start = max(low, level / widest) if widest else low
-        axes.plot([start, high], [level, level], **LINES[roof.how], **looks)
-    for roof in memory:
-        slope = roof.width / scale
-        axes.plot([low, top / slope], [low * slope, top], **LINES[roof.how], **looks)
+    for roof, level in zip(compute, levels, strict=True):
+        start = max(low, level / max(slopes)) if slopes else low
+        axes.plot([start, high], [level, level], **LINES[kind(roof)], **looks)
+    for roof, slope in zip(memory, slopes, strict=True):
+        axes.plot([low, top / slope], [low * slope, top], **LINES[kind(roof)], **looks)
 
 
 def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
@@ -91,6 +75,5 @@ def set_log_axes(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
         ticks = [tick for tick in ticks if low <= tick <= high]
         if decade < _ROOM_FOR_TICKS and len(ticks) > 4:
             ticks = [tick for tick in ticks if f"{tick:e}".startswith("1")]
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)

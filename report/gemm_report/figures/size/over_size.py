@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import (
@@ -150,6 +149,5 @@ def _set_size_axis(axes: Axes, rows: Sequence[Row]) -> None:
         fits = middle + half < free
         names.append(name if fits else "")
         free = middle - half - 2 if fits else free
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FixedFormatter(names))
+    axes.set_xticks(ticks, names)
+    axes.set_xticks([], minor=True)

@@ -1,9 +1,9 @@
 """How speeds relative to the fastest library are distributed over many shapes."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import geometric_mean
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ class Ratios:
     @property
     def geometric_mean(self) -> float:
         """Of all shapes, each counted once."""
-        return math.exp(sum(map(math.log, self.values)) / len(self.rows))
+        return geometric_mean(self.values)
 
     @property
     def tenth_percentile(self) -> float:

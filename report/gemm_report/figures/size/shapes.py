@@ -52,10 +52,7 @@ def maps(record: Record) -> list[Map]:
 def table(record: Record) -> list[dict[str, object]]:
     """The plotted data."""
     return [
-        {
-            **facts(row, "precision", "m", "n", "k", "flop_per_second"),
-            "of_roof": row.of_roof_nominal,
-        }
+        facts(row, "precision", "m", "n", "k", "flop_per_second", of_roof=row.of_roof_nominal)
         for each in maps(record)
         for _, row in sorted(each.cells.items())
     ]

@@ -7,21 +7,16 @@
 #include <string>
 #include <utility>
 
-#include "kernels/common/tile_grid.cuh"
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/transpose.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/simt/naive/naive_traffic.hpp"
+#include "kernels/simt/naive/naive_launch.cuh"
 
 namespace gemm::simt::naive_transposed {
 namespace {
 
-constexpr int kBlock = 32;
-using Grid = TileGrid<kBlock, kBlock>;
-
 // a_transposed is A^T, k x m.
 template <typename Offset>
-__global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__ a_transposed,
+__global__ void naive_transposed(Problem p, NaiveGrid grid, const float* __restrict__ a_transposed,
                                  const float* __restrict__ b, float* __restrict__ c) {
   const Offset m = p.m, n = p.n, k = p.k;
   const Offset row = grid.first_row() + threadIdx.y;
@@ -33,8 +28,8 @@ __global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__
 }
 
 Launch multiply(const Problem& p, const float* a_transposed, const Operands& o) {
-  const auto kernel = offsets_fit_int(p) ? naive_transposed<int> : naive_transposed<std::int64_t>;
-  return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, {a_transposed, o.b, o.c});
+  return naive_launch<float>(naive_transposed<int>, naive_transposed<std::int64_t>, p,
+                             {a_transposed, o.b, o.c});
 }
 
 Traffic traffic(const Problem& p, const Device&) {

@@ -27,7 +27,15 @@ __device__ void copy_async_bytes([[maybe_unused]] unsigned to, [[maybe_unused]] 
 template <int kWidth>
 __device__ void copy_async(float* to, const float* from, bool inside) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  copy_async_bytes<4 * kWidth>(static_cast<unsigned>(__cvta_generic_to_shared(to)), from, inside);
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  if constexpr (kWidth == 4)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                 "r"(inside ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
+                 "r"(inside ? 4 : 0)
+                 : "memory");
 #else
   if constexpr (kWidth == 4)
     *reinterpret_cast<float4*>(to) =

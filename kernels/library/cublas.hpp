@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <source_location>
@@ -21,6 +22,18 @@ using gemm::check;
 inline void check(cublasStatus_t status,
                   std::source_location where = std::source_location::current()) {
   if (status != CUBLAS_STATUS_SUCCESS) fail(cublasGetStatusString(status), where);
+}
+
+template <typename Owner, typename Create, typename... Arguments>
+Owner make(Create create, Arguments... arguments) {
+  typename Owner::pointer handle = nullptr;
+  check(create(&handle, arguments...));
+  return Owner(handle);
+}
+
+using Workspace = Owned<void*, cudaFree>;
+inline Workspace workspace(std::size_t bytes) {
+  return make<Workspace>([=](void** memory) { return cudaMalloc(memory, bytes); });
 }
 
 struct Mode {

@@ -33,8 +33,9 @@ Kernel kernel() {
       .idea = "One thread per element of C, with coalesced loads of B.",
       .source =
           "course report on CUDA matrix multiplication (Quadro RTX 5000), block 32 x 32; with "
-          "blocks "
-          "of 16 x 16 in the blog (Tesla T4), the post on int matrices (GTX 1060) and course 5kk73",
+          "blocks of 16 x 16 in the blog (Tesla T4), the post on int matrices (GTX 1060) and "
+          "course "
+          "5kk73",
       .rung = 11,
       .precisions = {kPrecisions...},
       .traffic = [](const Problem& p,

@@ -84,27 +84,13 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 // Measured on an H200 (NOTES.md): a K tile of StreamK, and everything after the last one.
 constexpr double kKTileSeconds = 2.53e-6, kAddSeconds = 3e-6;
 
-// How many clusters run at once, if there is a device to ask: a cluster must fit within a GPC,
-// whose SM count need not be a multiple of its size.
-std::optional<int> clusters_at_once(int cluster_size) {
-  const ClusterLaunch launch({cluster_size, Tile::kThreads, Tile::kSharedBytes, cluster_size},
-                             nullptr);
-  int count = 0;
-  if (cudaFuncSetAttribute(cluster_split_k, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           Tile::kSharedBytes) == cudaSuccess &&
-      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, launch.config()) == cudaSuccess)
-    return count;
-  cudaGetLastError();  // no device
-  return std::nullopt;
-}
-
 // The cluster size with the shortest predicted time; 1 if none fits. Precondition: counts_fit.
 int cluster_size_for(const Problem& p, const Device& device) {
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
   int best = 1;
   double least = std::numeric_limits<double>::infinity();
-  for (const int size : {2, 4, 8}) {  // larger ones are not portable
-    const int at_once = clusters_at_once(size).value_or(device.sm_count / size);
+  for (const int size : {2, 4, Device::kPortableCluster}) {
+    const int at_once = device.clusters(size);
     if (size > whole.k_tiles || at_once == 0) continue;
     const double waves = std::ceil(1.0 * whole.tiles() / at_once);
     const double k_tiles = std::ceil(1.0 * whole.k_tiles / size);

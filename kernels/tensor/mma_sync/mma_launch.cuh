@@ -12,7 +12,7 @@
 #include <string>
 
 #include "kernels/common/device_array.cuh"
-#include "kernels/common/grouped_grid.cuh"
+#include "kernels/common/tile_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"

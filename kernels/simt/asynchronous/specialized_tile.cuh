@@ -283,12 +283,19 @@ __device__ void init_ring(std::uint32_t ring) {
 template <typename Work>
 using SpecializedKernel = void (*)(Work);
 
-// Why a device cannot run it.
+// Completes the description of a kernel.
 template <typename Tile, typename Work>
-std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kernel, const Problem& p,
-                                                   const Device& device) {
-  if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
-  return sm_90a_unsupported(kernel, device);
+Kernel specialized_kernel(SpecializedKernel<Work> kernel, Kernel description) {
+  description.precisions = {Precision::f32};
+  description.layouts = {kLayouts.begin(), kLayouts.end()};
+  description.unsupported = [kernel, more = description.unsupported](
+                                const Problem& p,
+                                const Device& device) -> std::optional<std::string> {
+    if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
+    if (auto why = sm_90a_unsupported(kernel, device)) return why;
+    return more ? more(p, device) : std::nullopt;
+  };
+  return description;
 }
 
 // Bytes that packing both operands moves.

@@ -111,29 +111,29 @@ Traffic traffic(const Problem& p, const Device& device) {
   return traffic;
 }
 
-const Registration registration({
-    .name = "ClusterSplitK",
-    .idea = "Split-K within a cluster: accumulators are reduced through distributed shared memory.",
-    .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
-    .rung = 33,
-    .precisions = {Precision::f32},
-    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-      if (auto why = specialized_unsupported<Tile>(cluster_split_k, p, device)) return why;
-      if (p.k <= Tile::kBK)
-        return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
-      if (cluster_size_for(p, device) == 1)
-        return "requires a device on which a cluster of 2 blocks fits";
-      return std::nullopt;
-    },
-    .traffic = traffic,
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const int cluster_size = cluster_size_for(p, device);
-      const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
-      return specialized_launch<Tile, ClusterWork>(cluster_split_k, p, o, {{}, cluster_size},
-                                                   tiles * cluster_size, cluster_size);
-    },
-});
+const Registration registration(specialized_kernel<Tile>(
+    cluster_split_k,
+    {
+        .name = "ClusterSplitK",
+        .idea =
+            "Split-K within a cluster: accumulators are reduced through distributed shared memory.",
+        .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
+        .rung = 33,
+        .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
+          if (p.k <= Tile::kBK)
+            return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
+          if (cluster_size_for(p, device) == 1)
+            return "requires a device on which a cluster of 2 blocks fits";
+          return std::nullopt;
+        },
+        .traffic = traffic,
+        .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+          const int cluster_size = cluster_size_for(p, device);
+          const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
+          return specialized_launch<Tile, ClusterWork>(cluster_split_k, p, o, {{}, cluster_size},
+                                                       tiles * cluster_size, cluster_size);
+        },
+    }));
 
 }  // namespace
 }  // namespace gemm::simt::cluster_split_k

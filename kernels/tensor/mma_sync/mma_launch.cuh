@@ -122,16 +122,6 @@ Traffic mma_traffic(const Problem& p) {
   return traffic;
 }
 
-template <typename Rung, typename Arithmetic>
-std::optional<std::string> mma_unsupported(const Device& device) {
-  using Shape = typename Rung::template Shape<Arithmetic>;
-  constexpr int kSince = std::max(Rung::kSince, Arithmetic::kSince);
-  if (device.compute_capability < kSince)
-    return "requires compute capability " + std::to_string(kSince / 10) + "." +
-           std::to_string(kSince % 10);
-  return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
-}
-
 // Calls f<Arithmetic>() for the one with that precision.
 template <typename First, typename... Others, typename F>
 auto with_arithmetic(Precision precision, F&& f) {
@@ -147,7 +137,13 @@ Kernel mma_kernel(Kernel kernel) {
   kernel.layouts.assign(kLayouts.begin(), kLayouts.end());
   kernel.unsupported = [](const Problem& p, const Device& device) {
     return with_arithmetic<Arithmetics...>(
-        p.precision, [&]<typename A>() { return mma_unsupported<Rung, A>(device); });
+        p.precision, [&]<typename A>() -> std::optional<std::string> {
+          constexpr int kSince = std::max(Rung::kSince, A::kSince);
+          if (device.compute_capability < kSince)
+            return "requires compute capability " + std::to_string(kSince / 10) + "." +
+                   std::to_string(kSince % 10);
+          return simt::shared_memory_unsupported(Rung::template Shape<A>::kSharedBytes, device);
+        });
   };
   kernel.traffic = [](const Problem& p, const Device&) {
     return with_arithmetic<Arithmetics...>(p.precision,

@@ -62,10 +62,9 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode,
     const cublas::Scalar one(mode, 1), zero(mode, 0);
     // cuBLAS is column-major: row-major C = A * B is C^T = B^T * A^T there.
     check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
-                       cublas::operation(transposes_a(p.layout)), n, m, k, one.get(), o.b,
-                       mode.input, static_cast<int>(ldb(p)), o.a, mode.input,
-                       static_cast<int>(lda(p)), zero.get(), o.c, mode.output, n, mode.compute,
-                       CUBLAS_GEMM_DEFAULT));
+                       cublas::operation(transposes_a(p.layout)), n, m, k, &one, o.b, mode.input,
+                       static_cast<int>(ldb(p)), o.a, mode.input, static_cast<int>(lda(p)), &zero,
+                       o.c, mode.output, n, mode.compute, CUBLAS_GEMM_DEFAULT));
   };
 }
 

@@ -116,8 +116,8 @@ class Matmul {
   cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
                          Stream stream) const {
     const cublas::Scalar one(mode_, 1), zero(mode_, 0);
-    return cublasLtMatmul(library_.get(), operation_.get(), one.get(), o.b, b_.get(), o.a, a_.get(),
-                          zero.get(), o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
+    return cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a, a_.get(),
+                          &zero, o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
                           kWorkspaceBytes, stream);
   }
 

@@ -291,8 +291,8 @@ Kernel specialized_kernel(SpecializedKernel<Work> kernel, Kernel description) {
   description.unsupported = [kernel, more = description.unsupported](
                                 const Problem& p,
                                 const Device& device) -> std::optional<std::string> {
-    if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
     if (auto why = sm_90a_unsupported(kernel, device)) return why;
+    if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
     return more ? more(p, device) : std::nullopt;
   };
   return description;

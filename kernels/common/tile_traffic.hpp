@@ -24,7 +24,7 @@ constexpr int read_at_once(Precision precision) {
   return precision == Precision::f64 ? 2 : precision == Precision::bf16 ? 1 : 4;
 }
 
-// The element with the index of the lane: rows of a tile that a warp stores one after another.
+// Where a lane stores its element if a warp stores consecutive elements.
 constexpr int own_element(int lane) { return lane; }
 
 // Of a block with a thread for each element of a square tile, which multiplies a row of A's tile

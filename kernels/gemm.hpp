@@ -7,12 +7,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kernels/function.hpp"
 #include "kernels/precision.hpp"
 
 struct CUstream_st;
@@ -95,13 +95,13 @@ struct Operands {
 
 // The timed step. It only enqueues on the stream (on a CPU: computes). It may run any number of
 // times, one launch after another: launches may share a workspace.
-using Launch = Function<void(Stream)>;
+using Launch = std::function<void(Stream)>;
 
 // One way of computing a problem on a device, such as a tile shape with its schedule.
 struct Candidate {
   double seconds;  // of one launch, by a model with measured constants
   Traffic traffic;
-  Function<Launch(const Operands&)> prepare;  // as Kernel::prepare
+  std::function<Launch(const Operands&)> prepare;  // as Kernel::prepare
 };
 
 struct Parameter {
@@ -120,23 +120,23 @@ struct Kernel {
   std::vector<Layout> layouts = {Layout::nn};  // those that it supports
 
   // The reason why it cannot run this problem on this device, or nothing. Null: it runs everywhere.
-  Function<std::optional<std::string>(const Problem&, const Device&)> unsupported;
+  std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported;
 
   // Null if there is no model.
-  Function<Traffic(const Problem&, const Device&)> traffic;
+  std::function<Traffic(const Problem&, const Device&)> traffic;
 
   // Time of one launch in seconds, by a model with measured constants; null if there is none. Best
   // picks by it. Called, as `traffic` is, only where `unsupported` has no reason; must not throw.
-  Function<double(const Problem&, const Device&)> estimate;
+  std::function<double(const Problem&, const Device&)> estimate;
 
   // The plans among which a kernel chooses, at least one; null if it has only one. Registration
   // derives `traffic`, `estimate` and `prepare` from it: the kernel runs the least estimate. Called
   // as `estimate` is.
-  Function<std::vector<Candidate>(const Problem&, const Device&)> candidates;
+  std::function<std::vector<Candidate>(const Problem&, const Device&)> candidates;
 
   // Untimed, once per operand set: makes plans, handles, tensor maps and workspaces, which live as
   // long as the Launch. Throws std::exception on failure.
-  Function<Launch(const Problem&, const Device&, const Operands&)> prepare;
+  std::function<Launch(const Problem&, const Device&, const Operands&)> prepare;
 };
 
 }  // namespace gemm

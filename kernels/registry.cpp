@@ -128,11 +128,8 @@ void add_to_registry(RegisteredKernel kernel) {
   all.insert(place, std::move(kernel));
 }
 
-Registration::Registration(Kernel kernel, std::source_location file) {
-  add(std::move(kernel), file.file_name(), std::nullopt);
-}
-
-Registration::Registration(Kernel kernel, Device::Kind runs_on, std::source_location file) {
+Registration::Registration(Kernel kernel, std::optional<Device::Kind> runs_on,
+                           std::source_location file) {
   add(std::move(kernel), file.file_name(), runs_on);
 }
 

@@ -53,9 +53,8 @@ std::vector<Parameter> numbers(std::initializer_list<std::pair<const char*, int>
 // A namespace-scope object of this type in a kernel's file registers the kernel. Libraries exist
 // for both kinds of device and say which one they run on.
 struct Registration {
-  explicit Registration(Kernel kernel, std::source_location file = std::source_location::current());
-  Registration(Kernel kernel, Device::Kind runs_on,
-               std::source_location file = std::source_location::current());
+  explicit Registration(Kernel kernel, std::optional<Device::Kind> runs_on = std::nullopt,
+                        std::source_location file = std::source_location::current());
 };
 
 // Registers a tunable kernel, given all points of its tuning space, the default first. Each point

@@ -5,6 +5,23 @@
 
 namespace gemm {
 
+// Copies kBytes: 16, 8 or 4, aligned to as many, to an address in shared memory. Writes zeros if
+// they are outside the matrix. Compute capability 8.0 and later.
+template <int kBytes>
+__device__ void copy_async_bytes([[maybe_unused]] unsigned to, [[maybe_unused]] const void* from,
+                                 [[maybe_unused]] bool inside) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(inside ? kBytes : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from),
+                 "r"(inside ? kBytes : 0), "n"(kBytes)
+                 : "memory");
+#endif
+}
+
 // Copies kWidth elements: 4, aligned to 16 bytes, or 1. Writes zeros if they are outside the
 // matrix.
 template <int kWidth>
@@ -25,23 +42,6 @@ __device__ void copy_async(float* to, const float* from, bool inside) {
         inside ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
   else
     *to = inside ? *from : 0;
-#endif
-}
-
-// Copies kBytes: 16, or 8, aligned to as many, to an address in shared memory. Writes zeros if they
-// are outside the matrix. Compute capability 8.0 and later.
-template <int kBytes>
-__device__ void copy_async_bytes([[maybe_unused]] unsigned to, [[maybe_unused]] const void* from,
-                                 [[maybe_unused]] bool inside) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  if constexpr (kBytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                 "r"(inside ? kBytes : 0)
-                 : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
-                 "r"(inside ? kBytes : 0)
-                 : "memory");
 #endif
 }
 

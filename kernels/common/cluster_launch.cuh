@@ -53,15 +53,15 @@ void enqueue(void (*kernel)(Work), const LaunchShape& shape, Stream stream, cons
 }
 
 // Why a device cannot run a kernel whose body is compiled for sm_90a only. In other builds the body
-// is empty: it is recognised by its lack of static shared memory, where the real kernel has its
-// barriers.
+// is empty: it is recognised by its lack of static shared memory, where most kernels have their
+// barriers, and its few registers.
 template <typename... Parameters>
 std::optional<std::string> sm_90a_unsupported(void (*kernel)(Parameters...), const Device& device) {
   if (device.compute_capability != 90) return "requires compute capability 9.0";
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess)
     cudaGetLastError();  // no device
-  else if (attributes.sharedSizeBytes == 0)
+  else if (attributes.sharedSizeBytes == 0 && attributes.numRegs < 128)
     return "requires sm_90a code (rebuild with -DCMAKE_CUDA_ARCHITECTURES=90a)";
   return std::nullopt;
 }

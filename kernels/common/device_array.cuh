@@ -5,11 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "kernels/function.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
@@ -19,25 +19,21 @@ class DeviceMemory {
  public:
   DeviceMemory() = default;
   // Throws std::runtime_error if the allocation fails.
-  explicit DeviceMemory(std::size_t bytes) : allocation_(new Allocation(bytes)) {}
-
-  void* get() const { return allocation_.get() == nullptr ? nullptr : allocation_.get()->memory; }
-
- private:
-  struct Allocation final : Shared {
-    explicit Allocation(std::size_t bytes) {
-      const cudaError_t status = cudaMalloc(&memory, bytes);
-      if (status == cudaSuccess) return;
+  explicit DeviceMemory(std::size_t bytes) {
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status != cudaSuccess) {
       cudaGetLastError();  // clear the error, else the next launch would report it
       throw std::runtime_error("workspace of " + std::to_string(bytes) +
                                " bytes: " + cudaGetErrorString(status));
     }
-    ~Allocation() override { cudaFree(memory); }
+    memory_.reset(memory, cudaFree);
+  }
 
-    void* memory = nullptr;
-  };
+  void* get() const { return memory_.get(); }
 
-  Owner<Allocation> allocation_;
+ private:
+  std::shared_ptr<void> memory_;
 };
 
 template <typename T>

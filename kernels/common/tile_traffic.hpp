@@ -24,15 +24,20 @@ constexpr int read_at_once(Precision precision) {
   return precision == Precision::f64 ? 2 : precision == Precision::bf16 ? 1 : 4;
 }
 
-// Shared-memory wavefronts of one step for a warp of kTile x kTile threads, in which each thread
-// multiplies a row of A's tile (`at_once` elements per load) by a column of B's tile: lanes of one
-// row share an element of A and read consecutive elements of B.
-template <int kTile>
-constexpr int tiled_reads(int element_bytes, int at_once) {
+// Where a lane stores its element if a warp stores consecutive elements.
+constexpr int own_element(int lane) { return lane; }
+
+// Of a block with a thread for each element of a square tile, which multiplies a row of A's tile
+// (several elements per load) by a column of B's tile: lanes of one row share an element of A and
+// read consecutive elements of B. A is stored by rows, B's tile at store_b(lane).
+template <int kTile, typename StoreB = int (*)(int)>
+Traffic square_tile_traffic(const Problem& p, StoreB store_b = own_element) {
+  const int bytes = traits_of(p.precision).input_bytes, at_once = read_at_once(p.precision);
   const auto a = [](int lane) { return lane / kTile * kTile; };
   const auto b = [](int lane) { return lane % kTile; };
-  return kTile / at_once * wavefronts(element_bytes, a, at_once) +
-         kTile * wavefronts(element_bytes, b);
+  const int stores = wavefronts(bytes, own_element) + wavefronts(bytes, store_b);
+  const int reads = kTile / at_once * wavefronts(bytes, a, at_once) + kTile * wavefronts(bytes, b);
+  return tile_traffic(p, kTile, kTile, kTile, kTile * kTile / kLanes * (stores + reads));
 }
 
 }  // namespace gemm::simt

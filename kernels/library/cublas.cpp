@@ -2,7 +2,6 @@
 // algorithms that PEDANTIC forbids, and either can be the faster one.
 #include "kernels/library/cublas.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -21,33 +20,22 @@ using cublas::Mode;
 // memory.
 class Library {
  public:
-  explicit Library(std::size_t workspace_bytes) : workspace_bytes_(workspace_bytes) {
-    check(cublasCreate(&handle_));
+  explicit Library(std::size_t workspace_bytes)
+      : workspace_bytes_(workspace_bytes), workspace_(cublas::workspace(workspace_bytes)) {
     // By default split-K may reduce partial sums in BF16 or FP16: faster, but not FP32
     // accumulation, and beyond the error bound.
     check(cublasSetMathMode(
-        handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
-                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
-    if (const cudaError_t status = cudaMalloc(&workspace_, workspace_bytes_);
-        status != cudaSuccess) {
-      cublasDestroy(handle_);
-      check(status);
-    }
+        get(), static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                         CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
   }
-  ~Library() {
-    cudaFree(workspace_);
-    cublasDestroy(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
 
   cublasHandle_t on(Stream stream) const {
-    check(cublasSetStream(handle_, stream));
-    check(cublasSetWorkspace(handle_, workspace_, workspace_bytes_));  // SetStream resets it
-    return handle_;
+    check(cublasSetStream(get(), stream));
+    check(cublasSetWorkspace(get(), workspace_.get(), workspace_bytes_));  // SetStream resets it
+    return get();
   }
 
-  cublasHandle_t get() const { return handle_; }
+  cublasHandle_t get() const { return handle_.get(); }
 
   // One handle for all operand sets of a case; it lives as long as their launches.
   static std::shared_ptr<const Library> shared(std::size_t workspace_bytes = kWorkspaceBytes) {
@@ -59,11 +47,12 @@ class Library {
   }
 
  private:
-  static constexpr std::size_t kWorkspaceBytes = std::size_t{32}
-                                                 << 20;  // NVIDIA's advice for Hopper
+  static constexpr std::size_t kWorkspaceBytes = 32 << 20;  // NVIDIA's advice for Hopper
+  using Handle = Owned<cublasHandle_t, cublasDestroy>;
+
   std::size_t workspace_bytes_;
-  cublasHandle_t handle_ = nullptr;
-  void* workspace_ = nullptr;
+  cublas::Workspace workspace_;
+  Handle handle_ = cublas::make<Handle>(cublasCreate);
 };
 
 Launch prepare(const Problem& p, const Operands& o, Mode mode,
@@ -73,10 +62,9 @@ Launch prepare(const Problem& p, const Operands& o, Mode mode,
     const cublas::Scalar one(mode, 1), zero(mode, 0);
     // cuBLAS is column-major: row-major C = A * B is C^T = B^T * A^T there.
     check(cublasGemmEx(library->on(stream), cublas::operation(transposes_b(p.layout)),
-                       cublas::operation(transposes_a(p.layout)), n, m, k, one.get(), o.b,
-                       mode.input, static_cast<int>(ldb(p)), o.a, mode.input,
-                       static_cast<int>(lda(p)), zero.get(), o.c, mode.output, n, mode.compute,
-                       CUBLAS_GEMM_DEFAULT));
+                       cublas::operation(transposes_a(p.layout)), n, m, k, &one, o.b, mode.input,
+                       static_cast<int>(ldb(p)), o.a, mode.input, static_cast<int>(lda(p)), &zero,
+                       o.c, mode.output, n, mode.compute, CUBLAS_GEMM_DEFAULT));
   };
 }
 

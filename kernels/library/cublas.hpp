@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <source_location>
@@ -21,6 +22,18 @@ using gemm::check;
 inline void check(cublasStatus_t status,
                   std::source_location where = std::source_location::current()) {
   if (status != CUBLAS_STATUS_SUCCESS) fail(cublasGetStatusString(status), where);
+}
+
+template <typename Owner, typename Create, typename... Arguments>
+Owner make(Create create, Arguments... arguments) {
+  typename Owner::pointer handle = nullptr;
+  check(create(&handle, arguments...));
+  return Owner(handle);
+}
+
+using Workspace = Owned<void*, cudaFree>;
+inline Workspace workspace(std::size_t bytes) {
+  return make<Workspace>([=](void** memory) { return cudaMalloc(memory, bytes); });
 }
 
 struct Mode {
@@ -46,21 +59,18 @@ inline Mode mode_of(Precision precision) {
 }
 
 // alpha or beta in the scale type.
-class Scalar {
- public:
-  Scalar(const Mode& mode, int value)
-      : type_(mode.scale), real_(static_cast<float>(value)), real_64_(value), integer_(value) {}
-  const void* get() const {
-    if (type_ == CUDA_R_64F) return &real_64_;
-    if (type_ == CUDA_R_32I) return &integer_;
-    return &real_;
+union Scalar {
+  Scalar(const Mode& mode, int value) {
+    if (mode.scale == CUDA_R_64F)
+      real_64 = value;
+    else if (mode.scale == CUDA_R_32I)
+      integer = value;
+    else
+      real = static_cast<float>(value);
   }
-
- private:
-  cudaDataType_t type_;
-  float real_;
-  double real_64_;
-  std::int32_t integer_;
+  float real;
+  double real_64;
+  std::int32_t integer;
 };
 
 inline cublasOperation_t operation(bool transposed) {

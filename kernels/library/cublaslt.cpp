@@ -21,6 +21,7 @@ namespace gemm {
 namespace {
 
 using cublas::check;
+using cublas::make;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 // The heuristic returns at most eight algorithms whatever the requested count, sometimes only one;
@@ -33,14 +34,6 @@ using Library = Owned<cublasLtHandle_t, cublasLtDestroy>;
 using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-using Workspace = Owned<void*, cudaFree>;
-
-template <typename Owner, typename Create, typename... Arguments>
-Owner make(Create create, Arguments... arguments) {
-  typename Owner::pointer handle = nullptr;
-  check(create(&handle, arguments...));
-  return Owner(handle);
-}
 
 // Alignment in bytes; algorithms with vector loads require it.
 struct Alignment {
@@ -123,8 +116,8 @@ class Matmul {
   cublasStatus_t enqueue(const Operands& o, const cublasLtMatmulAlgo_t& algorithm, void* workspace,
                          Stream stream) const {
     const cublas::Scalar one(mode_, 1), zero(mode_, 0);
-    return cublasLtMatmul(library_.get(), operation_.get(), one.get(), o.b, b_.get(), o.a, a_.get(),
-                          zero.get(), o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
+    return cublasLtMatmul(library_.get(), operation_.get(), &one, o.b, b_.get(), o.a, a_.get(),
+                          &zero, o.c, c_.get(), o.c, c_.get(), &algorithm, workspace,
                           kWorkspaceBytes, stream);
   }
 
@@ -179,8 +172,7 @@ class Plan {
  private:
   Matmul matmul_;
   Alignment alignment_;
-  Workspace workspace_ =
-      make<Workspace>([](void** memory) { return cudaMalloc(memory, kWorkspaceBytes); });
+  cublas::Workspace workspace_ = cublas::workspace(kWorkspaceBytes);
   cublasLtMatmulAlgo_t algorithm_;
 };
 

@@ -60,16 +60,14 @@ class Trials {
  public:
   static constexpr std::size_t kMost = 8;
 
-  // The estimate's before a trial.
-  std::size_t index(const Problem& p, const Device& device) const {
-    const auto one = std::ranges::find(found_, key(p, device), &Found::first);
-    return one == found_.end() ? 0 : one->second;
+  std::optional<std::size_t> index(const Problem& p, const Device& device) const {
+    const auto one = std::ranges::find(found_, Key(p, device.name), &Found::first);
+    return one == found_.end() ? std::nullopt : std::optional(one->second);
   }
 
   Launch prepare(const Problem& p, const Device& device, const Operands& o) {
     const std::vector<Candidate> all = candidates(p, device, kMost);
-    const bool tried = std::ranges::count(found_, key(p, device), &Found::first) > 0;
-    if (tried) return all[index(p, device)].prepare(o);
+    if (const auto tried = index(p, device)) return all[*tried].prepare(o);
     std::vector<Launch> launches;
     std::vector<Trial::Work> works;
     for (const Candidate& one : all) {
@@ -84,14 +82,14 @@ class Trials {
         return launch && cudaGetLastError() == cudaSuccess;
       });
     }
-    found_.emplace_back(key(p, device), Trial().fastest(works));
-    return launches[index(p, device)];
+    const std::size_t fastest = Trial().fastest(works);
+    found_.emplace_back(Key(p, device.name), fastest);
+    return launches[fastest];
   }
 
  private:
   using Key = std::tuple<Problem, std::string>;
   using Found = std::pair<Key, std::size_t>;
-  static Key key(const Problem& p, const Device& device) { return {p, device.name}; }
 
   std::vector<Found> found_;
 };
@@ -117,8 +115,9 @@ Kernel best(bool tried) {
   kernel.variant = true;
   kernel.candidates = nullptr;
   const auto trials = std::make_shared<Trials>();
+  // Before a trial that of the least estimate.
   kernel.traffic = [trials](const Problem& p, const Device& device) {
-    return candidates(p, device, Trials::kMost)[trials->index(p, device)].traffic;
+    return candidates(p, device, Trials::kMost)[trials->index(p, device).value_or(0)].traffic;
   };
   kernel.prepare = [trials](const Problem& p, const Device& device, const Operands& o) {
     return trials->prepare(p, device, o);

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -43,14 +42,10 @@ Entry open(const UserKernel& user) {
 }  // namespace
 
 Prepare load_library(const UserKernel& user) {
-  struct State {
-    std::once_flag once;
-    Entry entry = nullptr;
-  };
-  return [user, state = std::make_shared<State>()](const Problem& p, const Device&,
-                                                   const Operands& o) -> Launch {
-    std::call_once(state->once, [&] { state->entry = open(user); });
-    return [entry = state->entry, call = call_of(p, o),
+  return [user, opened = std::make_shared<Entry>()](const Problem& p, const Device&,
+                                                    const Operands& o) -> Launch {
+    if (*opened == nullptr) *opened = open(user);
+    return [entry = *opened, call = call_of(p, o),
             precision = traits_of(p.precision).name](Stream stream) {
       if (const char* wrong = entry(&call, precision.data(), stream); wrong != nullptr)
         throw std::runtime_error(first_line(wrong));

@@ -53,7 +53,7 @@ struct File {
 
 void set_python(const PythonFunctions* functions) { python = functions; }
 
-Function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
+std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
     const UserKernel& user) {
   return [file = File(user)](const Problem& p, const Device& device) -> std::optional<std::string> {
     const PythonCall call = file.call(p, device);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -33,7 +34,7 @@ struct PythonFunctions {
 // Called once, before any benchmark; null if this process is not Python.
 void set_python(const PythonFunctions* functions);
 
-Function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
+std::function<std::optional<std::string>(const Problem&, const Device&)> unsupported_in_python(
     const UserKernel& kernel);
 Prepare prepare_in_python(const UserKernel& kernel);
 

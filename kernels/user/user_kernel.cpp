@@ -41,17 +41,19 @@ void register_user_kernel(const UserKernel& user, Device::Kind runs_on) {
   entry.name = user.name();
   entry.parameters = user.defines;
   entry.idea = "a user's kernel";
-  entry.source = user.is_source()   ? "a .cu file, compiled at run time"
-                 : user.is_python() ? "a Python file"
-                                    : "a shared library";
   entry.precisions = user.precisions;
   entry.layouts = user.layouts;
-  entry.prepare = user.is_source()   ? load_source(user)
-                  : user.is_python() ? prepare_in_python(user)
-                                     : load_library(user);
-  if (user.is_python()) {
+  if (user.is_source()) {
+    entry.source = "a .cu file, compiled at run time";
+    entry.prepare = load_source(user);
+  } else if (user.is_python()) {
+    entry.source = "a Python file";
+    entry.prepare = prepare_in_python(user);
     entry.unsupported = unsupported_in_python(user);
     entry.python = std::filesystem::absolute(user.file);
+  } else {
+    entry.source = "a shared library";
+    entry.prepare = load_library(user);
   }
   entry.family =
       std::filesystem::absolute(user.file).parent_path().filename() == "other_implementations"

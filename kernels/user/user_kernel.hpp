@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,7 @@ struct Call;
 Call call_of(const Problem& problem, const Operands& operands);
 
 // Makes the launch of one operand set.
-using Prepare = Function<Launch(const Problem&, const Device&, const Operands&)>;
+using Prepare = std::function<Launch(const Problem&, const Device&, const Operands&)>;
 Prepare load_library(const UserKernel& kernel);
 Prepare load_source(const UserKernel& kernel);
 // Messages of a library or a Python file are untrusted: cuts at the first line break or escape

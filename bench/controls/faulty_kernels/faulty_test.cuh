@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -59,8 +60,9 @@ __device__ inline Element element(const Problem& p) {
   return {row, column, row < p.m && column < p.n};
 }
 
-inline Kernel faulty(const char* name, std::string_view idea,
-                     Function<Launch(const Problem&, const Device&, const Operands&)> prepare) {
+inline Kernel faulty(
+    const char* name, std::string_view idea,
+    std::function<Launch(const Problem&, const Device&, const Operands&)> prepare) {
   return {.name = name,
           .idea = idea,
           .source = "ours",

@@ -26,6 +26,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   tile.store(c);
 }
 
+template <typename Tile>
+Launch launch(const Problem& p, const Operands& o) {
+  const TileGrid<Tile::kBM, Tile::kBN> grid(p);
+  return tile_launch<float>(async_copy<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
+}
+
 // Rows::any also runs problems whose rows do not begin at multiples of 16 bytes, with copies of
 // single elements.
 enum class Rows { aligned, any };
@@ -55,15 +61,10 @@ Kernel point() {
             return wave_estimate(p, device, {kBM, kBN, kBlocks, 1e9 * kFull, 0.88e9 * kFull});
           },
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-        using Grid = TileGrid<kBM, kBN>;
         if constexpr (kRows == Rows::any)
-          if (!rows_of_16_bytes(p)) {
-            using Scalar = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>;
-            return tile_launch<float, Grid>(async_copy<Scalar>, Scalar::kThreads, p, o, Grid(p),
-                                            Scalar::kSharedBytes);
-          }
-        return tile_launch<float, Grid>(async_copy<Tile>, Tile::kThreads, p, o, Grid(p),
-                                        Tile::kSharedBytes);
+          if (!rows_of_16_bytes(p))
+            return launch<AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>>(p, o);
+        return launch<Tile>(p, o);
       },
   };
 }

@@ -3,7 +3,7 @@
 // and share them in the L2. Faster once A and B outgrow the L2; for smaller problems it saves
 // energy. Cost: a few integer instructions per block.
 
-#include "kernels/common/grouped_grid.cuh"
+#include "kernels/common/tile_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/common/wave_estimate.hpp"

@@ -283,21 +283,19 @@ __device__ void init_ring(std::uint32_t ring) {
 template <typename Work>
 using SpecializedKernel = void (*)(Work);
 
-// Why a device cannot run it. Builds without sm_90a code have an empty body, recognised by its few
-// registers.
+// Completes the description of a kernel.
 template <typename Tile, typename Work>
-std::optional<std::string> specialized_unsupported(SpecializedKernel<Work> kernel, const Problem& p,
-                                                   const Device& device) {
-  if (device.compute_capability != 90) return "requires compute capability 9.0";
-  if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
-  cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
-    cudaGetLastError();  // no device
-    return std::nullopt;
-  }
-  if (attributes.binaryVersion != 90 || attributes.numRegs < 128)
-    return "requires sm_90a code (rebuild with -DCMAKE_CUDA_ARCHITECTURES=90a)";
-  return std::nullopt;
+Kernel specialized_kernel(SpecializedKernel<Work> kernel, Kernel description) {
+  description.precisions = {Precision::f32};
+  description.layouts = {kLayouts.begin(), kLayouts.end()};
+  description.unsupported = [kernel, more = description.unsupported](
+                                const Problem& p,
+                                const Device& device) -> std::optional<std::string> {
+    if (auto why = sm_90a_unsupported(kernel, device)) return why;
+    if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
+    return more ? more(p, device) : std::nullopt;
+  };
+  return description;
 }
 
 // Bytes that packing both operands moves.

@@ -43,23 +43,19 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 #endif
 }
 
-const Registration registration({
-    .name = "WarpSpecialized",
-    .idea = "Warp specialization: one warpgroup loads K tiles by TMA, two only multiply.",
-    .source = "CUTLASS, warp specialization; Bauer et al., CudaDMA (2011)",
-    .rung = 31,
-    .precisions = {Precision::f32},
-    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported =
-        [](const Problem& p, const Device& device) {
-          return specialized_unsupported<Tile>(warp_specialized, p, device);
+const Registration registration(specialized_kernel<Tile>(
+    warp_specialized,
+    {
+        .name = "WarpSpecialized",
+        .idea = "Warp specialization: one warpgroup loads K tiles by TMA, two only multiply.",
+        .source = "CUTLASS, warp specialization; Bauer et al., CudaDMA (2011)",
+        .rung = 31,
+        .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
+        .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+          const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
+          return specialized_launch<Tile, SpecializedWork>(warp_specialized, p, o, {}, tiles);
         },
-    .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
-    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
-      return specialized_launch<Tile, SpecializedWork>(warp_specialized, p, o, {}, tiles);
-    },
-});
+    }));
 
 }  // namespace
 }  // namespace gemm::simt::warp_specialized

@@ -5,19 +5,16 @@
 #include <cstdint>
 
 #include "kernels/common/element.cuh"
-#include "kernels/common/tile_grid.cuh"
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/simt/naive/naive_traffic.hpp"
+#include "kernels/simt/naive/naive_launch.cuh"
 
 namespace gemm::simt::naive {
 namespace {
 
-constexpr int kBlock = 32;
-using Grid = TileGrid<kBlock, kBlock>;
+using enum Precision;
 
 template <typename T, typename Offset>
-__global__ void naive(Problem p, Grid grid, const T* __restrict__ a, const T* __restrict__ b,
+__global__ void naive(Problem p, NaiveGrid grid, const T* __restrict__ a, const T* __restrict__ b,
                       T* __restrict__ c) {
   const Offset m = p.m, n = p.n, k = p.k;
   const Offset row = grid.first_row() + threadIdx.y;
@@ -29,23 +26,29 @@ __global__ void naive(Problem p, Grid grid, const T* __restrict__ a, const T* __
   c[row * n + column] = narrow<T>(sum);
 }
 
-const Registration registration{{
-    .name = "Naive",
-    .idea = "One thread per element of C, with coalesced loads of B.",
-    .source =
-        "course report on CUDA matrix multiplication (Quadro RTX 5000), block 32 x 32; with blocks "
-        "of 16 x 16 in the blog (Tesla T4), the post on int matrices (GTX 1060) and course 5kk73",
-    .rung = 11,
-    .precisions = element_precisions(),
-    .traffic = [](const Problem& p,
-                  const Device&) { return naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1}); },
-    .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      return with_element(p.precision, [&]<typename T>(T) {
-        const auto kernel = offsets_fit_int(p) ? naive<T, int> : naive<T, std::int64_t>;
-        return tile_launch<T, Grid>(kernel, dim3(kBlock, kBlock), p, o);
-      });
-    },
-}};
+template <Precision... kPrecisions>
+Kernel kernel() {
+  return {
+      .name = "Naive",
+      .idea = "One thread per element of C, with coalesced loads of B.",
+      .source =
+          "course report on CUDA matrix multiplication (Quadro RTX 5000), block 32 x 32; with "
+          "blocks of 16 x 16 in the blog (Tesla T4), the post on int matrices (GTX 1060) and "
+          "course "
+          "5kk73",
+      .rung = 11,
+      .precisions = {kPrecisions...},
+      .traffic = [](const Problem& p,
+                    const Device&) { return naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1}); },
+      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        return with_element<kPrecisions...>(p.precision, [&]<typename T>(T) {
+          return naive_launch<T>(naive<T, int>, naive<T, std::int64_t>, p, o);
+        });
+      },
+  };
+}
+
+const Registration registration(kernel<f32, bf16, f16, f64, s32>());
 
 }  // namespace
 }  // namespace gemm::simt::naive

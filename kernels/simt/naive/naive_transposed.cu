@@ -4,24 +4,17 @@
 // already holds, in the transpose it is one row further. `transpose:timed` includes the transpose
 // in every launch, `transpose:apart` does not.
 #include <cstdint>
-#include <string>
-#include <utility>
 
-#include "kernels/common/tile_grid.cuh"
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/transpose.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/simt/naive/naive_traffic.hpp"
+#include "kernels/simt/naive/naive_launch.cuh"
 
 namespace gemm::simt::naive_transposed {
 namespace {
 
-constexpr int kBlock = 32;
-using Grid = TileGrid<kBlock, kBlock>;
-
 // a_transposed is A^T, k x m.
 template <typename Offset>
-__global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__ a_transposed,
+__global__ void naive_transposed(Problem p, NaiveGrid grid, const float* __restrict__ a_transposed,
                                  const float* __restrict__ b, float* __restrict__ c) {
   const Offset m = p.m, n = p.n, k = p.k;
   const Offset row = grid.first_row() + threadIdx.y;
@@ -33,39 +26,11 @@ __global__ void naive_transposed(Problem p, Grid grid, const float* __restrict__
 }
 
 Launch multiply(const Problem& p, const float* a_transposed, const Operands& o) {
-  const auto kernel = offsets_fit_int(p) ? naive_transposed<int> : naive_transposed<std::int64_t>;
-  return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, {a_transposed, o.b, o.c});
+  return naive_launch<float>(naive_transposed<int>, naive_transposed<std::int64_t>, p,
+                             {a_transposed, o.b, o.c});
 }
 
-Traffic traffic(const Problem& p, const Device&) {
-  return naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1});
-}
-
-Kernel row(std::string transpose, bool apart, decltype(Kernel::traffic) traffic,
-           decltype(Kernel::prepare) prepare) {
-  return {
-      .name = "NaiveTransposed",
-      .parameters = {{"transpose", std::move(transpose)}},
-      .idea = "The naive kernel on A^T: no gain, since its loads of A are broadcasts already.",
-      .source =
-          "course report on CUDA matrix multiplication (Quadro RTX 5000), transposing A first, "
-          "block 32 x 32",
-      .rung = 12,
-      .rearranges = apart,
-      .precisions = {Precision::f32},
-      .traffic = std::move(traffic),
-      .prepare = std::move(prepare),
-  };
-}
-
-Traffic with_transpose(const Problem& p, const Device& device) {
-  Traffic both = traffic(p, device);
-  const double a_read_and_written = 2.0 * sizeof(float) * p.m * p.k;
-  for (double* bytes : {&both.dram, &both.l2, &both.shared}) *bytes += a_read_and_written;
-  return both;
-}
-
-Launch prepare_timed(const Problem& p, const Device&, const Operands& o) {
+Launch prepare_timed(const Problem& p, const Operands& o) {
   const auto a_transposed = device_array<float>(p.m * p.k);
   return [=, multiply = multiply(p, a_transposed.get(), o)](Stream stream) {
     enqueue_transpose(static_cast<const float*>(o.a), a_transposed.get(), p.m, p.k, stream);
@@ -73,13 +38,37 @@ Launch prepare_timed(const Problem& p, const Device&, const Operands& o) {
   };
 }
 
-Launch prepare_apart(const Problem& p, const Device&, const Operands& o) {
+Launch prepare_apart(const Problem& p, const Operands& o) {
   const auto a_transposed = transposed<float>(o.a, p.m, p.k);
   return keeping(a_transposed, multiply(p, a_transposed.get(), o));
 }
 
-const Registration timed(row("timed", false, with_transpose, prepare_timed));
-const Registration apart(row("apart", true, traffic, prepare_apart));
+Kernel row(bool timed) {
+  return {
+      .name = "NaiveTransposed",
+      .parameters = {{"transpose", timed ? "timed" : "apart"}},
+      .idea = "The naive kernel on A^T: no gain, since its loads of A are broadcasts already.",
+      .source =
+          "course report on CUDA matrix multiplication (Quadro RTX 5000), transposing A first, "
+          "block 32 x 32",
+      .rung = 12,
+      .rearranges = !timed,
+      .precisions = {Precision::f32},
+      .traffic =
+          [=](const Problem& p, const Device&) {
+            const auto [dram, l2, shared] = naive_traffic(p, p.n, p.m, {.a = 0, .b = 1, .c = 1});
+            const double transpose = timed ? 2.0 * sizeof(float) * p.m * p.k : 0;
+            return Traffic{dram + transpose, l2 + transpose, shared + transpose};
+          },
+      .prepare =
+          [=](const Problem& p, const Device&, const Operands& o) {
+            return timed ? prepare_timed(p, o) : prepare_apart(p, o);
+          },
+  };
+}
+
+const Registration timed(row(true));
+const Registration apart(row(false));
 
 }  // namespace
 }  // namespace gemm::simt::naive_transposed

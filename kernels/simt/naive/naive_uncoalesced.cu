@@ -4,19 +4,14 @@
 // which takes its own L1 cycles.
 #include <cstdint>
 
-#include "kernels/common/tile_grid.cuh"
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
-#include "kernels/simt/naive/naive_traffic.hpp"
+#include "kernels/simt/naive/naive_launch.cuh"
 
 namespace gemm::simt::naive_uncoalesced {
 namespace {
 
-constexpr int kBlock = 32;
-using Grid = TileGrid<kBlock, kBlock>;
-
 template <typename Offset>
-__global__ void naive_uncoalesced(Problem p, Grid grid, const float* __restrict__ a,
+__global__ void naive_uncoalesced(Problem p, NaiveGrid grid, const float* __restrict__ a,
                                   const float* __restrict__ b, float* __restrict__ c) {
   const Offset m = p.m, n = p.n, k = p.k;
   const Offset row = grid.first_row() + threadIdx.x;
@@ -40,9 +35,7 @@ const Registration registration{{
           return naive_traffic(p, p.m, p.n, {.a = p.k, .b = 0, .c = p.n});
         },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const auto kernel =
-          offsets_fit_int(p) ? naive_uncoalesced<int> : naive_uncoalesced<std::int64_t>;
-      return tile_launch<float, Grid>(kernel, dim3(kBlock, kBlock), p, o);
+      return naive_launch<float>(naive_uncoalesced<int>, naive_uncoalesced<std::int64_t>, p, o);
     },
 }};
 

@@ -5,7 +5,6 @@
 // Shared-memory bandwidth is still the bottleneck: each element of A is loaded by every warp and
 // used once per thread. Only a two-dimensional thread tile reuses it.
 #include <cstdint>
-#include <stdexcept>
 
 #include "kernels/common/element.cuh"
 #include "kernels/common/tile_grid.cuh"
@@ -16,6 +15,8 @@
 
 namespace gemm::simt::block_tile_1d {
 namespace {
+
+using enum Precision;
 
 // A block computes BM x BN of C in K tiles of BK, a thread NR elements of it.
 template <int BM, int BN, int BK, int NR>
@@ -109,29 +110,24 @@ Kernel point() {
       .precisions = {kPrecisions...},
       .traffic = traffic<BM, BN, BK, NR>,
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-        return with_element(p.precision, [&]<typename T>(T) -> Launch {
-          if constexpr (((kPrecisions == precision_of<T>) || ...))
-            return tile_launch<T, TileGrid<BM, BN>>(block_tile_1d<T, BM, BN, BK, NR>,
-                                                    Point<BM, BN, BK, NR>::kThreads, p, o);
-          else
-            throw std::invalid_argument("not compiled for this precision");
+        return with_element<kPrecisions...>(p.precision, [&]<typename T>(T) {
+          return tile_launch<T, TileGrid<BM, BN>>(block_tile_1d<T, BM, BN, BK, NR>,
+                                                  Point<BM, BN, BK, NR>::kThreads, p, o);
         });
       },
   };
 }
 
-constexpr Precision kF32 = Precision::f32;
-
 // FP64 has the point with fewer accumulators: 16 would take half of its registers.
 const TunableRegistration points{{
-    point<128, 128, 8, 16, kF32, Precision::bf16, Precision::f16, Precision::s32>(),
-    point<64, 64, 8, 8, kF32, Precision::f64>(),
-    point<64, 64, 8, 16, kF32>(),
-    point<64, 64, 16, 16, kF32>(),
-    point<64, 128, 8, 16, kF32>(),
-    point<128, 64, 16, 16, kF32>(),
-    point<128, 128, 16, 32, kF32>(),
-    point<128, 64, 8, 32, kF32>(),
+    point<128, 128, 8, 16, f32, bf16, f16, s32>(),
+    point<64, 64, 8, 8, f32, f64>(),
+    point<64, 64, 8, 16, f32>(),
+    point<64, 64, 16, 16, f32>(),
+    point<64, 128, 8, 16, f32>(),
+    point<128, 64, 16, 16, f32>(),
+    point<128, 128, 16, 32, f32>(),
+    point<128, 64, 8, 32, f32>(),
 }};
 
 }  // namespace

@@ -4,10 +4,6 @@
 // threads in a row, so that consecutive lanes read consecutive banks. Cost: registers, and with
 // them occupancy.
 #include <cstdint>
-#include <stdexcept>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "kernels/common/element.cuh"
 #include "kernels/common/tile_grid.cuh"
@@ -18,6 +14,8 @@
 
 namespace gemm::simt::block_tile_2d {
 namespace {
+
+using enum Precision;
 
 template <int kBM, int kBN, int kTM, int kTN>
 constexpr int kThreads = (kBM / kTM) * (kBN / kTN);
@@ -91,19 +89,8 @@ Traffic traffic(const Problem& p, const Device&) {
                       stores + kWarps * kBK * (kTM * of_a / at_once + kTN * of_b));
 }
 
-template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>
-Launch prepare(const Problem& p, const Device&, const Operands& o) {
-  return with_element(p.precision, [&]<typename T>(T) -> Launch {
-    if constexpr ((std::is_same_v<T, Elements> || ...))
-      return tile_launch<T, TileGrid<kBM, kBN>>(block_tile_2d<T, kBM, kBN, kBK, kTM, kTN>,
-                                                kThreads<kBM, kBN, kTM, kTN>, p, o);
-    else
-      throw std::invalid_argument("not compiled for this precision");
-  });
-}
-
-template <int kBM, int kBN, int kBK, int kTM, int kTN, typename... Elements>
-Kernel point(std::vector<Precision> precisions) {
+template <int kBM, int kBN, int kBK, int kTM, int kTN, Precision... kPrecisions>
+Kernel point() {
   return {
       .name = "BlockTile2D",
       .parameters = numbers({{"BM", kBM}, {"BN", kBN}, {"BK", kBK}, {"TM", kTM}, {"TN", kTN}}),
@@ -112,21 +99,25 @@ Kernel point(std::vector<Precision> precisions) {
       .source =
           "the next step that the course report names; Boehm, How to Optimize a CUDA Matmul Kernel",
       .rung = 24,
-      .precisions = std::move(precisions),
+      .precisions = {kPrecisions...},
       .traffic = traffic<kBM, kBN, kBK, kTM, kTN>,
-      .prepare = prepare<kBM, kBN, kBK, kTM, kTN, Elements...>,
+      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        return with_element<kPrecisions...>(p.precision, [&]<typename T>(T) {
+          return tile_launch<T, TileGrid<kBM, kBN>>(block_tile_2d<T, kBM, kBN, kBK, kTM, kTN>,
+                                                    kThreads<kBM, kBN, kTM, kTN>, p, o);
+        });
+      },
   };
 }
 
 const TunableRegistration registration({
-    point<128, 128, 16, 8, 8, float, std::int32_t, __half, __nv_bfloat16>(
-        {Precision::f32, Precision::s32, Precision::f16, Precision::bf16}),
-    point<128, 128, 8, 8, 8, float>({Precision::f32}),
-    point<128, 64, 8, 8, 8, float>({Precision::f32}),
-    point<64, 128, 8, 8, 8, float>({Precision::f32}),
-    point<64, 64, 8, 8, 8, float>({Precision::f32}),
-    point<64, 64, 8, 4, 8, float, double>({Precision::f32, Precision::f64}),
-    point<64, 64, 16, 4, 4, float>({Precision::f32}),
+    point<128, 128, 16, 8, 8, f32, s32, f16, bf16>(),
+    point<128, 128, 8, 8, 8, f32>(),
+    point<128, 64, 8, 8, 8, f32>(),
+    point<64, 128, 8, 8, 8, f32>(),
+    point<64, 64, 8, 8, 8, f32>(),
+    point<64, 64, 8, 4, 8, f32, f64>(),
+    point<64, 64, 16, 4, 4, f32>(),
 });
 
 }  // namespace

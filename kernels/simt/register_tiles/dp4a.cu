@@ -177,14 +177,6 @@ __global__ void __launch_bounds__(kThreads, kAligned ? 2 : 1)
 // Whether all rows of A, B and C begin at multiples of 16 bytes.
 bool is_aligned(const Problem& p) { return lda(p) % 16 == 0 && ldb(p) % 16 == 0 && p.n % 4 == 0; }
 
-using DotKernel = void (*)(Problem, Grid, const std::int8_t*, const std::int8_t*, std::int32_t*);
-
-template <bool kAligned>
-DotKernel kernel_for(Layout layout) {
-  return with_transposes(layout,
-                         [&]<bool kA, bool kB>() -> DotKernel { return dp4a<!kA, kB, kAligned>; });
-}
-
 const Registration registration({
     .name = "Dp4a",
     .idea = "INT8 dot products of four elements per instruction (dp4a).",
@@ -203,7 +195,9 @@ const Registration registration({
           return tile_traffic(p, kTile, kTile, kBK, kOfKTile);
         },
     .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-      const auto kernel = is_aligned(p) ? kernel_for<true>(p.layout) : kernel_for<false>(p.layout);
+      const auto kernel = with_transposes(p.layout, [&]<bool kA, bool kB>() {
+        return is_aligned(p) ? dp4a<!kA, kB, true> : dp4a<!kA, kB, false>;
+      });
       return [=, grid = Grid(p), a = static_cast<Line>(o.a), b = static_cast<Line>(o.b),
               c = static_cast<std::int32_t*>(o.c)](Stream stream) {
         kernel<<<grid.blocks(), kThreads, 0, stream>>>(p, grid, a, b, c);

@@ -6,7 +6,6 @@
 // The source argued with instructions that take one operand from shared memory for free. No GPU
 // since 2014 has them; what remains is fewer loads.
 
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/outer_product.cuh"
 
@@ -33,16 +32,15 @@ __global__ void __launch_bounds__(kOuterThreads)
   store_column(p, c, first_row, column, acc);
 }
 
-const Registration registration{{
-    .name = "OuterProduct",
-    .idea = "Outer products: 16 accumulators per thread, each element of B loaded once for all of "
+const Registration registration(outer_kernel(
+    outer_product,
+    {
+        .name = "OuterProduct",
+        .idea =
+            "Outer products: 16 accumulators per thread, each element of B loaded once for all of "
             "them.",
-    .source = kOuterSource,
-    .rung = 21,
-    .precisions = {Precision::f32},
-    .traffic = outer_traffic,
-    .prepare = prepare_tiles(outer_product, kOuterThreads),
-}};
+        .rung = 21,
+    }));
 
 }  // namespace
 }  // namespace gemm::simt::outer_product

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/common/element.cuh"
 #include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/gemm.hpp"
 
@@ -92,7 +92,14 @@ inline Traffic outer_traffic(const Problem& p, const Device&) {
   return tile_traffic(p, kOuterRows, kOuterColumns, kOuterDepth, kOuterThreads / kLanes * kOfWarp);
 }
 
-inline constexpr std::string_view kOuterSource =
-    "course 5kk73 (TU Eindhoven, 2013), 64 threads, tiles of A 16 x 16, of C 16 x 64";
+// Completes the description of a kernel.
+inline Kernel outer_kernel(TileKernel<float, OuterGrid> kernel, Kernel description) {
+  description.source =
+      "course 5kk73 (TU Eindhoven, 2013), 64 threads, tiles of A 16 x 16, of C 16 x 64";
+  description.precisions = {Precision::f32};
+  description.traffic = outer_traffic;
+  description.prepare = prepare_tiles(kernel, kOuterThreads);
+  return description;
+}
 
 }  // namespace gemm::simt

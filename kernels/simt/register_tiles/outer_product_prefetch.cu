@@ -4,7 +4,6 @@
 // prefetched, still stall the warps.
 #include <cstdint>
 
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/outer_product.cuh"
 
@@ -37,16 +36,13 @@ __global__ void __launch_bounds__(kOuterThreads)
   store_column(p, c, first_row, column, acc);
 }
 
-const Registration registration{{
-    .name = "OuterProductPrefetch",
-    .idea =
-        "Double-buffered tiles of A: the next is loaded during the FMAs, one barrier per K tile.",
-    .source = kOuterSource,
-    .rung = 23,
-    .precisions = {Precision::f32},
-    .traffic = outer_traffic,
-    .prepare = prepare_tiles(outer_product_prefetch, kOuterThreads),
-}};
+const Registration registration(outer_kernel(
+    outer_product_prefetch, {
+                                .name = "OuterProductPrefetch",
+                                .idea = "Double-buffered tiles of A: the next is loaded during the "
+                                        "FMAs, one barrier per K tile.",
+                                .rung = 23,
+                            }));
 
 }  // namespace
 }  // namespace gemm::simt::outer_product_prefetch

@@ -3,7 +3,6 @@
 // flight at once and a warp waits once instead of 16 times.
 #include <cstdint>
 
-#include "kernels/common/tile_launch.cuh"
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/outer_product.cuh"
 
@@ -30,15 +29,13 @@ __global__ void __launch_bounds__(kOuterThreads)
   store_column(p, c, first_row, column, acc);
 }
 
-const Registration registration{{
-    .name = "OuterProductUnrolled",
-    .idea = "The outer product with the loop along k unrolled: many loads of B in flight.",
-    .source = kOuterSource,
-    .rung = 22,
-    .precisions = {Precision::f32},
-    .traffic = outer_traffic,
-    .prepare = prepare_tiles(outer_product_unrolled, kOuterThreads),
-}};
+const Registration registration(outer_kernel(
+    outer_product_unrolled,
+    {
+        .name = "OuterProductUnrolled",
+        .idea = "The outer product with the loop along k unrolled: many loads of B in flight.",
+        .rung = 22,
+    }));
 
 }  // namespace
 }  // namespace gemm::simt::outer_product_unrolled

@@ -5,7 +5,7 @@
 // that is possible before compute capability 8.0.
 #include "kernels/common/wave_estimate.hpp"
 #include "kernels/registry.hpp"
-#include "kernels/simt/register_tiles/warp_tile.cuh"
+#include "kernels/simt/register_tiles/vector_tile.cuh"
 
 namespace gemm::simt::shared_double_buffer {
 namespace {

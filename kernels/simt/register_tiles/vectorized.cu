@@ -5,9 +5,6 @@
 // bytes, or a slower variant runs.
 #include <cstdint>
 
-#include "kernels/common/tile_grid.cuh"
-#include "kernels/common/tile_launch.cuh"
-#include "kernels/common/tile_traffic.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/simt/register_tiles/vector_tile.cuh"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/registry.hpp"
-#include "kernels/simt/register_tiles/warp_tile.cuh"
+#include "kernels/simt/register_tiles/vector_tile.cuh"
 
 namespace gemm::simt::warp_tile {
 namespace {

@@ -13,11 +13,10 @@
 namespace gemm::simt::tiled {
 namespace {
 
-template <int kTile>
-using Grid = TileGrid<kTile, kTile>;
+using enum Precision;
 
 template <int kTile>
-constexpr int kThreads = kTile* kTile;
+using Grid = TileGrid<kTile, kTile>;
 
 template <typename T, int kTile>
 __global__ void tiled(Problem p, Grid<kTile> grid, const T* __restrict__ a, const T* __restrict__ b,
@@ -44,22 +43,7 @@ __global__ void tiled(Problem p, Grid<kTile> grid, const T* __restrict__ a, cons
   if (row < p.m && column < p.n) c[row * p.n + column] = narrow<T>(sum);
 }
 
-template <int kTile>
-Traffic traffic(const Problem& p, const Device&) {
-  const int bytes = traits_of(p.precision).input_bytes;
-  const int store = wavefronts(bytes, [](int lane) { return lane; });
-  const int of_warp = 2 * store + tiled_reads<kTile>(bytes, read_at_once(p.precision));
-  return tile_traffic(p, kTile, kTile, kTile, kThreads<kTile> / kLanes * of_warp);
-}
-
-template <int kTile>
-Launch prepare(const Problem& p, const Device&, const Operands& o) {
-  return with_element(p.precision, [&]<typename T>(T) {
-    return tile_launch<T, Grid<kTile>>(tiled<T, kTile>, dim3(kTile, kTile), p, o);
-  });
-}
-
-template <int kTile>
+template <int kTile, Precision... kPrecisions>
 Kernel row() {
   return {
       .name = "Tiled",
@@ -69,14 +53,18 @@ Kernel row() {
           "blog on CUDA matrix multiplication (Tesla T4), block 16 x 16; post on int matrices in "
           "shared memory (GTX 1060), 16 x 16; Numba documentation, fast_matmul, 16 x 16",
       .rung = 18,
-      .precisions = element_precisions(),
-      .traffic = traffic<kTile>,
-      .prepare = prepare<kTile>,
+      .precisions = {kPrecisions...},
+      .traffic = [](const Problem& p, const Device&) { return square_tile_traffic<kTile>(p); },
+      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
+        return with_element<kPrecisions...>(p.precision, [&]<typename T>(T) {
+          return tile_launch<T, Grid<kTile>>(tiled<T, kTile>, dim3(kTile, kTile), p, o);
+        });
+      },
   };
 }
 
-const Registration tile16(row<16>());
-const Registration tile32(row<32>());
+const Registration tile16(row<16, f32, bf16, f16, f64, s32>());
+const Registration tile32(row<32, f32, bf16, f16, f64, s32>());
 
 }  // namespace
 }  // namespace gemm::simt::tiled

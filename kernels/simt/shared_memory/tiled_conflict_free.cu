@@ -15,11 +15,11 @@
 namespace gemm::simt::tiled_conflict_free {
 namespace {
 
-constexpr int kTile = 16, kThreads = kTile * kTile, kPitch = 18;
+constexpr int kTile = 16, kPitch = 18;
 using Grid = TileGrid<kTile, kTile>;
 
 // b_transposed is B^T, n x k.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTile* kTile)
     tiled_conflict_free(Problem p, Grid grid, const float* __restrict__ a,
                         const float* __restrict__ b_transposed, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
@@ -43,13 +43,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads of A
-  constexpr int kStoreA = wavefronts(kBytes, [](int lane) { return lane; });
-  constexpr int kStoreB =
-      wavefronts(kBytes, [](int lane) { return lane % kTile * kPitch + lane / kTile; });
-  constexpr int kOfWarp = kStoreA + kStoreB + tiled_reads<kTile>(kBytes, kAtOnce);
-  static_assert(kStoreA == 1 && kStoreB == 1);
-  return tile_traffic(p, kTile, kTile, kTile, kThreads / kLanes * kOfWarp);
+  constexpr auto kStoreB = [](int lane) { return lane % kTile * kPitch + lane / kTile; };
+  static_assert(wavefronts(sizeof(float), kStoreB) == 1);
+  return square_tile_traffic<kTile>(p, kStoreB);
 }
 
 const Registration registration{{

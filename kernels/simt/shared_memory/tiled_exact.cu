@@ -14,12 +14,10 @@ namespace gemm::simt::tiled_exact {
 namespace {
 
 template <int kTile>
-constexpr int kThreads = kTile* kTile;
-template <int kTile>
 using Grid = TileGrid<kTile, kTile>;
 
 template <int kTile>
-__global__ void __launch_bounds__(kThreads<kTile>)
+__global__ void __launch_bounds__(kTile* kTile)
     tiled_exact(Problem p, Grid<kTile> grid, const float* __restrict__ a,
                 const float* __restrict__ b, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
@@ -53,14 +51,6 @@ std::optional<std::string> unsupported(const Problem& p, const Device&) {
 }
 
 template <int kTile>
-Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads of A
-  constexpr int kStore = wavefronts(kBytes, [](int lane) { return lane; });
-  constexpr int kOfWarp = 2 * kStore + tiled_reads<kTile>(kBytes, kAtOnce);
-  return tile_traffic(p, kTile, kTile, kTile, kThreads<kTile> / kLanes * kOfWarp);
-}
-
-template <int kTile>
 Kernel row() {
   return {
       .name = "TiledExact",
@@ -70,7 +60,7 @@ Kernel row() {
       .rung = 17,
       .precisions = {Precision::f32},
       .unsupported = unsupported<kTile>,
-      .traffic = traffic<kTile>,
+      .traffic = [](const Problem& p, const Device&) { return square_tile_traffic<kTile>(p); },
       .prepare = prepare_tiles<float, Grid<kTile>>(tiled_exact<kTile>, dim3(kTile, kTile)),
   };
 }

@@ -13,10 +13,10 @@
 namespace gemm::simt::tiled_uncoalesced_b {
 namespace {
 
-constexpr int kTile = 16, kThreads = kTile * kTile;
+constexpr int kTile = 16;
 using Grid = TileGrid<kTile, kTile>;
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTile* kTile)
     tiled_uncoalesced_b(Problem p, Grid grid, const float* __restrict__ a,
                         const float* __restrict__ b, float* __restrict__ c) {
   __shared__ float a_tile[kTile][kTile];
@@ -40,14 +40,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Traffic traffic(const Problem& p, const Device&) {
-  constexpr int kBytes = sizeof(float), kAtOnce = 4;  // the compiler vectorizes the loads of A
-  constexpr int kStoreA = wavefronts(kBytes, [](int lane) { return lane; });
-  constexpr int kStoreB =
-      wavefronts(kBytes, [](int lane) { return lane % kTile * kTile + lane / kTile; });
-  constexpr int kOfWarp = kStoreA + kStoreB + tiled_reads<kTile>(kBytes, kAtOnce);
-  Traffic traffic = tile_traffic(p, kTile, kTile, kTile, kThreads / kLanes * kOfWarp);
+  Traffic traffic =
+      square_tile_traffic<kTile>(p, [](int lane) { return lane % kTile * kTile + lane / kTile; });
   constexpr double kSectorsOfB = 16, kCoalesced = 4;
-  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * kBytes * ceil_div(p.m, kTile) * p.k * p.n;
+  traffic.l2 += (kSectorsOfB / kCoalesced - 1) * sizeof(float) * ceil_div(p.m, kTile) * p.k * p.n;
   return traffic;
 }
 

@@ -84,27 +84,13 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 // Measured on an H200 (NOTES.md): a K tile of StreamK, and everything after the last one.
 constexpr double kKTileSeconds = 2.53e-6, kAddSeconds = 3e-6;
 
-// How many clusters run at once, if there is a device to ask: a cluster must fit within a GPC,
-// whose SM count need not be a multiple of its size.
-std::optional<int> clusters_at_once(int cluster_size) {
-  const ClusterLaunch launch({cluster_size, Tile::kThreads, Tile::kSharedBytes, cluster_size},
-                             nullptr);
-  int count = 0;
-  if (cudaFuncSetAttribute(cluster_split_k, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           Tile::kSharedBytes) == cudaSuccess &&
-      cudaOccupancyMaxActiveClusters(&count, cluster_split_k, launch.config()) == cudaSuccess)
-    return count;
-  cudaGetLastError();  // no device
-  return std::nullopt;
-}
-
 // The cluster size with the shortest predicted time; 1 if none fits. Precondition: counts_fit.
 int cluster_size_for(const Problem& p, const Device& device) {
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
   int best = 1;
   double least = std::numeric_limits<double>::infinity();
-  for (const int size : {2, 4, 8}) {  // larger ones are not portable
-    const int at_once = clusters_at_once(size).value_or(device.sm_count / size);
+  for (const int size : {2, 4, Device::kPortableCluster}) {
+    const int at_once = device.clusters(size);
     if (size > whole.k_tiles || at_once == 0) continue;
     const double waves = std::ceil(1.0 * whole.tiles() / at_once);
     const double k_tiles = std::ceil(1.0 * whole.k_tiles / size);
@@ -125,29 +111,29 @@ Traffic traffic(const Problem& p, const Device& device) {
   return traffic;
 }
 
-const Registration registration({
-    .name = "ClusterSplitK",
-    .idea = "Split-K within a cluster: accumulators are reduced through distributed shared memory.",
-    .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
-    .rung = 33,
-    .precisions = {Precision::f32},
-    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-      if (auto why = specialized_unsupported<Tile>(cluster_split_k, p, device)) return why;
-      if (p.k <= Tile::kBK)
-        return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
-      if (cluster_size_for(p, device) == 1)
-        return "requires a device on which a cluster of 2 blocks fits";
-      return std::nullopt;
-    },
-    .traffic = traffic,
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      const int cluster_size = cluster_size_for(p, device);
-      const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
-      return specialized_launch<Tile, ClusterWork>(cluster_split_k, p, o, {{}, cluster_size},
-                                                   tiles * cluster_size, cluster_size);
-    },
-});
+const Registration registration(specialized_kernel<Tile>(
+    cluster_split_k,
+    {
+        .name = "ClusterSplitK",
+        .idea =
+            "Split-K within a cluster: accumulators are reduced through distributed shared memory.",
+        .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
+        .rung = 33,
+        .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
+          if (p.k <= Tile::kBK)
+            return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
+          if (cluster_size_for(p, device) == 1)
+            return "requires a device on which a cluster of 2 blocks fits";
+          return std::nullopt;
+        },
+        .traffic = traffic,
+        .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+          const int cluster_size = cluster_size_for(p, device);
+          const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
+          return specialized_launch<Tile, ClusterWork>(cluster_split_k, p, o, {{}, cluster_size},
+                                                       tiles * cluster_size, cluster_size);
+        },
+    }));
 
 }  // namespace
 }  // namespace gemm::simt::cluster_split_k

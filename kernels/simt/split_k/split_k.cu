@@ -44,17 +44,9 @@ struct SplitKTile {
   static_assert(kBK % (4 * kDeep) == 0 && (kDeep == 1 || kDown == 1));
   static_assert(kWarps == 1 || kSlices < kBarriers);
 
-  static constexpr int down(int lane) {
-    if constexpr (kDeep > 1)
-      return 0;
-    else
-      return PairedLanes<kAcross>::down(lane);
-  }
+  static constexpr int down(int lane) { return kDeep > 1 ? 0 : PairedLanes<kAcross>::down(lane); }
   static constexpr int across(int lane) {
-    if constexpr (kDeep > 1)
-      return lane % kAcross;
-    else
-      return PairedLanes<kAcross>::across(lane);
+    return kDeep > 1 ? lane % kAcross : PairedLanes<kAcross>::across(lane);
   }
   static constexpr int deep(int lane) { return kDeep > 1 ? lane / kAcross : 0; }
   static __device__ int first_row() { return threadIdx.x % kThreads / 32 / (kBN / kWN) * kWM; }

@@ -83,37 +83,34 @@ TileSchedule schedule_of(const Problem& p, const Device& device) {
   return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost.on(device));
 }
 
-const Registration registration({
-    .name = "StreamK",
-    .idea =
-        "Stream-K: tiles that do not fill a wave are cut along k into equal shares, one per SM.",
-    .source = "Osama et al., Stream-K (2023); CUTLASS",
-    .rung = 32,
-    .precisions = {Precision::f32},
-    .layouts = {Layout::nn, Layout::nt, Layout::tn, Layout::tt},
-    .unsupported =
-        [](const Problem& p, const Device& device) {
-          return specialized_unsupported<Tile>(stream_k, p, device);
+const Registration registration(specialized_kernel<Tile>(
+    stream_k,
+    {
+        .name = "StreamK",
+        .idea = "Stream-K: tiles that do not fill a wave are cut along k into equal shares, one "
+                "per SM.",
+        .source = "Osama et al., Stream-K (2023); CUTLASS",
+        .rung = 32,
+        .traffic =
+            [](const Problem& p, const Device& device) {
+              return specialized_traffic<Tile>(p, continued_pieces(schedule_of(p, device)));
+            },
+        .estimate =
+            [](const Problem& p, const Device& device) {
+              return kLaunchSeconds + packing_seconds(p, device) +
+                     seconds(schedule_of(p, device), kCost.on(device));
+            },
+        .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+          StreamKWork work{{}, schedule_of(p, device), {}};
+          const TileSchedule& schedule = work.schedule;
+          const auto [partials, memory] =
+              partial_sums(schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN,
+                           schedule.streaming);
+          work.partials = partials;
+          const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+          return specialized_launch<Tile, StreamKWork>(stream_k, p, o, work, blocks, 1, memory);
         },
-    .traffic =
-        [](const Problem& p, const Device& device) {
-          return specialized_traffic<Tile>(p, continued_pieces(schedule_of(p, device)));
-        },
-    .estimate =
-        [](const Problem& p, const Device& device) {
-          return kLaunchSeconds + packing_seconds(p, device) +
-                 seconds(schedule_of(p, device), kCost.on(device));
-        },
-    .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-      StreamKWork work{{}, schedule_of(p, device), {}};
-      const TileSchedule& schedule = work.schedule;
-      const auto [partials, memory] = partial_sums(
-          schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN, schedule.streaming);
-      work.partials = partials;
-      const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-      return specialized_launch<Tile, StreamKWork>(stream_k, p, o, work, blocks, 1, memory);
-    },
-});
+    }));
 
 }  // namespace
 }  // namespace gemm::simt::stream_k

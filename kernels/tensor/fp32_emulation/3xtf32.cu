@@ -242,24 +242,13 @@ Traffic traffic(const Problem& p, const Device&) {
   };
 }
 
-using Workspace = simt::DeviceArray<float>;
-
-Launch split_b(const Problem& p, const float* b, const Workspace& to, std::int64_t k_tiles) {
-  const CopyGrid grid(ceil_div(p.n, kBN) * kBN, k_tiles * kSplitTileK);
-  const auto kernel =
-      transposes_b(p.layout) ? split_into_tiles<true, kBN> : split_into_tiles<false, kBN>;
-  return [=](Stream stream) {
-    kernel<<<grid.blocks(), kCopyThreads, 0, stream>>>(
-        grid, b, p.n, p.k, reinterpret_cast<float4*>(to.get()), k_tiles);
-  };
-}
-
 Launch prepare(const Problem& p, const Device& device, const Operands& o) {
   simt::allow_shared_bytes(multiply_split, kSharedBytes);
   const std::int64_t stages = ceil_div(p.k, kBK), k_tiles = stages * kKTiles;
-  const Workspace split =
-      simt::device_array<float>(ceil_div(p.n, kBN) * kBN * k_tiles * kLineFloats);
-  const Launch splitting = split_b(p, static_cast<const float*>(o.b), split, k_tiles);
+  const auto split = simt::device_array<float>(ceil_div(p.n, kBN) * kBN * k_tiles * kLineFloats);
+  const CopyGrid grid(ceil_div(p.n, kBN) * kBN, k_tiles * kSplitTileK);
+  const auto split_b =
+      transposes_b(p.layout) ? split_into_tiles<true, kBN> : split_into_tiles<false, kBN>;
 
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), true);
   const TileOrder tiles = tile_order(p);
@@ -269,7 +258,9 @@ Launch prepare(const Problem& p, const Device& device, const Operands& o) {
                                static_cast<int>(stages)};
   return [=, packing = pack(a)](Stream stream) {
     if (packing) packing(stream);
-    splitting(stream);
+    split_b<<<grid.blocks(), kCopyThreads, 0, stream>>>(grid, static_cast<const float*>(o.b), p.n,
+                                                        p.k, reinterpret_cast<float4*>(split.get()),
+                                                        k_tiles);
     multiply_split<<<blocks, kThreads, kSharedBytes, stream>>>(p, operands,
                                                                static_cast<float*>(o.c));
   };

@@ -46,9 +46,14 @@ Launch with_f64_tile(const Problem& p, F&& f) {
 
 template <typename Shape>
 std::optional<std::string> f64_unsupported(const Problem& p, const Device& device) {
-  if (!simt::counts_fit(p, Shape::kBM, Shape::kBN, Shape::kDepth)) return simt::kCountsDoNotFit;
   if (device.compute_capability < 80) return "requires compute capability 8.0";
+  if (!simt::counts_fit(p, Shape::kBM, Shape::kBN, Shape::kDepth)) return simt::kCountsDoNotFit;
   return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
+}
+
+template <typename Shape>
+Traffic f64_traffic(const Problem& p) {
+  return simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
 }
 
 // Completes the description of a rung.
@@ -57,12 +62,8 @@ Kernel f64_kernel(Kernel kernel) {
   using Shape = typename Rung::Shape;
   kernel.precisions = {Precision::f64};
   kernel.layouts.assign(kLayouts.begin(), kLayouts.end());
-  kernel.unsupported = [](const Problem& p, const Device& device) {
-    return f64_unsupported<Shape>(p, device);
-  };
-  kernel.traffic = [](const Problem& p, const Device&) {
-    return simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
-  };
+  kernel.unsupported = f64_unsupported<Shape>;
+  kernel.traffic = [](const Problem& p, const Device&) { return f64_traffic<Shape>(p); };
   kernel.prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
     return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
       const simt::TileSchedule whole = simt::whole_tiles(p, Shape::kBM, Shape::kBN, Shape::kDepth);

@@ -2,9 +2,15 @@
 // registers, so that the MMAs of one K tile follow those of the last without a gap, and launches
 // overlap (programmatic dependent launch). Cost: partial sums through global memory, where tiles
 // are cut along k.
+//
+// The model compares waves of whole tiles with shares of cut tiles and the exchange of their
+// partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,16 +18,36 @@
 
 #include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/partial_sums.cuh"
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_order.cuh"
+#include "kernels/common/tile_schedule.hpp"
+#include "kernels/common/tile_traffic.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/tensor/mma_f64/mma_f64_launch.cuh"
-#include "kernels/tensor/mma_f64/mma_f64_plan.cuh"
 
 namespace gemm::tensor::mma_f64_stream_k {
 namespace {
 
 constexpr int kGroup = 8;  // rows of tiles
-constexpr std::size_t kSmallest = std::size(kF64Choices) - 1;
+
+// The tile of a block. Rates are FLOP/s of an SM of an H200: with as many blocks as fit, and with
+// one; in between with others.
+struct Choice {
+  int rows, columns, depth, warp_rows, warp_columns, stages, blocks;
+  double full, alone;
+
+  constexpr double rate(int of_blocks) const {
+    return blocks == 1 ? full : alone + (full - alone) * (of_blocks - 1) / (blocks - 1);
+  }
+};
+constexpr Choice kChoices[] = {
+    {128, 128, 32, 32, 64, 3, 1, 0.42e12, 0.42e12}, {128, 64, 16, 32, 32, 4, 1, 0.40e12, 0.40e12},
+    {64, 64, 32, 16, 32, 4, 1, 0.35e12, 0.35e12},   {32, 128, 16, 32, 32, 4, 2, 0.34e12, 0.28e12},
+    {128, 32, 16, 32, 32, 4, 2, 0.37e12, 0.30e12},  {16, 128, 16, 16, 32, 4, 3, 0.20e12, 0.15e12},
+    {128, 16, 16, 32, 16, 4, 3, 0.21e12, 0.16e12},  {64, 32, 32, 32, 16, 4, 2, 0.30e12, 0.24e12},
+    {32, 64, 32, 16, 32, 4, 2, 0.30e12, 0.24e12},   {32, 32, 32, 16, 16, 4, 3, 0.27e12, 0.18e12},
+};
+constexpr std::size_t kSmallest = std::size(kChoices) - 1;
 
 struct F64Work {
   F64Problem problem;
@@ -84,18 +110,52 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
 #endif
 }
 
-template <std::size_t kChoice>
-using ShapeOf =
-    F64Shape<kF64Choices[kChoice].rows, kF64Choices[kChoice].columns, kF64Choices[kChoice].depth,
-             kF64Choices[kChoice].warp_rows, kF64Choices[kChoice].warp_columns,
-             kF64Choices[kChoice].stages, kF64Choices[kChoice].blocks>;
+struct Plan {
+  simt::TileSchedule schedule;
+  double seconds;
+};
 
-template <std::size_t kChoice>
-Launch launch_choice(const Problem& p, const Device& device, const Operands& o,
-                     const F64Plan& plan) {
-  using Shape = ShapeOf<kChoice>;
+constexpr double kLaunch = 3e-6;  // seconds of an empty launch
+constexpr double kOfDram = 4.2e12 / Device::kH200Dram,
+                 kOfL2 = 5.5e12 / Device::kH200L2;  // of the rates of reads
+
+// The best schedule of a choice, with one or more blocks per SM.
+Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
+  Plan best{{}, std::numeric_limits<double>::infinity()};
+  const int sms = std::max(1, device.sm_count);
+  const double sum_bytes = 1.0 * one.rows * one.columns * sizeof(double);
+  const double k_tile_bytes = 1.0 * (one.rows + one.columns) * one.depth * sizeof(double);
+  const double k_tile_flop = 2.0 * one.rows * one.columns * one.depth;
+  for (int blocks = 1; blocks <= one.blocks; ++blocks) {
+    // A block's share of its SM and of the L2.
+    const double l2 = kOfL2 * device.l2_bytes_per_second / (sms * blocks);
+    simt::TileCost cost;
+    cost.k_tile =
+        std::max(device.clock_ratio() * k_tile_flop * blocks / one.rate(blocks), k_tile_bytes / l2);
+    cost.finish = 1e-6 + sum_bytes / l2;
+    cost.exchange = 2e-6 + 2 * sum_bytes / l2;
+    cost.further = cost.exchange - 1e-6;
+    const simt::TileSchedule schedule =
+        simt::tile_schedule(p, one.rows, one.columns, one.depth, sms * blocks, cost);
+    const double seconds = simt::seconds(schedule, cost);
+    if (seconds < best.seconds) best = {schedule, seconds};
+  }
+  best.seconds =
+      kLaunch + std::max(best.seconds, bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second));
+  return best;
+}
+
+// What depends on the shape of a choice at compile time.
+struct Instance {
+  std::optional<std::string> (*unsupported)(const Problem&, const Device&);
+  Traffic (*traffic)(const Problem&);  // without partial sums
+  Launch (*launch)(const Problem&, const Device&, const Operands&, const simt::TileSchedule&);
+};
+
+template <typename Shape>
+Launch launch(const Problem& p, const Device& device, const Operands& o,
+              const simt::TileSchedule& schedule) {
   return with_f64_tile<Shape>(p, [&]<typename Tile>() -> Launch {
-    const simt::TileSchedule& schedule = plan.schedule;
     const auto [partials, memory] =
         partial_sums(schedule, std::int64_t{2} * schedule.streaming * Shape::kBM * Shape::kBN,
                      schedule.streaming);
@@ -112,32 +172,22 @@ Launch launch_choice(const Problem& p, const Device& device, const Operands& o,
   });
 }
 
-// Calls f<choice>() for the choice with that index.
-template <typename F>
-void with_choice(std::size_t choice, F&& f) {
-  [&]<std::size_t... kChoices>(std::index_sequence<kChoices...>) {
-    ((kChoices == choice ? f.template operator()<kChoices>() : void()), ...);
-  }
-  (std::make_index_sequence<std::size(kF64Choices)>());
+template <std::size_t kIndex>
+constexpr Instance instance() {
+  constexpr const Choice& kOne = kChoices[kIndex];
+  using Shape = F64Shape<kOne.rows, kOne.columns, kOne.depth, kOne.warp_rows, kOne.warp_columns,
+                         kOne.stages, kOne.blocks>;
+  return {f64_unsupported<Shape>, f64_traffic<Shape>, launch<Shape>};
 }
-
-Traffic traffic_of(const Problem& p, const F64Plan& plan) {
-  Traffic traffic{};
-  with_choice(plan.choice, [&]<std::size_t kChoice>() {
-    using Shape = ShapeOf<kChoice>;
-    traffic = simt::tile_traffic(p, Shape::kBM, Shape::kBN, Shape::kDepth, Shape::kWavefronts);
-    const double partials =
-        simt::continued_pieces(plan.schedule) * 2.0 * sizeof(double) * Shape::kBM * Shape::kBN;
-    traffic.dram += partials;
-    traffic.l2 += partials;
-  });
-  return traffic;
+constexpr auto kInstances = []<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
+  return std::array{instance<kIndices>()...};
 }
+(std::make_index_sequence<std::size(kChoices)>());
 
 // All choices, or always the one with this index.
 Kernel stream_k(std::optional<std::size_t> only) {
   const auto runs = [only](const Problem& p, const Device& device, std::size_t choice) {
-    return (!only || choice == *only) && !f64_unsupported(p, device, choice);
+    return (!only || choice == *only) && !kInstances[choice].unsupported(p, device);
   };
   Kernel kernel{
       .name = "MmaF64StreamK",
@@ -148,33 +198,36 @@ Kernel stream_k(std::optional<std::size_t> only) {
       .precisions = {Precision::f64},
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .unsupported = [=](const Problem& p, const Device& device) -> std::optional<std::string> {
-        for (std::size_t i = 0; i < std::size(kF64Choices); ++i)
+        for (std::size_t i = 0; i < std::size(kChoices); ++i)
           if (runs(p, device, i)) return std::nullopt;
-        return f64_unsupported(p, device, only.value_or(kSmallest));
+        return kInstances[only.value_or(kSmallest)].unsupported(p, device);
       },
       .candidates =
           [=](const Problem& p, const Device& device) {
             std::vector<Candidate> candidates;
-            for (std::size_t i = 0; i < std::size(kF64Choices); ++i) {
+            for (std::size_t i = 0; i < std::size(kChoices); ++i) {
               if (!runs(p, device, i)) continue;
-              const F64Plan plan = f64_plan_of(p, device, i);
-              candidates.push_back({plan.seconds, traffic_of(p, plan), [=](const Operands& o) {
-                                      Launch launch;
-                                      with_choice(plan.choice, [&]<std::size_t kChoice>() {
-                                        launch = launch_choice<kChoice>(p, device, o, plan);
-                                      });
-                                      return launch;
+              const auto [schedule, seconds] = plan_of(p, device, kChoices[i]);
+              Traffic traffic = kInstances[i].traffic(p);
+              const double partials = simt::continued_pieces(schedule) * 2.0 * sizeof(double) *
+                                      kChoices[i].rows * kChoices[i].columns;
+              traffic.dram += partials;
+              traffic.l2 += partials;
+              candidates.push_back({seconds, traffic, [=, schedule = schedule](const Operands& o) {
+                                      return kInstances[i].launch(p, device, o, schedule);
                                     }});
             }
             return candidates;
           },
   };
   if (only) {
-    const F64Choice& one = kF64Choices[*only];
-    kernel.parameters = {
-        {"BM", std::to_string(one.rows)},         {"BN", std::to_string(one.columns)},
-        {"BK", std::to_string(one.depth)},        {"WM", std::to_string(one.warp_rows)},
-        {"WN", std::to_string(one.warp_columns)}, {"stages", std::to_string(one.stages)}};
+    const Choice& one = kChoices[*only];
+    kernel.parameters = numbers({{"BM", one.rows},
+                                 {"BN", one.columns},
+                                 {"BK", one.depth},
+                                 {"WM", one.warp_rows},
+                                 {"WN", one.warp_columns},
+                                 {"stages", one.stages}});
   }
   return kernel;
 }
@@ -183,7 +236,7 @@ Kernel stream_k(std::optional<std::size_t> only) {
 struct Registrations {
   Registrations() {
     Registration{stream_k(std::nullopt)};
-    for (std::size_t i = 0; i < std::size(kF64Choices); ++i) Registration{stream_k(i)};
+    for (std::size_t i = 0; i < std::size(kChoices); ++i) Registration{stream_k(i)};
   }
 } const registrations;
 

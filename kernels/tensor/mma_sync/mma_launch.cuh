@@ -12,7 +12,8 @@
 #include <string>
 
 #include "kernels/common/device_array.cuh"
-#include "kernels/common/grouped_grid.cuh"
+#include "kernels/common/packed_operand.cuh"
+#include "kernels/common/tile_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_traffic.hpp"
 #include "kernels/layout.hpp"
@@ -33,50 +34,39 @@ __global__ void __launch_bounds__(Tile::Shape::kThreads, Tile::Shape::kBlocks)
   tile.store(c);
 }
 
-// An operand as stored, and whether it must be copied.
-struct Stored {
-  std::int64_t lines, length;  // rows of A or columns of B; k
-  bool k_major;
-  int element_bytes;
-
-  bool in_16_bytes() const { return (k_major ? length : lines) * element_bytes % kChunkBytes == 0; }
-  bool is_copied() const { return !in_16_bytes() || (!k_major && element_bytes != 2); }
-  // Elements per row of the copy.
-  std::int64_t copy_pitch() const {
-    const int chunk = kChunkBytes / element_bytes;
-    return ceil_div(length, chunk) * chunk;
-  }
-  double bulk_load() const { return is_copied() ? 1.0 * element_bytes * lines * copy_pitch() : 0; }
-};
-inline Stored stored_a(const Problem& p) {
-  return {p.m, p.k, !transposes_a(p.layout), traits_of(p.precision).input_bytes};
+// Whether an operand must be copied K-major.
+template <typename T>
+bool is_copied(const Operand<T>& operand) {
+  return !operand.rows_of_16_bytes() || (!operand.k_major && sizeof(T) != 2);
 }
-inline Stored stored_b(const Problem& p) {
-  return {p.n, p.k, transposes_b(p.layout), traits_of(p.precision).input_bytes};
+// Elements per row of the copy.
+template <typename T>
+std::int64_t copy_pitch(const Operand<T>& operand) {
+  constexpr std::int64_t kChunk = kChunkBytes / sizeof(T);
+  return ceil_div(operand.k_size, kChunk) * kChunk;
 }
 
 // An operand as the kernel reads it, and the copy that must run before.
-struct PackedRows {
+struct KernelOperand {
   Rows rows;
   bool k_major;
   Launch copying;
 };
-template <typename Element>
-PackedRows packed(const Stored& stored, const void* operand) {
-  const auto* from = static_cast<const Element*>(operand);
-  if (!stored.is_copied())
-    return {{reinterpret_cast<const std::byte*>(from),
-             (stored.k_major ? stored.length : stored.lines) * stored.element_bytes},
-            stored.k_major,
-            [](Stream) {}};
-  const std::int64_t pitch = stored.copy_pitch();
-  const auto copy = simt::device_array<Element>(stored.lines * pitch);
-  const auto kernel = stored.k_major ? copy_k_major<Element, true> : copy_k_major<Element, false>;
-  return {{reinterpret_cast<const std::byte*>(copy.get()), pitch * stored.element_bytes},
-          true,
-          [=, grid = CopyGrid(stored.lines, stored.length)](Stream stream) {
-            kernel<<<grid.blocks(), kCopyThreads, 0, stream>>>(grid, from, stored.lines,
-                                                               stored.length, copy.get(), pitch);
+template <typename T>
+KernelOperand kernel_operand(const Operand<T>& operand) {
+  const auto rows = [](const T* first, std::int64_t pitch) {
+    return Rows{reinterpret_cast<const std::byte*>(first),
+                pitch * static_cast<std::int64_t>(sizeof(T))};
+  };
+  if (!is_copied(operand))
+    return {rows(operand.matrix, operand.columns()), operand.k_major, [](Stream) {}};
+  const std::int64_t pitch = copy_pitch(operand);
+  const auto copy = simt::device_array<T>(operand.x_size * pitch);
+  const auto kernel = operand.k_major ? copy_k_major<T, true> : copy_k_major<T, false>;
+  return {rows(copy.get(), pitch), true,
+          [=, grid = CopyGrid(operand.x_size, operand.k_size)](Stream stream) {
+            kernel<<<grid.blocks(), kCopyThreads, 0, stream>>>(grid, operand.matrix, operand.x_size,
+                                                               operand.k_size, copy.get(), pitch);
           }};
 }
 
@@ -87,7 +77,8 @@ Launch mma_launch(const Problem& p, const Operands& o) {
   using Shape = typename Rung::template Shape<Arithmetic>;
   using Grid = simt::GroupedGrid<Shape::kBM, Shape::kBN>;
   using Kernel = void (*)(Problem, Grid, Rows, Rows, Output*);
-  const PackedRows a = packed<Element>(stored_a(p), o.a), b = packed<Element>(stored_b(p), o.b);
+  const KernelOperand a = kernel_operand(operand_a<Element>(p, o.a)),
+                      b = kernel_operand(operand_b<Element>(p, o.b));
   const Kernel kernel = [&]() -> Kernel {
     if constexpr (sizeof(Element) == 2) {
       if (a.k_major && !b.k_major)
@@ -110,26 +101,19 @@ Launch mma_launch(const Problem& p, const Operands& o) {
 
 template <typename Rung, typename Arithmetic>
 Traffic mma_traffic(const Problem& p) {
+  using Element = typename Arithmetic::Element;
   using Shape = typename Rung::template Shape<Arithmetic>;
-  Traffic traffic = simt::tile_traffic(
-      p, Shape::kBM, Shape::kBN,
-      Shape::kDepth / static_cast<int>(sizeof(typename Arithmetic::Element)), Shape::kWavefronts);
-  for (const Stored& stored : {stored_a(p), stored_b(p)}) {
-    traffic.dram += 2 * stored.bulk_load();
-    traffic.l2 += 2 * stored.bulk_load();
-    traffic.shared += 2 * stored.bulk_load();
+  Traffic traffic =
+      simt::tile_traffic(p, Shape::kBM, Shape::kBN,
+                         Shape::kDepth / static_cast<int>(sizeof(Element)), Shape::kWavefronts);
+  for (const auto& operand : {operand_a<Element>(p, nullptr), operand_b<Element>(p, nullptr)}) {
+    if (!is_copied(operand)) continue;
+    const double copied = 2.0 * sizeof(Element) * operand.x_size * copy_pitch(operand);
+    traffic.dram += copied;
+    traffic.l2 += copied;
+    traffic.shared += copied;
   }
   return traffic;
-}
-
-template <typename Rung, typename Arithmetic>
-std::optional<std::string> mma_unsupported(const Device& device) {
-  using Shape = typename Rung::template Shape<Arithmetic>;
-  constexpr int kSince = std::max(Rung::kSince, Arithmetic::kSince);
-  if (device.compute_capability < kSince)
-    return "requires compute capability " + std::to_string(kSince / 10) + "." +
-           std::to_string(kSince % 10);
-  return simt::shared_memory_unsupported(Shape::kSharedBytes, device);
 }
 
 // Calls f<Arithmetic>() for the one with that precision.
@@ -147,7 +131,13 @@ Kernel mma_kernel(Kernel kernel) {
   kernel.layouts.assign(kLayouts.begin(), kLayouts.end());
   kernel.unsupported = [](const Problem& p, const Device& device) {
     return with_arithmetic<Arithmetics...>(
-        p.precision, [&]<typename A>() { return mma_unsupported<Rung, A>(device); });
+        p.precision, [&]<typename A>() -> std::optional<std::string> {
+          constexpr int kSince = std::max(Rung::kSince, A::kSince);
+          if (device.compute_capability < kSince)
+            return "requires compute capability " + std::to_string(kSince / 10) + "." +
+                   std::to_string(kSince % 10);
+          return simt::shared_memory_unsupported(Rung::template Shape<A>::kSharedBytes, device);
+        });
   };
   kernel.traffic = [](const Problem& p, const Device&) {
     return with_arithmetic<Arithmetics...>(p.precision,

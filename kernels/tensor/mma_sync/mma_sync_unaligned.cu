@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/common/async_copy.cuh"
 #include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/partial_sums.cuh"
 #include "kernels/common/tile_launch.cuh"
@@ -67,9 +68,7 @@ class UnalignedOperand {
     stage += warp * kLine + swizzled(kLine, warp, lane / 4) * kChunkBytes + lane % 4 * 4;
 #pragma unroll
     for (int row = 0; row < 64; row += kWarps) {
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(stage + row * kLine),
-                   "l"(from), "r"(row < left ? 4 : 0)
-                   : "memory");
+      copy_async_bytes<4>(stage + row * kLine, from, row < left);
       from += std::int64_t{2} * kWarps * columns;
     }
     step_ += kElements;

@@ -1,12 +1,26 @@
-// Bytes that a kernel moves in which each thread computes one element of C without shared memory.
+// Launches of kernels in which each thread computes one element of C without shared memory, and the
+// bytes that they move.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/common/tile_grid.cuh"
+#include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::simt {
+
+constexpr int kNaiveBlock = 32;
+using NaiveGrid = TileGrid<kNaiveBlock, kNaiveBlock>;
+
+// Launches one of two instances: with 32-bit offsets where they suffice, else with 64-bit ones.
+template <typename T>
+Launch naive_launch(TileKernel<T, NaiveGrid> of_32_bits, TileKernel<T, NaiveGrid> of_64_bits,
+                    const Problem& p, const Operands& o) {
+  return tile_launch<T, NaiveGrid>(offsets_fit_int(p) ? of_32_bits : of_64_bits,
+                                   dim3(kNaiveBlock, kNaiveBlock), p, o);
+}
 
 // Distance between the elements of consecutive lanes; 0 if all lanes share one.
 struct LaneStrides {

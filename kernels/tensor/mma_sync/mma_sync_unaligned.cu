@@ -248,14 +248,13 @@ UnalignedPlan plan_of(const Problem& p, const Device& device) {
   using Shape = UnalignedShape;
   const int blocks = std::max(1, device.sm_count) * Shape::kBlocks;
   const double l2 = kOfL2 * device.l2_bytes_per_second / blocks;  // of a block
-  const double lines = static_cast<double>(std::min<std::int64_t>(p.m, Shape::kBM) +
-                                           std::min<std::int64_t>(p.n, Shape::kBN)),
-               depth = static_cast<double>(std::min<std::int64_t>(p.k, kElements));
+  // A copy of zeros, beyond an edge of A or B, takes as long as another.
+  const double k_tile_bytes =
+      2.0 * (Shape::kBM + Shape::kBN) * static_cast<double>(std::min<std::int64_t>(p.k, kElements));
   constexpr double kSumBytes = sizeof(float) * Shape::kBM * Shape::kBN;
   constexpr double kFlop = 2.0 * Shape::kBM * Shape::kBN * kElements;
   simt::TileCost cost{};
-  cost.k_tile =
-      std::max(device.clock_ratio() * kFlop * Shape::kBlocks / kOfSm, 2 * lines * depth / l2);
+  cost.k_tile = std::max(device.clock_ratio() * kFlop * Shape::kBlocks / kOfSm, k_tile_bytes / l2);
   cost.finish = 1.6e-6 * device.clock_ratio() + kSumBytes / 2 / l2;
   cost.exchange = 0.5e-6 * device.clock_ratio() + 2 * kSumBytes / l2;
   cost.further = kSumBytes / l2;

@@ -75,7 +75,7 @@ inline constexpr int kTokensOfFewTiles = 64;
 // bytes per second from the L2 to an SM where all load, and seconds: of a launch, for each block
 // along k of a cluster, to share loads, to fill and release a stage, and to begin with the next
 // blocks on an SM.
-inline constexpr double kSwappedOfDram = 4.22e12 / Device::kH200Dram, kSwappedOfClock = 0.933,
+inline constexpr double kSwappedOfDram = 4.22e12 / Device::kH200Dram, kSwappedOfClock = 0.80,
                         kSwappedL2 = 79.5e9, kSwappedLaunch = 2.51e-6, kSwappedAdd = 0.215e-6,
                         kSwappedShare = 0.68e-6, kSwappedStage = 0.176e-6, kSwappedNext = 1.5e-6;
 // Share of the time of DRAM that is lost for each share of the last blocks' places that are empty.

@@ -25,7 +25,7 @@ namespace gemm::bench {
 
 Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
              std::vector<std::string> command)
-    : bench_(std::move(backend), options) {
+    : bench_{.backend = std::move(backend), .options = options} {
   Conditions run{.options = options,
                  .device = bench_.backend->device(),
                  .peaks = peaks_of(bench_.backend->device(), options.peaks),
@@ -63,6 +63,7 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
                                                 : std::nullopt,
                    .overheads = run.overheads};
   results_ = std::make_unique<Results>(std::move(run));
+  library_rates_.emplace(bench_, *results_);
   bench_.started = now_seconds();
 }
 
@@ -76,17 +77,17 @@ void say_why_untimed(Row& row, const std::exception& error) {
 void Suite::measure(const Case& which, std::optional<std::int64_t> samples, Row& row) {
   if (interrupted()) throw Interrupted();
   if (lost()) throw Skipped(lost_);
-  const std::vector<Case> baselines = bench_.named_baselines(which);
+  const std::vector<Case> baselines = interleaving_.named_baselines(which);
   const auto is_library = [&](const Case& baseline) { return is_library_for(which, baseline); };
   if (needs_child(which, baselines)) {
     if (bench_.options.library && std::ranges::none_of(baselines, is_library))
-      measure_library(which);
+      library_rates_->measure(which);
     return measure_in_child(which, baselines, samples, row);
   }
-  const std::optional<Case> baseline = bench_.baseline_of(which);
+  const std::optional<Case> baseline = interleaving_.baseline_of(which);
   if (bench_.options.library && !bench_.options.is_child() && !(baseline && is_library(*baseline)))
-    measure_library(which);
-  bench_.run(which, baseline, samples, row);
+    library_rates_->measure(which);
+  interleaving_.run(which, baseline, samples, row);
   doubt_peaks(row);
 }
 
@@ -131,17 +132,6 @@ bool Suite::needs_child(const Case& which, const std::vector<Case>& baselines) c
          std::ranges::any_of(baselines, [](const Case& one) { return one.kernel->is_users(); });
 }
 
-void Suite::measure_library(const Case& which) {
-  const Problem& p = which.problem;
-  if (which.transfer || which.kernel->is_library() || results_->library_rate(p) ||
-      std::ranges::find(without_library_, p) != without_library_.end())
-    return;
-  if (const auto best = bench_.time_libraries(p))
-    results_->set_library_rate(p, *best);
-  else
-    without_library_.push_back(p);
-}
-
 void Suite::doubt_peaks(const Row& row) {
   constexpr double kBeyondDoubt = 1.05;
   const Peak* roof =
@@ -158,7 +148,7 @@ void Suite::doubt_peaks(const Row& row) {
 }
 
 void Suite::discard(const Case& which) {
-  if (!lost() && !needs_child(which, bench_.named_baselines(which))) bench_.discard(which);
+  if (!lost() && !needs_child(which, interleaving_.named_baselines(which))) bench_.discard(which);
 }
 
 // Memory of the GPU is leaked: freeing it would wait for the GPU.

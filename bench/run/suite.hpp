@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/measurement/interleaving.hpp"
+#include "bench/measurement/library_rates.hpp"
 #include "bench/measurement/workbench.hpp"
 #include "bench/record/record.hpp"
 
@@ -30,7 +32,7 @@ class Suite {
   bool lost() const { return !lost_.empty(); }
 
   // Fills the row: in a child if a user's kernel has a part in it, else here. `samples` asks for so
-  // many, unless the row's budget ends them. Throws as Workbench::run and measure_in_child do.
+  // many, unless the row's budget ends them. Throws as Interleaving::run and measure_in_child do.
   void measure(const Case& which, std::optional<std::int64_t> samples, Row& row);
   // After a failure: nothing that the kernel may have written to is used again.
   void discard(const Case& which);
@@ -47,15 +49,13 @@ class Suite {
   void measure_in_child(const Case& which, const std::vector<Case>& baselines,
                         std::optional<std::int64_t> samples, Row& row);
   bool needs_child(const Case& which, const std::vector<Case>& baselines) const;
-  // Makes sure that a row has a library's rate to be compared with, if there is one: that of a row,
-  // or one measured for this.
-  void measure_library(const Case& which);
   // A row above a measured compute peak shows that the device was busy when that was measured.
   void doubt_peaks(const Row& row);
 
   Workbench bench_;
   std::unique_ptr<Results> results_;
-  std::vector<Problem> without_library_;  // where measuring it was tried in vain
+  std::optional<LibraryRates> library_rates_;
+  Interleaving interleaving_{bench_};
   GpuHealth health_before_;
   std::string lost_;
   bool doubted_ = false;

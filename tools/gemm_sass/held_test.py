@@ -26,7 +26,7 @@ def test_equal_or_better_is_not_worse() -> None:
     [
         ({"instructions": 111}, "111 instructions for 100 multiply-adds"),
         ({"multiply_adds": 99}, "110 instructions for 99"),
-        ({"ports": 1.201}, "1.201 cycles per FFMA by the model"),
+        ({"ports": 1.225}, "1.225 cycles per FFMA by the model"),
         ({"moved": 5}, "5 FFMA that move their accumulator"),
         ({"narrow_loads": 3}, "3 LDS of less than 128 bits"),
         ({"local": 1}, "1 LDL and STL"),
@@ -34,6 +34,10 @@ def test_equal_or_better_is_not_worse() -> None:
 )
 def test_each_figure_may_be_worse(change: dict[str, int], says: str) -> None:
     assert any(says in text for text in replace(THEN, **change).worse_than(THEN))
+
+
+def test_two_in_a_hundred_of_the_cycles_are_noise() -> None:
+    assert replace(THEN, ports=1.224).worse_than(THEN) == []
 
 
 def test_two_in_a_thousand_are_noise_and_three_are_not() -> None:

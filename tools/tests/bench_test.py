@@ -27,8 +27,8 @@ def test_the_exit_status_is_that_of_the_measurement(
     script("bin/cmake", "exit 0")
     script(
         "build/release/gemm_bench",
-        f"for a in $@; do case $a in --gemm_tell_record=*) to=${{a#*=}};; esac; done\n"
-        f"echo {{}} > {tmp_path}/record.json; echo {tmp_path}/record.json > $to; exit {measured}",
+        'for a in "$@"; do case $a in --gemm_tell_record=*) to=${a#*=};; esac; done\n'
+        f'cd \'{tmp_path}\'; echo {{}} > record.json; echo "$PWD/record.json" > "$to"; exit {measured}',
     )
     done = subprocess.run(
         [tmp_path / "tools" / "bench"],

@@ -28,7 +28,9 @@ def test_the_exit_status_is_that_of_the_measurement(
     script(
         "build/release/gemm_bench",
         'for a in "$@"; do case $a in --gemm_tell_record=*) to=${a#*=};; esac; done\n'
-        f'cd \'{tmp_path}\'; echo {{}} > record.json; echo "$PWD/record.json" > "$to"; exit {measured}',
+        f"cd '{tmp_path}'\n"
+        'echo {} > record.json; echo "$PWD/record.json" > "$to"\n'
+        f"exit {measured}",
     )
     done = subprocess.run(
         [tmp_path / "tools" / "bench"],

@@ -5,13 +5,19 @@
 //
 // Padding between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are moved
 // as bits.
+//
+// A large matrix whose rows are not aligned is read in place instead, where a kernel can: every
+// second, fourth or eighth row is aligned (row_phases), and the other operand is packed in the
+// order of such phases.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
+#include <type_traits>
 
 #include "kernels/common/asynchronous.cuh"
 #include "kernels/common/cluster_launch.cuh"
@@ -21,14 +27,22 @@
 
 namespace gemm {
 
+// An order of k, in `depth` places: first those of phase 0, k = 0, phases, 2 * phases... A phase
+// has a multiple of 16 bytes of places.
+struct PhaseOrder {
+  int phases = 1, depth = 0;
+};
+
 // Copies `from`, a matrix of `rows` rows without padding: from[r][c] to to[r * pitch + c], or if
-// transposed to to[c * pitch + r].
+// transposed to to[c * pitch + r]. With an order, a K-major matrix gets its elements along k in
+// that order, with zeros beyond the last.
 struct Packing {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t rows = 0, columns = 0;  // of from, in elements
   std::int64_t pitch = 0;              // bytes, a multiple of 16
   bool transposed = false, aligned = false;
+  PhaseOrder order{};
   unsigned blocks_of_row = 1, blocks = 0;  // consecutive blocks write the same rows of `to`
 };
 
@@ -193,6 +207,21 @@ __device__ void transpose_tile(const Packing& packing, unsigned block, uint4* ti
     }
 }
 
+// 16 bytes of a row that is copied in another order, from that place on.
+template <int kElement>
+__device__ uint4 load_in_order(const Packing& packing, std::int64_t row, int place) {
+  using Bits = std::conditional_t<kElement == 4, std::uint32_t, std::uint16_t>;
+  const auto* from = reinterpret_cast<const Bits*>(packing.from) + row * packing.columns;
+  const int phases = packing.order.phases, each = packing.order.depth / phases;
+  const int first = place % each * phases + place / each;
+  std::uint32_t words[4] = {};
+#pragma unroll
+  for (int i = 0; i < kChunkBytes / kElement; ++i)
+    if (const int k = first + i * phases; k < packing.columns)
+      words[i * kElement / 4] |= std::uint32_t{__ldg(from + k)} << i * kElement % 4 * 8;
+  return {words[0], words[1], words[2], words[3]};
+}
+
 template <int kElement>
 __device__ void copy_rows(const Packing& packing, unsigned block) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -200,14 +229,17 @@ __device__ void copy_rows(const Packing& packing, unsigned block) {
   const std::int64_t first_row = std::int64_t{kCopyRows} * (block / packing.blocks_of_row) + warp;
   const std::int64_t offset =
       std::int64_t{kCopyBytes} * (block % packing.blocks_of_row) + lane * kChunkBytes;
-  if (offset >= row_bytes) return;
+  const bool ordered = kElement != 1 && packing.order.phases > 1;
+  if (offset >= (ordered ? packing.pitch : row_bytes)) return;
   const std::byte* end = packing.from + packing.rows * row_bytes;
   constexpr int kWarps = kPackingThreads / 32;
   uint4 read[kCopyRows / kWarps] = {};
 #pragma unroll
   for (int i = 0; i < kCopyRows / kWarps; ++i)
     if (const std::int64_t row = first_row + i * kWarps; row < packing.rows)
-      read[i] = load_anywhere<kElement>(packing.from + row * row_bytes + offset, packing.from, end);
+      read[i] = ordered ? load_in_order<kElement>(packing, row, static_cast<int>(offset) / kElement)
+                        : load_anywhere<kElement>(packing.from + row * row_bytes + offset,
+                                                  packing.from, end);
 #pragma unroll
   for (int i = 0; i < kCopyRows / kWarps; ++i)
     if (const std::int64_t row = first_row + i * kWarps; row < packing.rows)
@@ -271,19 +303,33 @@ bool is_packed(const Operand<T>& operand, bool k_major) {
   return operand.k_major == k_major && operand.rows_of_16_bytes();
 }
 
-// K-major or MN-major, with rows that begin at multiples of 16 bytes. Throws std::length_error for
-// too many blocks, and std::runtime_error if the allocation fails.
+// Rows r, r + phases, r + 2 * phases... of the matrix begin at multiples of 16 bytes from each
+// other: 1, 2, 4, 8 or 16.
 template <typename T>
-PackedOperand<T> packed(const Operand<T>& operand, bool k_major) {
-  if (is_packed(operand, k_major)) return {operand.matrix, operand.columns(), k_major, {}, {}};
+int row_phases(const Operand<T>& operand) {
+  return kChunkBytes /
+         static_cast<int>(std::gcd<std::int64_t>(operand.columns() * sizeof(T), kChunkBytes));
+}
+
+// K-major or MN-major, with rows that begin at multiples of 16 bytes. An order is for
+// operands of two or four bytes that are K-major before and after. Throws std::length_error for too
+// many blocks, and std::runtime_error if the allocation fails.
+template <typename T>
+PackedOperand<T> packed(const Operand<T>& operand, bool k_major, PhaseOrder order = {}) {
+  const bool ordered = order.phases > 1;
+  if (!ordered && is_packed(operand, k_major))
+    return {operand.matrix, operand.columns(), k_major, {}, {}};
+  if (ordered && (sizeof(T) == 1 || !operand.k_major || !k_major))
+    throw std::invalid_argument("only K-major operands of two or four bytes are packed in order");
   constexpr int kElement = sizeof(T);
   using Tile = TransposeTileFor<kElement>;
   const bool transposed = operand.k_major != k_major;
   const std::int64_t rows = transposed ? operand.columns() : operand.rows(),
                      columns = transposed ? operand.rows() : operand.columns();
-  const std::int64_t pitch = ceil_div(columns * kElement, kChunkBytes) * (kChunkBytes / kElement);
+  constexpr int kOfChunk = kChunkBytes / kElement;
+  const std::int64_t pitch = ordered ? order.depth : ceil_div(columns, kOfChunk) * kOfChunk;
   const std::int64_t of_row =
-      transposed ? ceil_div(columns, Tile::kRows) : ceil_div(columns * kElement, kCopyBytes);
+      transposed ? ceil_div(columns, Tile::kRows) : ceil_div(pitch * kElement, kCopyBytes);
   const std::int64_t blocks = of_row * ceil_div(rows, transposed ? Tile::kColumns : kCopyRows);
   if (blocks > 0x3fffffff) throw std::length_error("an operand is too large to pack in one grid");
   auto memory = simt::device_array<T>(rows * pitch);
@@ -297,6 +343,7 @@ PackedOperand<T> packed(const Operand<T>& operand, bool k_major) {
                       .pitch = pitch * kElement,
                       .transposed = transposed,
                       .aligned = operand.rows_of_16_bytes(),
+                      .order = order,
                       .blocks_of_row = static_cast<unsigned>(of_row),
                       .blocks = static_cast<unsigned>(blocks)},
           .memory = memory};
@@ -321,8 +368,10 @@ inline double packing_seconds(double bytes, double of_dram, const Device& device
 
 // Bytes that packing moves: the matrix is read and written once more.
 template <typename T>
-double packing_bytes(const Operand<T>& operand, bool k_major) {
-  return is_packed(operand, k_major) ? 0 : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
+double packing_bytes(const Operand<T>& operand, bool k_major, bool ordered = false) {
+  return !ordered && is_packed(operand, k_major)
+             ? 0
+             : 2.0 * sizeof(T) * operand.x_size * operand.k_size;
 }
 
 }  // namespace gemm

@@ -92,6 +92,44 @@ TEST(PackedOperand, FourBytesOnTheGpu) { expect_packed<std::uint32_t>(); }
 TEST(PackedOperand, TwoBytesOnTheGpu) { expect_packed<std::uint16_t>(); }
 TEST(PackedOperand, OneByteOnTheGpu) { expect_packed<std::uint8_t>(); }
 
+// All k of phase 0, then of phase 1, and zeros in the places that are left.
+template <typename T>
+void expect_packed_in_order() {
+  int gpus = 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) GTEST_SKIP() << "no GPU";
+  for (const auto& [x_size, k_size] : kShapes)
+    for (const int phases : {2, 8}) {
+      const int each = static_cast<int>(ceil_div(ceil_div(k_size, phases), 32) * 32);
+      simt::DeviceArray<T> memory;
+      const Operand<T> one = stored(x_size, k_size, true, 0, memory);
+      const PackedOperand<T> ordered = packed(one, true, {phases, phases * each});
+      pack(ordered)(nullptr);
+      ASSERT_EQ(ordered.pitch, phases * each);
+      std::vector<T> found(x_size * ordered.pitch);
+      check(cudaMemcpy(found.data(), ordered.matrix, found.size() * sizeof(T), cudaMemcpyDefault));
+      std::int64_t wrong = 0;
+      for (std::int64_t x = 0; x < x_size; ++x)
+        for (std::int64_t place = 0; place < ordered.pitch; ++place) {
+          const std::int64_t k = place % each * phases + place / each;
+          wrong += found[x * ordered.pitch + place] != (k < k_size ? value<T>(x * k_size + k) : 0);
+        }
+      EXPECT_EQ(wrong, 0) << x_size << "x" << k_size << " in " << phases;
+    }
+}
+TEST(PackedOperand, FourBytesInOrderOnTheGpu) { expect_packed_in_order<std::uint32_t>(); }
+TEST(PackedOperand, TwoBytesInOrderOnTheGpu) { expect_packed_in_order<std::uint16_t>(); }
+
+TEST(PackedOperand, CountsTheRowsBetweenAlignedOnes) {
+  const auto phases = [](std::int64_t columns) {
+    return row_phases(Operand<std::uint16_t>{nullptr, columns, 9, false});
+  };
+  EXPECT_EQ(phases(1946), 4);
+  EXPECT_EQ(phases(7397), 8);
+  EXPECT_EQ(phases(300), 2);
+  EXPECT_EQ(phases(304), 1);
+  EXPECT_EQ(row_phases(Operand<float>{nullptr, 574, 9, false}), 2);
+}
+
 TEST(PackedOperand, AlignedOperandsAreReadInPlace) {
   alignas(16) static const std::uint16_t matrix[16 * 8] = {};
   const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};

@@ -17,8 +17,11 @@ namespace gemm::tensor {
 struct SwappedShape {
   std::int64_t rows, tokens, k;
   int element_bytes;
-  bool promoted = false;         // accumulators are promoted every 128 products
-  bool tokens_mn_major = false;  // else K-major
+  bool promoted = false;           // accumulators are promoted every 128 products
+  bool tokens_mn_major = false;    // as loaded, else K-major
+  bool weights_mn_major = false;   // likewise
+  bool through_registers = false;  // the weights
+  int phases = 1;                  // along k, in which MN-major weights are loaded
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
@@ -26,6 +29,7 @@ struct SwappedShape {
 // side, which load tokens together; `per_sm` blocks shall fit an SM.
 struct SwappedPlan {
   int tile_rows, tile_tokens, sharers, splits, per_sm;
+  int phases, stored_rows;          // of a tile: the first of those that it loads are shifted
   int stages = 2, stage_bytes = 0;  // of the ring
   std::int64_t tiles, token_tiles, k_tiles;
   double weight_bytes, operand_bytes;
@@ -46,17 +50,19 @@ inline constexpr int kSharedBytesOfSm = 228 << 10, kReservedOfBlock = 1 << 10,
 
 // The N of wgmma, and which fit: with more than 128 tokens 64 rows would load more tokens than
 // weights by far, and accumulators must fit 168 registers, of which promoted ones take twice as
-// many.
+// many, and weights in registers 32.
 inline constexpr int kTokenSizes[] = {8,   16,  32,  48,  64,  80,  96,  112, 128,
                                       144, 160, 176, 192, 208, 224, 240, 256};
 struct TokenKind {
-  bool promoted = false, mn_major = false;
+  bool promoted = false, mn_major = false, through_registers = false;
 };
 constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
-  return tokens <= (rows == 64 || kind.promoted ? 128 : 256) && !(kind.mn_major && tokens < 16);
+  return tokens <= (rows == 64 || kind.promoted || kind.through_registers ? 128 : 256) &&
+         !(kind.mn_major && tokens < 16);
 }
 // The most tokens of the instance that has this size: it has registers for so many.
 constexpr int token_kernel(int tokens) { return tokens <= 64 ? 64 : tokens <= 128 ? 128 : 256; }
+inline constexpr int kMostPhases = 8;
 // MN-major tokens are loaded in groups of so many: one that they do not fill is slow to load.
 constexpr int token_group(int tokens) { return tokens <= 64 ? 16 : 64; }
 
@@ -71,19 +77,23 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 // Smaller tiles of more than so many tokens are no choice: weights are read once for each.
 inline constexpr int kTokensOfFewTiles = 64;
 
-// Fitted to measurements on an H200 (NOTES.md): shares of the rates of DRAM and the tensor cores,
-// bytes per second from the L2 to an SM where all load, and seconds: of a launch, for each block
-// along k of a cluster, to share loads, to fill and release a stage, and to begin with the next
-// blocks on an SM.
-inline constexpr double kSwappedOfDram = 4.22e12 / Device::kH200Dram, kSwappedOfClock = 0.80,
-                        kSwappedL2 = 79.5e9, kSwappedLaunch = 2.51e-6, kSwappedAdd = 0.215e-6,
-                        kSwappedShare = 0.68e-6, kSwappedStage = 0.176e-6, kSwappedNext = 1.5e-6;
-// Share of the time of DRAM that is lost for each share of the last blocks' places that are empty.
-inline constexpr double kSwappedUneven = 0.43;
+// Fitted to measurements on an H100 and an H200 (NOTES.md): shares of the rates of DRAM and the
+// tensor cores; bytes per second from the L2 to an SM, where all load, and where both SMs of a pair
+// do, which share a path; and seconds: of a launch, for each block along k of a cluster, to share
+// loads, to fill and release a stage, and to begin with the next blocks on an SM.
+inline constexpr double kSwappedOfDram = 0.927, kSwappedOfClock = 0.867, kSwappedL2 = 90e9,
+                        kSwappedPairedSm = 83.8e9, kSwappedLaunch = 2.84e-6, kSwappedAdd = 0.322e-6,
+                        kSwappedShare = 0.81e-6, kSwappedStage = 0.165e-6, kSwappedNext = 5.2e-6;
+// To load MN-major weights costs so much more than K-major ones, and where their rows are not
+// aligned, which fill five sectors of 32 bytes for four and two lines of the L2 for one.
+inline constexpr double kSwappedMnMajor = 1.26, kSwappedInPhases = 1.4;
+// Cycles of a line of weights through registers, for 64 rows, and for each token.
+inline constexpr double kSwappedThroughRegisters = 149, kSwappedThroughRegistersToken = 2.67;
 // Cycles of a promoted line: to wait for its MMAs, and for each token.
 inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
-// Per byte of a block's accumulators: to store them, and to read them from other blocks.
-inline constexpr double kSwappedStore = 24.0e-12, kSwappedRead = 28.6e-12;
+// Per byte of a block's accumulators: to store them, to add those of a further phase, and to read
+// them from other blocks.
+inline constexpr double kSwappedStore = 23.2e-12, kSwappedFlush = 50e-12, kSwappedRead = 18.7e-12;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -98,46 +108,70 @@ inline double places_of(const SwappedPlan& plan, const Device& device) {
   return 1.0 * std::max(1, device.clusters(plan.cluster())) * plan.cluster();
 }
 
-// As many stages as fit with that many blocks per SM, at least two.
-inline void plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
+// Accumulators in shared memory, in the order of C: a line for each token or, if not swapped, each
+// row. The padding avoids bank conflicts of the fragments' rows and tokens.
+constexpr int line_of_accumulators(bool swapped, int rows, int tokens) {
+  return swapped ? rows + 4 : tokens + 8;
+}
+
+// As many stages as fit with that many blocks per SM, at least two. In phases, sums have their own
+// place, and a ring of less than three stages is too short. Returns whether all fits.
+inline bool plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
   constexpr int kOther = 2 << 10;  // barriers, and alignment of the ring
+  const int sums = plan.phases == 1 ? 0 : 4 * (plan.tile_rows + 8) * (plan.tile_tokens + 8);
   const int group = tokens_mn_major ? token_group(plan.tile_tokens) : 1;
   const int tokens = static_cast<int>(ceil_div(plan.tile_tokens, group)) * group;
   plan.stage_bytes = (plan.tile_rows + tokens) * kStageLineBytes *
                      lines_of_stage(plan.tile_rows, plan.tile_tokens);
-  plan.stages =
-      std::clamp((kSharedBytesOfSm / plan.per_sm - kReservedOfBlock - kOther) / plan.stage_bytes, 2,
-                 kMaxStages);
+  plan.stages = std::clamp(
+      (kSharedBytesOfSm / plan.per_sm - kReservedOfBlock - kOther - sums) / plan.stage_bytes, 2,
+      kMaxStages);
+  return plan.phases == 1 ||
+         (plan.stages >= 3 && plan.stages * plan.stage_bytes + sums + kOther <= kMostSharedBytes);
 }
 
 // The model, in seconds. Limits are added as fourth powers: two of equal size cost more than one.
 inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device) {
   const int lines_per_stage = lines_of_stage(plan.tile_rows, plan.tile_tokens);
   const double stages = static_cast<double>(plan.k_tiles) / plan.splits,
-               lines = stages * lines_per_stage, places = places_of(plan, device),
-               all = static_cast<double>(plan.blocks()), blocks = std::ceil(all / places),
-               uneven = blocks > 1 ? blocks * places / all - 1 : 0,
+               lines = stages * lines_per_stage, all = static_cast<double>(plan.blocks()),
+               blocks = std::ceil(all / places_of(plan, device)),
                at_once = std::min<double>(plan.per_sm, blocks);
-  const double rows = plan.tile_rows, tokens = plan.tile_tokens, groups = rows / 64;
-  const double line_bytes = 1.0 * plan.stage_bytes / lines_per_stage;
-  const double weight_line = rows * kStageLineBytes;
-  const double mmas = 2 * groups * tokens,  // cycles: four MMAs of 64 rows a line, of N / 2 each
-      promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
-  const double loaded = weight_line + (line_bytes - weight_line) / plan.sharers;  // by a block
+  const double tokens = plan.tile_tokens, groups = plan.tile_rows / 64.0;
+  // Of a block's tile, what is not beyond the edges.
+  const auto inside = [](std::int64_t size, std::int64_t tiles, double most) {
+    return std::min(most, static_cast<double>(size) / static_cast<double>(tiles));
+  };
+  const double group = shape.tokens_mn_major ? token_group(plan.tile_tokens) : 1;
+  const double loaded =
+      kStageLineBytes *
+      (inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows - plan.stored_rows +
+       std::ceil(inside(shape.tokens, plan.token_tiles, tokens) / group) * group / plan.sharers);
+  const double slower = plan.phases > 1          ? kSwappedInPhases
+                        : shape.weights_mn_major ? kSwappedMnMajor
+                                                 : 1;
+  const double cycles =  // of a line: four MMAs of 64 rows, of N / 2 each
+      groups * (shape.through_registers
+                    ? kSwappedThroughRegisters + kSwappedThroughRegistersToken * tokens
+                    : 2 * tokens / kSwappedOfClock);
+  const double promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
+  const double paired = all > device.sm_count / 2.0 ? blocks : 0;
   const double limits[] = {
-      (1 + kSwappedUneven * uneven) * plan.operand_bytes /
-          (kSwappedOfDram * device.dram_bytes_per_second),
-      blocks * lines * mmas / (kSwappedOfClock * device.sm_hz),
+      slower * plan.operand_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
+      blocks * lines * cycles / device.sm_hz,
       blocks * lines * promotion / device.sm_hz,
-      all / device.sm_count * lines * loaded * device.clock_ratio() / kSwappedL2,
+      slower * all / device.sm_count * lines * loaded * device.clock_ratio() / kSwappedL2,
+      slower * paired * lines * loaded * device.clock_ratio() / kSwappedPairedSm,
       blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
   double powers = 0;
   for (const double limit : limits) powers += limit * limit * limit * limit;
-  const double sums = 4 * rows * tokens, others = plan.splits - 1;
+  const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
   return kSwappedLaunch + (others > 0 ? kSwappedAdd * plan.splits : 0) +
          (plan.sharers > 1 ? kSwappedShare : 0) +
          kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
-         blocks * sums * (kSwappedStore + kSwappedRead * others / plan.splits) +
+         blocks * sums *
+             (kSwappedStore + kSwappedRead * others / plan.splits +
+              kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
          std::sqrt(std::sqrt(powers));
 }
 
@@ -146,17 +180,22 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
                       const Device& device, int tile_rows, int tile_tokens, int sharers) {
   constexpr std::size_t kMost = 2;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
-  SwappedPlan plan{.tile_rows = tile_rows,
-                   .tile_tokens = tile_tokens,
-                   .sharers = sharers,
-                   .splits = 1,
-                   .per_sm = 1,
-                   .tiles = ceil_div(shape.rows, tile_rows),
-                   .token_tiles = ceil_div(shape.tokens, tile_tokens),
-                   .k_tiles = ceil_div(shape.k * shape.element_bytes,
-                                       kStageLineBytes * lines_of_stage(tile_rows, tile_tokens)),
-                   .weight_bytes = depth * static_cast<double>(shape.rows),
-                   .operand_bytes = depth * static_cast<double>(shape.rows + shape.tokens)};
+  const int stored_rows = tile_rows - (shape.phases > 1 ? 16 / shape.element_bytes : 0);
+  const std::int64_t k = ceil_div(shape.k, shape.phases);
+  SwappedPlan plan{
+      .tile_rows = tile_rows,
+      .tile_tokens = tile_tokens,
+      .sharers = sharers,
+      .splits = 1,
+      .per_sm = 1,
+      .phases = shape.phases,
+      .stored_rows = stored_rows,
+      .tiles = ceil_div(shape.rows, stored_rows),
+      .token_tiles = ceil_div(shape.tokens, tile_tokens),
+      .k_tiles = shape.phases * ceil_div(k * shape.element_bytes,
+                                         kStageLineBytes * lines_of_stage(tile_rows, tile_tokens)),
+      .weight_bytes = depth * static_cast<double>(shape.rows),
+      .operand_bytes = depth * static_cast<double>(shape.rows + shape.tokens)};
   std::vector<SwappedPlan> all;
   for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
     // Two waves of blocks need no further cuts, and large clusters are for few tiles.
@@ -165,7 +204,10 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
         (sharers > 1 || plan.tiles * plan.token_tiles > device.clusters(plan.splits)))
       break;
     plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
-    plan_stages(plan, shape.tokens_mn_major);
+    if (!plan_stages(plan, shape.tokens_mn_major)) {
+      plan.per_sm = 1;
+      if (!plan_stages(plan, shape.tokens_mn_major)) continue;
+    }
     plan.seconds = seconds_of(plan, shape, device);
     all.push_back(plan);
   }
@@ -179,7 +221,7 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
 inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
   constexpr double kFar = 1.4;
   std::vector<SwappedPlan> plans;
-  const TokenKind kind{shape.promoted, shape.tokens_mn_major};
+  const TokenKind kind{shape.promoted, shape.tokens_mn_major, shape.through_registers};
   for (const int tile_rows : {64, 128})
     for (const int sharers : {1, 2, 4})
       for (int tiles = 1, before = 0; sharers < 2 * ceil_div(shape.rows, tile_rows); ++tiles) {

@@ -39,6 +39,28 @@ TEST(SwappedPlan, CoversRowsAndDepth) {
       }
 }
 
+// Unaligned rows of 16-bit weights: tiles overlap by 16 bytes, and each phase has whole K tiles.
+TEST(SwappedPlan, CoversRowsAndDepthInPhases) {
+  for (const int phases : {2, 4, 8})
+    for (const std::int64_t rows : {57, 1946, 7397})
+      for (const std::int64_t k : {9, 300, 6304}) {
+        const SwappedShape shape{
+            .rows = rows, .tokens = 32, .k = k, .element_bytes = 2, .phases = phases};
+        for (const SwappedPlan& found : swapped_plans(shape, kDevice)) {
+          EXPECT_EQ(found.stored_rows, found.tile_rows - 8);
+          EXPECT_GE(found.tiles * found.stored_rows, rows);
+          EXPECT_EQ(found.k_tiles % phases, 0);
+          const std::int64_t each = found.k_tiles / phases * kStageLineBytes / 2 *
+                                    lines_of_stage(found.tile_rows, found.tile_tokens);
+          EXPECT_GE(each * phases, k);
+          EXPECT_LE(found.stages * found.stage_bytes +
+                        4 * line_of_accumulators(true, found.tile_rows, found.tile_tokens) *
+                            found.tile_tokens,
+                    kMostSharedBytes);
+        }
+      }
+}
+
 TEST(SwappedPlan, GivesEveryBlockAKTile) {
   for (const std::int64_t rows : {1, 64, 4096})
     for (const std::int64_t k : {1, 128, 129, 257, 4104})

@@ -17,11 +17,17 @@
 //   an SM, initialise barriers, and wait until this launch has stored its results.
 // - Weights larger than the L2 are loaded with evict_first.
 //
-// 16-bit operands may be K-major or MN-major. Others must be K-major or are packed so in every
-// launch, as are rows not aligned to 16 bytes. Up to 64 MN-major tokens have rows of 32 bytes in
-// shared memory, because TMA is slow to fill wider ones with zeros (NOTES.md). For that reason rows
-// and tokens beyond the edges are not loaded either: what is computed from such shared memory is
-// not stored.
+// 16-bit operands may be K-major or MN-major; MN-major TF32 weights go through registers
+// (register_operand.cuh). Others must be K-major or are packed so in every launch. Up to 64
+// MN-major tokens have rows of 32 bytes in shared memory, because TMA is slow to fill wider ones
+// with zeros (NOTES.md). For that reason rows and tokens beyond the edges are not loaded either:
+// what is computed from such shared memory is not stored.
+//
+// TMA wants rows, and where a box begins, at multiples of 16 bytes. Where the rows of MN-major
+// weights are not, every second, fourth or eighth is, and steps of k are taken in so many phases:
+// first k = 0, phases, 2 phases... (the tokens are packed in this order). A phase's boxes begin up
+// to 14 bytes before the tile, so that its accumulators are for rows shifted by that much. They are
+// added, in place, to sums in shared memory. A tile has 16 bytes of rows less for that.
 //
 // Tensor cores accumulate FP8 with 14 bits: without "fast" accumulators are promoted to FP32 every
 // 128 steps of k.
@@ -30,6 +36,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -44,6 +51,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/tensor/skinny/swapped_plan.hpp"
 #include "kernels/tensor/store_row.cuh"
+#include "kernels/tensor/wgmma/register_operand.cuh"
 #include "kernels/tensor/wgmma/staged_operand.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
@@ -69,11 +77,14 @@ struct SwappedTile {
   static constexpr int kRows = kRows_, kMostTokens = kMostTokens_;
   static constexpr int kLines = lines_of_stage(kRows, kMostTokens);
   static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // per line
-  static constexpr int kProducers = 2;                                                // warps
+  static constexpr int kAlignedRows = 16 / static_cast<int>(sizeof(Element));         // MN-major
+  static constexpr bool kThroughRegisters = kMnMajor && sizeof(Element) == 4;
+  static constexpr int kProducers = 2;  // warps
   static constexpr int kConsumerThreads = 2 * kRows, kThreads = kConsumerThreads + 32 * kProducers;
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
-  // An MN-major operand is loaded in groups of 64 rows, and of 64 or 16 tokens, for all steps of k.
-  static constexpr int kRowGroup = 64, kTokenGroup = token_group(kMostTokens);
+  // An MN-major operand is loaded in groups of rows of 128 bytes, and of 64 or 16 tokens, for all
+  // steps of k.
+  static constexpr int kRowGroup = kDepth, kTokenGroup = token_group(kMostTokens);
   static constexpr int kRowGroupBytes = kRowGroup * kStageLineBytes * kLines,
                        kTokenGroupBytes = kTokenGroup * kStageLineBytes * kLines,
                        kTokenRowBytes = kTokenGroup * 2;  // MN-major elements have 16 bits
@@ -90,17 +101,19 @@ struct SwappedWork {
   int token_box, edge_token_box;  // tokens that a block loads for its sharers, if K-major
   bool swapped;                   // rows of C are along tokens, else along rows
   bool read_once;                 // the weights, with evict_first
+  int tile_rows;                  // that a tile stores
+  int phases, phase_k_tiles;      // of the weights, and K tiles of each
   std::int64_t pitch;             // of C
   void* c;
-  CUtensorMap weights_map, tokens_map;
+  CUtensorMap weights_maps[kMostPhases], tokens_map;
   CUtensorMap weights_edge, tokens_edge;  // of the last tile, where K-major rows do not fill it
-};
 
-// Accumulators in shared memory, in the order of C: a line for each token or, if not swapped, each
-// row. The padding avoids bank conflicts of the fragments' rows and tokens.
-constexpr int line_of_accumulators(bool swapped, int rows, int tokens) {
-  return swapped ? rows + 4 : tokens + 8;
-}
+  // Rows by which what a K tile loads of the weights is shifted.
+  template <typename Tile>
+  __device__ int shift(int phase) const {
+    return static_cast<int>(std::int64_t{phase} * rows % Tile::kAlignedRows);
+  }
+};
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -134,13 +147,15 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   wait_for_previous_launch();  // everything else in the block depends on these loads
   let_next_launch_begin();     // not before: blocks of two further launches would share the SMs
   const std::uint64_t policy = cache_policy(work.read_once);
-  const int row = share.tile * Tile::kRows, token = share.token_tile * work.tile_tokens;
-  const int rows = max(min(work.rows - row, Tile::kRows), 0),
+  const int row = share.tile * work.tile_rows, token = share.token_tile * work.tile_tokens;
+  const int rows = work.rows > row
+                       ? min(work.rows - row + Tile::kRows - work.tile_rows, Tile::kRows)
+                       : 0,
             tokens = min(work.tokens - token, work.tile_tokens);
-  const CUtensorMap& weights_map = rows < Tile::kRows ? work.weights_edge : work.weights_map;
+  const CUtensorMap& weights_map = rows < Tile::kRows ? work.weights_edge : work.weights_maps[0];
   const bool edge = tokens < work.tile_tokens;
   const CUtensorMap& tokens_map = edge ? work.tokens_edge : work.tokens_map;
-  const int box = edge ? work.edge_token_box : work.token_box, first = share.sharer * box;
+  const int box = edge ? work.edge_token_box : work.token_box, first_token = share.sharer * box;
   const auto rounded = [](int count, int to) { return (count + to - 1) / to * to; };
   const int lines = (Tile::kMnMajor ? rounded(rows, Tile::kRowGroup) : rows) +
                     rounded(tokens, Tile::kTokensMnMajor ? Tile::kTokenGroup : box);
@@ -153,16 +168,20 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
     else
       tma_load(to, tokens_map, x, y, ring.full());
   };
+  int phase = share.begin / work.phase_k_tiles;
   for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
+    if (k_tile == (phase + 1) * work.phase_k_tiles) ++phase;
     if (!ring.template is_of<Tile::kProducers>(producer)) continue;
     const int k = k_tile * Tile::kLines * Tile::kDepth;
     ring.begin_stage(lines * kStageLineBytes * Tile::kLines);
     if constexpr (Tile::kMnMajor) {
+      const int first = phase * work.rows - work.shift<Tile>(phase) + row;
+      const int deep = k - phase * work.phase_k_tiles * Tile::kLines * Tile::kDepth;
 #pragma unroll
       for (int group = 0; group < Tile::kRows / Tile::kRowGroup; ++group)
         if (group * Tile::kRowGroup < rows)
-          tma_load(ring.data() + group * Tile::kRowGroupBytes, work.weights_map,
-                   row + group * Tile::kRowGroup, k, ring.full(), policy);
+          tma_load(ring.data() + group * Tile::kRowGroupBytes, work.weights_maps[phase],
+                   first + group * Tile::kRowGroup, deep, ring.full(), policy);
     } else if (rows > 0) {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
@@ -174,10 +193,10 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
       for (int group = 0; group * Tile::kTokenGroup < tokens; ++group)
         load_tokens(group * Tile::kTokenGroupBytes + deep * Tile::kTokenRowBytes,
                     token + group * Tile::kTokenGroup, k + deep);
-    } else if (first < tokens) {
+    } else if (first_token < tokens) {
       for (int line = 0; line < Tile::kLines; ++line)
-        load_tokens((line * work.tile_tokens + first) * kStageLineBytes, k + line * Tile::kDepth,
-                    token + first);
+        load_tokens((line * work.tile_tokens + first_token) * kStageLineBytes,
+                    k + line * Tile::kDepth, token + first_token);
     }
   }
 }
@@ -230,7 +249,7 @@ __device__ void issue_line(std::uint32_t stage, int line, bool keep,
 // acc = the product over the block's K tiles, at least one. Waits for the MMAs of a K tile only
 // after those of the next one are issued.
 template <typename Tile, int kAccumulators>
-__device__ void multiply_k_tiles(const SwappedWork& work, const Share& share, Ring<0> ring,
+__device__ void multiply_k_tiles(const SwappedWork& work, const Share& share, Ring<0>& ring,
                                  typename Tile::Accumulator (&acc)[kAccumulators]) {
   std::uint32_t before = 0;
 #pragma unroll 1
@@ -249,9 +268,79 @@ __device__ void multiply_k_tiles(const SwappedWork& work, const Share& share, Ri
   release_to_sharers(work, share, before);
 }
 
+// The fragments of MN-major TF32 weights for a line of a stage (register_operand.cuh): a thread has
+// two adjacent rows. Odd threads load their later step first, which puts the eight steps that half
+// a warp loads into different banks.
+template <typename Tile>
+__device__ void load_transposed_line(std::uint32_t stage, int line,
+                                     std::uint32_t (&a)[Tile::kDepth / 8][4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, odd = lane % 2;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const std::uint32_t group = stage + warp / 2 * Tile::kRowGroupBytes + lane / 4 % 2 * 8;
+  const int piece = 4 * (warp % 2) + lane / 8;
+#pragma unroll
+  for (int step = 0; step < Tile::kDepth / 8; ++step) {
+    std::uint32_t read[2][2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int k = line * Tile::kDepth + 8 * step + lane % 4 + 4 * (odd ^ i);
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                   : "=r"(read[i][0]), "=r"(read[i][1])
+                   : "r"(group + k * kStageLineBytes + (piece ^ k % 8) * 16)
+                   : "memory");
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      a[step][i] = odd ? read[1][i] : read[0][i];
+      a[step][2 + i] = odd ? read[0][i] : read[1][i];
+    }
+  }
+}
+
+// multiply_k_tiles() with weights from registers: a line is loaded during the MMAs of the one
+// before.
+template <typename Tile, int kAccumulators>
+__device__ void multiply_through_registers(const SwappedWork& work, const Share& share,
+                                           Ring<0>& ring, float (&acc)[kAccumulators]) {
+  std::uint32_t a[2][Tile::kDepth / 8][4] = {};
+  std::uint32_t before = 0;
+  const bool never = ring.first == 0;
+  const auto multiply_line = [&]<int kBuffer>(int line, bool keep) {
+    const int in_stage = Tile::kLines == 2 ? kBuffer : 0;
+    if (in_stage == 0) ring.wait_for_stage();
+    load_transposed_line<Tile>(ring.data(), in_stage, a[kBuffer]);
+    const std::uint64_t tokens = k_major_descriptor(ring.data() + Tile::kWeightBytes +
+                                                    in_stage * 2 * kAccumulators * kStageLineBytes);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < Tile::kDepth / 8; ++step)
+      multiply_from_registers(acc, a[kBuffer][step], tokens + step * 2, keep || step > 0);
+    wgmma_commit();
+    wgmma_wait<1>();
+    if (never) keep_registers(a[1 - kBuffer], ring.first);
+    if (in_stage == 0 && line > 0) release_to_sharers(work, share, before);
+    if (in_stage + 1 == Tile::kLines) {
+      before = ring.empty();
+      ring.next();
+    }
+  };
+  const int lines = (share.end - share.begin) * Tile::kLines;
+#pragma unroll 1
+  for (int line = 0; line < lines; line += 2) {
+    multiply_line.template operator()<0>(line, line > 0);
+    if (line + 1 < lines) multiply_line.template operator()<1>(line + 1, true);
+  }
+  wgmma_wait_all(acc);
+  if (never) {
+    keep_registers(a[0], ring.first);
+    keep_registers(a[1], ring.first);
+  }
+  release_to_sharers(work, share, before);
+}
+
 // The same, promoted: totals = the sum of the products over each line.
 template <typename Tile, int kAccumulators>
-__device__ void multiply_promoted(const SwappedWork& work, const Share& share, Ring<0> ring,
+__device__ void multiply_promoted(const SwappedWork& work, const Share& share, Ring<0>& ring,
                                   float (&totals)[kAccumulators]) {
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) totals[i] = 0;
@@ -278,37 +367,80 @@ __device__ void sync_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(Tile::kConsumerThreads) : "memory");
 }
 
-// In wgmma fragments a thread has two rows, eight apart, of its warp's 16, and two of every eight
-// tokens.
+// In wgmma fragments a thread has two rows of its warp's 16, and two of every eight tokens. The
+// rows are eight apart, or adjacent if the weights came through registers. The first `shift` rows
+// are left out and the others come in their place, added to what is there or not.
 template <typename Tile, int kAccumulators>
-__device__ void store_to_shared(const typename Tile::Accumulator (&acc)[kAccumulators],
-                                bool swapped, std::uint32_t to) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4, token = lane % 4 * 2;
-  const int line = line_of_accumulators(swapped, Tile::kRows, 2 * kAccumulators);
-  const int to_row = swapped ? 1 : line, to_token = swapped ? line : 1;
+__device__ void store_to_shared(const SwappedWork& work,
+                                const typename Tile::Accumulator (&acc)[kAccumulators],
+                                std::uint32_t to, int shift, bool adds) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, token = lane % 4 * 2;
+  const int line = line_of_accumulators(work.swapped, Tile::kRows, 2 * kAccumulators);
+  const int to_row = work.swapped ? 1 : line, to_token = work.swapped ? line : 1;
+  const int row = static_cast<int>(threadIdx.x) / 32 * 16 - shift +
+                  (Tile::kThroughRegisters ? lane / 4 * 2 : lane / 4);
+  constexpr int kNextRow = Tile::kThroughRegisters ? 1 : 8;
   to += (row * to_row + token * to_token) * 4;
+  constexpr int kAtOnce = 4;  // loads before their stores
 #pragma unroll
-  for (int i = 0; i < kAccumulators; ++i) {
-    const int down = i / 2 % 2 * 8, right = i / 4 * 8 + i % 2;
-    std::uint32_t bits;
-    memcpy(&bits, &acc[i], sizeof bits);
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + (right * to_token + down * to_row) * 4),
-                 "r"(bits)
-                 : "memory");
+  for (int first = 0; first < kAccumulators; first += kAtOnce) {
+    const auto address = [&](int i) {
+      const int right = (first + i) / 4 * 8 + i % 2;
+      return to + (right * to_token + i / 2 * kNextRow * to_row) * 4;
+    };
+    typename Tile::Accumulator before[kAtOnce] = {};
+    const auto is_left_out = [&](int i) { return Tile::kMnMajor && row + i / 2 * kNextRow < 0; };
+    if (Tile::kMnMajor && adds)
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (!is_left_out(i)) {
+          std::uint32_t bits;
+          asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(address(i)) : "memory");
+          memcpy(&before[i], &bits, sizeof bits);
+        }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (is_left_out(i)) continue;
+      std::uint32_t bits;
+      before[i] += acc[first + i];
+      memcpy(&bits, &before[i], sizeof bits);
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(address(i)), "r"(bits) : "memory");
+    }
   }
 }
 
-// Multiplies the block's share and stores the accumulators in shared memory, over the ring.
+// Where a block's accumulators come in shared memory: over the ring, or after it.
+__device__ inline std::uint32_t sums_of(const SwappedWork& work, const Ring<0>& ring) {
+  return work.phases > 1 ? ring.first + work.stages * work.stage_bytes : ring.first;
+}
+
+// Multiplies the block's share and stores the accumulators in shared memory.
 template <typename Tile, int kTokens>
-__device__ void compute(const SwappedWork& work, const Share& share, const Ring<0>& ring) {
+__device__ void compute(const SwappedWork& work, const Share& share, Ring<0> ring) {
   typename Tile::Accumulator acc[kTokens / 2];
-  if constexpr (Tile::kPromote)
-    multiply_promoted<Tile>(work, share, ring, acc);
-  else
-    multiply_k_tiles<Tile>(work, share, ring, acc);
-  sync_consumers<Tile>();  // all are done with the ring
-  store_to_shared<Tile>(acc, work.swapped, ring.first);
+  const auto multiply_part = [&](const Share& part) {
+    if constexpr (Tile::kPromote)
+      multiply_promoted<Tile>(work, part, ring, acc);
+    else if constexpr (Tile::kThroughRegisters)
+      multiply_through_registers<Tile>(work, part, ring, acc);
+    else
+      multiply_k_tiles<Tile>(work, part, ring, acc);
+    sync_consumers<Tile>();  // all are done with the ring, or with the sums before
+  };
+  if constexpr (!Tile::kMnMajor) {
+    multiply_part(share);
+    store_to_shared<Tile>(work, acc, sums_of(work, ring), 0, false);
+  } else {
+    Share part = share;
+#pragma unroll 1
+    for (; part.begin < share.end; part.begin = part.end) {
+      const int phase = part.begin / work.phase_k_tiles;
+      part.end = min((phase + 1) * work.phase_k_tiles, share.end);
+      multiply_part(part);
+      store_to_shared<Tile>(work, acc, sums_of(work, ring), work.shift<Tile>(phase),
+                            part.begin > share.begin);
+    }
+  }
 }
 template <typename Tile, std::size_t... kSizes>
 __device__ void compute(const SwappedWork& work, const Share& share, const Ring<0>& ring,
@@ -386,8 +518,8 @@ struct TileOfC {
   typename Tile::Output* c;
 
   __device__ TileOfC(const SwappedWork& work, const Share& share) {
-    const int row = share.tile * Tile::kRows, token = share.token_tile * work.tile_tokens;
-    const int rows = max(min(work.rows - row, Tile::kRows), 0),
+    const int row = share.tile * work.tile_rows, token = share.token_tile * work.tile_tokens;
+    const int rows = max(min(work.rows - row, work.tile_rows), 0),
               tokens = min(work.tokens - token, work.tile_tokens);
     lines = work.swapped ? (rows > 0 ? tokens : 0) : rows;
     length = work.swapped ? rows : tokens;
@@ -498,7 +630,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   if (threadIdx.x == 0) {
     ring.init_barriers(Tile::kConsumerThreads / 128 * work.sharers);
   } else if (threadIdx.x == Tile::kConsumerThreads) {
-    prefetch_tensor_map(work.weights_map);
+    for (int phase = 0; phase < work.phases; ++phase) prefetch_tensor_map(work.weights_maps[phase]);
     prefetch_tensor_map(work.tokens_map);
   }
   if (work.sharers > 1)
@@ -517,12 +649,13 @@ __global__ void __launch_bounds__(Tile::kThreads)
     sync_cluster();
   else
     sync_consumers<Tile>();
+  const std::uint32_t sums = sums_of(work, ring);
   if (work.pitch % 4 == 0)
-    store_share<Tile>(work, share, ring.first);
+    store_share<Tile>(work, share, sums);
   else if (work.swapped)
-    store_unaligned<Tile, Tile::kRows / 64>(work, share, ring.first);
+    store_unaligned<Tile, Tile::kRows / 64>(work, share, sums);
   else
-    store_unaligned<Tile, Tile::kMostTokens / 64>(work, share, ring.first);
+    store_unaligned<Tile, Tile::kMostTokens / 64>(work, share, sums);
   // No block exits before others have read its shared memory and arrived at its barriers.
   if (work.splits * work.sharers > 1) sync_cluster();
 #endif
@@ -533,7 +666,7 @@ using SwappedKernel = void (*)(SwappedWork);
 // An instance of the kernel, as the host needs it.
 struct SwappedInstance {
   SwappedKernel kernel;
-  int depth, threads;
+  int threads;
 };
 
 // What an instance depends on, besides types.
@@ -546,9 +679,10 @@ SwappedInstance instance_for(const InstanceKey& key) {
   SwappedInstance found{};
   const auto consider = [&]<int kRows, int kMostTokens>() {
     using Tile = SwappedTile<Element, kMnMajor, kTokensMnMajor, kPromote, kRows, kMostTokens>;
-    if constexpr (token_tile_fits(kRows, kMostTokens, {kPromote, kTokensMnMajor}))
+    if constexpr (token_tile_fits(kRows, kMostTokens,
+                                  {kPromote, kTokensMnMajor, Tile::kThroughRegisters}))
       if (key.rows == kRows && key.most_tokens == kMostTokens)
-        found = {stream_weights<Tile>, Tile::kDepth, Tile::kThreads};
+        found = {stream_weights<Tile>, Tile::kThreads};
   };
   consider.template operator()<64, 64>();
   consider.template operator()<64, 128>();
@@ -565,6 +699,8 @@ SwappedInstance instance_for(const InstanceKey& key) {
     if (key.mn_major) return instance_for<Element, kPromote, true, false>(key);
     if (key.tokens_mn_major) return instance_for<Element, kPromote, false, true>(key);
   }
+  if constexpr (sizeof(Element) == 4)
+    if (key.mn_major) return instance_for<Element, kPromote, true, false>(key);
   return instance_for<Element, kPromote, false, false>(key);
 }
 
@@ -616,6 +752,25 @@ bool tokens_mn_major(const Problem& p, const Roles& roles) {
   return traits_of(p.precision).input_bytes == 2 && !tokens_of<__half>(p, roles, {}).k_major;
 }
 
+// Whether the weights stay as they are; others are packed K-major.
+template <typename Element>
+bool stays(const Operand<Element>& weights) {
+  return sizeof(Element) != 1 || weights.k_major;
+}
+
+// In how many phases weights that are MN-major and whose rows are not aligned can be loaded,
+// else 1.
+int phases_of(const Problem& p, const Roles& roles) {
+  return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
+    const Operand<Element> weights = weights_of<Element>(p, roles, {});
+    const int phases = row_phases(weights);
+    const bool can = sizeof(Element) != 1 && !weights.k_major && phases <= p.k &&
+                     tokens_of<Element>(p, roles, {}).k_major &&
+                     phases * roles.rows < std::int64_t{1} << 31;
+    return can ? phases : 1;
+  });
+}
+
 // Worth a look with few tokens, and where a wave has tiles for all.
 constexpr std::int64_t kFewTokens = 512;
 std::vector<Roles> roles_of(const Problem& p, const Device& device) {
@@ -629,13 +784,19 @@ std::vector<Roles> roles_of(const Problem& p, const Device& device) {
   return all;
 }
 
-std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const Roles& roles) {
+std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const Roles& roles,
+                                   int phases) {
+  const int bytes = traits_of(p.precision).input_bytes;
+  const bool mn_major = bytes != 1 && !weights_of<float>(p, roles, {}).k_major;
   return swapped_plans({.rows = roles.rows,
                         .tokens = roles.tokens,
                         .k = p.k,
-                        .element_bytes = traits_of(p.precision).input_bytes,
+                        .element_bytes = bytes,
                         .promoted = promotes(p.precision),
-                        .tokens_mn_major = tokens_mn_major(p, roles)},
+                        .tokens_mn_major = tokens_mn_major(p, roles),
+                        .weights_mn_major = mn_major,
+                        .through_registers = mn_major && bytes == 4,
+                        .phases = phases},
                        device);
 }
 
@@ -643,24 +804,34 @@ template <typename Element, bool kPromote>
 Launch launch_of(const Problem& p, const Device& device, const Roles& roles, const Operands& o,
                  const SwappedPlan& plan) {
   const Operand<Element> stored = weights_of<Element>(p, roles, o);
-  const PackedOperand<Element> weights = packed(stored, sizeof(Element) != 2 || stored.k_major);
-  const PackedOperand<Element> tokens =
-      packed(tokens_of<Element>(p, roles, o), !tokens_mn_major(p, roles));
+  constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));
+  const int stage_depth = lines_of_stage(plan.tile_rows, plan.tile_tokens) * kDepth;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(stored.matrix) % kChunkBytes == 0;
+  const int phases = aligned ? plan.phases : 1;
+  const auto depth = static_cast<int>(plan.k_tiles) * stage_depth;
+  const PackedOperand<Element> weights =
+      phases > 1
+          ? PackedOperand<Element>{stored.matrix, phases * stored.columns(), stored.k_major, {}, {}}
+          : packed(stored, !stays(stored) || stored.k_major);
+  const PackedOperand<Element> tokens = packed(
+      tokens_of<Element>(p, roles, o), phases > 1 || !tokens_mn_major(p, roles), {phases, depth});
   const SwappedInstance instance = instance_for<Element, kPromote>(
       {plan.tile_rows, token_kernel(plan.tile_tokens), !weights.k_major, !tokens.k_major});
-  const int stage_depth = lines_of_stage(plan.tile_rows, plan.tile_tokens) * instance.depth;
-  const auto weights_map = [&](std::int64_t box_rows) {
+  // Of every `phases`th row of MN-major weights, up to the end of the last one.
+  const auto weights_map = [&](std::int64_t box_rows, int phase = 0) {
     return weights.k_major
-               ? swizzled_map(weights, roles.rows, p.k, static_cast<int>(box_rows), instance.depth)
-               : swizzled_map(weights, roles.rows, p.k, 64, stage_depth);
+               ? swizzled_map(weights, roles.rows, p.k, static_cast<int>(box_rows), kDepth)
+               : swizzled_map(weights, (phase + 1) * roles.rows, ceil_div(p.k - phase, phases),
+                              kDepth, stage_depth);
   };
+  const std::int64_t tokens_k = phases > 1 ? depth : p.k;
   const auto tokens_map = [&](int box_tokens) {
-    return tokens.k_major ? swizzled_map(tokens, roles.tokens, p.k, box_tokens, instance.depth)
+    return tokens.k_major ? swizzled_map(tokens, roles.tokens, tokens_k, box_tokens, kDepth)
                           : swizzled_map(tokens, roles.tokens, p.k, token_group(plan.tile_tokens),
                                          stage_depth / plan.sharers);
   };
   // Of the last tile, which may be full.
-  const std::int64_t rows_left = roles.rows - (plan.tiles - 1) * plan.tile_rows,
+  const std::int64_t rows_left = roles.rows - (plan.tiles - 1) * plan.stored_rows,
                      tokens_left = roles.tokens - (plan.token_tiles - 1) * plan.tile_tokens;
   // Sharers load multiples of eight tokens, at which the swizzle begins again.
   const auto box = [&](std::int64_t count) {
@@ -669,30 +840,35 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
   const int accumulator_bytes =
       4 * line_of_accumulators(roles.swapped, plan.tile_rows, plan.tile_tokens) *
       (roles.swapped ? plan.tile_tokens : plan.tile_rows);
-  const SwappedWork work{.rows = static_cast<int>(roles.rows),
-                         .tokens = static_cast<int>(roles.tokens),
-                         .tile_tokens = plan.tile_tokens,
-                         .token_tiles = static_cast<int>(plan.token_tiles),
-                         .k_tiles = static_cast<int>(plan.k_tiles),
-                         .splits = plan.splits,
-                         .sharers = plan.sharers,
-                         .stages = plan.stages,
-                         .stage_bytes = plan.stage_bytes,
-                         .token_box = box(plan.tile_tokens),
-                         .edge_token_box = box(tokens_left),
-                         .swapped = roles.swapped,
-                         .read_once = plan.weight_bytes > device.last_level_cache_bytes,
-                         .pitch = p.n,
-                         .c = o.c,
-                         .weights_map = weights_map(plan.tile_rows),
-                         .tokens_map = tokens_map(box(plan.tile_tokens)),
-                         .weights_edge = weights_map(rows_left),
-                         .tokens_edge = tokens_map(box(tokens_left))};
+  SwappedWork work{.rows = static_cast<int>(roles.rows),
+                   .tokens = static_cast<int>(roles.tokens),
+                   .tile_tokens = plan.tile_tokens,
+                   .token_tiles = static_cast<int>(plan.token_tiles),
+                   .k_tiles = static_cast<int>(plan.k_tiles),
+                   .splits = plan.splits,
+                   .sharers = plan.sharers,
+                   .stages = plan.stages,
+                   .stage_bytes = plan.stage_bytes,
+                   .token_box = box(plan.tile_tokens),
+                   .edge_token_box = box(tokens_left),
+                   .swapped = roles.swapped,
+                   .read_once = plan.weight_bytes > device.last_level_cache_bytes,
+                   .tile_rows = plan.stored_rows,
+                   .phases = phases,
+                   .phase_k_tiles = static_cast<int>(plan.k_tiles / phases),
+                   .pitch = p.n,
+                   .c = o.c,
+                   .tokens_map = tokens_map(box(plan.tile_tokens)),
+                   .weights_edge = weights_map(rows_left),
+                   .tokens_edge = tokens_map(box(tokens_left))};
+  for (int phase = 0; phase < phases; ++phase)
+    work.weights_maps[phase] = weights_map(plan.tile_rows, phase);
   const LaunchShape shape{
       .blocks = static_cast<int>(plan.blocks()),
       .threads = instance.threads,
-      .shared_bytes =
-          std::max(plan.stages * plan.stage_bytes, accumulator_bytes) + kSwizzleAlignment,
+      .shared_bytes = (phases > 1 ? plan.stages * plan.stage_bytes + accumulator_bytes
+                                  : std::max(plan.stages * plan.stage_bytes, accumulator_bytes)) +
+                      kSwizzleAlignment,
       .cluster = plan.cluster(),
       .overlaps = true};
   // Not what this launch needs: other launches of the instance may need more.
@@ -714,11 +890,12 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   return sm_90a_unsupported(instance_for<__half, false, false, false>({64, 64}).kernel, device);
 }
 
-double packing_bytes(const Problem& p, const Roles& roles) {
+double packing_bytes(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
   return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
     const Operand<Element> weights = weights_of<Element>(p, roles, {});
-    return packing_bytes(weights, sizeof(Element) != 2 || weights.k_major) +
-           packing_bytes(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles));
+    const bool in_phases = plan.phases > 1;
+    return (in_phases ? 0 : packing_bytes(weights, !stays(weights) || weights.k_major)) +
+           packing_bytes(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles), in_phases);
   });
 }
 
@@ -727,7 +904,7 @@ double packing_bytes(const Problem& p, const Roles& roles) {
 // and all tokens; accumulators are stored and loaded once.
 Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double packed = packing_bytes(p, roles);
+  const double packed = packing_bytes(p, roles, plan);
   const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
   const double weights = depth * static_cast<double>(roles.rows),
                tokens = depth * static_cast<double>(roles.tokens),
@@ -746,16 +923,17 @@ Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   constexpr double kPackingOfDram = 3.3e12 / Device::kH200Dram;
   std::vector<Candidate> all;
-  for (const Roles& roles : roles_of(p, device)) {
-    const double packing = packing_seconds(packing_bytes(p, roles), kPackingOfDram, device);
-    for (const SwappedPlan& plan : plans_for(p, device, roles))
-      all.push_back({plan.seconds + packing, traffic_of(p, roles, plan), [=](const Operands& o) {
-                       return with_element_type(p.precision, [&](auto element, auto promoted) {
-                         return launch_of<decltype(element), decltype(promoted)::value>(
-                             p, device, roles, o, plan);
-                       });
-                     }});
-  }
+  for (const Roles& roles : roles_of(p, device))
+    for (const int phases : std::set{1, phases_of(p, roles)})
+      for (const SwappedPlan& plan : plans_for(p, device, roles, phases))
+        all.push_back(
+            {plan.seconds + packing_seconds(packing_bytes(p, roles, plan), kPackingOfDram, device),
+             traffic_of(p, roles, plan), [=](const Operands& o) {
+               return with_element_type(p.precision, [&](auto element, auto promoted) {
+                 return launch_of<decltype(element), decltype(promoted)::value>(p, device, roles, o,
+                                                                                plan);
+               });
+             }});
   return all;
 }
 

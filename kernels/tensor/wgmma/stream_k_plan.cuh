@@ -113,7 +113,7 @@ constexpr std::span<const Choice> choices(MainLoop way) {
   if (way == MainLoop::transposed) return kTransposed;
   return kFast;
 }
-constexpr double kLaunchSeconds = 2.3e-6;  // an empty launch
+constexpr double kLaunchSeconds = 2.8e-6;  // a launch, up to the first K tile
 
 struct Plan {
   MainLoop way;
@@ -124,7 +124,7 @@ struct Plan {
 
 // As measured on an H200 (NOTES.md): of the rate of DRAM reads, reading and writing much; packing,
 // and writing C; of the rate of L2 reads, whole lines that TMA reads.
-constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 / Device::kH200Dram,
+constexpr double kOfDram = 3.8e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 / Device::kH200Dram,
                  kLinesOfL2 = 15e12 / Device::kH200L2;
 // Bytes per second of whole lines that one SM loads, if they come from DRAM.
 constexpr double kSmLines = 80e9;

@@ -78,22 +78,25 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 inline constexpr int kTokensOfFewTiles = 64;
 
 // Fitted to measurements on an H100 and an H200 (NOTES.md): shares of the rates of DRAM and the
-// tensor cores; bytes per second from the L2 to an SM, where all load, and where both SMs of a pair
-// do, which share a path; and seconds: of a launch, for each block along k of a cluster, to share
-// loads, to fill and release a stage, and to begin with the next blocks on an SM.
-inline constexpr double kSwappedOfDram = 0.927, kSwappedOfClock = 0.867, kSwappedL2 = 90e9,
-                        kSwappedPairedSm = 83.8e9, kSwappedLaunch = 2.84e-6, kSwappedAdd = 0.322e-6,
-                        kSwappedShare = 0.81e-6, kSwappedStage = 0.165e-6, kSwappedNext = 5.2e-6;
+// tensor cores, of the latter at the power limit; bytes per second from the L2 to an SM, where all
+// load, and where both SMs of a pair do, which share a path; and seconds: of a launch, for each
+// block along k of a cluster, to share loads, to fill and release a stage, and to begin with the
+// next blocks on an SM.
+inline constexpr double kSwappedOfDram = 0.929, kSwappedOfClock = 0.82, kSwappedL2 = 91.4e9,
+                        kSwappedPairedSm = 84.9e9, kSwappedLaunch = 2.9e-6, kSwappedAdd = 0.306e-6,
+                        kSwappedShare = 0.757e-6, kSwappedStage = 0.158e-6, kSwappedNext = 5.2e-6;
 // To load MN-major weights costs so much more than K-major ones, and where their rows are not
 // aligned, which fill five sectors of 32 bytes for four and two lines of the L2 for one.
-inline constexpr double kSwappedMnMajor = 1.26, kSwappedInPhases = 1.4;
+inline constexpr double kSwappedMnMajor = 1.27, kSwappedInPhases = 1.41;
+// Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
+inline constexpr double kSwappedNarrowRow = 1.25;
 // Cycles of a line of weights through registers, for 64 rows, and for each token.
-inline constexpr double kSwappedThroughRegisters = 149, kSwappedThroughRegistersToken = 2.67;
+inline constexpr double kSwappedThroughRegisters = 150, kSwappedThroughRegistersToken = 2.71;
 // Cycles of a promoted line: to wait for its MMAs, and for each token.
 inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
 // Per byte of a block's accumulators: to store them, to add those of a further phase, and to read
 // them from other blocks.
-inline constexpr double kSwappedStore = 23.2e-12, kSwappedFlush = 50e-12, kSwappedRead = 18.7e-12;
+inline constexpr double kSwappedStore = 21.5e-12, kSwappedFlush = 50e-12, kSwappedRead = 19.2e-12;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one.
@@ -142,11 +145,13 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   const auto inside = [](std::int64_t size, std::int64_t tiles, double most) {
     return std::min(most, static_cast<double>(size) / static_cast<double>(tiles));
   };
-  const double group = shape.tokens_mn_major ? token_group(plan.tile_tokens) : 1;
+  const int group = shape.tokens_mn_major ? token_group(plan.tile_tokens) : 1;
+  const double loaded_tokens =
+      std::ceil(inside(shape.tokens, plan.token_tiles, tokens) / group) * group;
   const double loaded =
-      kStageLineBytes *
-      (inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows - plan.stored_rows +
-       std::ceil(inside(shape.tokens, plan.token_tiles, tokens) / group) * group / plan.sharers);
+      kStageLineBytes * (inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows -
+                         plan.stored_rows + loaded_tokens / plan.sharers);
+  const double narrow_rows = group == 16 ? loaded_tokens * kStageLineBytes / 32 : 0;
   const double slower = plan.phases > 1          ? kSwappedInPhases
                         : shape.weights_mn_major ? kSwappedMnMajor
                                                  : 1;
@@ -159,6 +164,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   const double limits[] = {
       slower * plan.operand_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
       blocks * lines * cycles / device.sm_hz,
+      blocks * lines * narrow_rows * kSwappedNarrowRow / device.sm_hz,
       blocks * lines * promotion / device.sm_hz,
       slower * all / device.sm_count * lines * loaded * device.clock_ratio() / kSwappedL2,
       slower * paired * lines * loaded * device.clock_ratio() / kSwappedPairedSm,

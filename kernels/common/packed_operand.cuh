@@ -303,17 +303,16 @@ bool is_packed(const Operand<T>& operand, bool k_major) {
   return operand.k_major == k_major && operand.rows_of_16_bytes();
 }
 
-// Rows r, r + phases, r + 2 * phases... of the matrix begin at multiples of 16 bytes from each
-// other: 1, 2, 4, 8 or 16.
+// The least number of rows that are a multiple of 16 bytes long together: 1, 2, 4, 8 or 16.
 template <typename T>
 int row_phases(const Operand<T>& operand) {
   return kChunkBytes /
          static_cast<int>(std::gcd<std::int64_t>(operand.columns() * sizeof(T), kChunkBytes));
 }
 
-// K-major or MN-major, with rows that begin at multiples of 16 bytes. An order is for
-// operands of two or four bytes that are K-major before and after. Throws std::length_error for too
-// many blocks, and std::runtime_error if the allocation fails.
+// K-major or MN-major, with rows that begin at multiples of 16 bytes. An order is for operands of
+// two or four bytes that are K-major before and after; others throw std::invalid_argument. Throws
+// std::length_error for too many blocks, and std::runtime_error if the allocation fails.
 template <typename T>
 PackedOperand<T> packed(const Operand<T>& operand, bool k_major, PhaseOrder order = {}) {
   const bool ordered = order.phases > 1;

@@ -26,8 +26,9 @@
 // TMA wants rows, and where a box begins, at multiples of 16 bytes. Where the rows of MN-major
 // weights are not, every second, fourth or eighth is, and steps of k are taken in so many phases:
 // first k = 0, phases, 2 phases... (the tokens are packed in this order). A phase's boxes begin up
-// to 14 bytes before the tile, so that its accumulators are for rows shifted by that much. They are
-// added, in place, to sums in shared memory. A tile has 16 bytes of rows less for that.
+// to 14 bytes before the tile, so its accumulators belong to rows that begin as much earlier. Each
+// is added to the sum of its row in shared memory. A tile stores 16 bytes of rows less than it
+// loads.
 //
 // Tensor cores accumulate FP8 with 14 bits: without "fast" accumulators are promoted to FP32 every
 // 128 steps of k.

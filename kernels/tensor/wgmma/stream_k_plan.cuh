@@ -122,8 +122,9 @@ struct Plan {
   double seconds;
 };
 
-// As measured on an H200 (NOTES.md): of the rate of DRAM reads, reading and writing much; packing,
-// and writing C; of the rate of L2 reads, whole lines that TMA reads.
+// Measured on an H200, the first fitted on an H100 as well (NOTES.md): of the rate of DRAM reads,
+// reading and writing much; packing, and writing C; of the rate of L2 reads, whole lines that TMA
+// reads.
 constexpr double kOfDram = 3.8e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 / Device::kH200Dram,
                  kLinesOfL2 = 15e12 / Device::kH200L2;
 // Bytes per second of whole lines that one SM loads, if they come from DRAM.

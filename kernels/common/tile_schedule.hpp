@@ -93,8 +93,8 @@ struct TileCost {
   // not share what they read in the L2. Where all tiles are cut at the same positions, those at one
   // position share it: the cost of each position.
   double streamed_k_tile = 0, position_k_tile = 0;
-  // The least time of one K tile if all blocks load: of all blocks' by the L2, and of one that no
-  // other block needs by DRAM. The former goes on during stores.
+  // The least time of one K tile if all blocks load: of all blocks' by the L2, and of one block's
+  // by DRAM or by its SM. Loads of whole tiles go on during stores.
   double loaded_k_tile = 0, own_k_tile = 0;
 
   // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.
@@ -130,8 +130,9 @@ struct TileShare {
 
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
-  const double whole = waves * std::max(schedule.k_tiles * cost.k_tile + cost.finish,
-                                        schedule.k_tiles * cost.loaded_k_tile);
+  const double whole =
+      waves * std::max(schedule.k_tiles * cost.k_tile + cost.finish,
+                       schedule.k_tiles * std::max(cost.loaded_k_tile, cost.own_k_tile));
   if (schedule.streamed() == 0) return whole;
   const TileShare share(schedule);
   const auto [k_tiles, even, pieces, others] = share;

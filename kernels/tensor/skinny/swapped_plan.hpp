@@ -49,19 +49,28 @@ inline constexpr int kSharedBytesOfSm = 228 << 10, kReservedOfBlock = 1 << 10,
                      kMostSharedBytes = kSharedBytesOfSm - 2 * kReservedOfBlock;
 
 // The N of wgmma, and which fit: with more than 128 tokens 64 rows would load more tokens than
-// weights by far, and accumulators must fit 168 registers, of which promoted ones take twice as
-// many, and weights in registers 32.
+// weights by far, and accumulators must fit the registers of a thread: 168 with 128 rows, 128 with
+// 192. Promoted ones take twice as many, and weights in registers 32.
 inline constexpr int kTokenSizes[] = {8,   16,  32,  48,  64,  80,  96,  112, 128,
                                       144, 160, 176, 192, 208, 224, 240, 256};
+inline constexpr int kTileRows[] = {64, 128, 192};
 struct TokenKind {
   bool promoted = false, mn_major = false, through_registers = false;
 };
 constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
-  return tokens <= (rows == 64 || kind.promoted || kind.through_registers ? 128 : 256) &&
-         !(kind.mn_major && tokens < 16);
+  if (kind.mn_major && tokens < 16) return false;
+  const bool more_registers = kind.promoted || kind.through_registers;
+  if (rows == 192) return tokens > 64 && tokens <= 192 && !more_registers;
+  return tokens <= (rows == 64 || more_registers ? 128 : 256);
 }
 // The most tokens of the instance that has this size: it has registers for so many.
 constexpr int token_kernel(int tokens) { return tokens <= 64 ? 64 : tokens <= 128 ? 128 : 256; }
+// Whether any size of this instance fits.
+constexpr bool token_kernel_fits(int rows, int most_tokens, TokenKind kind) {
+  return std::ranges::any_of(kTokenSizes, [&](int size) {
+    return token_kernel(size) == most_tokens && token_tile_fits(rows, size, kind);
+  });
+}
 // Of 16-bit elements every eighth row is aligned to 16 bytes, whatever the rows' length.
 inline constexpr int kMostPhases = 8;
 // MN-major tokens are loaded in groups of so many: one that they do not fill is slow to load.
@@ -100,9 +109,11 @@ inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
 inline constexpr double kSwappedStore = 21.5e-12, kSwappedFlush = 50e-12, kSwappedRead = 19.2e-12;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
-// early; with more tokens the shared memory is better used for stages: two blocks, or one.
+// early; with more tokens the shared memory is better used for stages: two blocks, or one. Blocks
+// of 192 rows have too many registers for two.
 inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
   const std::int64_t each = ceil_div(plan.blocks(), sm_count);
+  if (plan.tile_rows > 128) return 1;
   if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
   return plan.tile_tokens > 128 || (each == 1 && tokens > 16) ? 1 : 2;
 }
@@ -229,14 +240,14 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
   constexpr double kFar = 1.4;
   std::vector<SwappedPlan> plans;
   const TokenKind kind{shape.promoted, shape.tokens_mn_major, shape.through_registers};
-  for (const int tile_rows : {64, 128})
+  for (const int tile_rows : kTileRows)
     for (const int sharers : {1, 2, 4})
       for (int tiles = 1, before = 0; sharers < 2 * ceil_div(shape.rows, tile_rows); ++tiles) {
         const std::int64_t tokens = ceil_div(shape.tokens, tiles);
         const int tile_tokens = token_tile(tile_rows, tokens, kind, sharers);
         if (tile_tokens != before) add_plans(plans, shape, device, tile_rows, tile_tokens, sharers);
         before = tile_tokens;
-        if (tile_tokens > 0 && tokens <= kTokensOfFewTiles) break;
+        if (tokens <= kTokensOfFewTiles) break;
       }
   const double least = std::ranges::min(plans, {}, &SwappedPlan::seconds).seconds;
   std::erase_if(plans, [&](const SwappedPlan& plan) { return plan.seconds > kFar * least; });

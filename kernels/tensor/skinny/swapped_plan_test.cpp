@@ -112,8 +112,8 @@ TEST(SwappedPlan, TakesLargeClustersWhereTheDeviceHasThem) {
   device.fitting_clusters[9] = 7;
   EXPECT_EQ(most(320), 9);
   device.fitting_clusters[10] = 4;
-  EXPECT_EQ(most(320), 10);  // three tiles of 128 rows
-  EXPECT_EQ(most(1024), 8);
+  EXPECT_EQ(most(320), 10);  // two or three tiles
+  EXPECT_EQ(most(1536), 8);  // eight tiles of 192 rows
 }
 
 TEST(SwappedPlan, TakesLongerForMore) {

@@ -80,6 +80,7 @@ struct SwappedTile {
   static constexpr int kDepth = kStageLineBytes / static_cast<int>(sizeof(Element));  // per line
   static constexpr int kAlignedRows = 16 / static_cast<int>(sizeof(Element));         // MN-major
   static constexpr bool kThroughRegisters = kMnMajor && sizeof(Element) == 4;
+  static constexpr TokenKind kTokenKind{kPromote, kTokensMnMajor, kThroughRegisters};
   static constexpr int kProducers = 2;  // warps
   static constexpr int kConsumerThreads = 2 * kRows, kThreads = kConsumerThreads + 32 * kProducers;
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
@@ -447,7 +448,8 @@ template <typename Tile, std::size_t... kSizes>
 __device__ void compute(const SwappedWork& work, const Share& share, const Ring<0>& ring,
                         std::index_sequence<kSizes...>) {
   const auto consider = [&]<int kTokens>() {
-    if constexpr (token_kernel(kTokens) == Tile::kMostTokens)
+    if constexpr (token_kernel(kTokens) == Tile::kMostTokens &&
+                  token_tile_fits(Tile::kRows, kTokens, Tile::kTokenKind))
       if (work.tile_tokens == kTokens) compute<Tile, kTokens>(work, share, ring);
   };
   (consider.template operator()<kTokenSizes[kSizes]>(), ...);
@@ -680,8 +682,7 @@ SwappedInstance instance_for(const InstanceKey& key) {
   SwappedInstance found{};
   const auto consider = [&]<int kRows, int kMostTokens>() {
     using Tile = SwappedTile<Element, kMnMajor, kTokensMnMajor, kPromote, kRows, kMostTokens>;
-    if constexpr (token_tile_fits(kRows, kMostTokens,
-                                  {kPromote, kTokensMnMajor, Tile::kThroughRegisters}))
+    if constexpr (token_kernel_fits(kRows, kMostTokens, Tile::kTokenKind))
       if (key.rows == kRows && key.most_tokens == kMostTokens)
         found = {stream_weights<Tile>, Tile::kThreads};
   };
@@ -690,6 +691,8 @@ SwappedInstance instance_for(const InstanceKey& key) {
   consider.template operator()<128, 64>();
   consider.template operator()<128, 128>();
   consider.template operator()<128, 256>();
+  consider.template operator()<192, 128>();
+  consider.template operator()<192, 256>();
   return found;
 }
 template <typename Element, bool kPromote>

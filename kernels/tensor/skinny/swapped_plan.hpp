@@ -25,10 +25,12 @@ struct SwappedShape {
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
-// k. A cluster is `splits` blocks along k, which add their sums, times `sharers` along the long
-// side, which load tokens together; `per_sm` blocks shall fit an SM.
+// k. A cluster is `splits` blocks along k, which add their sums, times `sharers`. These have
+// neighbouring tiles along the long side, and load their tokens together, or along the short side,
+// and load their weights together. `per_sm` blocks shall fit an SM.
 struct SwappedPlan {
   int tile_rows, tile_tokens, sharers, splits, per_sm;
+  bool shares_weights = false;      // else tokens
   int phases, stored_rows;          // of a tile; it loads more rows than it stores in phases
   int stages = 2, stage_bytes = 0;  // of the ring
   std::int64_t tiles, token_tiles, k_tiles;
@@ -36,7 +38,13 @@ struct SwappedPlan {
   double seconds = std::numeric_limits<double>::infinity();  // by the model
 
   int cluster() const { return splits * sharers; }
-  std::int64_t blocks() const { return ceil_div(tiles, sharers) * sharers * token_tiles * splits; }
+  std::int64_t blocks() const {
+    const std::int64_t shared = shares_weights ? token_tiles : tiles;
+    return ceil_div(shared, sharers) * cluster() * (shares_weights ? tiles : token_tiles);
+  }
+  // Blocks that load the same tokens, or weights, together.
+  int token_sharers() const { return shares_weights ? 1 : sharers; }
+  int weight_sharers() const { return shares_weights ? sharers : 1; }
 };
 
 // A stage is a line of 128 bytes along k, or two such lines of 64 rows with few tokens.
@@ -160,9 +168,10 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   const int group = shape.tokens_mn_major ? token_group(plan.tile_tokens) : 1;
   const double loaded_tokens =
       std::ceil(inside(shape.tokens, plan.token_tiles, tokens) / group) * group;
-  const double loaded =
-      kStageLineBytes * (inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows -
-                         plan.stored_rows + loaded_tokens / plan.sharers);
+  const double loaded_rows =
+      inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows - plan.stored_rows;
+  const double loaded = kStageLineBytes * (loaded_rows / plan.weight_sharers() +
+                                           loaded_tokens / plan.token_sharers());
   const double narrow_rows = group == 16 ? loaded_tokens * kStageLineBytes / 32 : 0;
   const double slower = plan.phases > 1          ? kSwappedInPhases
                         : shape.weights_mn_major ? kSwappedMnMajor
@@ -193,9 +202,16 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
          std::sqrt(std::sqrt(powers));
 }
 
+// Which of a cluster's operands is loaded by how many blocks together.
+struct Sharing {
+  int sharers;
+  bool of_weights;
+};
+inline constexpr Sharing kSharings[] = {{1, false}, {2, false}, {4, false}, {2, true}, {4, true}};
+
 // The plans with these tiles: the fastest numbers of blocks that share a tile, by the model.
 inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape,
-                      const Device& device, int tile_rows, int tile_tokens, int sharers) {
+                      const Device& device, int tile_rows, int tile_tokens, Sharing sharing) {
   constexpr std::size_t kMost = 2;
   const double depth = 1.0 * static_cast<double>(shape.k) * shape.element_bytes;
   const int stored_rows = tile_rows - (shape.phases > 1 ? 16 / shape.element_bytes : 0);
@@ -203,9 +219,10 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
   SwappedPlan plan{
       .tile_rows = tile_rows,
       .tile_tokens = tile_tokens,
-      .sharers = sharers,
+      .sharers = sharing.sharers,
       .splits = 1,
       .per_sm = 1,
+      .shares_weights = sharing.of_weights,
       .phases = shape.phases,
       .stored_rows = stored_rows,
       .tiles = ceil_div(shape.rows, stored_rows),
@@ -214,12 +231,13 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
                                          kStageLineBytes * lines_of_stage(tile_rows, tile_tokens)),
       .weight_bytes = depth * static_cast<double>(shape.rows),
       .operand_bytes = depth * static_cast<double>(shape.rows + shape.tokens)};
+  if (plan.sharers >= 2 * (sharing.of_weights ? plan.token_tiles : plan.tiles)) return;
   std::vector<SwappedPlan> all;
   for (; plan.splits <= std::min<std::int64_t>(kMostSplits, plan.k_tiles); ++plan.splits) {
     // Two waves of blocks need no further cuts, and large clusters are for few tiles.
     if ((plan.splits - 1) * plan.tiles * plan.token_tiles >= 2 * device.sm_count) break;
     if (plan.cluster() > Device::kPortableCluster &&
-        (sharers > 1 || plan.tiles * plan.token_tiles > device.clusters(plan.splits)))
+        (plan.sharers > 1 || plan.tiles * plan.token_tiles > device.clusters(plan.splits)))
       break;
     plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
     if (!plan_stages(plan, shape.tokens_mn_major)) {
@@ -241,11 +259,12 @@ inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const D
   std::vector<SwappedPlan> plans;
   const TokenKind kind{shape.promoted, shape.tokens_mn_major, shape.through_registers};
   for (const int tile_rows : kTileRows)
-    for (const int sharers : {1, 2, 4})
-      for (int tiles = 1, before = 0; sharers < 2 * ceil_div(shape.rows, tile_rows); ++tiles) {
+    for (const Sharing& sharing : kSharings)
+      for (int tiles = 1, before = 0;; ++tiles) {
         const std::int64_t tokens = ceil_div(shape.tokens, tiles);
-        const int tile_tokens = token_tile(tile_rows, tokens, kind, sharers);
-        if (tile_tokens != before) add_plans(plans, shape, device, tile_rows, tile_tokens, sharers);
+        const int tile_tokens =
+            token_tile(tile_rows, tokens, kind, sharing.of_weights ? 1 : sharing.sharers);
+        if (tile_tokens != before) add_plans(plans, shape, device, tile_rows, tile_tokens, sharing);
         before = tile_tokens;
         if (tokens <= kTokensOfFewTiles) break;
       }

@@ -11,8 +11,8 @@
 //   data of a DRAM page.
 // - With fewer tiles than SMs the blocks of a cluster split k and reduce their accumulators through
 //   distributed shared memory, each element always in the same order. No workspace, no flags, no
-//   second launch. Other blocks of a cluster have the same tokens and load them together, by
-//   multicast.
+//   second launch. Other blocks of a cluster have the same tokens, or weights, and load them
+//   together, by multicast.
 // - Programmatic dependent launch: blocks of the next launch start where the stages leave room on
 //   an SM, initialise barriers, and wait until this launch has stored its results.
 // - Weights larger than the L2 are loaded with evict_first.
@@ -98,9 +98,11 @@ namespace {
 struct SwappedWork {
   int rows, tokens;               // of C: long side and short side
   int tile_tokens, token_tiles;   // of a tile, and tiles along the short side
-  int k_tiles, splits, sharers;   // of a tile; blocks of a cluster along k, and along the rows
+  int k_tiles, splits, sharers;   // of a tile; blocks of a cluster along k, and that share loads
+  bool shares_weights;            // else tokens
   int stages, stage_bytes;        // of the ring
-  int token_box, edge_token_box;  // tokens that a block loads for its sharers, if K-major
+  int row_box, edge_row_box;      // rows that a block loads for its sharers, if K-major
+  int token_box, edge_token_box;  // tokens likewise
   bool swapped;                   // rows of C are along tokens, else along rows
   bool read_once;                 // the weights, with evict_first
   int tile_rows;                  // that a tile stores
@@ -120,8 +122,8 @@ struct SwappedWork {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // The share of a block: K tiles [begin, end) of a tile. A cluster has `splits` times `sharers`
-// blocks: sharers have the same tokens and K tiles, and neighbouring weights. Clusters with the
-// same weights are neighbours.
+// blocks: sharers have the same K tiles and tokens, and neighbouring weights, or the same weights,
+// and neighbouring tokens. Clusters with the same weights are neighbours.
 struct Share {
   int tile, token_tile, rank, sharer, begin, end;
 
@@ -131,8 +133,13 @@ struct Share {
               block = static_cast<int>(blockIdx.x) % blocks;
     rank = block / work.sharers;
     sharer = block % work.sharers;
-    tile = cluster / work.token_tiles * work.sharers + sharer;
-    token_tile = cluster % work.token_tiles;
+    const int along_tokens = work.shares_weights
+                                 ? (work.token_tiles + work.sharers - 1) / work.sharers
+                                 : work.token_tiles;
+    tile = cluster / along_tokens;
+    token_tile = cluster % along_tokens;
+    int& shared = work.shares_weights ? token_tile : tile;
+    shared = shared * work.sharers + sharer;
     begin = static_cast<int>(std::int64_t{work.k_tiles} * rank / work.splits);
     end = static_cast<int>(std::int64_t{work.k_tiles} * (rank + 1) / work.splits);
   }
@@ -141,8 +148,8 @@ struct Share {
   }
 };
 
-// One thread of each producer warp. Of sharers each loads a part of the tokens into the shared
-// memory of all.
+// One thread of each producer warp. Of sharers each loads a part of the tokens, or weights, into
+// the shared memory of all.
 template <typename Tile>
 __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0> ring,
                              int producer) {
@@ -153,19 +160,35 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   const int rows = work.rows > row
                        ? min(work.rows - row + Tile::kRows - work.tile_rows, Tile::kRows)
                        : 0,
-            tokens = min(work.tokens - token, work.tile_tokens);
-  const CUtensorMap& weights_map = rows < Tile::kRows ? work.weights_edge : work.weights_maps[0];
-  const bool edge = tokens < work.tile_tokens;
-  const CUtensorMap& tokens_map = edge ? work.tokens_edge : work.tokens_map;
-  const int box = edge ? work.edge_token_box : work.token_box, first_token = share.sharer * box;
+            tokens = max(min(work.tokens - token, work.tile_tokens), 0);
+  const bool edge_row = rows < Tile::kRows, edge_token = tokens < work.tile_tokens;
+  const CUtensorMap& weights_map = edge_row ? work.weights_edge : work.weights_maps[0];
+  const CUtensorMap& tokens_map = edge_token ? work.tokens_edge : work.tokens_map;
+  const int row_box = edge_row ? work.edge_row_box : work.row_box,
+            token_box = edge_token ? work.edge_token_box : work.token_box;
+  // The part of this block, of K-major operands in rows or tokens, else in steps of k.
+  const bool shares_weights = work.sharers > 1 && work.shares_weights,
+             shares_tokens = work.sharers > 1 && !work.shares_weights;
+  const int depth = Tile::kLines * Tile::kDepth, part = depth / work.sharers * share.sharer;
+  const int first_row = shares_weights ? share.sharer * row_box : 0,
+            first_token = shares_tokens ? share.sharer * token_box : 0;
+  const int deep_of_weights = shares_weights ? part : 0, deep_of_tokens = shares_tokens ? part : 0;
   const auto rounded = [](int count, int to) { return (count + to - 1) / to * to; };
-  const int lines = (Tile::kMnMajor ? rounded(rows, Tile::kRowGroup) : rows) +
-                    rounded(tokens, Tile::kTokensMnMajor ? Tile::kTokenGroup : box);
+  const int lines = rounded(rows, Tile::kMnMajor ? Tile::kRowGroup : row_box) +
+                    rounded(tokens, Tile::kTokensMnMajor ? Tile::kTokenGroup : token_box);
   const auto sharers = static_cast<std::uint16_t>(
       ((1 << work.sharers) - 1) << share.block_of(work, share.rank) - share.sharer);
+  const auto load_weights = [&](int at, const CUtensorMap& map, int x, int y) {
+    if (shares_weights)
+      tma_load_multicast(sharers, ring.data() + at, map, x, y, ring.full());
+    else if constexpr (Tile::kMnMajor)
+      tma_load(ring.data() + at, map, x, y, ring.full(), policy);
+    else
+      tma_load(ring.data() + at, map, x, y, ring.full());
+  };
   const auto load_tokens = [&](int at, int x, int y) {
     const std::uint32_t to = ring.data() + Tile::kWeightBytes + at;
-    if (work.sharers > 1)
+    if (shares_tokens)
       tma_load_multicast(sharers, to, tokens_map, x, y, ring.full());
     else
       tma_load(to, tokens_map, x, y, ring.full());
@@ -174,27 +197,26 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
     if (k_tile == (phase + 1) * work.phase_k_tiles) ++phase;
     if (!ring.template is_of<Tile::kProducers>(producer)) continue;
-    const int k = k_tile * Tile::kLines * Tile::kDepth;
+    const int k = k_tile * depth;
     ring.begin_stage(lines * kStageLineBytes * Tile::kLines);
     if constexpr (Tile::kMnMajor) {
       const int first = phase * work.rows - work.shift<Tile>(phase) + row;
-      const int deep = k - phase * work.phase_k_tiles * Tile::kLines * Tile::kDepth;
+      const int deep = k - phase * work.phase_k_tiles * depth + deep_of_weights;
 #pragma unroll
       for (int group = 0; group < Tile::kRows / Tile::kRowGroup; ++group)
         if (group * Tile::kRowGroup < rows)
-          tma_load(ring.data() + group * Tile::kRowGroupBytes, work.weights_maps[phase],
-                   first + group * Tile::kRowGroup, deep, ring.full(), policy);
-    } else if (rows > 0) {
+          load_weights(group * Tile::kRowGroupBytes + deep_of_weights * kStageLineBytes,
+                       work.weights_maps[phase], first + group * Tile::kRowGroup, deep);
+    } else if (first_row < rows) {
 #pragma unroll
       for (int line = 0; line < Tile::kLines; ++line)
-        tma_load(ring.data() + line * Tile::kRows * kStageLineBytes, weights_map,
-                 k + line * Tile::kDepth, row, ring.full());
+        load_weights((line * Tile::kRows + first_row) * kStageLineBytes, weights_map,
+                     k + line * Tile::kDepth, row + first_row);
     }
     if constexpr (Tile::kTokensMnMajor) {
-      const int deep = share.sharer * (Tile::kLines * Tile::kDepth / work.sharers);
       for (int group = 0; group * Tile::kTokenGroup < tokens; ++group)
-        load_tokens(group * Tile::kTokenGroupBytes + deep * Tile::kTokenRowBytes,
-                    token + group * Tile::kTokenGroup, k + deep);
+        load_tokens(group * Tile::kTokenGroupBytes + deep_of_tokens * Tile::kTokenRowBytes,
+                    token + group * Tile::kTokenGroup, k + deep_of_tokens);
     } else if (first_token < tokens) {
       for (int line = 0; line < Tile::kLines; ++line)
         load_tokens((line * work.tile_tokens + first_token) * kStageLineBytes,
@@ -523,8 +545,8 @@ struct TileOfC {
   __device__ TileOfC(const SwappedWork& work, const Share& share) {
     const int row = share.tile * work.tile_rows, token = share.token_tile * work.tile_tokens;
     const int rows = max(min(work.rows - row, work.tile_rows), 0),
-              tokens = min(work.tokens - token, work.tile_tokens);
-    lines = work.swapped ? (rows > 0 ? tokens : 0) : rows;
+              tokens = max(min(work.tokens - token, work.tile_tokens), 0);
+    lines = rows > 0 && tokens > 0 ? (work.swapped ? tokens : rows) : 0;
     length = work.swapped ? rows : tokens;
     full_length = work.swapped ? Tile::kRows : work.tile_tokens;
     c = static_cast<typename Tile::Output*>(work.c) +
@@ -822,25 +844,29 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
   const SwappedInstance instance = instance_for<Element, kPromote>(
       {plan.tile_rows, token_kernel(plan.tile_tokens), !weights.k_major, !tokens.k_major});
   // Of every `phases`th row of MN-major weights, up to the end of the last one.
-  const auto weights_map = [&](std::int64_t box_rows, int phase = 0) {
+  const auto weights_map = [&](int box_rows, int phase = 0) {
     return weights.k_major
-               ? swizzled_map(weights, roles.rows, p.k, static_cast<int>(box_rows), kDepth)
+               ? swizzled_map(weights, roles.rows, p.k, box_rows, kDepth)
                : swizzled_map(weights, (phase + 1) * roles.rows, ceil_div(p.k - phase, phases),
-                              kDepth, stage_depth);
+                              kDepth, stage_depth / plan.weight_sharers());
   };
   const std::int64_t tokens_k = phases > 1 ? depth : p.k;
   const auto tokens_map = [&](int box_tokens) {
     return tokens.k_major ? swizzled_map(tokens, roles.tokens, tokens_k, box_tokens, kDepth)
                           : swizzled_map(tokens, roles.tokens, p.k, token_group(plan.tile_tokens),
-                                         stage_depth / plan.sharers);
+                                         stage_depth / plan.token_sharers());
   };
   // Of the last tile, which may be full.
   const std::int64_t rows_left = roles.rows - (plan.tiles - 1) * plan.stored_rows,
                      tokens_left = roles.tokens - (plan.token_tiles - 1) * plan.tile_tokens;
-  // Sharers load multiples of eight tokens, at which the swizzle begins again.
-  const auto box = [&](std::int64_t count) {
-    return static_cast<int>(plan.sharers == 1 ? count : ceil_div(count, 8 * plan.sharers) * 8);
+  // Sharers load multiples of eight rows or tokens, at which the swizzle begins again.
+  const auto box = [](std::int64_t count, int sharers) {
+    return static_cast<int>(sharers == 1 ? count : ceil_div(count, 8 * sharers) * 8);
   };
+  const int row_box = box(plan.tile_rows, plan.weight_sharers()),
+            edge_row_box = box(rows_left, plan.weight_sharers()),
+            token_box = box(plan.tile_tokens, plan.token_sharers()),
+            edge_token_box = box(tokens_left, plan.token_sharers());
   const int accumulator_bytes =
       4 * line_of_accumulators(roles.swapped, plan.tile_rows, plan.tile_tokens) *
       (roles.swapped ? plan.tile_tokens : plan.tile_rows);
@@ -851,10 +877,13 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .k_tiles = static_cast<int>(plan.k_tiles),
                    .splits = plan.splits,
                    .sharers = plan.sharers,
+                   .shares_weights = plan.shares_weights,
                    .stages = plan.stages,
                    .stage_bytes = plan.stage_bytes,
-                   .token_box = box(plan.tile_tokens),
-                   .edge_token_box = box(tokens_left),
+                   .row_box = row_box,
+                   .edge_row_box = edge_row_box,
+                   .token_box = token_box,
+                   .edge_token_box = edge_token_box,
                    .swapped = roles.swapped,
                    .read_once = plan.weight_bytes > device.last_level_cache_bytes,
                    .tile_rows = plan.stored_rows,
@@ -862,11 +891,11 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .phase_k_tiles = static_cast<int>(plan.k_tiles / phases),
                    .pitch = p.n,
                    .c = o.c,
-                   .tokens_map = tokens_map(box(plan.tile_tokens)),
-                   .weights_edge = weights_map(rows_left),
-                   .tokens_edge = tokens_map(box(tokens_left))};
+                   .tokens_map = tokens_map(token_box),
+                   .weights_edge = weights_map(edge_row_box),
+                   .tokens_edge = tokens_map(edge_token_box)};
   for (int phase = 0; phase < phases; ++phase)
-    work.weights_maps[phase] = weights_map(plan.tile_rows, phase);
+    work.weights_maps[phase] = weights_map(row_box, phase);
   const LaunchShape shape{
       .blocks = static_cast<int>(plan.blocks()),
       .threads = instance.threads,
@@ -903,8 +932,8 @@ double packing_bytes(const Problem& p, const Roles& roles, const SwappedPlan& pl
   });
 }
 
-// Every block reads all tokens of its tile, and those of a cluster with equal K tiles read them
-// once from the L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights
+// Every block reads all weights and tokens of its tile; sharers read what they share once from the
+// L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights
 // and all tokens; accumulators are stored and loaded once.
 Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
@@ -918,8 +947,9 @@ Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan
                         (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
   const double acc = 2.0 * 4 * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + packed,
-          .l2 = packed + weights * static_cast<double>(plan.token_tiles) +
-                tokens * static_cast<double>(ceil_div(plan.tiles, plan.sharers)) + c,
+          .l2 = packed +
+                weights * static_cast<double>(ceil_div(plan.token_tiles, plan.weight_sharers())) +
+                tokens * static_cast<double>(ceil_div(plan.tiles, plan.token_sharers())) + c,
           .shared = packed + static_cast<double>(plan.tiles * plan.token_tiles) *
                                  (static_cast<double>(plan.k_tiles) * k_tile + acc)};
 }

@@ -164,7 +164,7 @@ TEST(SwappedPlan, AreFew) {
     for (const std::int64_t tokens : {8, 100, 512, 4096})
       for (const std::int64_t k : {64, 2896, 16384}) {
         const SwappedShape shape{.rows = rows, .tokens = tokens, .k = k, .element_bytes = 2};
-        EXPECT_LT(swapped_plans(shape, kDevice).size(), 80) << rows << " " << tokens << " " << k;
+        EXPECT_LT(swapped_plans(shape, kDevice).size(), 120) << rows << " " << tokens << " " << k;
       }
 }
 

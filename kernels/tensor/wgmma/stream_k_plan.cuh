@@ -88,7 +88,8 @@ constexpr Choice kTransposed[] = {
 };
 
 // What else a tile costs, by the bytes of its accumulators. A thread with more than 144 of them has
-// no registers to load partial sums ahead.
+// no registers to load partial sums ahead. Cooperative consumers are faster in a single wave;
+// ping-pong consumers are not, because a block with one tile keeps one of them idle.
 constexpr simt::TileCost cost_of(const Choice& choice) {
   const StreamKShape& shape = choice.shape;
   const int accumulators = shape.rows * shape.columns;
@@ -98,7 +99,7 @@ constexpr simt::TileCost cost_of(const Choice& choice) {
           .finish = 0.21e-6 + 10e-12 * bytes,
           .exchange = 1.07e-6 + 31e-12 * bytes + wait,
           .further = 0.54e-6 + 5e-12 * bytes + wait,
-          .one_wave = 0.94,
+          .one_wave = shape.ping_pong ? 1 : 0.94,
           .alone = choice.shape.rows == 64 ? 1 : 0.7};
 }
 

@@ -406,11 +406,15 @@ class Identity(NamedTuple):
     k: int
     transfer: str | None
 
+    @property
+    def label(self) -> str:
+        """The part of the benchmark's name that tells the variant."""
+        transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
+        return transfer + variant(self.kernel, self.parameters, self.layout)
+
     def __str__(self) -> str:
         """As the benchmark is named."""
-        transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
-        label = variant(self.kernel, self.parameters, self.layout)
-        return f"{transfer}{label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+        return f"{self.label}/{self.precision}/{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -494,8 +498,7 @@ class Row:
     @property
     def label(self) -> str:
         """Names the variant, as its benchmark is named."""
-        label = self.kernel_label
-        return label if self.transfer is None else f"EndToEnd/{self.transfer}/{label}"
+        return self.identity.label
 
     @property
     def shape(self) -> str:
@@ -699,6 +702,11 @@ class Record(Run):
     def unknown_roofs(self) -> list[Ceiling]:
         """The roofs of which only the reason is known why they are not."""
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
+
+
+def rate(row: Row) -> float:
+    """FLOP/s of a row that has a time."""
+    return row.flop_per_second or 0
 
 
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:

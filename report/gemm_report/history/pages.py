@@ -18,7 +18,6 @@ from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History, means
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, find_trends
-from gemm_report.record import variant
 from gemm_report.site.markup import Html, html, joined, tag
 from gemm_report.site.shell import document
 from gemm_report.site.table import Cell, Column, Line, table
@@ -274,8 +273,6 @@ def _series_table(lines: Sequence[Sequence[Cell | str]]) -> Html:
 
 def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
     series, case = trend.series, trend.series.case
-    label = variant(case.kernel, case.parameters, case.layout)
-    label = f"EndToEnd/{case.transfer}/{label}" if case.transfer else label
     newest = trend.turns[-1] if trend.turns else None
     strays = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
     rate = quantity(float(series.rates[-1]), "FLOP/s")
@@ -283,7 +280,7 @@ def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
     if newest:
         what = newest.suspects[0].what if newest.suspects else NOTHING
     return [
-        Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
+        Cell(tag("a", case.label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
         Cell(precision_name(case.precision), choices=(case.precision,)),
         f"{case.m}x{case.n}x{case.k}",
         series.device,

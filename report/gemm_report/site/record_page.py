@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gemm_report.ladder.rows import precisions, timed_rows
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Ceiling, Identity, Record, Row
+from gemm_report.record import Ceiling, Identity, Record, Row, rate
 from gemm_report.site.answer import answer
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure

@@ -13,8 +13,9 @@ from gemm_report.comparison.conditions import CONDITIONS, options_of
 from gemm_report.comparison.noise.calibration import SCHEMA
 from gemm_report.comparison.run import cycles_of
 from gemm_report.document import RecordError
+from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import timed_rows
-from gemm_report.record import Identity, Part, Record, Row, variant
+from gemm_report.record import Part, Record, Row, variant
 from gemm_report.writing.tables import columns
 from gemm_report.writing.whole_file import whole_file
 
@@ -120,12 +121,10 @@ def _check_all(records: Sequence[Record]) -> None:
 
 def _by_problem(records: Sequence[Record]) -> list[list[Row]]:
     """The rows of every kernel and problem, one of each process that has a time for it."""
-    problems: dict[Identity, list[Row]] = {}
-    for record in records:
-        # Transfers have no part in a calibration: their noise is that of the host.
-        for row in timed_rows(record) + timed_rows(record, Part.TUNING):
-            problems.setdefault(row.identity, []).append(row)
-    return list(problems.values())
+    # Transfers have no part in a calibration: their noise is that of the host.
+    parts = (Part.LADDER, Part.TUNING)
+    rows = (row for record in records for part in parts for row in timed_rows(record, part))
+    return list(grouped(rows, lambda row: row.identity).values())
 
 
 def _row(rows: Sequence[Row]) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from gemm_report.figures.roofline.roofs import (
     set_log_axes,
 )
 from gemm_report.ladder.rows import drawn_rows, facts, named
-from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
-from gemm_report.record import MEMORIES, Ceiling, Record, Row, Traffic
+from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rungs
+from gemm_report.record import MEMORIES, Ceiling, Record, Row, Traffic, rate
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 

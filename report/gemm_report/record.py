@@ -691,6 +691,11 @@ class Record(Run):
         """What a memory was seen to reach."""
         return next((c.roof for c in self.measured_ceilings if c.roof_of == level), None)
 
+    def bandwidth(self, memory: str) -> Ceiling | None:
+        """The measured roof of one of MEMORIES; of DRAM else the nominal one."""
+        nominal = self.memory_roofs() if memory == "DRAM" else []
+        return self.measured_memory_roof(MEMORIES[memory]) or next(iter(nominal), None)
+
     def measured_rate(self, name: str) -> float | None:
         """The bytes in a second of a probe of a memory or a link."""
         return next((c.bytes_per_second for c in self.measured_ceilings if c.name == name), None)

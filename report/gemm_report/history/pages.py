@@ -19,7 +19,7 @@ from gemm_report.history.series import Entry, History, means
 from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, find_trends
 from gemm_report.site.markup import Html, html, joined, tag
-from gemm_report.site.shell import document
+from gemm_report.site.shell import definitions, document
 from gemm_report.site.table import Cell, Column, Line, table
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import quantity
@@ -158,19 +158,19 @@ class _Pages:
             tag("p", tag("a", "All series", href="../index.html")),
             tag("h1", str(series.case)),
             tag("p", series.device, class_="quiet"),
-            tag("dl", *self._facts(trend, folder), class_="facts"),
+            definitions(self._facts(trend, folder), "facts"),
             self._chart(trend),
             tag("h2", "Changes"),
             self._changes(trend, folder),
         ]
         return document(f"{series.case}: history", tag("div", *body))
 
-    def _facts(self, trend: Trend, folder: Path) -> list[Html]:
+    def _facts(self, trend: Trend, folder: Path) -> list[tuple[str, str]]:
         series = trend.series
         newest = self.entries[trend.newest]
         state = "far from its level" if trend.strays else "unchanged"
         throttled = float(series.throttled[-1])
-        facts = [
+        return [
             ("Newest", f"{quantity(float(series.rates[-1]), 'FLOP/s')}, {state}"),
             ("Time of one launch", quantity(float(series.seconds[-1]), "s")),
             ("Record", _link(newest, folder)),
@@ -179,7 +179,6 @@ class _Pages:
             ("Newest against oldest", change_text(trend.since_first) if trend.turns else ""),
             ("Throttled", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
         ]
-        return [tag("div", tag("dt", name), tag("dd", said)) for name, said in facts if said]
 
     def _changes(self, trend: Trend, folder: Path) -> Html:
         if not trend.turns:

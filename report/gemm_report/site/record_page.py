@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gemm_report.ladder.rows import precisions, timed_rows
 from gemm_report.record import Ceiling, Identity, Record, Row, rate
@@ -10,7 +10,7 @@ from gemm_report.site.answer import answer
 from gemm_report.site.markup import Html, joined, tag
 from gemm_report.site.picture import Picture, figure
 from gemm_report.site.row_table import GLOSSARY, STATES, repeating, row_table, states
-from gemm_report.site.shell import document
+from gemm_report.site.shell import chip, definitions, document
 from gemm_report.site.table import Cell, Column, table
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import (
@@ -43,7 +43,7 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
         ("layouts", "Layouts", _layouts(record)),
         ("conditions", "Conditions", _conditions(record)),
         ("peaks", "Peaks", _peaks(record)),
-        ("glossary", "Terms", _definitions(GLOSSARY.items(), "glossary")),
+        ("glossary", "Terms", definitions(GLOSSARY.items(), "glossary")),
     ]
     sections = [(name, title, content) for name, title, content in parts if content]
     links = (tag("a", title, href=f"#{name}") for name, title, _ in sections)
@@ -71,11 +71,8 @@ def _head(record: Record) -> Html:
     why = " The run was interrupted or is still going on: rows are missing."
     counts = Counter(state for row in record.rows for state in states(row))
     chips = (
-        tag("a", *said, href=f"#state={state}", class_=tone)
-        if counts[state]
-        else tag("span", *said)
+        chip(state, counts[state], "state", tone)
         for state, tone in STATES.items()
-        for said in [(tag("strong", str(counts[state])), f" {state}")]
         if state != "untimed" or counts[state]
     )
     return tag(
@@ -146,17 +143,13 @@ def _conditions(record: Record) -> Html:
     ]  # fmt: skip
     command = tag("pre", tag("code", repeating(record)), tabindex=0, aria_label="command")
     parts = [
-        _definitions([(name, said) for name, said in facts if said], "facts"),
+        definitions(facts, "facts"),
         tag("p", record.conformance, class_="quiet") if record.conformance else "",
         tag("h3", "Command that made this record"),
         command,
         tag("p", "The details of each row have the command that repeats it.", class_="quiet"),
     ]
     return joined(parts)
-
-
-def _definitions(facts: Iterable[tuple[str, str]], kind: str) -> Html:
-    return tag("dl", *(tag("div", tag("dt", k), tag("dd", v)) for k, v in facts), class_=kind)
 
 
 def _layouts(record: Record) -> Html:

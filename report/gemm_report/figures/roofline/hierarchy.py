@@ -29,7 +29,7 @@ from gemm_report.figures.roofline.roofs import (
 )
 from gemm_report.ladder.rows import drawn_rows, facts, named
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rungs
-from gemm_report.record import MEMORIES, Ceiling, Record, Row, Traffic, rate
+from gemm_report.record import Ceiling, Record, Row, Traffic, rate
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 
@@ -118,12 +118,6 @@ class Chart:
         """Of all rates."""
         return prefix_for(self.rates)
 
-    def bandwidth(self, level: Level) -> Ceiling | None:
-        """The measured one; of DRAM else the nominal one."""
-        nominal = self.record.memory_roofs() if level is DRAM else []
-        measured = self.record.measured_memory_roof(MEMORIES[level.name])
-        return measured or next(iter(nominal), None)
-
 
 def draw(record: Record, pattern: str | None) -> Figure:
     """Chosen kernels under the bandwidth of each memory, with modelled and counted bytes."""
@@ -161,7 +155,7 @@ def table(
         | {"flop_per_byte": intensity, "roof": roof and roof.name}
         | {"roof_bytes_per_second": roof and roof.bytes_per_second}
         for level in chart.levels
-        for roof in [chart.bandwidth(level)]
+        for roof in [record.bandwidth(level.name)]
         for row in chart.rows
         for by, intensity in (
             ("moved once" if level is DRAM else "modelled", level.modelled(row)),
@@ -207,7 +201,11 @@ def _labels(chart: Chart) -> list[Label]:
 
 
 def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
-    roof, scale, rates = chart.bandwidth(level), 1 / scaled(1, chart.prefix), chart.rates
+    roof, scale, rates = (
+        chart.record.bandwidth(level.name),
+        1 / scaled(1, chart.prefix),
+        chart.rates,
+    )
     ridge = [max(rates) / roof.bytes_per_second] if roof else []
     xs = [x for row in chart.rows for x in (level.modelled(row), level.counted(row)) if x]
     axes.set_title(level.title, pad=18)
@@ -245,14 +243,14 @@ def _legend() -> list[Line2D]:
 
 
 def _notes(chart: Chart) -> list[str]:
-    remarks = notes(chart.rows)
+    remarks, bandwidth = notes(chart.rows), chart.record.bandwidth
     if chart.path:
         remarks.append(
             "The grey path leads from rung to rung; a level line joins the marks of one kernel. A "
             "kernel on a slope is bound by that memory: it needs fewer bytes per FLOP to go faster."
         )
     for level in (SHARED, L2):
-        roof = chart.bandwidth(level)
+        roof = bandwidth(level.name)
         above = [
             row.label
             for row in chart.rows
@@ -263,6 +261,6 @@ def _notes(chart: Chart) -> list[str]:
             remarks.append(f"Above the {level.title} roof because {level.why_above}: {names}.")
     if without := [row.label for row in chart.rows if not row.traffic]:
         remarks.append(f"No traffic model: {', '.join(dict.fromkeys(without))}.")
-    if missing := [level.title for level in chart.levels if not chart.bandwidth(level)]:
+    if missing := [each.title for each in chart.levels if not bandwidth(each.name)]:
         remarks.append(f"Bandwidth not measured: {', '.join(missing)}.")
     return remarks

@@ -62,16 +62,15 @@ def write_page(record: Record, folder: Path) -> Path:
 
 
 def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list["Picture"]:
-    from gemm_report.figures.write import drawings, drawn, write_figures
+    from gemm_report.figures.write import FORMATS, drawings, write_figure
     from gemm_report.site.picture import Picture, spots
 
-    write_figures(record, folder, only=only)
     pictures = []
     for name, drawing in drawings(record).items():
         if not only or name in only:
-            with drawn(drawing, record) as figure:
-                marks = spots(figure)
+            paths = {end: folder / f"{name}.{end}" for end in FORMATS}
+            marks = spots(write_figure(drawing, record, list(paths.values())))
             where = f"{folder.name}/{name}" if only else name
-            svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
+            svg = paths["svg"].read_text(encoding="utf-8")
             pictures.append(Picture(where, drawing.caption, svg, marks))
     return pictures

@@ -58,10 +58,9 @@ from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.comparison.devices import HEAD, ratios
-from gemm_report.comparison.noise import calibrate
 from gemm_report.comparison.noise.calibration import (
     Calibration,
-    calibration_of,
+    from_history,
     newest_calibration,
     read_calibration,
 )
@@ -260,8 +259,7 @@ def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibrat
         if path.resolve() not in known:
             with suppress(InputError):
                 records.append(read_record(path))
-    document = calibrate.from_history(records, like)
-    return document and calibration_of(folder, document)
+    return from_history(records, like)
 
 
 def _percent(text: str) -> float:

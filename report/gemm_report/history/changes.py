@@ -37,6 +37,8 @@ _PRIOR = 10.0
 # Relative: timers resolve no less; quantised times must not seem to be without noise.
 _LEAST_NOISE = 1e-4
 
+NOTHING = "nothing recorded"  # in place of a suspect
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -46,6 +48,18 @@ class Segment:
     end: int
     seconds: float
     last_seconds: float
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """What a change may be put down to: `what` was `before` up to it and `after` from it on."""
+
+    what: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.before} → {self.after}"
 
 
 @dataclass(frozen=True)
@@ -64,11 +78,21 @@ class Change:
     high: float
     # Of a step: its place, and those beside it that fit hardly worse.
     places: tuple[int, ...] = ()
+    suspects: tuple[Suspect, ...] = ()  # the likeliest first
 
     @property
     def gradual(self) -> bool:
         """Whether it is a slope, or a staircase of steps too small to tell apart."""
         return self.start < self.at
+
+    @property
+    def suspect(self) -> str:
+        """The likeliest."""
+        likeliest = str(self.suspects[0]) if self.suspects else NOTHING
+        if not self.gradual:
+            return likeliest
+        during = f"gradual, over {self.at - self.start} records"
+        return f"{during}: {likeliest}" if self.suspects else during
 
 
 def find_changes(seconds: Floats) -> tuple[list[Segment], list[Change]]:

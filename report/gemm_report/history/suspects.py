@@ -1,16 +1,13 @@
 """What differs at a change: what it may be put down to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
-from gemm_report.history.changes import SHORTEST, Change
+from gemm_report.history.changes import SHORTEST, Change, Suspect
 from gemm_report.history.series import SETTINGS, Entry, Series
 from gemm_report.writing.quantity import megahertz
-
-NOTHING = "nothing recorded"
 
 # The likeliest first. Where the step is not there in cycles of the clock, code explains nothing.
 _IN_CYCLES = ("fingerprint", *SETTINGS)
@@ -21,18 +18,6 @@ _HELD = 8
 _NEAR = 64
 # The share of a step, in logarithms, that may be left of it in cycles.
 _LEFT = 1 / 3
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """`what` was `before` up to the change and `after` from it on."""
-
-    what: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.what} {self.before} → {self.after}"
 
 
 def suspects(

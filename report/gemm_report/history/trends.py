@@ -2,33 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gemm_report.history.changes import Change, Floats, Segment, find_changes
 from gemm_report.history.series import History, Series
-from gemm_report.history.suspects import NOTHING, Suspect, suspects
+from gemm_report.history.suspects import suspects
 
 _STRAYS = 4.0
 _RECENT = 100
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A change of a series and what it may be put down to, the likeliest first."""
-
-    change: Change
-    suspects: tuple[Suspect, ...]
-
-    @property
-    def suspect(self) -> str:
-        """The likeliest."""
-        likeliest = str(self.suspects[0]) if self.suspects else NOTHING
-        if not self.change.gradual:
-            return likeliest
-        during = f"gradual, over {self.change.at - self.change.start} records"
-        return f"{during}: {likeliest}" if self.suspects else during
 
 
 @dataclass(frozen=True)
@@ -37,7 +20,7 @@ class Trend:
 
     series: Series
     segments: tuple[Segment, ...]
-    turns: tuple[Turn, ...]
+    changes: tuple[Change, ...]
     strays: bool
 
     @property
@@ -48,7 +31,7 @@ class Trend:
     @property
     def since_first(self) -> float:
         """Seconds of the newest over those of the oldest: all changes together."""
-        return math.prod(turn.change.ratio for turn in self.turns)
+        return math.prod(change.ratio for change in self.changes)
 
 
 def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Trend]:
@@ -56,12 +39,11 @@ def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Tr
     found = []
     for series in history.series if of is None else of:
         segments, changes = find_changes(series.seconds)
-        turns = tuple(
-            Turn(change, suspects(series, change, _around(segments, change), history.entries))
-            for change in changes
-        )
+        for i, change in enumerate(changes):
+            its = suspects(series, change, _around(segments, change), history.entries)
+            changes[i] = replace(change, suspects=its)
         strays = _strays(series.seconds, segments[-1])
-        found.append(Trend(series, tuple(segments), turns, strays))
+        found.append(Trend(series, tuple(segments), tuple(changes), strays))
     return found
 
 

@@ -241,7 +241,11 @@ def compare(
 ) -> Comparison:
     """Processes of equal code on either side, one or more; RecordError where nothing matches."""
     sides = base, new
-    (was, now), (wrong_before, wrong) = map(_names, sides), map(_wrong, sides)
+    # With a time in any process, in their order; and wrong in any process, and how.
+    was, now = ({name: None for run in side for name in run.timed} for side in sides)
+    wrong_before, wrong = (
+        {name: run.untimed[name] for run in side for name in sorted(run.failed)} for side in sides
+    )
     right = {name: None for name in was if name not in wrong_before}
     names = [name for name in right if name in now and name not in wrong]
     failed = {name: why for name, why in wrong.items() if name in right}
@@ -519,13 +523,3 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
 def _exp(value: float) -> float:
     """A number, however far off; little is known where the degrees of freedom are few."""
     return math.exp(max(-_LARGEST_LOG, min(_LARGEST_LOG, value)))
-
-
-def _wrong(side: Sequence[Run]) -> dict[str, str]:
-    """The cases whose result was wrong in any process, and how."""
-    return {name: run.untimed[name] for run in side for name in sorted(run.failed)}
-
-
-def _names(side: Sequence[Run]) -> dict[str, None]:
-    """The cases with a time in any process, in their order."""
-    return {name: None for run in side for name in run.timed}

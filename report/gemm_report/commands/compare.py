@@ -136,8 +136,6 @@ def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
 
 def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals) -> int:
     """Compares, tells as the options say, and gives the exit code."""
-    import scipy.special  # noqa: F401 - at once, where it is missing
-
     from gemm_report.comparison import output, page
     from gemm_report.comparison.verdict import compare
 

@@ -42,6 +42,9 @@ from itertools import product
 from statistics import fmean, median
 from typing import NamedTuple
 
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
 from gemm_report.comparison.noise.between import GUESSED, Groups, Model, groups_of
 from gemm_report.comparison.noise.calibration import Calibration
 from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
@@ -218,9 +221,6 @@ class Comparison:
 
 def detectable(cases: Sequence[Case]) -> float:
     """Of slowdowns so large (a fraction), each in any of these cases, 90 % are found."""
-    import numpy as np
-    from scipy.special import stdtr
-
     if not cases:
         return math.inf
     known = [(case.reach, case.estimate.sd, case.estimate.degrees) for case in cases]
@@ -431,8 +431,6 @@ def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> fl
 
 def _estimate(pair: _Pair, noise: Variance, error_rate: float) -> Estimate:
     """Of NEW over BASE; `noise` is that between processes."""
-    from scipy.special import stdtrit
-
     sides = (pair.base, pair.new)
     withins = [(each.variance / len(side) ** 2, each) for side in sides for each in side]
     observed = sum(variance for variance, _ in withins)

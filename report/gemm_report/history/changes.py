@@ -14,6 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
+from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -148,8 +150,6 @@ def _cheapest(last: int, costs: Callable[[int], Floats]) -> Places:
 
 def without_spikes(values: Floats) -> Floats:
     """Up to three points in a row that stand out become like their neighbours; steps stay."""
-    from scipy.ndimage import median_filter
-
     half = SHORTEST - 1
     if len(values) < 2 * half + 1:
         return values
@@ -286,8 +286,6 @@ def _pieces(series: _Series, bounds: Places, sloped: NDArray[np.bool_]) -> _Piec
 
 def _chance(value: Floats, error: Floats, freedom: Floats) -> Floats:
     """That noise alone is so far from 0."""
-    from scipy.special import stdtr
-
     return 2 * stdtr(freedom, -np.abs(value) / np.maximum(error, 1e-300))
 
 
@@ -380,8 +378,6 @@ def _losses(series: _Series, pieces: _Pieces, bound: int, low: int, high: int) -
 
 def _described(series: _Series, pieces: _Pieces, segments: list[Segment]) -> list[Change]:
     """A change for each jump, and for each slope, of any size."""
-    from scipy.special import stdtrit
-
     inner = len(segments) - 1
     jump, sloped = pieces.jump, pieces.slope != 0
     squares, _ = _residuals(series, pieces.bounds, sloped)

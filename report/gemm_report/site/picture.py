@@ -4,15 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
+
+from matplotlib.figure import Figure
 
 from gemm_report.site.markup import Html, joined, tag, visible
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import significant
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
@@ -65,7 +63,7 @@ def figure(picture: Picture) -> Html:
     return tag("figure", box, caption, class_="figure")
 
 
-def spots(drawn: "Figure") -> list[Spot]:
+def spots(drawn: Figure) -> list[Spot]:
     """The marks of the lines that have a name, with their values."""
     found = []
     scale, height = 72 / drawn.dpi, drawn.bbox.height

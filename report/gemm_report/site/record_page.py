@@ -2,13 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
 
+from gemm_report.figures.write import FORMATS, drawings, write_figure
 from gemm_report.ladder.rows import precisions, timed_rows
 from gemm_report.record import Ceiling, Identity, Record, Row, rate
 from gemm_report.site.answer import answer
 from gemm_report.site.markup import Html, joined, tag
-from gemm_report.site.picture import Picture, figure
+from gemm_report.site.picture import Picture, figure, spots
 from gemm_report.site.row_table import GLOSSARY, STATES, repeating, row_table, states
 from gemm_report.site.shell import chip, definitions, document
 from gemm_report.site.table import Cell, Column, table
@@ -23,7 +26,36 @@ from gemm_report.writing.quantity import (
 )
 
 _FIRST = ("headline", "roofline")
+# The page has these for each precision alone, if there are several.
+_OF_ONE_PRECISION = ("throughput", "of_library")
 _IN_TABS = ("ladder", "throughput", "of_library", "ladder_roofline")
+
+
+def write_page(record: Record, folder: Path) -> Path:
+    """The page of one record, and the figures that it shows and links; the page's path."""
+    pictures = _pictures(record, folder)
+    names = precisions(record.rows_with("timed"))
+    for name in names if len(names) > 1 else ():
+        if not re.fullmatch(r"\w+", name, re.ASCII):  # somebody else's record: no folder of that
+            continue
+        rows = tuple(row for row in record.rows if row.precision == name)
+        part = replace(record, rows=rows)
+        pictures += _pictures(part, folder / name, _OF_ONE_PRECISION)
+    page = folder / "index.html"
+    page.write_text(record_page(record, pictures), encoding="utf-8")
+    return page
+
+
+def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list[Picture]:
+    pictures = []
+    for name, drawing in drawings(record).items():
+        if not only or name in only:
+            paths = {end: folder / f"{name}.{end}" for end in FORMATS}
+            marks = spots(write_figure(drawing, record, list(paths.values())))
+            where = f"{folder.name}/{name}" if only else name
+            svg = paths["svg"].read_text(encoding="utf-8")
+            pictures.append(Picture(where, drawing.caption, svg, marks))
+    return pictures
 
 
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:

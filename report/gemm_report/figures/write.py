@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 
 import matplotlib.style
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -100,7 +99,6 @@ def write_figure(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Fig
         for text in figure.findobj(Text):
             if not text.get_text().isprintable():
                 text.set_text(printable(text.get_text()))
-        FigureCanvasAgg(figure)
         for path in paths:
             if path.suffix == ".csv":
                 rows = drawing.table(record)

@@ -22,11 +22,7 @@ from gemm_report.figures.page import (
     write_above,
 )
 from gemm_report.figures.palette import PALE, Look, legend_text, looks
-from gemm_report.figures.roofline.roofs import (
-    ROOF_COLOR,
-    draw_roofs,
-    set_log_axes,
-)
+from gemm_report.figures.roofline.roofs import ROOF_COLOR, draw_roofs, set_log_axes
 from gemm_report.ladder.rows import drawn_rows, facts, named
 from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rungs
 from gemm_report.record import Ceiling, Record, Row, Traffic, rate

@@ -47,7 +47,7 @@ from scipy.special import stdtr, stdtrit
 
 from gemm_report.comparison.noise.between import GUESSED, Groups, Model, groups_of
 from gemm_report.comparison.noise.calibration import Calibration
-from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
+from gemm_report.comparison.noise.levels import WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.table import table_of
 from gemm_report.comparison.noise.within import LogMedian
@@ -369,16 +369,18 @@ def _case(
         at_clock = _estimate(cycles.pair(name), variance, error_rate).interval
     rows = [side[-1].row for side in sides]
     fewest = min(map(len, sides))
+    few = fewest < ENOUGH_PROCESSES
     suspects, changed, unlucky = _suspects(pair.d, at_clock, rows, relevant)
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
 
-    guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
-    chance = _chance(seconds.model, name, abs(pair.d), mixed, fewest)
-    by_levels = chance >= ERROR_RATE and (not changed or guessed)
+    guessed = few and between.source in GUESSED
+    # How many cases of equal code have sides that only levels part.
+    parted = seconds.model.parted(name, abs(pair.d)) if few else mixed * 0.25**fewest
+    by_levels = parted >= ERROR_RATE and (not changed or guessed)
     # The power limit moves the clock of equal processes, however many there are.
     capped = unlucky and all(row and row.throttled for row in rows)
-    doubtful = by_levels or capped or (unlucky and fewest < ENOUGH_PROCESSES)
+    doubtful = by_levels or capped or (unlucky and few)
 
     verdict = estimate.interval.verdict(threshold)
     may_be_levels = doubtful and abs(pair.d) < WIDEST
@@ -386,7 +388,7 @@ def _case(
         verdict = Verdict.AMBIGUOUS
     needs = None
     if verdict is Verdict.AMBIGUOUS:
-        if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
+        if few and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
         elif capped:
             needs = "a fixed clock: the same code took as many cycles on a throttled GPU"
@@ -416,17 +418,6 @@ def _case(
 def processes_for(mixed: int) -> int:
     """A side, to show that no level parts the sides where so many cases have levels."""
     return max(ENOUGH_PROCESSES, math.floor(math.log(mixed / ERROR_RATE, 4)) + 1)
-
-
-def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> float:
-    """How many cases of equal code have sides that only levels part, by `d` or more."""
-    if processes >= ENOUGH_PROCESSES:
-        return mixed * 0.25**processes
-    calibrated = model.calibrated(name)
-    if not calibrated:
-        return 1.0
-    # All calibrated processes had one level, and BASE and NEW have both.
-    return model.far_apart(d) * (1 - RAREST) ** calibrated * RAREST * (1 - RAREST)
 
 
 def _estimate(pair: _Pair, noise: Variance, error_rate: float) -> Estimate:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gemm_report.comparison.noise.calibration import Calibration, Noise
-from gemm_report.comparison.noise.levels import levels, scatter
+from gemm_report.comparison.noise.levels import RAREST, levels, scatter
 from gemm_report.comparison.noise.moderation import Variance, moderated, prior
 from gemm_report.record import Row
 
@@ -95,13 +95,15 @@ class Model:
         wide = Variance(max(DEFAULT.value, usual.value), DEFAULT.degrees)
         return Between(wide, ASSUMED if usual is DEFAULT else TABLE)
 
-    def calibrated(self, name: str) -> int:
-        """By how many processes."""
-        return len(self._calibrated.get(name, ()))
-
-    def far_apart(self, distance: float) -> int:
-        """How many calibrated cases have levels about so far apart, or farther."""
-        return sum(apart > 0.8 * distance for apart in self._apart)
+    def parted(self, name: str, distance: float) -> float:
+        """By the calibration: how many cases of equal code have sides that only levels part, by
+        about `distance` or more. 1 where this case is not calibrated."""
+        processes = len(self._calibrated.get(name, ()))
+        if not processes:
+            return 1.0
+        far = sum(apart > 0.8 * distance for apart in self._apart)
+        # All calibrated processes had one level, and BASE and NEW have both.
+        return far * (1 - RAREST) ** processes * RAREST * (1 - RAREST)
 
     def usual(self, name: str) -> Variance:
         """Of such cases."""

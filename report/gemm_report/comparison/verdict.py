@@ -361,12 +361,13 @@ def _case(
     threshold: float,
 ) -> Case:
     sides = [[run.timed[name] for run in side if name in run.timed] for side in runs]
-    pair, between, relevant = seconds.pair(name), seconds.model.of(name), math.log1p(threshold)
-    estimate = _estimate(pair, between.variance, error_rate)
+    pair, relevant = seconds.pair(name), math.log1p(threshold)
+    variance, source = seconds.model.of(name)
+    estimate = _estimate(pair, variance, error_rate)
     at_clock = None
     if all(case.medians[1] for side in sides for case in side):
-        variance = cycles.model.of(name).variance
-        at_clock = _estimate(cycles.pair(name), variance, error_rate).interval
+        of_cycles, _ = cycles.model.of(name)
+        at_clock = _estimate(cycles.pair(name), of_cycles, error_rate).interval
     rows = [side[-1].row for side in sides]
     fewest = min(map(len, sides))
     few = fewest < ENOUGH_PROCESSES
@@ -374,7 +375,7 @@ def _case(
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
 
-    guessed = few and between.source in GUESSED
+    guessed = few and source in GUESSED
     # How many cases of equal code have sides that only levels part.
     parted = seconds.model.parted(name, abs(pair.d)) if few else mixed * 0.25**fewest
     by_levels = parted >= ERROR_RATE and (not changed or guessed)
@@ -406,7 +407,7 @@ def _case(
         new_seconds=means[1],
         estimate=estimate,
         cycles=at_clock,
-        noise=between.source,
+        noise=source,
         suspect="; ".join(suspects) or None if verdict is not Verdict.SAME else None,
         needs=needs,
         new_row=rows[1],

@@ -64,9 +64,9 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     names = precisions(record.rows)
     tabs = {name: [p for p in pictures if _tab(p, names) == name] for name in names}
     for its in tabs.values():
-        its.sort(key=lambda p: _IN_TABS.index(_kind(p)))
+        its.sort(key=lambda p: _IN_TABS.index(p.kind))
     shown = {p.path for each in (first, *tabs.values()) for p in each}
-    shown |= {_kind(p) for p in pictures if "/" in p.path}  # of all precisions in one
+    shown |= {p.kind for p in pictures if "/" in p.path}  # of all precisions in one
     parts = [
         *((p.name, p.title, figure(p)) for p in first),
         ("precisions", "By precision", _tabs({k: v for k, v in tabs.items() if v})),
@@ -118,19 +118,14 @@ def _head(record: Record) -> Html:
     )
 
 
-def _kind(picture: Picture) -> str:
-    """ladder_roofline of ladder_roofline_bf16, and throughput of bf16/throughput."""
-    name = picture.path.rpartition("/")[2]
-    return next((k for k in reversed(_IN_TABS) if re.fullmatch(rf"{k}(_\w*\d\w*)?", name)), "")
-
-
 def _tab(picture: Picture, names: Sequence[str]) -> str | None:
     """The precision that it is of, where it is of one."""
     folder, _, name = picture.path.rpartition("/")
-    kind = _kind(picture)
-    if kind.startswith("ladder"):
-        return name.removeprefix(kind).removeprefix("_") or "f32"
-    return (folder or (names[0] if len(names) == 1 else None)) if kind else None
+    if picture.kind not in _IN_TABS:
+        return None
+    if picture.kind.startswith("ladder"):
+        return name.removeprefix(picture.kind).removeprefix("_") or "f32"
+    return folder or (names[0] if len(names) == 1 else None)
 
 
 def _tabs(tabs: dict[str, Sequence[Picture]]) -> Html:

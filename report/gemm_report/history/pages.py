@@ -120,8 +120,8 @@ class _Pages:
 
     def _newest_changes(self, trends: Sequence[Trend]) -> Html:
         """By record, the newest first: what came together probably has one reason."""
-        turns = [(trend.series, change) for trend in trends for change in trend.changes]
-        groups = grouped(turns, lambda it: (it[0].device, int(it[0].record[it[1].at])))
+        changes = [(trend.series, change) for trend in trends for change in trend.changes]
+        groups = grouped(changes, lambda it: (it[0].device, int(it[0].record[it[1].at])))
         columns = ["record", "commit", "date", "device"]
         columns += [Column("slower", True), Column("faster", True)]
         columns += [Column("suspects", hint="the likeliest of each series, and of how many")]

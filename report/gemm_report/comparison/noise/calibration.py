@@ -191,10 +191,9 @@ def table(document: Mapping[str, Any]) -> str:
 
 
 def _check_all(records: Sequence[Record]) -> None:
-    if len(records) < 2:
-        given = records[0].path if records else "no record"
-        raise RecordError(f"{given}: is not enough: give two or more records of equal runs")
     first = records[0]
+    if len(records) < 2:
+        raise RecordError(f"{first.path}: is not enough: give two or more records of equal runs")
     contents: dict[bytes, Path] = {}
     for record in records:
         path = record.path

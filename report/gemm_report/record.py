@@ -406,11 +406,15 @@ class Identity(NamedTuple):
     k: int
     transfer: str | None
 
+    @property
+    def label(self) -> str:
+        """The part of the benchmark's name that tells the variant."""
+        transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
+        return transfer + variant(self.kernel, self.parameters, self.layout)
+
     def __str__(self) -> str:
         """As the benchmark is named."""
-        transfer = f"EndToEnd/{self.transfer}/" if self.transfer else ""
-        label = variant(self.kernel, self.parameters, self.layout)
-        return f"{transfer}{label}/{self.precision}/{self.m}x{self.n}x{self.k}"
+        return f"{self.label}/{self.precision}/{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -494,8 +498,7 @@ class Row:
     @property
     def label(self) -> str:
         """Names the variant, as its benchmark is named."""
-        label = self.kernel_label
-        return label if self.transfer is None else f"EndToEnd/{self.transfer}/{label}"
+        return self.identity.label
 
     @property
     def shape(self) -> str:
@@ -688,6 +691,11 @@ class Record(Run):
         """What a memory was seen to reach."""
         return next((c.roof for c in self.measured_ceilings if c.roof_of == level), None)
 
+    def bandwidth(self, memory: str) -> Ceiling | None:
+        """The measured roof of one of MEMORIES; of DRAM else the nominal one."""
+        nominal = self.memory_roofs() if memory == "DRAM" else []
+        return self.measured_memory_roof(MEMORIES[memory]) or next(iter(nominal), None)
+
     def measured_rate(self, name: str) -> float | None:
         """The bytes in a second of a probe of a memory or a link."""
         return next((c.bytes_per_second for c in self.measured_ceilings if c.name == name), None)
@@ -699,6 +707,11 @@ class Record(Run):
     def unknown_roofs(self) -> list[Ceiling]:
         """The roofs of which only the reason is known why they are not."""
         return [c for c in self.ceilings if not c.flop_per_second and not c.bytes_per_second]
+
+
+def rate(row: Row) -> float:
+    """FLOP/s of a row that has a time."""
+    return row.flop_per_second or 0
 
 
 def variant(kernel: str, parameters: Iterable[tuple[str, str]], layout: str) -> str:

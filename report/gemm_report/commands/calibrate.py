@@ -13,10 +13,13 @@ exit codes:
 """
 
 import argparse
+import json
 from pathlib import Path
 
-from gemm_report.comparison.noise import calibrate
+from gemm_report.comparison.noise.calibration import calibrated, table
+from gemm_report.document import RecordError
 from gemm_report.record import read_record
+from gemm_report.writing.whole_file import whole_file
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -26,9 +29,13 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    calibrate.check_free(options.output)
-    document = calibrate.calibration([read_record(path) for path in options.records])
-    calibrate.write(document, options.output)
-    print(calibrate.table(document))
+    if options.output.exists():
+        raise RecordError(
+            f"{options.output}: exists, and results are only ever added: give another name"
+        )
+    document = calibrated([read_record(path) for path in options.records])
+    with whole_file(options.output) as part:
+        part.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    print(table(document))
     print(options.output)
     return 0

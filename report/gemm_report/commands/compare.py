@@ -50,7 +50,7 @@ If several apply, the first of these counts.
 import argparse
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -58,10 +58,9 @@ from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.comparison.devices import HEAD, ratios
-from gemm_report.comparison.noise import calibrate
 from gemm_report.comparison.noise.calibration import (
     Calibration,
-    calibration_of,
+    from_history,
     newest_calibration,
     read_calibration,
 )
@@ -137,8 +136,6 @@ def readable(paths: Iterable[Path], refusals: Refusals) -> list[Run]:
 
 def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusals: Refusals) -> int:
     """Compares, tells as the options say, and gives the exit code."""
-    import scipy.special  # noqa: F401 - at once, where it is missing
-
     from gemm_report.comparison import output, page
     from gemm_report.comparison.verdict import compare
 
@@ -149,12 +146,7 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
         return OTHER_DEVICE
     comparison = compare(base, new, _calibration(options.noise, base, new), options.threshold)
     code = _ending(comparison, options, refusals)
-    outputs = (
-        (options.markdown, output.markdown),
-        (options.json, lambda found: output.as_json(found, code)),
-        (options.html, page.page),
-    )
-    if not any(to == "-" for to, _ in outputs):
+    if "-" not in (options.markdown, options.json, options.html):
         width = shutil.get_terminal_size((80, 24)).columns
         print(output.console(comparison, options.all, width))
         if code == NOT_ENOUGH:
@@ -162,11 +154,11 @@ def judged(options: argparse.Namespace, base: list[Run], new: list[Run], refusal
                 "not enough data: give 3 runs per side or more (tools/gate REF -n 5), a "
                 "calibration (tools/calibrate), or --require-power=PERCENT"
             )
-    for to, text in outputs:
-        if to:
-            _write(to, text(comparison), refusals)
-    if summary := getattr(options, "summary", None):
-        _write(summary, output.markdown(comparison), refusals, append=True)
+    _write(options.markdown, lambda: output.markdown(comparison), refusals)
+    _write(options.json, lambda: output.as_json(comparison, code), refusals)
+    _write(options.html, lambda: page.page(comparison), refusals)
+    summary = getattr(options, "summary", None)
+    _write(summary, lambda: output.markdown(comparison), refusals, append=True)
     return _ending(comparison, options, refusals)
 
 
@@ -195,23 +187,24 @@ def _across(
         raise RecordError(f"{new[0].path}: has no case of {base[0].path}: give runs of the same")
     said = f"{new[0].device} over {base[0].device}: geometric means, no verdict on code"
     cells = [each.cells() for each in found]
-    texts = [
-        (options.markdown, f"### {said}\n\n{markdown_table(HEAD, cells)}\n"),
-        (options.json, json.dumps([asdict(each) for each in found], indent=1) + "\n"),
-    ]
     with refusals:
         if options.html:
             raise InputError("--html: has no page for two devices: give --markdown or --json")
-    if not any(to == "-" for to, _ in texts):
+    if "-" not in (options.markdown, options.json):
         print(f"{said}\n\n{columns([HEAD, *cells], left=1)}")
-    for to, text in texts:
-        if to:
-            _write(to, text, refusals)
+    document = [asdict(each) for each in found]
+    _write(options.markdown, lambda: f"### {said}\n\n{markdown_table(HEAD, cells)}\n", refusals)
+    _write(options.json, lambda: json.dumps(document, indent=1) + "\n", refusals)
     return refusals.exit_code
 
 
-def _write(to: str, text: str, refusals: Refusals, append: bool = False) -> None:
-    """What cannot be written is told, and the rest goes on."""
+def _write(
+    to: str | None, made: Callable[[], str], refusals: Refusals, append: bool = False
+) -> None:
+    """What is wanted is made. What cannot be written is told, and the rest goes on."""
+    if not to:
+        return
+    text = made()
     with refusals:
         try:
             if to == "-":
@@ -260,8 +253,7 @@ def _calibration(named: str | None, base: list[Run], new: list[Run]) -> Calibrat
         if path.resolve() not in known:
             with suppress(InputError):
                 records.append(read_record(path))
-    document = calibrate.from_history(records, like)
-    return document and calibration_of(folder, document)
+    return from_history(records, like)
 
 
 def _percent(text: str) -> float:

@@ -134,10 +134,10 @@ def _tell(
         seen = collect.with_code(observe(record, row, its), row, counted.code)
         told = diagnose(seen, ladder)
         found.append(page.Explanation(str(row.identity), seen, told, counted.how))
-    ratio = page.ratio_text(found[0].name, rows[0].versus) if found[1:] and rows[0].versus else ""
+    interleaved = rows[0].versus if found[1:] else None
     forms = {
-        "explain.txt": page.page(*found, ratio=ratio),
-        "explain.md": page.page(*found, ratio=ratio, markdown=True),
+        "explain.txt": page.page(*found, interleaved=interleaved),
+        "explain.md": page.page(*found, interleaved=interleaved, markdown=True),
         "explain.json": page.as_json(*found),
     }
     kind = "json" if options.json else "md" if options.markdown else "txt"

@@ -29,8 +29,6 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import scipy.special  # noqa: F401 - at once, where it is missing
-
     from gemm_report.history.gone import find_gone
     from gemm_report.history.output import as_json, as_text
     from gemm_report.history.pages import write_pages

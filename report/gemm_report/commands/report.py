@@ -13,22 +13,9 @@ exit codes:
 """
 
 import argparse
-import re
-from collections.abc import Collection
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemm_report.collection import Refusals, records_given
 from gemm_report.commands.figures import add_records, folder_of
-from gemm_report.ladder.rows import precisions
-from gemm_report.record import Record
-
-if TYPE_CHECKING:
-    from gemm_report.site.picture import Picture
-
-# The page has these for each precision alone, if there are several.
-OF_ONE_PRECISION = ("throughput", "of_library")
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -36,42 +23,11 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from gemm_report.site.record_page import write_page
+
     refusals = Refusals()
     records = list(records_given(options.records, refusals))
     folders = [folder_of(record, records, options.output) for record in records]
     for record, folder in zip(records, folders, strict=True):
         print(write_page(record, folder))
     return refusals.exit_code
-
-
-def write_page(record: Record, folder: Path) -> Path:
-    """The page of one record, and the figures that it shows and links; the page's path."""
-    from gemm_report.site.record_page import record_page
-
-    pictures = _pictures(record, folder)
-    names = precisions(record.rows_with("timed"))
-    for name in names if len(names) > 1 else ():
-        if not re.fullmatch(r"\w+", name, re.ASCII):  # somebody else's record: no folder of that
-            continue
-        rows = tuple(row for row in record.rows if row.precision == name)
-        part = replace(record, rows=rows)
-        pictures += _pictures(part, folder / name, OF_ONE_PRECISION)
-    page = folder / "index.html"
-    page.write_text(record_page(record, pictures), encoding="utf-8")
-    return page
-
-
-def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list["Picture"]:
-    from gemm_report.figures.write import drawings, drawn, write_figures
-    from gemm_report.site.picture import Picture, spots
-
-    write_figures(record, folder, only=only)
-    pictures = []
-    for name, drawing in drawings(record).items():
-        if not only or name in only:
-            with drawn(drawing, record) as figure:
-                marks = spots(figure)
-            where = f"{folder.name}/{name}" if only else name
-            svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
-            pictures.append(Picture(where, drawing.caption, svg, marks))
-    return pictures

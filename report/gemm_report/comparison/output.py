@@ -219,12 +219,11 @@ def as_json(comparison: Comparison, ending: int = 0) -> str:
 
 def _shown(comparison: Comparison, every: bool) -> Sequence[Case]:
     """Not those that are the same, nor those that only might be other than that."""
-
-    def changed(case: Case) -> bool:
-        beyond = abs(math.log(case.time.ratio)) > math.log1p(comparison.threshold)
-        return case.verdict is not Verdict.SAME and beyond
-
-    return [case for case in comparison.cases if every or changed(case)]
+    if every:
+        return comparison.cases
+    least = math.log1p(comparison.threshold)
+    differing = (case for case in comparison.cases if case.verdict is not Verdict.SAME)
+    return [case for case in differing if abs(math.log(case.time.ratio)) > least]
 
 
 def _hidden(comparison: Comparison, shown: Sequence[Case]) -> list[str]:

@@ -8,7 +8,7 @@ from gemm_report.comparison.output import means, power_line, remarks, summary_li
 from gemm_report.comparison.run import Run
 from gemm_report.comparison.verdict import Case, Comparison, Verdict
 from gemm_report.site.markup import Html, joined, tag
-from gemm_report.site.shell import document
+from gemm_report.site.shell import chip, document
 from gemm_report.site.table import Cell, Column, Line, table
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import change, quantity
@@ -23,7 +23,8 @@ def page(comparison: Comparison) -> str:
     said, power = summary_line(comparison), power_line(comparison)
     counts = [(verdict.value, comparison.count(verdict)) for verdict in Verdict]
     significant = sum(comparison.count(verdict) for verdict in _SIGNIFICANT)
-    chips = [_chip(name, n) for name, n in [("significant only", significant), *counts]]
+    counts.insert(0, ("significant only", significant))
+    chips = [chip(name, n, "verdict", _TONES.get(name)) for name, n in counts]
     wrong = [tag("li", tag("code", name), ": ", why) for name, why in comparison.failed.items()]
     parts = [
         ("wrong", "Wrong now", tag("ul", *wrong) if wrong else Html("")),
@@ -44,13 +45,6 @@ def page(comparison: Comparison) -> str:
         *(tag("section", tag("h2", title), it, id=name) for name, title, it in parts if it),
     ]
     return document("GEMM benchmark: comparison", joined(body, "\n"))
-
-
-def _chip(name: str, count: int) -> Html:
-    said = tag("strong", str(count)), f" {name}"
-    if not count:
-        return tag("span", *said)
-    return tag("a", *said, href=f"#verdict={name}", class_=_TONES.get(name))
 
 
 def _side(runs: Sequence[Run]) -> str:

@@ -42,9 +42,12 @@ from itertools import product
 from statistics import fmean, median
 from typing import NamedTuple
 
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
 from gemm_report.comparison.noise.between import GUESSED, Groups, Model, groups_of
 from gemm_report.comparison.noise.calibration import Calibration
-from gemm_report.comparison.noise.levels import RAREST, WIDEST, levels
+from gemm_report.comparison.noise.levels import WIDEST, levels
 from gemm_report.comparison.noise.moderation import Variance
 from gemm_report.comparison.noise.table import table_of
 from gemm_report.comparison.noise.within import LogMedian
@@ -218,9 +221,6 @@ class Comparison:
 
 def detectable(cases: Sequence[Case]) -> float:
     """Of slowdowns so large (a fraction), each in any of these cases, 90 % are found."""
-    import numpy as np
-    from scipy.special import stdtr
-
     if not cases:
         return math.inf
     known = [(case.reach, case.estimate.sd, case.estimate.degrees) for case in cases]
@@ -241,7 +241,11 @@ def compare(
 ) -> Comparison:
     """Processes of equal code on either side, one or more; RecordError where nothing matches."""
     sides = base, new
-    (was, now), (wrong_before, wrong) = map(_names, sides), map(_wrong, sides)
+    # With a time in any process, in their order; and wrong in any process, and how.
+    was, now = ({name: None for run in side for name in run.timed} for side in sides)
+    wrong_before, wrong = (
+        {name: run.untimed[name] for run in side for name in sorted(run.failed)} for side in sides
+    )
     right = {name: None for name in was if name not in wrong_before}
     names = [name for name in right if name in now and name not in wrong]
     failed = {name: why for name, why in wrong.items() if name in right}
@@ -357,24 +361,27 @@ def _case(
     threshold: float,
 ) -> Case:
     sides = [[run.timed[name] for run in side if name in run.timed] for side in runs]
-    pair, between, relevant = seconds.pair(name), seconds.model.of(name), math.log1p(threshold)
-    estimate = _estimate(pair, between.variance, error_rate)
+    pair, relevant = seconds.pair(name), math.log1p(threshold)
+    variance, source = seconds.model.of(name)
+    estimate = _estimate(pair, variance, error_rate)
     at_clock = None
     if all(case.medians[1] for side in sides for case in side):
-        variance = cycles.model.of(name).variance
-        at_clock = _estimate(cycles.pair(name), variance, error_rate).interval
+        of_cycles, _ = cycles.model.of(name)
+        at_clock = _estimate(cycles.pair(name), of_cycles, error_rate).interval
     rows = [side[-1].row for side in sides]
     fewest = min(map(len, sides))
+    few = fewest < ENOUGH_PROCESSES
     suspects, changed, unlucky = _suspects(pair.d, at_clock, rows, relevant)
     if pair.levels > 1:
         suspects.insert(0, "equal processes ran at several speeds, and the closest are compared")
 
-    guessed = fewest < ENOUGH_PROCESSES and between.source in GUESSED
-    chance = _chance(seconds.model, name, abs(pair.d), mixed, fewest)
-    by_levels = chance >= ERROR_RATE and (not changed or guessed)
+    guessed = few and source in GUESSED
+    # How many cases of equal code have sides that only levels part.
+    parted = seconds.model.parted(name, abs(pair.d)) if few else mixed * 0.25**fewest
+    by_levels = parted >= ERROR_RATE and (not changed or guessed)
     # The power limit moves the clock of equal processes, however many there are.
     capped = unlucky and all(row and row.throttled for row in rows)
-    doubtful = by_levels or capped or (unlucky and fewest < ENOUGH_PROCESSES)
+    doubtful = by_levels or capped or (unlucky and few)
 
     verdict = estimate.interval.verdict(threshold)
     may_be_levels = doubtful and abs(pair.d) < WIDEST
@@ -382,7 +389,7 @@ def _case(
         verdict = Verdict.AMBIGUOUS
     needs = None
     if verdict is Verdict.AMBIGUOUS:
-        if fewest < ENOUGH_PROCESSES and (doubtful or guessed):
+        if few and (doubtful or guessed):
             needs = f"{ENOUGH_PROCESSES} runs per side, or a calibration (tools/calibrate)"
         elif capped:
             needs = "a fixed clock: the same code took as many cycles on a throttled GPU"
@@ -400,7 +407,7 @@ def _case(
         new_seconds=means[1],
         estimate=estimate,
         cycles=at_clock,
-        noise=between.source,
+        noise=source,
         suspect="; ".join(suspects) or None if verdict is not Verdict.SAME else None,
         needs=needs,
         new_row=rows[1],
@@ -414,21 +421,8 @@ def processes_for(mixed: int) -> int:
     return max(ENOUGH_PROCESSES, math.floor(math.log(mixed / ERROR_RATE, 4)) + 1)
 
 
-def _chance(model: Model, name: str, d: float, mixed: int, processes: int) -> float:
-    """How many cases of equal code have sides that only levels part, by `d` or more."""
-    if processes >= ENOUGH_PROCESSES:
-        return mixed * 0.25**processes
-    calibrated = model.calibrated(name)
-    if not calibrated:
-        return 1.0
-    # All calibrated processes had one level, and BASE and NEW have both.
-    return model.far_apart(d) * (1 - RAREST) ** calibrated * RAREST * (1 - RAREST)
-
-
 def _estimate(pair: _Pair, noise: Variance, error_rate: float) -> Estimate:
     """Of NEW over BASE; `noise` is that between processes."""
-    from scipy.special import stdtrit
-
     sides = (pair.base, pair.new)
     withins = [(each.variance / len(side) ** 2, each) for side in sides for each in side]
     observed = sum(variance for variance, _ in withins)
@@ -519,13 +513,3 @@ def _common_shift(cases: Sequence[Case], threshold: float) -> str | None:
 def _exp(value: float) -> float:
     """A number, however far off; little is known where the degrees of freedom are few."""
     return math.exp(max(-_LARGEST_LOG, min(_LARGEST_LOG, value)))
-
-
-def _wrong(side: Sequence[Run]) -> dict[str, str]:
-    """The cases whose result was wrong in any process, and how."""
-    return {name: run.untimed[name] for run in side for name in sorted(run.failed)}
-
-
-def _names(side: Sequence[Run]) -> dict[str, None]:
-    """The cases with a time in any process, in their order."""
-    return {name: None for run in side for name in run.timed}

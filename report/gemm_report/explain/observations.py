@@ -299,10 +299,8 @@ def _tensor_instructions(values: Mapping[str, float], flop: float) -> tuple[floa
 def _levels(record: Record, row: Row, counted: Traffic | None) -> tuple[Level, ...]:
     modelled, seen = (traffic.levels if traffic else {} for traffic in (row.traffic, counted))
     found = []
-    for name, probe in MEMORIES.items():
-        roof = record.measured_memory_roof(probe)
-        if roof is None and probe == "DRAM":
-            roof = next(iter(record.memory_roofs()), None)
+    for name in MEMORIES:
+        roof = record.bandwidth(name)
         known = roof and roof.bytes_per_second, roof and f"{roof.name}, {roof.origin}"
         found.append(Level(name, modelled.get(name), seen.get(name), *known))
     return tuple(found)

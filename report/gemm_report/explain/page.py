@@ -26,7 +26,10 @@ class Explanation:
 
 
 def page(
-    found: Explanation, versus: Explanation | None = None, ratio: str = "", markdown: bool = False
+    found: Explanation,
+    versus: Explanation | None = None,
+    interleaved: Versus | None = None,
+    markdown: bool = False,
 ) -> str:
     """For a terminal, or as Markdown for a note or an issue."""
     bold, item, indent, gap = ("**", "   - ", "", [""]) if markdown else ("", " " * 5, "  ", [])
@@ -52,7 +55,11 @@ def page(
         if rows:
             grid = markdown_table(head, rows) if markdown else columns([head, *rows], 1)
             lines += ["", f"{title}:", *gap, grid]
-    return "\n".join([*lines, *(["", ratio] if ratio else []), "", found.how]) + "\n"
+    if interleaved:
+        ratio = times(interleaved.ratio)
+        interval = f"({interleaved.low:.3f} to {interleaved.high:.3f})"
+        lines += ["", f"{found.name} over {interleaved.kernel}, interleaved: {ratio} {interval}"]
+    return "\n".join([*lines, "", found.how]) + "\n"
 
 
 def as_json(found: Explanation, versus: Explanation | None = None) -> str:
@@ -148,9 +155,3 @@ def _facts(seen: Observations) -> dict[str, str]:
         f"warps {words} ({reason})": percent(share)
         for reason, words, share in stall_ranking(seen)[:_STALLS]
     }
-
-
-def ratio_text(name: str, versus: Versus) -> str:
-    """What the interleaved comparison said."""
-    interval = f"({versus.low:.3f} to {versus.high:.3f})"
-    return f"{name} over {versus.kernel}, interleaved: {times(versus.ratio)} {interval}"

@@ -18,9 +18,8 @@ from gemm_report.figures.page import (
 )
 from gemm_report.figures.palette import INK, LIBRARY, ON_BAR, OURS, PALE, TRACK
 from gemm_report.ladder.rows import facts
-from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
-from gemm_report.record import Record
+from gemm_report.record import Record, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled
 

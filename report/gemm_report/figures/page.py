@@ -46,11 +46,6 @@ class Label:
     marker: str = ""
     bold: bool = False
 
-    @property
-    def width(self) -> float:
-        """Points that it needs."""
-        return _GUTTER + text_width(self.text, bold=self.bold)
-
 
 class Page:
     """A figure with a head and notes around a body that is `width` x `height` inches."""
@@ -189,7 +184,8 @@ def unknown_roofs(record: Record, precisions: Sequence[str]) -> list[str]:
 
 def column_width(labels: Sequence[Label]) -> float:
     """Inches that `labels` need next to a plot."""
-    return max((label.width for label in labels), default=0) / POINTS
+    widths = (_GUTTER + text_width(label.text, bold=label.bold) for label in labels)
+    return max(widths, default=0) / POINTS
 
 
 def column_height(labels: Sequence[Label]) -> float:

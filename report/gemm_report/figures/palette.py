@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemm_report.ladder.rungs import naive, rate
-from gemm_report.record import Row
+from gemm_report.ladder.rungs import naive
+from gemm_report.record import Row, rate
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from gemm_report.document import RecordError
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_maps
 from gemm_report.figures.marks import mark, notes
+from gemm_report.grouping import grouped
 from gemm_report.ladder.rows import best_of, drawn_rows, facts, natural
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Part, Record, Row
+from gemm_report.record import Part, Record, Row, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import prefix_for, scaled, significant, times
 from gemm_report.writing.tables import columns
@@ -47,9 +47,7 @@ def sweeps(record: Record) -> list[Sweep]:
         return row.precision, row.kernel, row.layout, row.m, row.n, row.k
 
     defaults = {problem(row): row for row in drawn_rows(record)}
-    rows: dict[tuple[object, ...], list[Row]] = {}
-    for row in drawn_rows(record, Part.TUNING):
-        rows.setdefault(problem(row), []).append(row)
+    rows = grouped(drawn_rows(record, Part.TUNING), problem)
     return [
         Sweep(tuple(sorted(its_rows, key=rate, reverse=True)), defaults.get(its_problem))
         for its_problem, its_rows in rows.items()

@@ -1,14 +1,12 @@
 """Writes the figures of a record: each as PNG and SVG, and the plotted data as CSV."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import matplotlib.style
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -21,6 +19,8 @@ from gemm_report.figures.size import of_library, ratios, shapes, throughput
 from gemm_report.ladder.rungs import ladder_precisions
 from gemm_report.record import Record
 from gemm_report.writing.tables import write_csv
+
+FORMATS = ("png", "svg", "csv")
 
 
 @dataclass(frozen=True)
@@ -79,31 +79,26 @@ def write_figures(
     folder: Path,
     choice: Choice = Choice(),
     only: Collection[str] | None = None,
-    formats: Sequence[str] = ("png", "svg", "csv"),
+    formats: Sequence[str] = FORMATS,
 ) -> list[Path]:
     """Figures of `record`, all of them or `only` some, in each of `formats`; the paths written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return [
-        path
-        for name, drawing in drawings(record, choice).items()
-        if only is None or name in only
-        for path in _write(drawing, record, [folder / f"{name}.{end}" for end in formats])
-    ]
+    paths = []
+    for name, drawing in drawings(record, choice).items():
+        if only is None or name in only:
+            its_paths = [folder / f"{name}.{end}" for end in formats]
+            write_figure(drawing, record, its_paths)
+            paths += its_paths
+    return paths
 
 
-@contextmanager
-def drawn(drawing: Drawing, record: Record) -> Iterator[Figure]:
-    """The figure, in the style of all; what a user's own matplotlibrc says must not change it."""
+def write_figure(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Figure:
+    """In the style of all figures, which a user's own matplotlibrc must not change."""
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.style.context(STYLE, after_reset=True):
-        yield drawing.draw(record)
-
-
-def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[Path]:
-    with drawn(drawing, record) as figure:
+        figure = drawing.draw(record)
         for text in figure.findobj(Text):
             if not text.get_text().isprintable():
                 text.set_text(printable(text.get_text()))
-        FigureCanvasAgg(figure)
         for path in paths:
             if path.suffix == ".csv":
                 rows = drawing.table(record)
@@ -113,7 +108,7 @@ def _write(drawing: Drawing, record: Record, paths: Sequence[Path]) -> Sequence[
                 # Without its date the same data gives the same SVG.
                 date = {"Date": None} if path.suffix == ".svg" else None
                 figure.savefig(path, metadata=date)
-    return paths
+    return figure
 
 
 def _with(figure: ModuleType, **given: object) -> Drawing:

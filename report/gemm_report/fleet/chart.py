@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import matplotlib.style
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gemm_report.figures.heat_map import Cell, HeatMap, draw_map
@@ -45,7 +44,6 @@ def write_map(fleet: Fleet, path: Path) -> None:
         width, height = drawn.size
         size = _LEFT + max(drawn.width, width) + _RIGHT, _ABOVE + height + _BELOW
         figure = Figure(figsize=size)
-        FigureCanvasAgg(figure)
         box = (_LEFT / size[0], _BELOW / size[1], width / size[0], height / size[1])
         draw_map(figure.add_axes(box), drawn)
         figure.savefig(path, metadata={"Software": None})

@@ -70,7 +70,9 @@ def judge(gpus: Sequence[Gpu], threshold: float = THRESHOLD, before: Sequence[Fl
         if group and len(members) == 1:
             found.append((members[0].key, Finding("alone", None, f"no other GPU with {group}")))
         elif group:
-            names = _names(members)
+            known = dict.fromkeys(name for gpu in members for name in gpu.rates)
+            # Links to one GPU are judged by themselves.
+            names = [n for n in known if not n.startswith(LINKS) or n == COPIES]
             sigmas = _sigmas(3 * len(names) * len(members))
             for name in names:
                 found += _lacking(name, members)
@@ -111,12 +113,6 @@ def spread_of(values: Values, prior: float = PRIOR_SPREAD) -> float:
 def _deviation(values: Values) -> float:
     """The sigma that the median absolute deviation tells."""
     return _OF_SIGMA * float(np.median(np.abs(values - np.median(values))))
-
-
-def _names(gpus: Sequence[Gpu]) -> list[str]:
-    """Cases by their first appearance; links to one GPU are judged by themselves."""
-    names = dict.fromkeys(name for gpu in gpus for name in gpu.rates)
-    return [n for n in names if not n.startswith(LINKS) or n == COPIES]
 
 
 def _lacking(name: str, gpus: Sequence[Gpu]) -> Found:

@@ -94,11 +94,9 @@ def _variation(cases: Sequence[Case]) -> str:
 
 def as_json(fleet: Fleet) -> str:
     """Everything, for programs."""
-    changes: dict[str, dict[str, float]] = {}
-    for (key, name), change in fleet.changes().items():
-        changes.setdefault(key, {})[name] = change
+    changes = fleet.changes()
     found = {
-        "gpus": [_gpu(gpu, changes.get(gpu.key, {})) for gpu in worst_first(fleet)],
+        "gpus": [_gpu(gpu, changes) for gpu in worst_first(fleet)],
         "cases": [
             {
                 "group": case.group._asdict(),
@@ -116,7 +114,7 @@ def as_json(fleet: Fleet) -> str:
     return json.dumps(found, indent=1)
 
 
-def _gpu(gpu: Gpu, changes: dict[str, float]) -> dict[str, Any]:
+def _gpu(gpu: Gpu, changes: dict[tuple[str, str], float]) -> dict[str, Any]:
     return {
         "node": gpu.node,
         "pci_bus_id": gpu.bus,
@@ -128,10 +126,11 @@ def _gpu(gpu: Gpu, changes: dict[str, float]) -> dict[str, Any]:
         "cases": {
             name: {
                 "per_second": rate.value,
-                "of_others": changes[name] + 1 if name in changes else None,
+                "of_others": changes[place] + 1 if place in changes else None,
                 **{key: getattr(rate, key) for key in _OF_RATE},
             }
             for name, rate in gpu.rates.items()
+            for place in [(gpu.key, name)]
         },
     }
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from gemm_report.collection import Refusals, record_paths
 from gemm_report.document import RecordError, cut
 from gemm_report.grouping import grouped
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import MeasuredCeiling, Record, Row, read_record
+from gemm_report.record import MeasuredCeiling, Record, Row, rate, read_record
 from gemm_report.terminal import complain, printable
 
 # Worst first. alone: nothing to compare it with.

@@ -14,6 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
+from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -37,6 +39,8 @@ _PRIOR = 10.0
 # Relative: timers resolve no less; quantised times must not seem to be without noise.
 _LEAST_NOISE = 1e-4
 
+NOTHING = "nothing recorded"  # in place of a suspect
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -46,6 +50,18 @@ class Segment:
     end: int
     seconds: float
     last_seconds: float
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """What a change may be put down to: `what` was `before` up to it and `after` from it on."""
+
+    what: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.before} → {self.after}"
 
 
 @dataclass(frozen=True)
@@ -64,11 +80,21 @@ class Change:
     high: float
     # Of a step: its place, and those beside it that fit hardly worse.
     places: tuple[int, ...] = ()
+    suspects: tuple[Suspect, ...] = ()  # the likeliest first
 
     @property
     def gradual(self) -> bool:
         """Whether it is a slope, or a staircase of steps too small to tell apart."""
         return self.start < self.at
+
+    @property
+    def suspect(self) -> str:
+        """The likeliest."""
+        likeliest = str(self.suspects[0]) if self.suspects else NOTHING
+        if not self.gradual:
+            return likeliest
+        during = f"gradual, over {self.at - self.start} records"
+        return f"{during}: {likeliest}" if self.suspects else during
 
 
 def find_changes(seconds: Floats) -> tuple[list[Segment], list[Change]]:
@@ -124,8 +150,6 @@ def _cheapest(last: int, costs: Callable[[int], Floats]) -> Places:
 
 def without_spikes(values: Floats) -> Floats:
     """Up to three points in a row that stand out become like their neighbours; steps stay."""
-    from scipy.ndimage import median_filter
-
     half = SHORTEST - 1
     if len(values) < 2 * half + 1:
         return values
@@ -262,8 +286,6 @@ def _pieces(series: _Series, bounds: Places, sloped: NDArray[np.bool_]) -> _Piec
 
 def _chance(value: Floats, error: Floats, freedom: Floats) -> Floats:
     """That noise alone is so far from 0."""
-    from scipy.special import stdtr
-
     return 2 * stdtr(freedom, -np.abs(value) / np.maximum(error, 1e-300))
 
 
@@ -356,8 +378,6 @@ def _losses(series: _Series, pieces: _Pieces, bound: int, low: int, high: int) -
 
 def _described(series: _Series, pieces: _Pieces, segments: list[Segment]) -> list[Change]:
     """A change for each jump, and for each slope, of any size."""
-    from scipy.special import stdtrit
-
     inner = len(segments) - 1
     jump, sloped = pieces.jump, pieces.slope != 0
     squares, _ = _residuals(series, pieces.bounds, sloped)

@@ -122,12 +122,12 @@ def _date_axis(x: Floats, label: Callable[[int], tuple[str, Html]]) -> Html:
 def _changes(trend: Trend, x: Floats) -> list[Html]:
     marks = []
     ends: list[float] = []
-    for number, turn in enumerate(trend.turns, 1):
-        at = float(x[max(turn.change.start - 1, 0)] + x[turn.change.at]) / 2
+    for number, change in enumerate(trend.changes, 1):
+        at = float(x[max(change.start - 1, 0)] + x[change.at]) / 2
         # Numbers of changes that lie close stand above each other.
         row = next((i for i, end in enumerate(ends) if at - end > 16), len(ends))
         ends[row : row + 1] = [at]
-        tone = "slower" if turn.change.ratio > 1 else "faster"
+        tone = "slower" if change.ratio > 1 else "faster"
         line = tag("path", d=f"M{at:.1f} {_TOP:g}V{_FLOOR:g}")
         label = tag("text", str(number), x=f"{at:.1f}", y=_TOP - 4 - 13 * (row % 3))
         marks.append(tag("g", line, label, class_=f"change {tone}"))

@@ -122,14 +122,14 @@ def test_planted_steps_are_found_where_they_are(planted: tuple[World, Path]) -> 
         records = trend.series.record.tolist()
         want = {bisect_left(records, at): step for (of, at), step in world.steps.items()
                 if of == row}  # fmt: skip
-        false += sum(all(abs(t.change.at - at) > 1 for at in want) for t in trend.turns)
+        false += sum(all(abs(c.at - at) > 1 for at in want) for c in trend.changes)
         for at, (cause, factor) in want.items():
-            turn = next((t for t in trend.turns if abs(t.change.at - at) <= 1), None)
-            if turn is not None:
-                assert turn.change.ratio == pytest.approx(factor, rel=0.02)
-                assert not turn.change.gradual
+            change = next((c for c in trend.changes if abs(c.at - at) <= 1), None)
+            if change is not None:
+                assert change.ratio == pytest.approx(factor, rel=0.02)
+                assert not change.gradual
                 found += 1
-                causes += turn.suspect.split()[0] == cause.split()[0] or cause == "nothing"
+                causes += change.suspect.split()[0] == cause.split()[0] or cause == "nothing"
     assert len(world.steps) > 20
     assert found >= 0.98 * len(world.steps)
     assert false == 0

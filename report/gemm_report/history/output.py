@@ -7,7 +7,7 @@ from dataclasses import asdict
 from gemm_report.history.changes import Change
 from gemm_report.history.gone import Gone
 from gemm_report.history.series import SETTINGS, History
-from gemm_report.history.trends import Trend, Turn
+from gemm_report.history.trends import Trend
 from gemm_report.writing.tables import columns
 
 
@@ -31,14 +31,14 @@ def as_text(
 
 
 def _changes(history: History, trends: Sequence[Trend], limit: int | None) -> list[str]:
-    found = [(trend, turn) for trend in trends for turn in trend.turns]
+    found = [(trend, change) for trend in trends for change in trend.changes]
     found.sort(key=lambda pair: -_record(*pair))
     if not found:
         return ["No changes detected."]
     rows = [["date", "case", "device", "suspect", "rate", "95 % interval"]]
-    for trend, turn in found:
-        date, series = history.entries[_record(trend, turn)].date[:10], trend.series
-        said = turn.suspect, change_text(turn.change.ratio), interval_text(turn.change)
+    for trend, change in found:
+        date, series = history.entries[_record(trend, change)].date[:10], trend.series
+        said = change.suspect, change_text(change.ratio), interval_text(change)
         rows.append([date, str(series.case), series.device, *said])
     return _listed(history, rows, limit, 2)
 
@@ -77,11 +77,11 @@ def as_json(history: History, trends: Sequence[Trend], gone: Sequence[Gone]) -> 
             for level in trend.segments
         ]
         changes = [
-            {"first_record": record[turn.change.start], "record": _record(trend, turn)}
-            | {"gradual": turn.change.gradual, "ratio": turn.change.ratio}
-            | {"interval": [turn.change.low, turn.change.high]}
-            | {"suspects": [asdict(suspect) for suspect in turn.suspects]}
-            for turn in trend.turns
+            {"first_record": record[change.start], "record": _record(trend, change)}
+            | {"gradual": change.gradual, "ratio": change.ratio}
+            | {"interval": [change.low, change.high]}
+            | {"suspects": [asdict(suspect) for suspect in change.suspects]}
+            for change in trend.changes
         ]
         newest = {"record": trend.newest, "seconds": float(its.seconds[-1]), "strays": trend.strays}
         series.append(
@@ -102,8 +102,8 @@ def _devices(history: History) -> list[str]:
     return sorted({entry.device for entry in history.entries})
 
 
-def _record(trend: Trend, turn: Turn) -> int:
-    return int(trend.series.record[turn.change.at])
+def _record(trend: Trend, change: Change) -> int:
+    return int(trend.series.record[change.at])
 
 
 def _state(history: History, device: str, trends: Sequence[Trend]) -> str:
@@ -128,7 +128,7 @@ def _state(history: History, device: str, trends: Sequence[Trend]) -> str:
 
 def _against_oldest(trends: Sequence[Trend]) -> str:
     """How many are faster and slower than in their oldest record, and the one that lost most."""
-    turning = [trend for trend in trends if trend.turns]
+    turning = [trend for trend in trends if trend.changes]
     if not turning:
         return ""
     slower = [trend for trend in turning if trend.since_first > 1]

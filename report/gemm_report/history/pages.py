@@ -12,15 +12,14 @@ from urllib.parse import quote
 import numpy as np
 
 from gemm_report.grouping import grouped
+from gemm_report.history.changes import NOTHING, Suspect
 from gemm_report.history.chart import chart, sparkline
 from gemm_report.history.gone import Gone
 from gemm_report.history.output import change_text, interval_text
 from gemm_report.history.series import Entry, History, means
-from gemm_report.history.suspects import NOTHING, Suspect
 from gemm_report.history.trends import Trend, find_trends
-from gemm_report.record import variant
 from gemm_report.site.markup import Html, html, joined, tag
-from gemm_report.site.shell import document
+from gemm_report.site.shell import definitions, document
 from gemm_report.site.table import Cell, Column, Line, table
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import quantity
@@ -121,17 +120,17 @@ class _Pages:
 
     def _newest_changes(self, trends: Sequence[Trend]) -> Html:
         """By record, the newest first: what came together probably has one reason."""
-        turns = [(trend.series, turn) for trend in trends for turn in trend.turns]
-        groups = grouped(turns, lambda it: (it[0].device, int(it[0].record[it[1].change.at])))
+        changes = [(trend.series, change) for trend in trends for change in trend.changes]
+        groups = grouped(changes, lambda it: (it[0].device, int(it[0].record[it[1].at])))
         columns = ["record", "commit", "date", "device"]
         columns += [Column("slower", True), Column("faster", True)]
         columns += [Column("suspects", hint="the likeliest of each series, and of how many")]
         newest = sorted(groups, key=lambda where: -where[1])[:_NEWEST]
         lines: list[list[Cell | str]] = []
         for device, record in newest:
-            those = [turn for _, turn in groups[device, record]]
-            slower = sum(turn.change.ratio > 1 for turn in those)
-            told = _counted([turn.suspects[0] if turn.suspects else None for turn in those])
+            those = [change for _, change in groups[device, record]]
+            slower = sum(change.ratio > 1 for change in those)
+            told = _counted([change.suspects[0] if change.suspects else None for change in those])
             entry = self.entries[record]
             date = tag("time", entry.date[:16].replace("T", " "))
             counts = [Cell(str(count), count) for count in (slower, len(those) - slower)]
@@ -159,31 +158,30 @@ class _Pages:
             tag("p", tag("a", "All series", href="../index.html")),
             tag("h1", str(series.case)),
             tag("p", series.device, class_="quiet"),
-            tag("dl", *self._facts(trend, folder), class_="facts"),
+            definitions(self._facts(trend, folder), "facts"),
             self._chart(trend),
             tag("h2", "Changes"),
             self._changes(trend, folder),
         ]
         return document(f"{series.case}: history", tag("div", *body))
 
-    def _facts(self, trend: Trend, folder: Path) -> list[Html]:
+    def _facts(self, trend: Trend, folder: Path) -> list[tuple[str, str]]:
         series = trend.series
         newest = self.entries[trend.newest]
         state = "far from its level" if trend.strays else "unchanged"
         throttled = float(series.throttled[-1])
-        facts = [
+        return [
             ("Newest", f"{quantity(float(series.rates[-1]), 'FLOP/s')}, {state}"),
             ("Time of one launch", quantity(float(series.seconds[-1]), "s")),
             ("Record", _link(newest, folder)),
             ("Records", str(len(series.record))),
             ("Failed in", f"{len(series.failed)} records" if len(series.failed) else ""),
-            ("Newest against oldest", change_text(trend.since_first) if trend.turns else ""),
+            ("Newest against oldest", change_text(trend.since_first) if trend.changes else ""),
             ("Throttled", f"{100 * throttled:.0f} % of the time" if throttled > 0 else ""),
         ]
-        return [tag("div", tag("dt", name), tag("dd", said)) for name, said in facts if said]
 
     def _changes(self, trend: Trend, folder: Path) -> Html:
-        if not trend.turns:
+        if not trend.changes:
             return tag("p", "No changes detected.")
         columns = [
             *(Column("#", True), "last record before", "first record after"),
@@ -192,13 +190,13 @@ class _Pages:
             *("suspect", "differs there as well"),
         ]
         lines: list[list[Cell | str]] = []
-        for number, turn in enumerate(trend.turns, 1):
-            ratio, before = turn.change.ratio, trend.series.flop / turn.change.before
-            ends = (trend.series.record[i] for i in (max(turn.change.start - 1, 0), turn.change.at))
+        for number, change in enumerate(trend.changes, 1):
+            ratio, before = change.ratio, trend.series.flop / change.before
+            ends = (trend.series.record[i] for i in (max(change.start - 1, 0), change.at))
             line = [Cell(str(number), number), *(_dated(self.entries[i], folder) for i in ends)]
             line += (Cell(quantity(rate, "FLOP/s"), rate) for rate in (before, before / ratio))
-            line += (Cell(change_text(ratio), 1 / ratio), interval_text(turn.change), turn.suspect)
-            lines.append([*line, "; ".join(map(str, turn.suspects[1:]))])
+            line += (Cell(change_text(ratio), 1 / ratio), interval_text(change), change.suspect)
+            lines.append([*line, "; ".join(map(str, change.suspects[1:]))])
         return table(columns, lines, "changes", tools=False)
 
 
@@ -210,11 +208,11 @@ def web_address(remote: str) -> str | None:
 
 def _answer(trends: Sequence[Trend]) -> str:
     """What changed, in a sentence."""
-    turning = [trend for trend in trends if trend.turns]
+    turning = [trend for trend in trends if trend.changes]
     of = f"{len(trends)} series of {_FEWEST} records or more"
     if not turning:
         return f"No changes detected in {of}."
-    last = [trend.turns[-1].change.ratio for trend in turning]
+    last = [trend.changes[-1].ratio for trend in turning]
     slower = sum(ratio > 1 for ratio in last)
     return (
         f"{len(turning)} of {of} changed; by their newest changes {slower} became slower and "
@@ -274,24 +272,22 @@ def _series_table(lines: Sequence[Sequence[Cell | str]]) -> Html:
 
 def _line(trend: Trend, entries: Sequence[Entry]) -> list[Cell | str]:
     series, case = trend.series, trend.series.case
-    label = variant(case.kernel, case.parameters, case.layout)
-    label = f"EndToEnd/{case.transfer}/{label}" if case.transfer else label
-    newest = trend.turns[-1] if trend.turns else None
+    newest = trend.changes[-1] if trend.changes else None
     strays = tag("span", "stray", class_="badge warn", title="the newest is far off its level")
     rate = quantity(float(series.rates[-1]), "FLOP/s")
     what = "no change"
     if newest:
         what = newest.suspects[0].what if newest.suspects else NOTHING
     return [
-        Cell(tag("a", label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
+        Cell(tag("a", case.label, href=f"series/{file_name(trend)}"), choices=(case.kernel,)),
         Cell(precision_name(case.precision), choices=(case.precision,)),
         f"{case.m}x{case.n}x{case.k}",
         series.device,
         sparkline(trend),
         Cell(joined([strays, " ", rate]) if trend.strays else rate, float(series.rates[-1])),
-        Cell(change_text(trend.since_first) if trend.turns else "", 1 / trend.since_first),
-        Cell(str(len(trend.turns)), len(trend.turns)),
-        Cell(change_text(newest.change.ratio), 1 / newest.change.ratio) if newest else "",
-        tag("time", entries[series.record[newest.change.at]].date[:10]) if newest else "",
+        Cell(change_text(trend.since_first) if trend.changes else "", 1 / trend.since_first),
+        Cell(str(len(trend.changes)), len(trend.changes)),
+        Cell(change_text(newest.ratio), 1 / newest.ratio) if newest else "",
+        tag("time", entries[series.record[newest.at]].date[:10]) if newest else "",
         Cell(newest.suspect if newest else "", choices=(what,)),
     ]

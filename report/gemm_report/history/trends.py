@@ -1,34 +1,28 @@
-"""Every series with its segments, its changes and their suspects."""
+"""Every series with its segments and changes, and what differs at each: its suspects."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
-from gemm_report.history.changes import Change, Floats, Segment, find_changes
-from gemm_report.history.series import History, Series
-from gemm_report.history.suspects import NOTHING, Suspect, suspects
+from gemm_report.history.changes import SHORTEST, Change, Floats, Segment, Suspect, find_changes
+from gemm_report.history.series import SETTINGS, Entry, History, Series
+from gemm_report.writing.quantity import megahertz
 
 _STRAYS = 4.0
 _RECENT = 100
 
-
-@dataclass(frozen=True)
-class Turn:
-    """A change of a series and what it may be put down to, the likeliest first."""
-
-    change: Change
-    suspects: tuple[Suspect, ...]
-
-    @property
-    def suspect(self) -> str:
-        """The likeliest."""
-        likeliest = str(self.suspects[0]) if self.suspects else NOTHING
-        if not self.change.gradual:
-            return likeliest
-        during = f"gradual, over {self.change.at - self.change.start} records"
-        return f"{during}: {likeliest}" if self.suspects else during
+# The likeliest first. Where the step is not there in cycles of the clock, code explains nothing.
+_IN_CYCLES = ("fingerprint", *SETTINGS)
+_OF_CLOCK = ("power limit", "clock", "driver", "toolkit", "build", "fingerprint", "commit")
+# On both sides of a change a value has to hold for so many points, or as long as the level does.
+_HELD = 8
+# For the clock: more points of a level know its clock no better.
+_NEAR = 64
+# The share of a step, in logarithms, that may be left of it in cycles.
+_LEFT = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class Trend:
 
     series: Series
     segments: tuple[Segment, ...]
-    turns: tuple[Turn, ...]
+    changes: tuple[Change, ...]
     strays: bool
 
     @property
@@ -48,7 +42,7 @@ class Trend:
     @property
     def since_first(self) -> float:
         """Seconds of the newest over those of the oldest: all changes together."""
-        return math.prod(turn.change.ratio for turn in self.turns)
+        return math.prod(change.ratio for change in self.changes)
 
 
 def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Trend]:
@@ -56,12 +50,11 @@ def find_trends(history: History, of: Sequence[Series] | None = None) -> list[Tr
     found = []
     for series in history.series if of is None else of:
         segments, changes = find_changes(series.seconds)
-        turns = tuple(
-            Turn(change, suspects(series, change, _around(segments, change), history.entries))
-            for change in changes
-        )
+        for i, change in enumerate(changes):
+            its = _suspects(series, change, _around(segments, change), history.entries)
+            changes[i] = replace(change, suspects=its)
         strays = _strays(series.seconds, segments[-1])
-        found.append(Trend(series, tuple(segments), turns, strays))
+        found.append(Trend(series, tuple(segments), tuple(changes), strays))
     return found
 
 
@@ -70,6 +63,62 @@ def _around(segments: Sequence[Segment], change: Change) -> tuple[int, int]:
     starts = [segment.start for segment in segments if segment.start < change.start]
     ends = [segment.end for segment in segments if segment.end > change.at]
     return max(starts, default=0), min(ends, default=segments[-1].end)
+
+
+def _suspects(
+    series: Series, change: Change, level: tuple[int, int], entries: Sequence[Entry]
+) -> tuple[Suspect, ...]:
+    """The likeliest first. `level` is where the level before begins and the one after ends."""
+    of_clock = _clock(series, change, level)
+    found = {} if of_clock is None else {"clock": of_clock}
+    for place in (each for each in change.places if level[0] < each < level[1]):
+        start, end = max(level[0], place - _HELD), min(level[1], place + _HELD)
+        settings = [entries[i].setting for i in series.record[start:end].tolist()]
+        columns = series.fingerprint[start:end], *zip(*settings, strict=True)
+        for name, column in zip(("fingerprint", *SETTINGS), columns, strict=True):
+            if name not in found and (suspect := _changed(name, column, place - start)):
+                found[name] = suspect
+    order = _IN_CYCLES if of_clock is None else _OF_CLOCK
+    return tuple(found[name] for name in order if name in found)
+
+
+def _changed(name: str, values: Sequence[str | None], place: int) -> Suspect | None:
+    """If it is one value before `place` and another from there on."""
+    # A commit need not hold: each record may have its own.
+    before, after = (
+        ({values[place - 1]}, {values[place]})
+        if name == "commit"
+        else (set(values[:place]), set(values[place:]))
+    )
+    if len(before) != 1 or len(after) != 1 or before == after:
+        return None
+    (old,), (new,) = before, after
+    # What was not recorded once is not known to have been another.
+    return None if old is None or new is None else Suspect(name, *_differing(old, new))
+
+
+def _differing(old: str, new: str) -> tuple[str, str]:
+    """Of lists of as many parts those that differ."""
+    parts = list(zip_longest(old.split(", "), new.split(", ")))
+    if any(None in pair for pair in parts):
+        return old, new
+    before, after = zip(*(pair for pair in parts if pair[0] != pair[1]), strict=True)
+    return ", ".join(before), ", ".join(after)
+
+
+def _clock(series: Series, change: Change, level: tuple[int, int]) -> Suspect | None:
+    # A slope from the first record or to the newest has a few of its own as its ends.
+    start, at = max(change.start, level[0] + SHORTEST), min(change.at, level[1] - SHORTEST)
+    before = series.sm_hz[max(level[0], start - _NEAR) : start]
+    after = series.sm_hz[at : min(level[1], at + _NEAR)]
+    before, after = before[~np.isnan(before)], after[~np.isnan(after)]
+    if not len(before) or not len(after):
+        return None
+    old, new = np.median(before), np.median(after)
+    step = np.log(change.ratio)
+    if abs(step + np.log(new / old)) > _LEFT * abs(step):
+        return None
+    return Suspect("clock", megahertz(old), megahertz(new))
 
 
 def _strays(seconds: Floats, segment: Segment) -> bool:

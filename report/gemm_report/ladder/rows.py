@@ -1,12 +1,13 @@
 """Rows of a record that figures show: one a problem, and for each kernel its largest one."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
 from gemm_report.document import InputError
-from gemm_report.record import TRANSFERS, Part, Record, Row
+from gemm_report.grouping import grouped
+from gemm_report.record import TRANSFERS, Part, Record, Row, rate
 
 _BEHIND = {"library": 1, "peer": 2}
 
@@ -37,7 +38,7 @@ def timed_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
 
 def middle(rows: Sequence[Row]) -> Row:
     """Of repetitions, of which each has a time; of an even number the slower one of the middle."""
-    return sorted(rows, key=lambda row: row.flop_per_second or 0)[(len(rows) - 1) // 2]
+    return sorted(rows, key=rate)[(len(rows) - 1) // 2]
 
 
 def drawn_rows(record: Record, part: Part = Part.LADDER) -> list[Row]:
@@ -91,13 +92,10 @@ def headlines(rows: Sequence[Row]) -> list[Row]:
 
 
 def best_of(
-    rows: Iterable[Row], group: Callable[[Row], object], merit: Callable[[Row], Any]
+    rows: Iterable[Row], group: Callable[[Row], Hashable], merit: Callable[[Row], Any]
 ) -> list[Row]:
     """Of each group the first with the most merit, in the order of the groups."""
-    found: dict[object, list[Row]] = {}
-    for row in rows:
-        found.setdefault(group(row), []).append(row)
-    return [max(its, key=merit) for its in found.values()]
+    return [max(its, key=merit) for its in grouped(rows, group).values()]
 
 
 def facts(row: Row, *names: str, **others: object) -> dict[str, object]:
@@ -118,7 +116,4 @@ def precisions(rows: Iterable[Row]) -> list[str]:
 
 def by_precision(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Those of each precision, in the order of the rows."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.precision, []).append(row)
-    return found
+    return grouped(rows, lambda row: row.precision)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gemm_report.ladder.rows import drawn_rows, precisions
-from gemm_report.record import MEMORIES, Ceiling, Part, Record, Row
+from gemm_report.record import MEMORIES, Ceiling, Part, Record, Row, rate
 
 # What the source documents and most published ladders are measured at.
 USUAL_SIZE = 4096
@@ -125,11 +125,6 @@ def arithmetic_roof(record: Record, row: Row) -> Ceiling | None:
         return next(iter(record.compute_roofs(row.precision)), None)
     roofs = record.compute_roofs(_COMPUTED_IN.get(row.precision, row.precision))
     return next((roof for roof in roofs if "tensor" not in roof.name), None)
-
-
-def rate(row: Row) -> float:
-    """FLOP/s of a row that has a time."""
-    return row.flop_per_second or 0
 
 
 def at_size(record: Record, precision: str) -> list[Row]:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from gemm_report.ladder.rows import by_precision, plain_layout, timed_rows
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Ceiling, Record, Row
+from gemm_report.record import Ceiling, Record, Row, rate
 
 # From here on a library that is so much faster in another layout is on its slow path in this one.
 _SLOW_PATH = 1.5

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from gemm_report.ladder.rows import plain_layout
-from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, quantity
 

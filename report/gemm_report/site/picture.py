@@ -4,17 +4,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
+
+from matplotlib.figure import Figure
 
 from gemm_report.site.markup import Html, joined, tag, visible
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import significant
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _XLINK = "{http://www.w3.org/1999/xlink}href"
+# At the end of a name; every precision has a digit.
+_OF_PRECISION = re.compile(r"_([^_/]*\d[^_/]*)$")
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 # Places are in points: a tenth is more than anybody sees.
 _PLACES = frozenset({"d", "x", "y", "transform", "points"})
@@ -47,14 +47,16 @@ class Picture:
         return self.path.replace("/", "-")
 
     @property
+    def kind(self) -> str:
+        """ladder_roofline of ladder_roofline_bf16, and throughput of bf16/throughput."""
+        return _OF_PRECISION.sub("", self.path.rpartition("/")[2])
+
+    @property
     def title(self) -> str:
         """ladder_roofline_bf16 is "Ladder on the roofline, BF16"."""
-        kind = name = self.path.rpartition("/")[2]
-        start, _, last = name.rpartition("_")
-        if of_precision := re.search(r"\d", last):
-            kind = start
-        title = _TITLES.get(kind, kind.replace("_", " ").capitalize())
-        return f"{title}, {precision_name(last)}" if of_precision else title
+        title = _TITLES.get(self.kind, self.kind.replace("_", " ").capitalize())
+        precision = _OF_PRECISION.search(self.path)
+        return f"{title}, {precision_name(precision[1])}" if precision else title
 
 
 def figure(picture: Picture) -> Html:
@@ -65,7 +67,7 @@ def figure(picture: Picture) -> Html:
     return tag("figure", box, caption, class_="figure")
 
 
-def spots(drawn: "Figure") -> list[Spot]:
+def spots(drawn: Figure) -> list[Spot]:
     """The marks of the lines that have a name, with their values."""
     found = []
     scale, height = 72 / drawn.dpi, drawn.bbox.height

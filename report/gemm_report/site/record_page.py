@@ -2,16 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
 
+from gemm_report.figures.write import FORMATS, drawings, write_figure
 from gemm_report.ladder.rows import precisions, timed_rows
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Ceiling, Identity, Record, Row
+from gemm_report.record import Ceiling, Identity, Record, Row, rate
 from gemm_report.site.answer import answer
 from gemm_report.site.markup import Html, joined, tag
-from gemm_report.site.picture import Picture, figure
+from gemm_report.site.picture import Picture, figure, spots
 from gemm_report.site.row_table import GLOSSARY, STATES, repeating, row_table, states
-from gemm_report.site.shell import document
+from gemm_report.site.shell import chip, definitions, document
 from gemm_report.site.table import Cell, Column, table
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import (
@@ -24,7 +26,36 @@ from gemm_report.writing.quantity import (
 )
 
 _FIRST = ("headline", "roofline")
+# The page has these for each precision alone, if there are several.
+_OF_ONE_PRECISION = ("throughput", "of_library")
 _IN_TABS = ("ladder", "throughput", "of_library", "ladder_roofline")
+
+
+def write_page(record: Record, folder: Path) -> Path:
+    """The page of one record, and the figures that it shows and links; the page's path."""
+    pictures = _pictures(record, folder)
+    names = precisions(record.rows_with("timed"))
+    for name in names if len(names) > 1 else ():
+        if not re.fullmatch(r"\w+", name, re.ASCII):  # somebody else's record: no folder of that
+            continue
+        rows = tuple(row for row in record.rows if row.precision == name)
+        part = replace(record, rows=rows)
+        pictures += _pictures(part, folder / name, _OF_ONE_PRECISION)
+    page = folder / "index.html"
+    page.write_text(record_page(record, pictures), encoding="utf-8")
+    return page
+
+
+def _pictures(record: Record, folder: Path, only: Collection[str] | None = None) -> list[Picture]:
+    pictures = []
+    for name, drawing in drawings(record).items():
+        if not only or name in only:
+            paths = {end: folder / f"{name}.{end}" for end in FORMATS}
+            marks = spots(write_figure(drawing, record, list(paths.values())))
+            where = f"{folder.name}/{name}" if only else name
+            svg = paths["svg"].read_text(encoding="utf-8")
+            pictures.append(Picture(where, drawing.caption, svg, marks))
+    return pictures
 
 
 def record_page(record: Record, pictures: Sequence[Picture]) -> str:
@@ -33,9 +64,9 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
     names = precisions(record.rows)
     tabs = {name: [p for p in pictures if _tab(p, names) == name] for name in names}
     for its in tabs.values():
-        its.sort(key=lambda p: _IN_TABS.index(_kind(p)))
+        its.sort(key=lambda p: _IN_TABS.index(p.kind))
     shown = {p.path for each in (first, *tabs.values()) for p in each}
-    shown |= {_kind(p) for p in pictures if "/" in p.path}  # of all precisions in one
+    shown |= {p.kind for p in pictures if "/" in p.path}  # of all precisions in one
     parts = [
         *((p.name, p.title, figure(p)) for p in first),
         ("precisions", "By precision", _tabs({k: v for k, v in tabs.items() if v})),
@@ -44,7 +75,7 @@ def record_page(record: Record, pictures: Sequence[Picture]) -> str:
         ("layouts", "Layouts", _layouts(record)),
         ("conditions", "Conditions", _conditions(record)),
         ("peaks", "Peaks", _peaks(record)),
-        ("glossary", "Terms", _definitions(GLOSSARY.items(), "glossary")),
+        ("glossary", "Terms", definitions(GLOSSARY.items(), "glossary")),
     ]
     sections = [(name, title, content) for name, title, content in parts if content]
     links = (tag("a", title, href=f"#{name}") for name, title, _ in sections)
@@ -72,11 +103,8 @@ def _head(record: Record) -> Html:
     why = " The run was interrupted or is still going on: rows are missing."
     counts = Counter(state for row in record.rows for state in states(row))
     chips = (
-        tag("a", *said, href=f"#state={state}", class_=tone)
-        if counts[state]
-        else tag("span", *said)
+        chip(state, counts[state], "state", tone)
         for state, tone in STATES.items()
-        for said in [(tag("strong", str(counts[state])), f" {state}")]
         if state != "untimed" or counts[state]
     )
     return tag(
@@ -90,19 +118,14 @@ def _head(record: Record) -> Html:
     )
 
 
-def _kind(picture: Picture) -> str:
-    """ladder_roofline of ladder_roofline_bf16, and throughput of bf16/throughput."""
-    name = picture.path.rpartition("/")[2]
-    return next((k for k in reversed(_IN_TABS) if re.fullmatch(rf"{k}(_\w*\d\w*)?", name)), "")
-
-
 def _tab(picture: Picture, names: Sequence[str]) -> str | None:
     """The precision that it is of, where it is of one."""
     folder, _, name = picture.path.rpartition("/")
-    kind = _kind(picture)
-    if kind.startswith("ladder"):
-        return name.removeprefix(kind).removeprefix("_") or "f32"
-    return (folder or (names[0] if len(names) == 1 else None)) if kind else None
+    if picture.kind not in _IN_TABS:
+        return None
+    if picture.kind.startswith("ladder"):
+        return name.removeprefix(picture.kind).removeprefix("_") or "f32"
+    return folder or (names[0] if len(names) == 1 else None)
 
 
 def _tabs(tabs: dict[str, Sequence[Picture]]) -> Html:
@@ -147,17 +170,13 @@ def _conditions(record: Record) -> Html:
     ]  # fmt: skip
     command = tag("pre", tag("code", repeating(record)), tabindex=0, aria_label="command")
     parts = [
-        _definitions([(name, said) for name, said in facts if said], "facts"),
+        definitions(facts, "facts"),
         tag("p", record.conformance, class_="quiet") if record.conformance else "",
         tag("h3", "Command that made this record"),
         command,
         tag("p", "The details of each row have the command that repeats it.", class_="quiet"),
     ]
     return joined(parts)
-
-
-def _definitions(facts: Iterable[tuple[str, str]], kind: str) -> Html:
-    return tag("dl", *(tag("div", tag("dt", k), tag("dd", v)) for k, v in facts), class_=kind)
 
 
 def _layouts(record: Record) -> Html:

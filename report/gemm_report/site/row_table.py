@@ -9,6 +9,7 @@ from gemm_report.comparison.conditions import options_of
 from gemm_report.ladder.rows import ordered_rows
 from gemm_report.record import DeviceCode, EndToEnd, Kernel, Record, Row
 from gemm_report.site.markup import Html, joined, tag
+from gemm_report.site.shell import definitions
 from gemm_report.site.sparkline import sparkline
 from gemm_report.site.table import Cell, Column, Line, table
 from gemm_report.writing.names import operations, precision_name
@@ -59,11 +60,10 @@ def row_table(record: Record) -> Html:
     kernels = {kernel.name: kernel for kernel in record.kernels}
     lines = []
     for row, anchor in zip(rows, anchors(rows), strict=True):
-        facts = _facts(row, kernels.get(row.kernel))
-        said = tag("dl", *(tag("div", tag("dt", name), tag("dd", each)) for name, each in facts))
+        facts = definitions(_facts(row, kernels.get(row.kernel)))
         repeat = repeating(record, row)
         code = tag("pre", tag("code", repeat), title="repeats this row") if repeat else ""
-        details = tag("div", _samples(row), said, code, class_="unfolded")
+        details = tag("div", _samples(row), facts, code, class_="unfolded")
         lines.append(Line(_cells(row, prefix), details, anchor))
     return table(_columns(prefix), lines, "rows")
 
@@ -166,10 +166,10 @@ def _samples(row: Row) -> Html:
     return tag("div", line, tag("p", said, class_="quiet"), class_="samples")
 
 
-def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str]]:
+def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str | None]]:
     checked, versus, roof = row.verification, row.versus, row.roof
     unit = operations(row.precision)
-    facts = [
+    return [
         ("failed", row.failed),
         ("skipped", row.skipped),
         ("off-guideline", "; ".join(each.text for each in row.departures)),
@@ -193,7 +193,6 @@ def _facts(row: Row, kernel: Kernel | None) -> list[tuple[str, str]]:
         ("machine code", row.fingerprint),
         ("GPU kernels", _code(row)),
     ]  # fmt: skip
-    return [(name, said) for name, said in facts if said]
 
 
 def _or_dash(value: float | None) -> str:

@@ -14,9 +14,22 @@ puts page.css and page.js into it. They know these classes:
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from importlib.resources import files
 
 from gemm_report.site.markup import Html, html, joined, tag
+
+
+def chip(name: str, count: int, key: str, tone: str | None) -> Html:
+    """A count that filters the table's column `key` by `name`; no link where nothing is counted."""
+    said = tag("strong", str(count)), f" {name}"
+    return tag("a", *said, href=f"#{key}={name}", class_=tone) if count else tag("span", *said)
+
+
+def definitions(facts: Iterable[tuple[str, str | None]], kind: str | None = None) -> Html:
+    """Names with what is said of each, if anything is; `kind` is a class."""
+    told = (tag("div", tag("dt", name), tag("dd", said)) for name, said in facts if said)
+    return tag("dl", *told, class_=kind)
 
 
 def document(title: str, body: str) -> str:

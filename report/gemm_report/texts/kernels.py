@@ -8,8 +8,8 @@ from gemm_report.document import InputError
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.write import drawings
 from gemm_report.ladder.rows import drawn_rows, precisions
-from gemm_report.ladder.rungs import Rung, libraries, limits, rate, rungs
-from gemm_report.record import Part, Record, Row
+from gemm_report.ladder.rungs import Rung, libraries, limits, rungs
+from gemm_report.record import Part, Record, Row, rate
 from gemm_report.texts.readme import as_text, between_markers, caption, link, picture, read_text
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, quantity, scaled, significant, times

@@ -10,9 +10,8 @@ from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.page import method_line, missing_rows, run_line
 from gemm_report.figures.write import drawings
 from gemm_report.ladder.rows import best_of, drawn_rows, headlines
-from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import Standing, standings
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, quantity
 from gemm_report.writing.tables import markdown_table

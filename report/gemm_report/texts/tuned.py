@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gemm_report.document import InputError, RecordError
 from gemm_report.figures.tuning import Sweep, sweeps
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Record
+from gemm_report.record import Record, rate
+from gemm_report.texts.readme import read_text
 from gemm_report.writing.quantity import quantity
 
 HEADER = (
@@ -41,10 +41,7 @@ def merged(path: Path, record: Record) -> str:
 
 
 def _read(path: Path, precisions: Sequence[str]) -> dict[Key, str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({type(error).__name__})") from None
+    lines = read_text(path).splitlines() if path.exists() else []
     found: dict[Key, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("//"):

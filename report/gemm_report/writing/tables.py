@@ -10,13 +10,11 @@ from gemm_report.terminal import printable
 def columns(lines: Sequence[Sequence[str]], left: int) -> str:
     """Cells under each other: the first `left` columns flush left, the others flush right."""
     lines = [[printable(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-
-    def padded(line: Sequence[str]) -> str:
-        cells = zip(line, widths, range(len(line)), strict=True)
-        return "  ".join(c.ljust(width) if i < left else c.rjust(width) for c, width, i in cells)
-
-    return "\n".join(map(padded, lines))
+    padded = []
+    for i, column in enumerate(zip(*lines, strict=True)):
+        width = max(map(len, column))
+        padded.append([c.ljust(width) if i < left else c.rjust(width) for c in column])
+    return "\n".join(map("  ".join, zip(*padded, strict=True)))
 
 
 def markdown_table(

@@ -10,10 +10,9 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gemm_report.comparison.noise.calibration import Calibration, Noise
-from gemm_report.comparison.noise.levels import levels, scatter
+from gemm_report.comparison.noise.levels import RAREST, levels, scatter
 from gemm_report.comparison.noise.moderation import Variance, moderated, prior
 from gemm_report.record import Row
 
@@ -39,14 +38,6 @@ _UNKNOWN: Groups = ("unknown",)
 
 # Log medians of processes that should be alike, such as those of each side.
 Sides = Sequence[Sequence[float]]
-
-
-@dataclass(frozen=True)
-class Between:
-    """The variance of one process's log median, and whence it is known."""
-
-    variance: Variance
-    source: str
 
 
 class Model:
@@ -81,8 +72,8 @@ class Model:
             if logs and len(levels(logs, self.usual(name).value)) > 1
         ]
 
-    def of(self, name: str) -> Between:
-        """Of a case of this comparison."""
+    def of(self, name: str) -> tuple[Variance, str]:
+        """Of one process's log median of a case of this comparison, and whence it is known."""
         own, usual = self.own[name], self.usual(name)
         known = [PROCESSES] if any(len(side) > 1 for side in self._cases[name]) else []
         if not known and name in self._calibrated:
@@ -90,18 +81,20 @@ class Model:
             own = scatter([self._calibrated[name]], math.inf)
         if own:
             source = " and ".join([*([CALIBRATION] if name in self._calibrated else []), *known])
-            return Between(moderated(own, usual), source)
+            return moderated(own, usual), source
         # How similar it is nobody knows: at least as wide as what is assumed of any case.
         wide = Variance(max(DEFAULT.value, usual.value), DEFAULT.degrees)
-        return Between(wide, ASSUMED if usual is DEFAULT else TABLE)
+        return wide, ASSUMED if usual is DEFAULT else TABLE
 
-    def calibrated(self, name: str) -> int:
-        """By how many processes."""
-        return len(self._calibrated.get(name, ()))
-
-    def far_apart(self, distance: float) -> int:
-        """How many calibrated cases have levels about so far apart, or farther."""
-        return sum(apart > 0.8 * distance for apart in self._apart)
+    def parted(self, name: str, distance: float) -> float:
+        """By the calibration: how many cases of equal code have sides that only levels part, by
+        about `distance` or more. 1 where this case is not calibrated."""
+        processes = len(self._calibrated.get(name, ()))
+        if not processes:
+            return 1.0
+        far = sum(apart > 0.8 * distance for apart in self._apart)
+        # All calibrated processes had one level, and BASE and NEW have both.
+        return far * (1 - RAREST) ** processes * RAREST * (1 - RAREST)
 
     def usual(self, name: str) -> Variance:
         """Of such cases."""

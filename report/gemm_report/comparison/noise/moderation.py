@@ -12,6 +12,9 @@ not, as there, from moments, so that a few wild cases do not make all others wid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import fdtri
+
 # Between these d0 is looked for. Groups on GPUs have 1.5 to 7; a dozen cases may look as if they
 # had equal variances, and those of one comparison share what happened to its processes.
 _FEWEST_DEGREES, _MOST_DEGREES = 0.5, 6.0
@@ -41,9 +44,6 @@ def moderated(own: Variance, prior: Variance) -> Variance:
 
 def prior(variances: Sequence[Variance]) -> Variance:
     """s0^2 and d0 of a group: variances over s0^2 are like F with their degrees and d0."""
-    import numpy as np
-    from scipy.special import fdtri
-
     degrees = float(np.median([each.degrees for each in variances]))
     values = np.array([each.value for each in variances])
     # Medians that a coarse timer made equal have no logarithm.

@@ -76,13 +76,11 @@ def _write_lines(axes: Axes, head: Sequence[str], lines: Sequence[Line]) -> None
 
 
 def _widths(head: Sequence[str], lines: Sequence[Line]) -> list[float]:
-    def texts(column: int) -> list[tuple[str, bool]]:
-        return [(head[column], True), *((line.cells[column], line.bold) for line in lines)]
+    def width(column: int) -> float:
+        cells = (text_width(line.cells[column], bold=line.bold) for line in lines)
+        return max(text_width(head[column], bold=True), *cells)
 
-    return [
-        max(text_width(text, bold=bold) for text, bold in texts(column))
-        for column in range(len(head))
-    ]
+    return [width(column) for column in range(len(head))]
 
 
 def _write(axes: Axes, x: float, y: float, text: str, bold: bool) -> None:

@@ -9,8 +9,7 @@ from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.palette import PALE, color_of
 from gemm_report.figures.versus import pairs, run_name, versus_notes
 from gemm_report.ladder.rows import headlines
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, rate
 from gemm_report.writing.names import precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant
 

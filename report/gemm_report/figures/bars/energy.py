@@ -6,8 +6,8 @@ from gemm_report.figures.bars.bars import Line, bars
 from gemm_report.figures.marks import mark, notes
 from gemm_report.figures.palette import legend_text, looks
 from gemm_report.ladder.rows import by_precision, drawn_rows, facts
-from gemm_report.ladder.rungs import ladder_size, rate
-from gemm_report.record import Record, Row
+from gemm_report.ladder.rungs import ladder_size
+from gemm_report.record import Record, Row, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import significant
 

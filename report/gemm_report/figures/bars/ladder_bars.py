@@ -14,10 +14,9 @@ from gemm_report.ladder.rungs import (
     at_size,
     kernels_without_row,
     largest_step,
-    rate,
     rungs,
 )
-from gemm_report.record import Record
+from gemm_report.record import Record, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import percent, prefix_for, scaled, significant, times
 

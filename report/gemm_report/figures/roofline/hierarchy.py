@@ -22,14 +22,10 @@ from gemm_report.figures.page import (
     write_above,
 )
 from gemm_report.figures.palette import PALE, Look, legend_text, looks
-from gemm_report.figures.roofline.roofs import (
-    ROOF_COLOR,
-    draw_roofs,
-    set_log_axes,
-)
+from gemm_report.figures.roofline.roofs import ROOF_COLOR, draw_roofs, set_log_axes
 from gemm_report.ladder.rows import drawn_rows, facts, named
-from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rate, rungs
-from gemm_report.record import MEMORIES, Ceiling, Record, Row, Traffic
+from gemm_report.ladder.rungs import arithmetic_roof, largest_step, libraries, rungs
+from gemm_report.record import Ceiling, Record, Row, Traffic, rate
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 
@@ -40,39 +36,30 @@ _RUNGS = 6
 _MOST = 40
 
 
-@dataclass(frozen=True)
-class Level:
-    """A memory: its name in `Traffic.levels`, and why a kernel may stand above its bandwidth."""
-
-    name: str
-    axis: str
-    why_above: str
-    least_share: float = 0.0  # of the bytes of the L2
-
-    @property
-    def title(self) -> str:
-        """Of its panel."""
-        return self.name[0].upper() + self.name[1:]
-
-    def modelled(self, row: Row) -> float | None:
-        """FLOP/byte; of DRAM, where each matrix is moved once, even without a model."""
-        return row.flop_per_byte if self is DRAM else self._flop_per_byte(row, row.traffic)
-
-    def counted(self, row: Row) -> float | None:
-        """FLOP/byte by what ncu counted."""
-        return self._flop_per_byte(row, row.counted)
-
-    def _flop_per_byte(self, row: Row, traffic: Traffic | None) -> float | None:
-        """None where the bytes are not known, or next to nothing is moved."""
-        moved = traffic.levels[self.name] if traffic else 0
-        return row.flop / moved if traffic and moved > self.least_share * traffic.l2_bytes else None
+# The panels from the left, by names of MEMORIES.
+SHARED, L2, DRAM = "shared memory", "L2", "DRAM"
+_TITLES = {SHARED: "Shared memory", L2: "L2", DRAM: "DRAM"}
+_WHY_ABOVE = {SHARED: "the model counts too much", L2: "L1 hits are counted as L2 traffic"}
+# Of the bytes of the L2: a kernel that sends less through shared memory multiplies elsewhere.
+_LEAST_SHARED = 0.01
 
 
-_MODELLED = "FLOP/byte, modelled"
-# A kernel that sends less through shared memory multiplies elsewhere.
-SHARED = Level("shared memory", _MODELLED, "the model counts too much", 0.01)
-L2 = Level("L2", _MODELLED, "L1 hits are counted as L2 traffic")
-DRAM = Level("DRAM", "FLOP/byte, moved once", "")
+def _intensity(row: Row, memory: str, traffic: Traffic | None) -> float | None:
+    """FLOP/byte; None where the bytes are not known, or next to nothing is moved."""
+    if traffic is None:
+        return None
+    moved, least = traffic.levels[memory], _LEAST_SHARED * traffic.l2_bytes
+    return row.flop / moved if moved > (least if memory == SHARED else 0) else None
+
+
+def modelled(row: Row, memory: str) -> float | None:
+    """FLOP/byte; of DRAM, where each matrix is moved once, even without a model."""
+    return row.flop_per_byte if memory == DRAM else _intensity(row, memory, row.traffic)
+
+
+def counted(row: Row, memory: str) -> float | None:
+    """FLOP/byte by what ncu counted."""
+    return _intensity(row, memory, row.counted)
 
 
 def has_model(record: Record, precision: str) -> bool:
@@ -83,8 +70,10 @@ def has_model(record: Record, precision: str) -> bool:
 def chosen(record: Record, pattern: str | None) -> list[Row]:
     """Rows of one precision whose names match; without a pattern those with counted bytes."""
     rows = drawn_rows(record)
-    counted = [row for row in rows if row.counted]
-    found = counted if pattern is None else named(record, rows, "--hierarchy", pattern)
+    if pattern is None:
+        found = [row for row in rows if row.counted]
+    else:
+        found = named(record, rows, "--hierarchy", pattern)
     return [row for row in found if row.precision == found[0].precision][:_MOST]
 
 
@@ -98,9 +87,9 @@ class Chart:
     path: bool = False
 
     @property
-    def levels(self) -> list[Level]:
+    def memories(self) -> list[str]:
         """Those that the rows use."""
-        return [level for level in (SHARED, L2, DRAM) if any(map(level.modelled, self.rows))]
+        return [each for each in _TITLES if any(modelled(row, each) for row in self.rows)]
 
     @property
     def units(self) -> list[Ceiling]:
@@ -117,12 +106,6 @@ class Chart:
     def prefix(self) -> str:
         """Of all rates."""
         return prefix_for(self.rates)
-
-    def bandwidth(self, level: Level) -> Ceiling | None:
-        """The measured one; of DRAM else the nominal one."""
-        nominal = self.record.memory_roofs() if level is DRAM else []
-        measured = self.record.measured_memory_roof(MEMORIES[level.name])
-        return measured or next(iter(nominal), None)
 
 
 def draw(record: Record, pattern: str | None) -> Figure:
@@ -157,15 +140,15 @@ def table(
     """The plotted data of chosen rows, or of a ladder: each row in each of the memories."""
     chart = _chart(record, pattern, precision)
     return [
-        facts(row, "precision", "size", "flop_per_second", memory=level.title, bytes=by)
+        facts(row, "precision", "size", "flop_per_second", memory=_TITLES[memory], bytes=by)
         | {"flop_per_byte": intensity, "roof": roof and roof.name}
         | {"roof_bytes_per_second": roof and roof.bytes_per_second}
-        for level in chart.levels
-        for roof in [chart.bandwidth(level)]
+        for memory in chart.memories
+        for roof in [record.bandwidth(memory)]
         for row in chart.rows
         for by, intensity in (
-            ("moved once" if level is DRAM else "modelled", level.modelled(row)),
-            ("counted by ncu", level.counted(row)),
+            ("moved once" if memory == DRAM else "modelled", modelled(row, memory)),
+            ("counted by ncu", counted(row, memory)),
         )
         if intensity
     ]
@@ -174,14 +157,13 @@ def table(
 def _draw(chart: Chart, subject: str) -> Figure:
     labels = _labels(chart)
     tall = max(_HEIGHT, column_height(labels))
-    counted = any(row.counted for row in chart.rows)
     remarks = [legend_text(chart.looks), *_notes(chart)]
-    legend = _legend() if counted else ()
+    legend = _legend() if any(row.counted for row in chart.rows) else ()
     page = Page(chart.record, subject, remarks, _ABOVE + tall + _BELOW, legend=legend)
-    room = (WIDTH - _LEFT - column_width(labels) + _BETWEEN) / len(chart.levels)
-    for i, level in enumerate(chart.levels):
+    room = (WIDTH - _LEFT - column_width(labels) + _BETWEEN) / len(chart.memories)
+    for i, memory in enumerate(chart.memories):
         axes = page.axes(_LEFT + i * room, _ABOVE, room - _BETWEEN, tall)
-        _draw_level(axes, chart, level)
+        _draw_panel(axes, chart, memory)
         if i:
             axes.set_yticklabels([])
         else:
@@ -206,18 +188,18 @@ def _labels(chart: Chart) -> list[Label]:
     return found
 
 
-def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
-    roof, scale, rates = chart.bandwidth(level), 1 / scaled(1, chart.prefix), chart.rates
+def _draw_panel(axes: Axes, chart: Chart, memory: str) -> None:
+    roof, scale, rates = chart.record.bandwidth(memory), 1 / scaled(1, chart.prefix), chart.rates
     ridge = [max(rates) / roof.bytes_per_second] if roof else []
-    xs = [x for row in chart.rows for x in (level.modelled(row), level.counted(row)) if x]
-    axes.set_title(level.title, pad=18)
-    axes.set_xlabel(level.axis)
+    xs = [x for row in chart.rows for x in (modelled(row, memory), counted(row, memory)) if x]
+    axes.set_title(_TITLES[memory], pad=18)
+    axes.set_xlabel(f"FLOP/byte, {'moved once' if memory == DRAM else 'modelled'}")
     set_log_axes(axes, [*xs, *ridge], [each / scale for each in rates])
     axes.grid(axis="y", visible=False)
     draw_roofs(axes, chart.units, [roof] if roof else [], scale)
     if roof:
         write_above(axes, f"{quantity(roof.bytes_per_second, 'B/s')}, {roof.origin}", 5)
-    steps = [(level.modelled(row), rate(row) / scale) for row in chart.rows if row.is_ours]
+    steps = [(modelled(row, memory), rate(row) / scale) for row in chart.rows if row.is_ours]
     if chart.path and (steps := [step for step in steps if step[0]]):
         axes.plot(*zip(*steps, strict=True), color="#B5B5B5", linewidth=1.1, zorder=2)
     for row in chart.rows:
@@ -228,12 +210,12 @@ def _draw_level(axes: Axes, chart: Chart, level: Level) -> None:
             "markersize": 6 if look.stands_out else 4.5,
             "zorder": 5 if look.stands_out else 4,
         }
-        modelled, counted = level.modelled(row), level.counted(row)
-        if counted:
-            axes.plot([modelled or counted, counted], [y, y], color=look.color, linewidth=0.8)
-            axes.plot(counted, y, markerfacecolor="white", **marks)
-        if modelled:
-            axes.plot(modelled, y, **marks)
+        by_model, by_ncu = modelled(row, memory), counted(row, memory)
+        if by_ncu:
+            axes.plot([by_model or by_ncu, by_ncu], [y, y], color=look.color, linewidth=0.8)
+            axes.plot(by_ncu, y, markerfacecolor="white", **marks)
+        if by_model:
+            axes.plot(by_model, y, **marks)
 
 
 def _legend() -> list[Line2D]:
@@ -245,24 +227,24 @@ def _legend() -> list[Line2D]:
 
 
 def _notes(chart: Chart) -> list[str]:
-    remarks = notes(chart.rows)
+    remarks, bandwidth = notes(chart.rows), chart.record.bandwidth
     if chart.path:
         remarks.append(
             "The grey path leads from rung to rung; a level line joins the marks of one kernel. A "
             "kernel on a slope is bound by that memory: it needs fewer bytes per FLOP to go faster."
         )
-    for level in (SHARED, L2):
-        roof = chart.bandwidth(level)
+    for memory, why in _WHY_ABOVE.items():
+        roof = bandwidth(memory)
         above = [
             row.label
             for row in chart.rows
-            if roof and (x := level.modelled(row)) and rate(row) > x * roof.bytes_per_second
+            if roof and (x := modelled(row, memory)) and rate(row) > x * roof.bytes_per_second
         ]
         if above:
             names = ", ".join(dict.fromkeys(above))
-            remarks.append(f"Above the {level.title} roof because {level.why_above}: {names}.")
+            remarks.append(f"Above the {_TITLES[memory]} roof because {why}: {names}.")
     if without := [row.label for row in chart.rows if not row.traffic]:
         remarks.append(f"No traffic model: {', '.join(dict.fromkeys(without))}.")
-    if missing := [level.title for level in chart.levels if not chart.bandwidth(level)]:
+    if missing := [_TITLES[each] for each in chart.memories if not bandwidth(each)]:
         remarks.append(f"Bandwidth not measured: {', '.join(missing)}.")
     return remarks

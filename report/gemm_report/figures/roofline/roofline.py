@@ -29,9 +29,8 @@ from gemm_report.figures.roofline.roofs import (
 )
 from gemm_report.figures.versus import run_name, versus_notes
 from gemm_report.ladder.rows import by_precision, drawn_rows, ladder_sizes, precisions
-from gemm_report.ladder.rungs import rate
 from gemm_report.ladder.standing import fastest
-from gemm_report.record import Ceiling, Record, Row
+from gemm_report.record import Ceiling, Record, Row, rate
 from gemm_report.writing.names import operations, precision_name, roof_name
 from gemm_report.writing.quantity import prefix_for, quantity, scaled, significant
 

@@ -7,8 +7,7 @@ from gemm_report.figures.roofline.roofline import OLD, OURS, THEIRS, points, tab
 from gemm_report.figures.roofline.roofs import ROOF_COLOR
 from gemm_report.figures.write import Choice
 from gemm_report.figures.write_test import check_text, drawn, texts
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Record
+from gemm_report.record import Record, rate
 
 
 def slower(record: Record, factor: float) -> Record:

@@ -1,7 +1,6 @@
 """How speeds relative to the fastest library are distributed over many shapes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import geometric_mean
 
@@ -23,30 +22,11 @@ _HEIGHT, _LEFT, _BELOW = 3.6, 0.6, 0.65
 _HEAD = ["precision", "kernel", "shapes", "geometric mean", "10th percentile", "worst", "at"]
 
 
-@dataclass(frozen=True)
-class Ratios:
-    """Rows of one kernel in one precision and layout, slowest relative to the library first."""
+def groups(record: Record, pattern: str | None = None) -> list[list[Row]]:
+    """Of kernels whose names match, or of Best where it has many shapes.
 
-    rows: Sequence[Row]
-
-    @property
-    def values(self) -> list[float]:
-        """Speed over that of the fastest library, ascending."""
-        return [row.of_library or 0 for row in self.rows]
-
-    @property
-    def geometric_mean(self) -> float:
-        """Of all shapes, each counted once."""
-        return geometric_mean(self.values)
-
-    @property
-    def tenth_percentile(self) -> float:
-        """Interpolated between shapes."""
-        return float(np.percentile(self.values, 10))
-
-
-def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
-    """Of kernels whose names match, or of Best where it has many shapes."""
+    Each has rows of one kernel, precision and layout, slowest relative to the library first.
+    """
     timed = [row for part in (Part.LADDER, Part.TUNING) for row in timed_rows(record, part)]
     rows = [row for row in timed if row.of_library and not row.is_library]
     if pattern:
@@ -57,27 +37,34 @@ def groups(record: Record, pattern: str | None = None) -> list[Ratios]:
     def kernel(row: Row) -> tuple[str, str]:
         return row.precision, row.label
 
-    found = [
-        Ratios(sorted(its, key=lambda row: row.of_library or 0))
-        for _, its in groupby(sorted(rows, key=kernel), key=kernel)
-    ]
-    return [each for each in found if pattern or len(each.rows) >= _FEWEST]
+    found = [sorted(its, key=_ratio) for _, its in groupby(sorted(rows, key=kernel), key=kernel)]
+    return [its for its in found if pattern or len(its) >= _FEWEST]
+
+
+def _ratio(row: Row) -> float:
+    return row.of_library or 0
+
+
+def summary(rows: Sequence[Row]) -> tuple[float, float, float]:
+    """Of one group: geometric mean, 10th percentile (interpolated between shapes) and worst."""
+    values = [*map(_ratio, rows)]
+    return geometric_mean(values), float(np.percentile(values, 10)), values[0]
 
 
 def report(record: Record, pattern: str | None = None) -> str:
     """A line for each precision and kernel: geometric mean, 10th percentile and worst shape."""
     lines = [_HEAD]
-    for each in groups(record, pattern):
-        worst, values = each.rows[0], (each.geometric_mean, each.tenth_percentile, each.values[0])
-        cells = [precision_name(worst.precision), worst.label, str(len(each.rows))]
-        lines.append([*cells, *(f"{value:.3f}" for value in values), worst.shape])
+    for rows in groups(record, pattern):
+        worst = rows[0]
+        cells = [precision_name(worst.precision), worst.label, str(len(rows))]
+        lines.append([*cells, *(f"{value:.3f}" for value in summary(rows)), worst.shape])
     return columns(lines, left=2)
 
 
 def table(record: Record, pattern: str | None = None) -> list[dict[str, object]]:
     """The plotted data."""
     names = "precision", "shape", "of_library", "library"
-    return [facts(row, *names) for each in groups(record, pattern) for row in each.rows]
+    return [facts(row, *names) for rows in groups(record, pattern) for row in rows]
 
 
 def draw(record: Record, pattern: str | None = None) -> Figure:
@@ -85,19 +72,20 @@ def draw(record: Record, pattern: str | None = None) -> Figure:
     found = groups(record, pattern)
     colors = [PRECISIONS[i % len(PRECISIONS)] for i in range(len(found))]
     labels = (
-        f"{precision_name(each.rows[0].precision)}, {each.rows[0].label}: geometric mean "
-        f"{each.geometric_mean:.3f}, 10th percentile {each.tenth_percentile:.3f}, worst "
-        f"{each.values[0]:.3f} at {each.rows[0].shape}"
-        for each in found
+        f"{precision_name(rows[0].precision)}, {rows[0].label}: geometric mean {mean:.3f}, "
+        f"10th percentile {tenth:.3f}, worst {worst:.3f} at {rows[0].shape}"
+        for rows in found
+        for mean, tenth, worst in [summary(rows)]
     )
     legend = [Line2D([], [], color=c, label=said) for c, said in zip(colors, labels, strict=True)]
-    libraries = {row.library for each in found for row in each.rows}
+    libraries = {row.library for rows in found for row in rows}
     other = libraries.pop() or "" if len(libraries) == 1 else "the fastest library"
     page = Page(record, f"speed relative to {other}", [], _HEIGHT + _BELOW, legend=legend)
     axes = page.axes(_LEFT, 0.1, WIDTH - _LEFT, _HEIGHT)
-    for each, color in zip(found, colors, strict=True):
-        shares = [(i + 1) / len(each.rows) for i in range(len(each.rows))]
-        axes.step([each.values[0], *each.values], [0, *shares], where="post", color=color)
+    for rows, color in zip(found, colors, strict=True):
+        values = [*map(_ratio, rows)]
+        shares = [(i + 1) / len(values) for i in range(len(values))]
+        axes.step([values[0], *values], [0, *shares], where="post", color=color)
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))

@@ -6,8 +6,7 @@ from gemm_report.figures.page import Label, unknown_roofs
 from gemm_report.figures.roofline.roofs import ROOF_COLOR
 from gemm_report.figures.size.over_size import Panel, draw_panels, place
 from gemm_report.ladder.rows import by_precision, drawn_rows, facts, ladder_sizes
-from gemm_report.ladder.rungs import rate
-from gemm_report.record import Record, Row
+from gemm_report.record import Record, Row, rate
 from gemm_report.writing.names import operations, precision_name
 from gemm_report.writing.quantity import prefix_for, scaled, significant
 

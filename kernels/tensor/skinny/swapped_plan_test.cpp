@@ -149,6 +149,25 @@ TEST(SwappedPlan, PadsTilesToWholeClusters) {
   SwappedPlan plan{.sharers = 4, .splits = 2, .tiles = 5, .token_tiles = 3};
   EXPECT_EQ(plan.cluster(), 8);
   EXPECT_EQ(plan.blocks(), 48);
+  plan.shares_weights = true;
+  EXPECT_EQ(plan.blocks(), 40);
+}
+
+TEST(SwappedPlan, SharesWeightsAmongTilesOfTokens) {
+  const auto sharing = [](std::int64_t tokens) {
+    return std::ranges::count_if(
+        swapped_plans({.rows = 8192, .tokens = tokens, .k = 3072, .element_bytes = 2}, kDevice),
+        [](const SwappedPlan& plan) { return plan.shares_weights; });
+  };
+  EXPECT_EQ(sharing(64), 0);  // one tile
+  EXPECT_GT(sharing(144), 0);
+}
+
+TEST(SwappedPlan, HasTilesOf192RowsWhereAccumulatorsFitRegisters) {
+  EXPECT_EQ(token_tile(192, 65, {}), 80);
+  EXPECT_EQ(token_tile(192, 192, {}), 192);
+  EXPECT_EQ(token_tile(192, 193, {}), 0);
+  EXPECT_EQ(token_tile(192, 80, {.promoted = true}), 0);
 }
 
 TEST(SwappedPlan, DividesTokensEvenly) {

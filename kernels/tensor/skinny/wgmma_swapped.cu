@@ -138,8 +138,10 @@ struct Share {
                                  : work.token_tiles;
     tile = cluster / along_tokens;
     token_tile = cluster % along_tokens;
-    int& shared = work.shares_weights ? token_tile : tile;
-    shared = shared * work.sharers + sharer;
+    if (work.shares_weights)
+      token_tile = token_tile * work.sharers + sharer;
+    else
+      tile = tile * work.sharers + sharer;
     begin = static_cast<int>(std::int64_t{work.k_tiles} * rank / work.splits);
     end = static_cast<int>(std::int64_t{work.k_tiles} * (rank + 1) / work.splits);
   }

@@ -93,8 +93,8 @@ struct TileCost {
   // not share what they read in the L2. Where all tiles are cut at the same positions, those at one
   // position share it: the cost of each position.
   double streamed_k_tile = 0, position_k_tile = 0;
-  // The least time of one K tile if all blocks load: of all blocks' by the L2, and of one block's
-  // by DRAM or by its SM. Loads of whole tiles go on during stores.
+  // The least time of a K tile if all blocks load: the L2's for all of them, and for one block that
+  // of its share of DRAM or of its SM. Whole tiles are also loaded during stores.
   double loaded_k_tile = 0, own_k_tile = 0;
 
   // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.

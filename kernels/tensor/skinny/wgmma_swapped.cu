@@ -15,7 +15,7 @@
 //   together, by multicast.
 // - Programmatic dependent launch: blocks of the next launch start where the stages leave room on
 //   an SM, initialise barriers, and wait until this launch has stored its results.
-// - Weights larger than the L2 are loaded with evict_first.
+// - MN-major weights larger than the L2 are loaded with evict_first, unless they are shared.
 //
 // 16-bit operands may be K-major or MN-major; MN-major TF32 weights go through registers
 // (register_operand.cuh). Others must be K-major or are packed so in every launch. Up to 64
@@ -104,7 +104,7 @@ struct SwappedWork {
   int row_box, edge_row_box;      // rows that a block loads for its sharers, if K-major
   int token_box, edge_token_box;  // tokens likewise
   bool swapped;                   // rows of C are along tokens, else along rows
-  bool read_once;                 // the weights, with evict_first
+  bool read_once;                 // the weights: with evict_first, if MN-major and not shared
   int tile_rows;                  // that a tile stores
   int phases, phase_k_tiles;      // of the weights, and K tiles of each
   std::int64_t pitch;             // of C
@@ -935,8 +935,8 @@ double packing_bytes(const Problem& p, const Roles& roles, const SwappedPlan& pl
 }
 
 // Every block reads all weights and tokens of its tile; sharers read what they share once from the
-// L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights
-// and all tokens; accumulators are stored and loaded once.
+// L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights and all
+// tokens; accumulators are stored and loaded once.
 Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const double packed = packing_bytes(p, roles, plan);

@@ -206,9 +206,12 @@ AuditResult Audit::finish(double deadline) {
     return AuditResult{found.samples, found.ratio, found.low, found.high,
                        slowdown(old_, undisturbed_).ratio};
   };
+  // On a CPU, threads sleep after a pause, and other programs run: a batch may take ten times as
+  // long as the sample before it.
+  const bool gpu = backend_.device().kind == Device::Kind::gpu;
   const auto suspicious = [&](const AuditResult& found) {
     return !(found.ratio <= kSuspicious || found.low <= kNoChance) ||  // so that NaN is
-           !(found.after_pause <= kGross);
+           (gpu && !(found.after_pause <= kGross));
   };
   one_by_one();
   more(cost_ > kShare * (now_seconds() - started_) ? kFewest : kUsual);
@@ -222,15 +225,12 @@ AuditResult Audit::finish(double deadline) {
         formatted("right, but %.3g times as fast on values that it has seen before "
                   "(%.3g to %.3g): does it compute the product in every launch?",
                   found.ratio, found.low, found.high));
-  if (larger(old_, undisturbed_, kGross, kColdStartSeconds))
+  if (gpu && larger(old_, undisturbed_, kGross, kColdStartSeconds))
     throw Suspect(
         formatted("right, but %.3g times as fast right after a sample as after a pause: "
                   "does it compute the product in every launch?",
                   found.after_pause));
-  // On a CPU that other programs use, a batch may take ten times as long as the sample before it.
-  const auto gain = backend_.device().kind == Device::Kind::gpu
-                        ? gain_in_samples(undisturbed_, in_samples_)
-                        : std::nullopt;
+  const auto gain = gpu ? gain_in_samples(undisturbed_, in_samples_) : std::nullopt;
   if (gain)
     throw Suspect(formatted(
         "right, but %.3g times as fast in samples as in batches that use each operand set "

@@ -96,6 +96,9 @@ struct TileCost {
   // The least time of a K tile if all blocks load: the L2's for all of them, and for one block that
   // of its share of DRAM or of its SM. Whole tiles are also loaded during stores.
   double loaded_k_tile = 0, own_k_tile = 0;
+  // The least time of a wave of whole tiles: that of storing them at the rate of DRAM. Stores
+  // overlap the products of the next wave, but nothing follows those of the last tiles.
+  double stored_wave = 0;
 
   // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.
   static constexpr double kUnshared = 2;
@@ -131,9 +134,11 @@ struct TileShare {
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;
   const double whole =
-      waves * std::max(schedule.k_tiles * cost.k_tile + cost.finish,
-                       schedule.k_tiles * std::max(cost.loaded_k_tile, cost.own_k_tile));
-  if (schedule.streamed() == 0) return whole;
+      waves * std::max({schedule.k_tiles * cost.k_tile + cost.finish, cost.stored_wave,
+                        schedule.k_tiles * std::max(cost.loaded_k_tile, cost.own_k_tile)});
+  const double of_wave = std::min(1.0, 1.0 * schedule.tiles() / schedule.blocks);
+  const double last_stores = std::max(0.0, of_wave * cost.stored_wave - cost.finish);
+  if (schedule.streamed() == 0) return whole + last_stores;
   const TileShare share(schedule);
   const auto [k_tiles, even, pieces, others] = share;
   const double unshared =
@@ -145,7 +150,8 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
       (schedule.whole > 0 ? 1 : cost.one_wave) * (cost.alone + (1 - cost.alone) * busy);
   const double k_tile = std::max({left * cost.k_tile, cost.own_k_tile, unshared});
   const double computed = k_tiles * k_tile + pieces * cost.finish;
-  return whole + std::max(computed, k_tiles * busy * cost.loaded_k_tile) + share.exchanges(cost);
+  return whole + std::max(computed, k_tiles * busy * cost.loaded_k_tile) + share.exchanges(cost) +
+         last_stores;
 }
 
 // What follows the last loads where all blocks end at once, with one wave of whole tiles or with

@@ -25,7 +25,18 @@ struct PairedLanes {
   static constexpr int down(int lane) {
     return kAcross == 16 ? of_2(lane) : kAcross == 8 ? of_4(lane) : of_8(lane);
   }
+  // The lane at a position.
+  static constexpr int lane_at(int down, int across) {
+    static_assert(kAcross == 8);
+    return across / 2 * 8 + down * 2 + across % 2;
+  }
 };
+static_assert([] {
+  using Lanes = PairedLanes<8>;
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (Lanes::lane_at(Lanes::down(lane), Lanes::across(lane)) != lane) return false;
+  return true;
+}());
 
 // Sectors of global memory that a warp touches, if consecutive lanes are `stride` bytes apart: one
 // if the stride is 0, at most one per lane. `lanes` is the mean number of active lanes where warps

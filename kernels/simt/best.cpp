@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,27 +26,36 @@ bool runs(const RegisteredKernel& kernel, const Problem& p, const Device& device
   const auto has = [](const auto& list, auto value) {
     return std::ranges::find(list, value) != list.end();
   };
-  return device.sm_count > 0 && kernel.estimate && !kernel.variant && kernel.name != "Best" &&
+  const bool repeats = kernel.variant && kernel.candidates;  // those of the kernel itself
+  return device.sm_count > 0 && kernel.estimate && !repeats && kernel.name != "Best" &&
          has(kernel.precisions, p.precision) && has(kernel.layouts, p.layout) &&
          !(kernel.unsupported && kernel.unsupported(p, device));
 }
 
 // The least estimate first: the best of each kernel that runs, and the best of their others, up to
-// `most` in all.
+// `most` in all. Of the points of a tuning space with the same estimate the one that tools/tune
+// found, or the first.
 std::vector<Candidate> candidates(const Problem& p, const Device& device, std::size_t most = 1) {
-  std::vector<Candidate> firsts, others;
+  std::vector<std::pair<std::string_view, std::vector<Candidate>>> kernels;
   for (const RegisteredKernel& kernel : registry()) {
     if (!runs(kernel, p, device)) continue;
-    std::vector<Candidate> of_kernel;
-    if (kernel.candidates)
-      of_kernel = kernel.candidates(p, device);
-    else
-      of_kernel.push_back(
-          {kernel.estimate(p, device), kernel.traffic(p, device),
-           [&kernel, p, device](const Operands& o) { return kernel.prepare(p, device, o); }});
-    std::ranges::stable_sort(of_kernel, {}, &Candidate::seconds);
-    firsts.push_back(of_kernel.front());
-    others.insert(others.end(), of_kernel.begin() + 1, of_kernel.end());
+    if (kernels.empty() || kernels.back().first != kernel.name)
+      kernels.emplace_back(kernel.name, std::vector<Candidate>{});
+    std::vector<Candidate>& all = kernels.back().second;
+    if (kernel.candidates) {
+      all = kernel.candidates(p, device);
+    } else if (const double estimate = kernel.estimate(p, device);
+               std::ranges::find(all, estimate, &Candidate::seconds) == all.end()) {
+      all.push_back({estimate, kernel.traffic(p, device), [&kernel, p, device](const Operands& o) {
+                       return kernel.prepare(p, device, o);
+                     }});
+    }
+  }
+  std::vector<Candidate> firsts, others;
+  for (auto& [name, all] : kernels) {
+    std::ranges::stable_sort(all, {}, &Candidate::seconds);
+    firsts.push_back(all.front());
+    others.insert(others.end(), all.begin() + 1, all.end());
   }
   std::ranges::stable_sort(others, {}, &Candidate::seconds);
   const std::size_t left = most > firsts.size() ? most - firsts.size() : 0;

@@ -16,6 +16,7 @@
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/simt/asynchronous/store_patch.cuh"
 
 namespace gemm::simt {
 
@@ -80,25 +81,23 @@ class AsyncTile {
   }
 
   __device__ void store(float* c) const {
-    const std::int64_t column = column0_ + warp_column_;
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const std::int64_t row = row0_ + warp_row_ + 4 * i;
-      if (row >= m_) return;
-      float* to = c + row * n_ + column;
+    for (int i = 0; i < kRows; ++i)
 #pragma unroll
       for (int j = 0; j < kColumns; j += 4) {
+        const float four[] = {acc_[i][j], acc_[i][j + 1], acc_[i][j + 2], acc_[i][j + 3]};
+        const int lane = threadIdx.x % 32;
+        const std::int64_t row = row0_ + warp_row_ + 4 * i,
+                           column = column0_ + warp_column_ + 8 * j;
         if constexpr (kWidth == 4) {
-          if (column + 8 * j < n_)
-            *reinterpret_cast<float4*>(to + 8 * j) =
-                make_float4(acc_[i][j], acc_[i][j + 1], acc_[i][j + 2], acc_[i][j + 3]);
+          if (row < m_ && column < n_)
+            *reinterpret_cast<float4*>(c + row * n_ + column) =
+                make_float4(four[0], four[1], four[2], four[3]);
         } else {
-#pragma unroll
-          for (int part = 0; part < 4; ++part)
-            if (column + 8 * j + part < n_) to[8 * j + part] = acc_[i][j + part];
+          store_patch(c, m_, n_, row - Lanes::down(lane), 1, column - 4 * Lanes::across(lane),
+                      four);
         }
       }
-    }
   }
 
  private:

@@ -40,8 +40,13 @@
 #include "kernels/common/warp_access.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/layout.hpp"
+#include "kernels/simt/asynchronous/store_patch.cuh"
 
 namespace gemm::simt {
+
+// Whether rows of C begin at multiples of 16 bytes. Kernels are compiled for both: the code of one
+// store changes how ptxas allocates registers of the main loop.
+enum class Rows { aligned, any };
 
 struct SpecializedWork {
   TileOrder tiles;
@@ -151,6 +156,7 @@ class Consumer {
 
   // Stores to C, m x n. `one` is 1, unknown to the compiler: a 16-byte store needs four consecutive
   // registers, and the products by `one` can be there while the accumulators are allocated freely.
+  template <Rows kRows>
   __device__ void store(float* c, TileOrder::Place tile, int m, int n, float one) const {
 #pragma unroll
     for (int i = 0; i < Tile::kTM; ++i)
@@ -158,24 +164,25 @@ class Consumer {
       for (int j = 0; j < Tile::kTN; j += 4) {
         const float four[] = {acc_[i][j] * one, acc_[i][j + 1] * one, acc_[i][j + 2] * one,
                               acc_[i][j + 3] * one};
-        store_four(c, tile, m, n, i * Tile::kTN + j, four);
+        store_four<kRows>(c, tile, m, n, i * Tile::kTN + j, four);
       }
   }
-  // Stores four accumulators from index `first` on.
+  // Stores four accumulators from index `first` on. Called by all lanes of a warp.
+  template <Rows kRows>
   static __device__ void store_four(float* c, TileOrder::Place tile, int m, int n, int first,
                                     const float (&four)[4]) {
     const int i = first / Tile::kTN, j = first % Tile::kTN;
-    const int row = tile.row * Tile::kBM + first_row() + i / 4 * 16 + i % 4;
-    const int column = tile.column * Tile::kBN + first_column() + 8 * j;
-    if (row >= m) return;
-    float* to = c + std::int64_t{row} * n + column;
-    if (n % 4 == 0) {
+    const int down = i / 4 * 16 + i % 4, across = 8 * j;
+    if constexpr (kRows == Rows::any) {
+      store_patch(c, m, n, tile.row * Tile::kBM + warp_row() + down, 4,
+                  tile.column * Tile::kBN + warp_column() + across, four);
+    } else {
+      const int row = tile.row * Tile::kBM + first_row() + down,
+                column = tile.column * Tile::kBN + first_column() + across;
+      if (row >= m) return;
+      float* to = c + std::int64_t{row} * n + column;
       if (column < n)
         *reinterpret_cast<float4*>(to) = make_float4(four[0], four[1], four[2], four[3]);
-    } else {
-#pragma unroll
-      for (int part = 0; part < 4; ++part)
-        if (column + part < n) to[part] = four[part];
     }
   }
 
@@ -185,13 +192,15 @@ class Consumer {
   static constexpr int kAhead = 2, kGroups = Tile::kBK / 4, kAParts = 16, kBParts = 8;
 
   // The thread tile: groups of four, every 16th row and 32nd column of the warp tile.
-  static __device__ int first_row() {
-    return threadIdx.x / 32 / (Tile::kBN / Tile::kWN) * Tile::kWM +
-           4 * Tile::Lanes::down(threadIdx.x % 32);
+  static __device__ int warp_row() {
+    return threadIdx.x / 32 / (Tile::kBN / Tile::kWN) * Tile::kWM;
   }
+  static __device__ int warp_column() {
+    return threadIdx.x / 32 % (Tile::kBN / Tile::kWN) * Tile::kWN;
+  }
+  static __device__ int first_row() { return warp_row() + 4 * Tile::Lanes::down(threadIdx.x % 32); }
   static __device__ int first_column() {
-    return threadIdx.x / 32 % (Tile::kBN / Tile::kWN) * Tile::kWN +
-           4 * Tile::Lanes::across(threadIdx.x % 32);
+    return warp_column() + 4 * Tile::Lanes::across(threadIdx.x % 32);
   }
 
   __device__ void load_a(const float* stage, int group, int part) {
@@ -281,17 +290,22 @@ __device__ void init_ring(std::uint32_t ring) {
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
 template <typename Work>
-using SpecializedKernel = void (*)(Work);
+struct SpecializedKernels {
+  void (*aligned)(Work);
+  void (*any)(Work);
+
+  auto of(const Problem& p) const { return p.n % 4 == 0 ? aligned : any; }
+};
 
 // Completes the description of a kernel.
 template <typename Tile, typename Work>
-Kernel specialized_kernel(SpecializedKernel<Work> kernel, Kernel description) {
+Kernel specialized_kernel(SpecializedKernels<Work> kernels, Kernel description) {
   description.precisions = {Precision::f32};
   description.layouts = {kLayouts.begin(), kLayouts.end()};
-  description.unsupported = [kernel, more = description.unsupported](
+  description.unsupported = [kernels, more = description.unsupported](
                                 const Problem& p,
                                 const Device& device) -> std::optional<std::string> {
-    if (auto why = sm_90a_unsupported(kernel, device)) return why;
+    if (auto why = sm_90a_unsupported(kernels.of(p), device)) return why;
     if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return kCountsDoNotFit;
     return more ? more(p, device) : std::nullopt;
   };
@@ -324,8 +338,9 @@ Traffic specialized_traffic(const Problem& p, double pieces = 0) {
 // A launch of so many blocks, in clusters of so many. Fills in the SpecializedWork part of `work`
 // and keeps `memory` alive. Throws std::runtime_error if allocation fails.
 template <typename Tile, typename Work>
-Launch specialized_launch(SpecializedKernel<Work> kernel, const Problem& p, const Operands& o,
+Launch specialized_launch(SpecializedKernels<Work> kernels, const Problem& p, const Operands& o,
                           Work work, int blocks, int cluster = 1, DeviceMemory memory = {}) {
+  const auto kernel = kernels.of(p);
   allow_shared_bytes(kernel, Tile::kSharedBytes);
   const PackedOperand<float> a = packed(operand_a<float>(p, o.a), false),
                              b = packed(operand_b<float>(p, o.b), false);

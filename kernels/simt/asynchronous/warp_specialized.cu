@@ -14,6 +14,7 @@ namespace {
 
 using Tile = SpecializedTile<128, 256, 8>;
 
+template <Rows kRows>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
     warp_specialized([[maybe_unused]] const __grid_constant__ SpecializedWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -38,13 +39,15 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   Consumer<Tile> consumer(shared, work.k_tiles);
   for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x) {
     consumer.multiply(work.k_tiles);
-    consumer.store(work.c, work.tiles.place(index), work.m, work.n, work.one);
+    consumer.store<kRows>(work.c, work.tiles.place(index), work.m, work.n, work.one);
   }
 #endif
 }
 
+constexpr SpecializedKernels kKernels{warp_specialized<Rows::aligned>, warp_specialized<Rows::any>};
+
 const Registration registration(specialized_kernel<Tile>(
-    warp_specialized,
+    kKernels,
     {
         .name = "WarpSpecialized",
         .idea = "Warp specialization: one warpgroup loads K tiles by TMA, two only multiply.",
@@ -53,7 +56,7 @@ const Registration registration(specialized_kernel<Tile>(
         .traffic = [](const Problem& p, const Device&) { return specialized_traffic<Tile>(p); },
         .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
           const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
-          return specialized_launch<Tile, SpecializedWork>(warp_specialized, p, o, {}, tiles);
+          return specialized_launch<Tile, SpecializedWork>(kKernels, p, o, {}, tiles);
         },
     }));
 

@@ -39,6 +39,7 @@ struct ClusterWork : SpecializedWork {
   int blocks;  // per cluster
 };
 
+template <Rows kRows>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
     cluster_split_k([[maybe_unused]] const __grid_constant__ ClusterWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         four[j] += load_from(shared_address(mine + (i + j) * Tile::kConsumerThreads), other);
-    Consumer<Tile>::store_four(work.c, tile, work.m, work.n, i, four);
+    Consumer<Tile>::store_four<kRows>(work.c, tile, work.m, work.n, i, four);
   }
   sync_cluster();  // no block exits before all have read its shared memory
 #endif
@@ -111,8 +112,10 @@ Traffic traffic(const Problem& p, const Device& device) {
   return traffic;
 }
 
+constexpr SpecializedKernels kKernels{cluster_split_k<Rows::aligned>, cluster_split_k<Rows::any>};
+
 const Registration registration(specialized_kernel<Tile>(
-    cluster_split_k,
+    kKernels,
     {
         .name = "ClusterSplitK",
         .idea =
@@ -130,7 +133,7 @@ const Registration registration(specialized_kernel<Tile>(
         .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
           const int cluster_size = cluster_size_for(p, device);
           const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
-          return specialized_launch<Tile, ClusterWork>(cluster_split_k, p, o, {{}, cluster_size},
+          return specialized_launch<Tile, ClusterWork>(kKernels, p, o, {{}, cluster_size},
                                                        tiles * cluster_size, cluster_size);
         },
     }));

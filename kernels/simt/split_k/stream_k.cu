@@ -39,6 +39,7 @@ struct StreamKConsumer : Consumer<Tile> {
 
 #endif
 
+template <Rows kRows>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
     stream_k([[maybe_unused]] const __grid_constant__ StreamKWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -70,21 +71,33 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       continue;
     }
     if (piece.end < work.k_tiles) add_partials(consumer, work.schedule, rank, piece.tile);
-    consumer.store(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
+    consumer.store<kRows>(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
   }
 #endif
 }
 
 // Measured on an H200 (NOTES.md).
 constexpr TileCost kCost{.k_tile = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
-constexpr double kLaunchSeconds = 4e-6;  // an empty launch
+constexpr double kLaunchSeconds = 4e-6;   // an empty launch
+constexpr double kPatchesSeconds = 2.5e-6;  // what store_patch takes longer, per tile
 
-TileSchedule schedule_of(const Problem& p, const Device& device) {
-  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, kCost.on(device));
+TileCost cost_of(const Problem& p, const Device& device) {
+  TileCost cost = kCost;
+  if (p.n % 4 != 0) cost.finish += kPatchesSeconds;
+  cost = cost.on(device);
+  cost.stored_wave =
+      sizeof(float) * Tile::kBM * Tile::kBN * device.sm_count / device.dram_bytes_per_second;
+  return cost;
 }
 
+TileSchedule schedule_of(const Problem& p, const Device& device) {
+  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, cost_of(p, device));
+}
+
+constexpr SpecializedKernels kKernels{stream_k<Rows::aligned>, stream_k<Rows::any>};
+
 const Registration registration(specialized_kernel<Tile>(
-    stream_k,
+    kKernels,
     {
         .name = "StreamK",
         .idea = "Stream-K: tiles that do not fill a wave are cut along k into equal shares, one "
@@ -98,7 +111,7 @@ const Registration registration(specialized_kernel<Tile>(
         .estimate =
             [](const Problem& p, const Device& device) {
               return kLaunchSeconds + packing_seconds(p, device) +
-                     seconds(schedule_of(p, device), kCost.on(device));
+                     seconds(schedule_of(p, device), cost_of(p, device));
             },
         .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
           StreamKWork work{{}, schedule_of(p, device), {}};
@@ -108,7 +121,7 @@ const Registration registration(specialized_kernel<Tile>(
                            schedule.streaming);
           work.partials = partials;
           const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-          return specialized_launch<Tile, StreamKWork>(stream_k, p, o, work, blocks, 1, memory);
+          return specialized_launch<Tile, StreamKWork>(kKernels, p, o, work, blocks, 1, memory);
         },
     }));
 

@@ -241,7 +241,8 @@ void expect_integers_are_exact(Backend& backend) {
   constexpr Shape kShapes[] = {{1, 1, 1},        {5, 7, 3},        {300, 1, 16},    {1, 300, 16},
                                {33, 65, 15},     {64, 64, 16},     {129, 257, 13},  {255, 130, 16},
                                {96, 40, 128},    {67, 129, 127},   {64, 96, 64},    {1, 1, 4099},
-                               {130, 257, 1023}, {256, 512, 1024}, {511, 385, 259}, {70, 516, 300}};
+                               {130, 257, 1023}, {256, 512, 1024}, {511, 385, 259}, {70, 516, 300},
+                               {400, 600, 4096}};
   constexpr double kProduct = 16;
   const auto expect_exact_sums = [&](const Case& one) {
     const Problem& p = one.problem;

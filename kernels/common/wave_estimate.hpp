@@ -1,7 +1,6 @@
 // Time of a grid of equal tiles, from the measured rate of one tile.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/common/tile_grid.cuh"

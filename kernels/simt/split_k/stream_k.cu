@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 // Measured on an H200 (NOTES.md).
 constexpr TileCost kCost{.k_tile = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
-constexpr double kLaunchSeconds = 4e-6;   // an empty launch
+constexpr double kLaunchSeconds = 4e-6;     // an empty launch
 constexpr double kPatchesSeconds = 2.5e-6;  // what store_patch takes longer, per tile
 
 TileCost cost_of(const Problem& p, const Device& device) {

@@ -36,7 +36,8 @@ Launch launch(const Problem& p, const Operands& o) {
 // single elements.
 enum class Rows { aligned, any };
 
-// kFull: GFLOP/s of a full SM at 8192, measured by tools/tune on an H200.
+// kFull, kAlone: GFLOP/s of an SM that is full and of one with a single block, measured on an H200
+// (NOTES.md).
 template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
           int kAlone, Rows kRows>
 Kernel point() {

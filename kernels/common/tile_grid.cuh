@@ -67,4 +67,7 @@ inline bool offsets_fit_int(const Problem& p) {
 // do).
 inline bool rows_of_16_bytes(const Problem& p) { return p.k % 4 == 0 && p.n % 4 == 0; }
 
+// What a kernel is compiled for: rows that begin at multiples of 16 bytes, or any.
+enum class Rows { aligned, any };
+
 }  // namespace gemm::simt

@@ -32,10 +32,7 @@ Launch launch(const Problem& p, const Operands& o) {
   return tile_launch<float>(async_copy<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
 }
 
-// Rows::any also runs problems whose rows do not begin at multiples of 16 bytes, with copies of
-// single elements.
-enum class Rows { aligned, any };
-
+// With Rows::any other problems run, too, with copies of single elements.
 // kFull, kAlone: GFLOP/s of an SM that is full and of one with a single block, measured on an H200
 // (NOTES.md).
 template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,

@@ -33,6 +33,7 @@
 #include "kernels/common/device_array.cuh"
 #include "kernels/common/packed_operand.cuh"
 #include "kernels/common/tensor_map.hpp"
+#include "kernels/common/tile_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_order.cuh"
 #include "kernels/common/tile_schedule.hpp"
@@ -43,10 +44,6 @@
 #include "kernels/simt/asynchronous/store_patch.cuh"
 
 namespace gemm::simt {
-
-// Whether rows of C begin at multiples of 16 bytes. Kernels are compiled for both: the code of one
-// store changes how ptxas allocates registers of the main loop.
-enum class Rows { aligned, any };
 
 struct SpecializedWork {
   TileOrder tiles;
@@ -289,6 +286,8 @@ __device__ void init_ring(std::uint32_t ring) {
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
+// A kernel for C's rows, aligned or any: in one kernel, the code of the second store would change
+// how ptxas allocates registers of the main loop.
 template <typename Work>
 struct SpecializedKernels {
   void (*aligned)(Work);

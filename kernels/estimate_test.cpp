@@ -236,7 +236,7 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("StreamK", {3072, 3072, 3072, Precision::f32, Layout::tt});
   picks("SplitK", {16, 4096, 4096, Precision::f32});
   picks("Gemv", {512, 8, 500000, Precision::f32});
-  picks("AsyncCopy", {1024, 1024, 1024, Precision::f32});
+  picks("AsyncCopy", {272, 6160, 128, Precision::f32});
   picks("AsyncCopy/BM:64/BN:64/BK:16/WM:32/WN:32/stages:4", {704, 768, 1024, Precision::f32});
   picks("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
   picks("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
@@ -249,7 +249,7 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaSwapped", {64, 848, 2032, Precision::tf32});
   picks("MmaSyncUnaligned", {12041, 20, 16154, Precision::bf16});
   picks("WgmmaStreamK", {4141, 1554, 80, Precision::bf16});
-  picks("SplitK", {4713, 132, 6157, Precision::f32});
+  picks("SplitK", {192, 496, 4496, Precision::f32});
   picks("MmaF64StreamK", {4096, 4096, 4096, Precision::f64});
   picks("MmaF64StreamK", {1, 28672, 4096, Precision::f64, Layout::tt});
 }

@@ -143,6 +143,9 @@ __device__ inline void wait_for_flag(const int* flag) {
   while (raised == 0);
 }
 
+// Orders what this thread has seen written before what it copies in bulk afterwards.
+__device__ inline void fence_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
 // TMA store of a box from shared memory; elements outside the matrix are skipped. The stores since
 // the last commit form a group; their shared memory may be overwritten once the group has been
 // read.

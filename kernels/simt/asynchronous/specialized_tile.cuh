@@ -53,17 +53,27 @@ struct SpecializedWork {
   CUtensorMap a_map, b_map;
 };
 
+// The consumers of an SM are two warpgroups: of one block, or of two blocks with smaller tiles.
 template <int kBM_, int kBN_, int kStages_>
 struct SpecializedTile {
   static constexpr int kBM = kBM_, kBN = kBN_, kBK = 16, kStages = kStages_;
   static constexpr int kWM = 64, kWN = 64, kTM = 16, kTN = 8;
   static constexpr int kConsumerThreads = 32 * (kBM / kWM) * (kBN / kWN), kProducerThreads = 128;
+  static constexpr int kBlocks = 256 / kConsumerThreads;  // of an SM
   static constexpr int kThreads = kConsumerThreads + kProducerThreads;
   static constexpr int kABytes = kBM * kBK * static_cast<int>(sizeof(float));
   static constexpr int kStageBytes = kABytes + kBN * kBK * static_cast<int>(sizeof(float));
   static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
-  // 65,536 registers are 168 for each of 384 threads; setmaxnreg redistributes them.
-  static constexpr int kConsumerRegisters = 232, kProducerRegisters = 40;
+  // 65,536 registers are 168 for each of 384 threads, or 128 for each of 512; setmaxnreg
+  // redistributes them.
+  static constexpr int kConsumerRegisters = kBlocks == 1 ? 232 : 224,
+                       kProducerRegisters = kBlocks == 1 ? 40 : 32;
+  // Sums of a tile that pass through the ring: a stage holds those of so many accumulators of each
+  // thread.
+  static constexpr int kSumsOfPart = kConsumerThreads == 128 ? 32 : 16,
+                       kSumParts = kTM * kTN / kSumsOfPart,
+                       kSumPartBytes = 4 * kSumsOfPart * kConsumerThreads;
+  static_assert(kSumPartBytes <= kStageBytes);
   using Lanes = PairedLanes<8>;
   // Shared-memory wavefronts per K tile: the copies, and the vector loads of all consumer warps.
   static constexpr double kWavefronts =
@@ -75,9 +85,20 @@ struct SpecializedTile {
            kTN / 4 *
                wavefronts(
                    4, [](int lane) { return 4 * Lanes::across(lane); }, 4));
-  static_assert(kBK % 8 == 0 && kConsumerThreads == 256,
-                "registers are distributed for two consumer warpgroups");
+  static_assert(kBK % 8 == 0 && (kConsumerThreads == 128 || kConsumerThreads == 256),
+                "registers are distributed for two consumer warpgroups of an SM");
 };
+using LargeTile = SpecializedTile<128, 256, 8>;
+
+// Calls f<Tile>() for each tile among which StreamK and ClusterSplitK choose. The smaller ones
+// waste less at the edges and exchange half as many sums; two blocks hide each other's stores.
+template <typename F>
+void for_each_tile(F f) {
+  f.template operator()<LargeTile>();
+  f.template operator()<SpecializedTile<128, 128, 7>>();
+  f.template operator()<SpecializedTile<64, 256, 5>>();
+  f.template operator()<SpecializedTile<256, 64, 5>>();
+}
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -101,7 +122,12 @@ struct RingPosition {
   }
 };
 
-// Producer thread: loads a K tile of both operands into the ring.
+// Producer thread, before its first load. Consumers wait for the loads.
+__device__ inline void begin_loads() {
+  wait_for_previous_launch();
+  let_next_launch_begin();
+}
+// Loads a K tile of both operands into the ring.
 template <typename Tile>
 __device__ void load_k_tile(const SpecializedWork& work, std::uint32_t ring,
                             RingPosition<Tile>& position, TileOrder::Place tile, int k_tile) {
@@ -114,22 +140,25 @@ __device__ void load_k_tile(const SpecializedWork& work, std::uint32_t ring,
   position.advance();
 }
 
+// Loads a part of a tile's sums into the ring, contiguous in global memory: for each accumulator
+// those of all threads.
+template <typename Tile>
+__device__ void load_sums(const float* from, std::uint32_t ring, RingPosition<Tile>& position) {
+  wait(position.empty(), position.phase ^ 1);
+  arrive_and_expect(position.full, Tile::kSumPartBytes);
+  bulk_load(ring + position.offset, from, Tile::kSumPartBytes, position.full);
+  position.advance();
+}
+
 template <typename Tile>
 class Consumer {
  public:
-  // `left`: the number of K tiles to come.
+  // `left`: the number of K tiles to come, of all calls of multiply().
   __device__ Consumer(std::byte* shared, int left)
       : position_(shared_address(shared)), left_(left) {
     first_a_ = reinterpret_cast<const float*>(shared) + first_row();
     first_b_ = reinterpret_cast<const float*>(shared) + Tile::kBM * Tile::kBK + first_column();
-    a_from_ = first_a_;
-    b_from_ = first_b_;
-    if (left == 0) return;
-    wait(position_.full, position_.phase);
-#pragma unroll
-    for (int part = 0; part < kBParts; ++part) load_b(b_from_, 0, 0, part);
-#pragma unroll
-    for (int part = 0; part < kAhead; ++part) load_a(a_from_, 0, part);
+    load_first();
   }
 
   // accumulators = the product over so many K tiles.
@@ -140,6 +169,30 @@ class Consumer {
       for (int j = 0; j < Tile::kTN; ++j) acc_[i][j] = 0;
 #pragma unroll 1
     for (; k_tiles > 0; --k_tiles) multiply_k_tile();
+  }
+
+  // Before multiply(): the producer loads the sums of so many tiles into the ring after the K
+  // tiles.
+  __device__ void expect_sums(int tiles) { left_ += tiles * Tile::kSumParts; }
+  // Adds them.
+  __device__ void add_sums(int tiles) {
+#pragma unroll 1
+    for (; tiles > 0; --tiles)
+#pragma unroll
+      for (int part = 0; part < Tile::kSumParts; ++part) {
+        wait(position_.full, position_.phase);
+        const float* sums = first_a_ - first_row() + position_.offset / sizeof(float) + threadIdx.x;
+#pragma unroll
+        for (int i = 0; i < Tile::kSumsOfPart; ++i) {
+          const int index = part * Tile::kSumsOfPart + i;
+          acc_[index / Tile::kTN][index % Tile::kTN] += sums[i * Tile::kConsumerThreads];
+        }
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) arrive(position_.empty());
+        --left_;
+        position_.advance();
+      }
+    load_first();
   }
 
   // Calls f(accumulator, index) for each accumulator.
@@ -200,6 +253,17 @@ class Consumer {
     return warp_column() + 4 * Tile::Lanes::across(threadIdx.x % 32);
   }
 
+  // Loads the first operands of the next K tile, if there is one.
+  __device__ void load_first() {
+    a_from_ = first_a_ + position_.offset / sizeof(float);
+    b_from_ = first_b_ + position_.offset / sizeof(float);
+    if (left_ == 0) return;
+    wait(position_.full, position_.phase);
+#pragma unroll
+    for (int part = 0; part < kBParts; ++part) load_b(b_from_, 0, 0, part);
+#pragma unroll
+    for (int part = 0; part < kAhead; ++part) load_a(a_from_, 0, part);
+  }
   __device__ void load_a(const float* stage, int group, int part) {
     const int step = 4 * group + part / 4;
     *reinterpret_cast<float4*>(a_[part % 4]) =
@@ -217,8 +281,8 @@ class Consumer {
     bool there = false;
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
-      // Polls the next stage early. After the last K tile there is none to wait for: the stage then
-      // still holds an old one.
+      // Polls the next stage early. After the last one there is none to wait for: it is an old one
+      // then.
       if (group == kGroups - 2) {
         --left_;
         position_.advance();
@@ -261,7 +325,7 @@ class Consumer {
   __device__ int next_phase() const { return left_ > 0 ? position_.phase : position_.phase ^ 1; }
 
   RingPosition<Tile> position_;
-  int left_;
+  int left_;  // stages to come
   const float *first_a_, *first_b_, *a_from_, *b_from_;
   float a_[4][4], b_[2][32];
   float acc_[Tile::kTM][Tile::kTN];
@@ -353,7 +417,7 @@ Launch specialized_launch(SpecializedKernels<Work> kernels, const Problem& p, co
       .one = 1,
       .a_map = tensor_map(a.matrix, p.k, p.m, a.pitch, Tile::kBK, Tile::kBM),
       .b_map = tensor_map(b.matrix, p.k, p.n, b.pitch, Tile::kBK, Tile::kBN)};
-  const LaunchShape shape{blocks, Tile::kThreads, Tile::kSharedBytes, cluster};
+  const LaunchShape shape{blocks, Tile::kThreads, Tile::kSharedBytes, cluster, true};
   return [=, packing = pack(a, b), memory = std::move(memory)](Stream stream) {
     if (packing) packing(stream);
     enqueue(kernel, shape, stream, work);

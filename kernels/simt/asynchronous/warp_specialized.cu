@@ -12,7 +12,7 @@
 namespace gemm::simt::warp_specialized {
 namespace {
 
-using Tile = SpecializedTile<128, 256, 8>;
+using Tile = LargeTile;
 
 template <Rows kRows>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
@@ -28,6 +28,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
+    begin_loads();
     RingPosition<Tile> position(ring);
     for (int index = static_cast<int>(blockIdx.x); index < work.tiles.count(); index += gridDim.x)
       for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile)

@@ -3,24 +3,19 @@
 // accumulators in its shared memory; after a cluster barrier each reduces its share of the tile
 // from the distributed shared memory of all, always in the same order. No workspace, no flags, and
 // the reduction is parallel. Cost: clusters need SMs of one GPC, so fewer fit at once.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/registry.hpp"
 #include "kernels/simt/asynchronous/specialized_tile.cuh"
 
 namespace gemm::simt::cluster_split_k {
 namespace {
-
-using Tile = SpecializedTile<128, 256, 8>;
-constexpr int kAccumulators = Tile::kTM * Tile::kTN;  // per thread
-static_assert(kAccumulators * Tile::kConsumerThreads * sizeof(float) <=
-                  Tile::kStages * Tile::kStageBytes,
-              "accumulators must fit the ring");
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ float load_from(std::uint32_t address, int block) {
@@ -39,10 +34,14 @@ struct ClusterWork : SpecializedWork {
   int blocks;  // per cluster
 };
 
-template <Rows kRows>
-__global__ void __launch_bounds__(Tile::kThreads, 1)
+template <typename Tile, Rows kRows>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     cluster_split_k([[maybe_unused]] const __grid_constant__ ClusterWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int kFours = Tile::kTM * Tile::kTN / 4;  // accumulators of a thread
+  static_assert(
+      kFours * 4 * Tile::kConsumerThreads * sizeof(float) <= Tile::kStages * Tile::kStageBytes,
+      "accumulators must fit the ring");
   extern __shared__ __align__(128) std::byte shared[];
   const std::uint32_t ring = shared_address(shared);
   if (threadIdx.x == 0) init_ring<Tile>(ring);
@@ -56,6 +55,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
+    begin_loads();
     RingPosition<Tile> position(ring);
     for (int k_tile = begin; k_tile < end; ++k_tile)
       load_k_tile<Tile>(work, ring, position, tile, k_tile);
@@ -69,53 +69,73 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   sync_consumers<Tile>();  // all consumers are done with the ring
   consumer.for_each_accumulator([&](float acc, int i) { mine[i * Tile::kConsumerThreads] = acc; });
   sync_cluster();
-  const int share = kAccumulators / blocks, first = block * share;
-  for (int i = first; i < first + share; i += 4) {
+  for (int i = kFours * block / blocks * 4; i < kFours * (block + 1) / blocks * 4; i += 4) {
     float four[4] = {};
     for (int other = 0; other < blocks; ++other)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         four[j] += load_from(shared_address(mine + (i + j) * Tile::kConsumerThreads), other);
-    Consumer<Tile>::store_four<kRows>(work.c, tile, work.m, work.n, i, four);
+    Consumer<Tile>::template store_four<kRows>(work.c, tile, work.m, work.n, i, four);
   }
   sync_cluster();  // no block exits before all have read its shared memory
 #endif
 }
 
-// Measured on an H200 (NOTES.md): a K tile of StreamK, and everything after the last one.
-constexpr double kKTileSeconds = 2.53e-6, kAddSeconds = 3e-6;
+// Measured on an H100 and an H200 (NOTES.md): a launch, a K tile on a whole SM, what follows the
+// last one, the same where rows of C are not aligned, and the first K tile of another block.
+constexpr double kLaunchSeconds = 4e-6, kKTileSeconds = 2.53e-6, kAddSeconds = 3e-6,
+                 kPatchesSeconds = 2.5e-6, kNextSeconds = 3.5e-6;
 
-// The cluster size with the shortest predicted time; 1 if none fits. Precondition: counts_fit.
-int cluster_size_for(const Problem& p, const Device& device) {
+// Clusters of this size that run at once. Two blocks of one may share an SM; a twentieth of the
+// places for such clusters was not used.
+template <typename Tile>
+double clusters_at_once(int size, const Device& device) {
+  return std::max(1.0 * Tile::kBlocks * device.clusters(size),
+                  0.95 * device.clusters((size + Tile::kBlocks - 1) / Tile::kBlocks));
+}
+
+template <typename Tile>
+double seconds_of(const Problem& p, int size, const Device& device) {
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-  int best = 1;
-  double least = std::numeric_limits<double>::infinity();
-  for (const int size : {2, 4, Device::kPortableCluster}) {
-    const int at_once = device.clusters(size);
-    if (size > whole.k_tiles || at_once == 0) continue;
-    const double waves = std::ceil(1.0 * whole.tiles() / at_once);
-    const double k_tiles = std::ceil(1.0 * whole.k_tiles / size);
-    const double seconds = waves * (k_tiles * kKTileSeconds + kAddSeconds);
-    if (!(seconds < least)) continue;
-    least = seconds;
-    best = size;
-  }
-  return best;
+  const double waves = std::ceil(whole.tiles() / std::floor(clusters_at_once<Tile>(size, device)));
+  const double last = kAddSeconds + (p.n % 4 != 0 ? kPatchesSeconds : 0);
+  const double wave = std::ceil(1.0 * whole.k_tiles / size) * kKTileSeconds + last;
+  return kLaunchSeconds + packing_seconds(p, device) +
+         (waves * wave + (waves - 1) * kNextSeconds) * device.clock_ratio();
 }
 
 // Each block of a cluster stores a tile of accumulators, and together they load all.
-Traffic traffic(const Problem& p, const Device& device) {
+template <typename Tile>
+Traffic traffic_of(const Problem& p, int size) {
   Traffic traffic = specialized_traffic<Tile>(p);
   const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
-  traffic.shared +=
-      2.0 * sizeof(float) * Tile::kBM * Tile::kBN * whole.tiles() * cluster_size_for(p, device);
+  traffic.shared += 2.0 * sizeof(float) * Tile::kBM * Tile::kBN * whole.tiles() * size;
   return traffic;
 }
 
-constexpr SpecializedKernels kKernels{cluster_split_k<Rows::aligned>, cluster_split_k<Rows::any>};
+template <typename Tile>
+constexpr SpecializedKernels kKernels{cluster_split_k<Tile, Rows::aligned>,
+                                      cluster_split_k<Tile, Rows::any>};
 
-const Registration registration(specialized_kernel<Tile>(
-    kKernels,
+std::vector<Candidate> candidates(const Problem& p, const Device& device) {
+  std::vector<Candidate> all;
+  for_each_tile([&]<typename Tile>() {
+    if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return;
+    const TileSchedule whole = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK);
+    for (int size = 2; size <= std::min(Device::kPortableCluster, whole.k_tiles); ++size) {
+      if (device.clusters(size) == 0) continue;
+      all.push_back({seconds_of<Tile>(p, size, device), traffic_of<Tile>(p, size),
+                     [p, size, tiles = whole.tiles()](const Operands& o) {
+                       return specialized_launch<Tile, ClusterWork>(kKernels<Tile>, p, o,
+                                                                    {{}, size}, tiles * size, size);
+                     }});
+    }
+  });
+  return all;
+}
+
+const Registration registration(specialized_kernel<LargeTile>(
+    kKernels<LargeTile>,
     {
         .name = "ClusterSplitK",
         .idea =
@@ -123,19 +143,14 @@ const Registration registration(specialized_kernel<Tile>(
         .source = "CUDA Programming Guide, distributed shared memory; split-K of CUTLASS",
         .rung = 33,
         .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-          if (p.k <= Tile::kBK)
-            return "requires k > " + std::to_string(Tile::kBK) + " (more than one K tile)";
-          if (cluster_size_for(p, device) == 1)
+          constexpr int kDepth = LargeTile::kBK;
+          if (p.k <= kDepth)
+            return "requires k > " + std::to_string(kDepth) + " (more than one K tile)";
+          if (candidates(p, device).empty())
             return "requires a device on which a cluster of 2 blocks fits";
           return std::nullopt;
         },
-        .traffic = traffic,
-        .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-          const int cluster_size = cluster_size_for(p, device);
-          const int tiles = whole_tiles(p, Tile::kBM, Tile::kBN, Tile::kBK).tiles();
-          return specialized_launch<Tile, ClusterWork>(kKernels, p, o, {{}, cluster_size},
-                                                       tiles * cluster_size, cluster_size);
-        },
+        .candidates = candidates,
     }));
 
 }  // namespace

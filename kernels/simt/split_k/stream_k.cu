@@ -1,10 +1,11 @@
-// Stream-K: a persistent kernel with one block per SM. Each block computes whole tiles as long as
+// Stream-K: a persistent kernel with one or two blocks per SM. Each computes whole tiles as long as
 // these fill waves, then an equal share of the remaining K tiles, so that no SM is idle in a
 // partial last wave. The producer loads the next tile during the epilogue of the last one, and a
 // problem with fewer tiles than SMs still uses all of them. Cost: tiles that are cut exchange
 // partial sums through global memory.
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/common/partial_sums.cuh"
 #include "kernels/registry.hpp"
@@ -12,8 +13,6 @@
 
 namespace gemm::simt::stream_k {
 namespace {
-
-using Tile = SpecializedTile<128, 256, 8>;
 
 struct StreamKWork : SpecializedWork {
   TileSchedule schedule;
@@ -23,6 +22,7 @@ struct StreamKWork : SpecializedWork {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // A consumer with the interface of partial_sums.cuh.
+template <typename Tile>
 struct StreamKConsumer : Consumer<Tile> {
   static constexpr int kThreads = Tile::kConsumerThreads;
   const PartialSums& partials;
@@ -37,10 +37,29 @@ struct StreamKConsumer : Consumer<Tile> {
   __device__ void sync() const { sync_consumers<Tile>(); }
 };
 
+// The ranks whose partial sums a rank adds to those of its tile: [rank + 1, the result).
+__device__ inline int end_of_sharers(const TileSchedule& schedule, int rank, int tile) {
+  const int end = (tile + 1) * schedule.k_tiles;
+  while (schedule.share(rank + 1) < end) ++rank;
+  return rank + 1;
+}
+
+// Producer thread: loads the partial sums of a rank into the ring, once they are there.
+template <typename Tile>
+__device__ void load_partials(const PartialSums& partials, std::uint32_t ring,
+                              RingPosition<Tile>& position, int rank) {
+  wait_for_flag(partials.arrived + rank);
+  partials.arrived[rank] = 0;  // for the next launch
+  fence_proxy();
+  const float* from = partials.sums + std::int64_t{rank} * Tile::kBM * Tile::kBN;
+  for (int part = 0; part < Tile::kSumParts; ++part, from += Tile::kSumPartBytes / 4)
+    load_sums<Tile>(from, ring, position);
+}
+
 #endif
 
-template <Rows kRows>
-__global__ void __launch_bounds__(Tile::kThreads, 1)
+template <typename Tile, Rows kRows>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     stream_k([[maybe_unused]] const __grid_constant__ StreamKWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) std::byte shared[];
@@ -48,81 +67,102 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   if (threadIdx.x == 0) init_ring<Tile>(ring);
   __syncthreads();
   TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));  // the pieces of this block
+  const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
 
   if (threadIdx.x >= Tile::kConsumerThreads) {
     dealloc_registers<Tile::kProducerRegisters>();
     if (threadIdx.x > Tile::kConsumerThreads) return;
+    begin_loads();
     RingPosition<Tile> position(ring);
     for (TilePiece piece; walk.next(work.schedule, piece);) {
       const auto tile = work.tiles.place(piece.tile);
       for (int k_tile = piece.first; k_tile < piece.end; ++k_tile)
         load_k_tile<Tile>(work, ring, position, tile, k_tile);
+      if (piece.first > 0 || piece.end == work.k_tiles) continue;
+      const int end = end_of_sharers(work.schedule, rank, piece.tile);
+      for (int other = rank + 1; other < end; ++other)
+        load_partials<Tile>(work.partials, ring, position, other);
     }
     return;
   }
 
   alloc_registers<Tile::kConsumerRegisters>();
-  StreamKConsumer consumer(shared, walk.left(work.schedule), work.partials);
+  StreamKConsumer<Tile> consumer(shared, walk.left(work.schedule), work.partials);
   for (TilePiece piece; walk.next(work.schedule, piece);) {
+    const bool adds = piece.first == 0 && piece.end < work.k_tiles;
+    const int others = adds ? end_of_sharers(work.schedule, rank, piece.tile) - rank - 1 : 0;
+    consumer.expect_sums(others);
     consumer.multiply(piece.end - piece.first);
-    const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
     if (piece.first > 0) {  // another block stores the tile
       store_partial(consumer, rank);
       continue;
     }
-    if (piece.end < work.k_tiles) add_partials(consumer, work.schedule, rank, piece.tile);
-    consumer.store<kRows>(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
+    if (adds) consumer.add_sums(others);
+    consumer.template store<kRows>(work.c, work.tiles.place(piece.tile), work.m, work.n, work.one);
   }
 #endif
 }
 
-// Measured on an H200 (NOTES.md).
-constexpr TileCost kCost{.k_tile = 2.53e-6, .finish = 2e-6, .exchange = 3.5e-6};
+// Measured on an H100 and an H200 (NOTES.md). Where an SM has two blocks, their K tiles take so
+// long together.
+constexpr TileCost kOneBlock{
+    .k_tile = 2.5e-6, .finish = 2e-6, .exchange = 4.5e-6, .further = 1.6e-6};
+constexpr TileCost kTwoBlocks{
+    .k_tile = 2.55e-6, .finish = 1e-6, .exchange = 4e-6, .further = 1.6e-6, .alone = 0.7};
 constexpr double kLaunchSeconds = 4e-6;     // an empty launch
-constexpr double kPatchesSeconds = 2.5e-6;  // what store_patch takes longer, per tile
+constexpr double kPatchesSeconds = 2.5e-6;  // what store_patch takes longer, per tiles of an SM
 
+template <typename Tile>
 TileCost cost_of(const Problem& p, const Device& device) {
-  TileCost cost = kCost;
-  if (p.n % 4 != 0) cost.finish += kPatchesSeconds;
+  TileCost cost = Tile::kBlocks == 1 ? kOneBlock : kTwoBlocks;
+  if (p.n % 4 != 0) cost.finish += kPatchesSeconds / Tile::kBlocks;
   cost = cost.on(device);
-  cost.stored_wave =
-      sizeof(float) * Tile::kBM * Tile::kBN * device.sm_count / device.dram_bytes_per_second;
+  cost.stored_wave = sizeof(float) * Tile::kBM * Tile::kBN * Tile::kBlocks * device.sm_count /
+                     device.dram_bytes_per_second;
   return cost;
 }
 
+template <typename Tile>
 TileSchedule schedule_of(const Problem& p, const Device& device) {
-  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, device.sm_count, cost_of(p, device));
+  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks * device.sm_count,
+                       cost_of<Tile>(p, device));
 }
 
-constexpr SpecializedKernels kKernels{stream_k<Rows::aligned>, stream_k<Rows::any>};
+template <typename Tile>
+constexpr SpecializedKernels kKernels{stream_k<Tile, Rows::aligned>, stream_k<Tile, Rows::any>};
 
-const Registration registration(specialized_kernel<Tile>(
-    kKernels,
+template <typename Tile>
+Launch launch_of(const Problem& p, const TileSchedule& schedule, const Operands& o) {
+  StreamKWork work{{}, schedule, {}};
+  const auto [partials, memory] = partial_sums(
+      schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN, schedule.streaming);
+  work.partials = partials;
+  const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
+  return specialized_launch<Tile, StreamKWork>(kKernels<Tile>, p, o, work, blocks, 1, memory);
+}
+
+const Registration registration(specialized_kernel<LargeTile>(
+    kKernels<LargeTile>,
     {
         .name = "StreamK",
         .idea = "Stream-K: tiles that do not fill a wave are cut along k into equal shares, one "
-                "per SM.",
+                "per block.",
         .source = "Osama et al., Stream-K (2023); CUTLASS",
         .rung = 32,
-        .traffic =
+        .candidates =
             [](const Problem& p, const Device& device) {
-              return specialized_traffic<Tile>(p, continued_pieces(schedule_of(p, device)));
+              std::vector<Candidate> all;
+              for_each_tile([&]<typename Tile>() {
+                if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return;
+                const TileSchedule schedule = schedule_of<Tile>(p, device);
+                all.push_back(
+                    {kLaunchSeconds + packing_seconds(p, device) +
+                         seconds(schedule, cost_of<Tile>(p, device)),
+                     specialized_traffic<Tile>(p, continued_pieces(schedule)),
+                     [p, schedule](const Operands& o) { return launch_of<Tile>(p, schedule, o); }});
+              });
+              return all;
             },
-        .estimate =
-            [](const Problem& p, const Device& device) {
-              return kLaunchSeconds + packing_seconds(p, device) +
-                     seconds(schedule_of(p, device), cost_of(p, device));
-            },
-        .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
-          StreamKWork work{{}, schedule_of(p, device), {}};
-          const TileSchedule& schedule = work.schedule;
-          const auto [partials, memory] =
-              partial_sums(schedule, std::int64_t{schedule.streaming} * Tile::kBM * Tile::kBN,
-                           schedule.streaming);
-          work.partials = partials;
-          const int blocks = schedule.whole > 0 ? schedule.blocks : schedule.streaming;
-          return specialized_launch<Tile, StreamKWork>(kKernels, p, o, work, blocks, 1, memory);
-        },
     }));
 
 }  // namespace

@@ -28,7 +28,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::Shape::kBlocks)
   extern __shared__ __align__(128) std::byte shared[];
   const TileOrder::Place place = tiles.place(static_cast<int>(blockIdx.x));
   const int k_tiles = (p.k - 1) / Tile::Shape::kDepth + 1;
-  Tile tile(p, place.row * Tile::Shape::kBM, place.column * Tile::Shape::kBN, 0, k_tiles, shared);
+  const int row = place.row * Tile::Shape::kBM, column = place.column * Tile::Shape::kBN;
+  Tile tile(p, shared);
+  tile.begin(row, column);
+  tile.copy_from(p, row, column, 0, k_tiles);
   Rung::multiply(tile, k_tiles);
   tile.store(p);
 #endif

@@ -1,6 +1,7 @@
 // Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
-// registers, so that the MMAs of one K tile follow those of the last without a gap, and launches
-// overlap (programmatic dependent launch). Cost: partial sums through global memory, where tiles
+// registers, so that the MMAs of one K tile follow those of the last without a gap. Copies run
+// ahead from one tile to the next, so that they go on while C is stored, and launches overlap
+// (programmatic dependent launch). Cost: partial sums through global memory, where tiles
 // are cut along k.
 //
 // The model compares waves of whole tiles with shares of cut tiles and the exchange of their
@@ -56,26 +57,41 @@ struct F64Work {
   PartialSums partials;  // one tile and flag per rank
 };
 
-// A tile with the interface of partial_sums.cuh.
+#if __CUDA_ARCH__ >= 800
+// The tiles of a block's pieces, with the interfaces of partial_sums.cuh and F64Pipeline.
 template <typename Tile>
-struct F64StreamKTile : Tile {
-  const PartialSums& partials;
+class F64StreamKTile : public Tile {
+ public:
+  __device__ F64StreamKTile(const F64Work& work, const std::byte* shared)
+      : Tile(work.problem, shared),
+        work_(work),
+        to_copy_(work.schedule, static_cast<int>(blockIdx.x)) {}
 
-  __device__ F64StreamKTile(const F64Work& work, TileOrder::Place place,
-                            const simt::TilePiece& piece, const std::byte* shared)
-      : Tile(work.problem, place.row * Tile::Shape::kBM, place.column * Tile::Shape::kBN,
-             piece.first, piece.end, shared),
-        partials(work.partials) {}
+  __device__ void begin(const simt::TilePiece& piece) {
+    const TileOrder::Place place = work_.tiles.place(piece.tile);
+    Tile::begin(place.row * Tile::Shape::kBM, place.column * Tile::Shape::kBN);
+  }
+  __device__ void copy_next_piece() {
+    simt::TilePiece piece;
+    if (!to_copy_.next(work_.schedule, piece)) return;
+    const TileOrder::Place place = work_.tiles.place(piece.tile);
+    this->copy_from(work_.problem, place.row * Tile::Shape::kBM, place.column * Tile::Shape::kBN,
+                    piece.first, piece.end);
+  }
+
   __device__ double* partials_of(int rank) const {
-    return reinterpret_cast<double*>(partials.sums) +
+    return reinterpret_cast<double*>(work_.partials.sums) +
            std::int64_t{rank} * Tile::Shape::kBM * Tile::Shape::kBN + threadIdx.x;
   }
-  __device__ int* flag_of(int rank) const { return partials.arrived + rank; }
+  __device__ int* flag_of(int rank) const { return work_.partials.arrived + rank; }
   __device__ bool is_leader() const { return threadIdx.x == 0; }
   __device__ void sync() const { __syncthreads(); }
+
+ private:
+  const F64Work& work_;
+  simt::TileWalk to_copy_;  // pieces whose copies have not begun
 };
 
-#if __CUDA_ARCH__ >= 800
 template <typename Tile>
 __device__ void multiply_pieces(const F64Work& work) {
   extern __shared__ __align__(128) std::byte shared[];
@@ -83,13 +99,13 @@ __device__ void multiply_pieces(const F64Work& work) {
   let_next_launch_begin();
   wait_for_previous_launch();
 #endif
-  simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));
+  F64StreamKTile<Tile> tile(work, shared);
+  F64Pipeline<F64StreamKTile<Tile>> pipeline(tile);
+  simt::TileWalk walk(work.schedule, static_cast<int>(blockIdx.x));
   for (simt::TilePiece piece; walk.next(work.schedule, piece);) {
-    F64StreamKTile<Tile> tile(work, work.tiles.place(piece.tile), piece, shared);
-    multiply_pipelined<Tile>(tile, piece.end - piece.first);
-    wait_for_copies<0>();
-    __syncthreads();        // the stages are free for the next piece
+    tile.begin(piece);
+    pipeline.multiply(tile, piece.end - piece.first);
     if (piece.first > 0) {  // another block stores the tile
       store_partial(tile, rank);
       continue;
@@ -97,6 +113,7 @@ __device__ void multiply_pieces(const F64Work& work) {
     if (piece.end < work.schedule.k_tiles) add_partials(tile, work.schedule, rank, piece.tile);
     tile.store(work.problem);
   }
+  wait_for_copies<0>();
 }
 #endif
 

@@ -37,31 +37,25 @@ class F64OperandTile {
   static constexpr int kBytes = kLines * kDepth * static_cast<int>(sizeof(double));
   static constexpr int kCopies = kBytes / 8 / kWidth / kThreads;  // of a thread
 
-  // The block's lines begin at `first`; `warp_line` is the first line of this warp's tile.
-  __device__ F64OperandTile(const double* from, int pitch, int first, int lines, int first_k,
-                            int warp_line)
-      : step_(std::int64_t{pitch} * kRowsAtOnce) {
-    const int t = static_cast<int>(threadIdx.x);
-    const int row = t / kPieces, at = t % kPieces * kWidth;
-    const int lines_left = min(lines - first, kLines);
-    if constexpr (kKMajor) {
-      from_ = from + (std::int64_t{first} + row) * pitch + first_k + at;
-      k_ = at;
-      rows_ = lines_left - row;
-    } else {
-      from_ = from + (std::int64_t{first_k} + row) * pitch + first + at;
-      k_ = row;
-      rows_ = at < lines_left ? kRows : 0;
-    }
+  // `warp_line` is the first line of this warp's tile.
+  __device__ F64OperandTile(int pitch, int warp_line) : step_(std::int64_t{pitch} * kRowsAtOnce) {
+    const int row = copied_row(), at = copied_column();
+    k_ = kKMajor ? at : row;
     to_ = row * kPitch + ((at / 2) ^ swizzle(row)) * kF64Chunk + at % 2 * 8;
-    const int g = t % 32 / 4, lane_t = t % 4;
+    const int g = static_cast<int>(threadIdx.x) % 32 / 4, t = static_cast<int>(threadIdx.x) % 4;
     if constexpr (kKMajor)
-      lane_ = (warp_line + 2 * g) * kPitch +
-              ((kPairs ? lane_t : lane_t / 2) ^ swizzle(2 * g)) * kF64Chunk +
-              (kPairs ? 0 : lane_t % 2 * 8);
+      lane_ = (warp_line + 2 * g) * kPitch + ((kPairs ? t : t / 2) ^ swizzle(2 * g)) * kF64Chunk +
+              (kPairs ? 0 : t % 2 * 8);
     else
-      lane_ = kLaneRows * lane_t * kPitch +
-              ((warp_line / 2 + g) ^ swizzle(kLaneRows * lane_t)) * kF64Chunk;
+      lane_ = kLaneRows * t * kPitch + ((warp_line / 2 + g) ^ swizzle(kLaneRows * t)) * kF64Chunk;
+  }
+
+  // The next copies are of the block's lines from `first` and steps of k from `first_k` on.
+  __device__ void move_to(const double* from, int pitch, int first, int lines, int first_k) {
+    const int row = copied_row(), at = copied_column(), lines_left = min(lines - first, kLines);
+    from_ = from + (kKMajor ? (std::int64_t{first} + row) * pitch + first_k + at
+                            : (std::int64_t{first_k} + row) * pitch + first + at);
+    rows_ = kKMajor ? lines_left - row : at < lines_left ? kRows : 0;
   }
 
   // Called before the copies of a K tile of which `left` steps of k are inside the matrix.
@@ -120,6 +114,10 @@ class F64OperandTile {
   static_assert(kThreads % kPieces == 0 && kRowsAtOnce * kCopies == kRows);
   static_assert((kRowsAtOnce & (kRowsAtOnce - 1)) == 0, "so that swizzles of rows are XORed");
 
+  // The first copy of this thread in a K tile.
+  static __device__ int copied_row() { return static_cast<int>(threadIdx.x) / kPieces; }
+  static __device__ int copied_column() { return static_cast<int>(threadIdx.x) % kPieces * kWidth; }
+
   const double* from_;
   std::int64_t step_;                  // from one copy of this thread to the next, elements
   int k_, rows_, inside_, to_, lane_;  // k_: position of the first copy along k
@@ -171,17 +169,26 @@ class F64Tile {
   };
   static constexpr int kDown = Shape::kWN / 16, kAcross = Shape::kWM / 8;  // MMAs of C^T
 
-  // The tile at this row and column of C, from K tile `first` to `end`. `shared` is aligned to 128
-  // bytes.
-  __device__ F64Tile(const F64Problem& p, int row, int column, int first, int end,
-                     const std::byte* shared)
-      : row_(row),
-        column_(column),
-        left_(static_cast<int>(min(std::int64_t{p.k}, std::int64_t{end} * kDepth) -
-                               std::int64_t{first} * kDepth)),
-        shared_(shared_address(shared)),
-        a_(p.a, kAKMajor ? p.k : p.m, row, p.m, first * kDepth, warp_row()),
-        b_(p.b, kBKMajor ? p.k : p.n, column, p.n, first * kDepth, warp_column()) {}
+  // `shared` is aligned to 128 bytes.
+  __device__ F64Tile(const F64Problem& p, const std::byte* shared)
+      : shared_(shared_address(shared)),
+        a_(kAKMajor ? p.k : p.m, warp_row()),
+        b_(kBKMajor ? p.k : p.n, warp_column()) {}
+
+  // The tile at this row and column of C, so far zero.
+  __device__ void begin(int row, int column) {
+    row_ = row;
+    column_ = column;
+    for_each_accumulator([](double& sum, int) { sum = 0; });
+  }
+  // The next copies are for a tile at this row and column, from K tile `first` to `end`.
+  __device__ void copy_from(const F64Problem& p, int row, int column, int first, int end) {
+    left_ = static_cast<int>(min(std::int64_t{p.k}, std::int64_t{end} * kDepth) -
+                             std::int64_t{first} * kDepth);
+    a_.move_to(p.a, kAKMajor ? p.k : p.m, row, p.m, first * kDepth);
+    b_.move_to(p.b, kBKMajor ? p.k : p.n, column, p.n, first * kDepth);
+  }
+  __device__ int k_tiles_to_copy() const { return max(left_ + kDepth - 1, 0) / kDepth; }
 
   __device__ std::uint32_t stage(int i) const { return shared_ + i * Shape::kStageBytes; }
 
@@ -272,11 +279,11 @@ class F64Tile {
     return static_cast<int>(threadIdx.x) / 32 % (Shape::kBN / Shape::kWN) * Shape::kWN;
   }
 
-  int row_, column_, left_;  // of the block; left_: what remains of k to copy
+  int row_ = 0, column_ = 0, left_ = 0;  // of the block; left_: what remains of k to copy
   std::uint32_t shared_;
   ATile a_;
   BTile b_;
-  double acc_[kDown][kAcross][4] = {};
+  double acc_[kDown][kAcross][4];
 };
 
 // One step of k without a second set of fragments.
@@ -291,49 +298,78 @@ __device__ void multiply_step(Tile& tile, std::uint32_t stage, int step) {
   for (int j = 0; j < Tile::kDown; ++j) tile.multiply(a, b[j], j);
 }
 
-// A pipeline of kStages - 1 K tiles in flight. Fragments are loaded ahead of their MMAs into a
-// second set of registers: of B during the MMAs of the 16 columns before, of A during the step
-// before. Copies are spread among the MMAs.
+// A pipeline of kStages - 1 K tiles in flight, which runs on from one piece of a tile to the next:
+// the first K tiles of a piece are copied while the piece before is multiplied and stored.
+// Fragments are loaded ahead of their MMAs into a second set of registers: of B during the MMAs of
+// the 16 columns before, of A during the step before. Copies are spread among the MMAs.
+//
+// Tile::copy_next_piece() calls copy_from() for the next piece, if there is one.
 template <typename Tile>
-__device__ void multiply_pipelined(Tile& tile, int k_tiles) {
-  constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps, kDown = Tile::kDown;
-  static_assert(kSteps % 2 == 0, "a K tile must end with the second set");
-  typename Tile::AFragments a[2];
-  F64Fragment b[2];
-#pragma unroll
-  for (int stage = 0; stage < kStages - 1; ++stage) tile.copy_to(tile.stage(stage));
-  int reads = 0, writes = kStages - 1;
-  wait_for_copies<kStages - 2>();
-  __syncthreads();
-  tile.load(a[0], tile.stage(reads), 0);
-  tile.load(b[0], tile.stage(reads), 0, 0);
+class F64Pipeline {
+ public:
+  __device__ explicit F64Pipeline(Tile& tile) {
 #pragma unroll 1
-  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step)
-#pragma unroll
-      for (int j = 0; j < kDown; ++j) {
-        const int set = (step * kDown + j) % 2;
-        // The stage was read before the last barrier.
-        tile.template copy_part_to<kSteps * kDown>(tile.stage(writes), step * kDown + j);
-        if (step + 1 == kSteps && j + 1 == kDown) {
-          wait_for_copies<kStages - 2>();
-          __syncthreads();  // the next K tile has arrived, and this one's fragments are loaded
-          reads = reads + 1 == kStages ? 0 : reads + 1;
-          tile.load(a[0], tile.stage(reads), 0);
-          tile.load(b[0], tile.stage(reads), 0, 0);
-        } else {
-          if (step + 1 < kSteps && j == 0)
-            tile.load(a[(step + 1) % 2], tile.stage(reads), step + 1);
-          if (j + 1 < kDown)
-            tile.load(b[1 - set], tile.stage(reads), step, j + 1);
-          else
-            tile.load(b[1 - set], tile.stage(reads), step + 1, 0);
-        }
-        tile.multiply(a[step % 2], b[set], j);
-      }
-    writes = writes + 1 == kStages ? 0 : writes + 1;
+    for (int stage = 0; stage < kStages - 1; ++stage) {
+      if (tile.k_tiles_to_copy() == 0) tile.copy_next_piece();
+      tile.copy_to(tile.stage(stage));
+    }
+    begin_stage(tile);
   }
-}
+
+  // Adds the product over the next K tiles.
+  __device__ void multiply(Tile& tile, int k_tiles) {
+    while (k_tiles > 0) {
+      if (tile.k_tiles_to_copy() == 0) tile.copy_next_piece();
+      const int to_copy = tile.k_tiles_to_copy();  // none after the last piece
+      const int count = to_copy == 0 ? k_tiles : min(k_tiles, to_copy);
+      multiply_k_tiles(tile, count);
+      k_tiles -= count;
+    }
+  }
+
+ private:
+  static constexpr int kStages = Tile::Shape::kStages, kSteps = Tile::Shape::kSteps,
+                       kDown = Tile::kDown;
+  static_assert(kSteps % 2 == 0, "a K tile must end with the second set");
+
+  // Copies as many K tiles.
+  __device__ void multiply_k_tiles(Tile& tile, int k_tiles) {
+#pragma unroll 1
+    for (; k_tiles > 0; --k_tiles) {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+        for (int j = 0; j < kDown; ++j) {
+          const int set = (step * kDown + j) % 2;
+          // The stage was read before the last barrier.
+          tile.template copy_part_to<kSteps * kDown>(tile.stage(writes_), step * kDown + j);
+          if (step + 1 == kSteps && j + 1 == kDown) {
+            reads_ = reads_ + 1 == kStages ? 0 : reads_ + 1;
+            begin_stage(tile);
+          } else {
+            if (step + 1 < kSteps && j == 0)
+              tile.load(a_[(step + 1) % 2], tile.stage(reads_), step + 1);
+            if (j + 1 < kDown)
+              tile.load(b_[1 - set], tile.stage(reads_), step, j + 1);
+            else
+              tile.load(b_[1 - set], tile.stage(reads_), step + 1, 0);
+          }
+          tile.multiply(a_[step % 2], b_[set], j);
+        }
+      writes_ = writes_ + 1 == kStages ? 0 : writes_ + 1;
+    }
+  }
+  // The next K tile has arrived, and all fragments of the one before are loaded.
+  __device__ void begin_stage(const Tile& tile) {
+    wait_for_copies<kStages - 2>();
+    __syncthreads();
+    tile.load(a_[0], tile.stage(reads_), 0);
+    tile.load(b_[0], tile.stage(reads_), 0, 0);
+  }
+
+  typename Tile::AFragments a_[2];
+  F64Fragment b_[2];
+  int reads_ = 0, writes_ = kStages - 1;
+};
 
 }  // namespace gemm::tensor

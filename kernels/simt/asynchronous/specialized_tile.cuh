@@ -66,8 +66,7 @@ struct SpecializedTile {
   static constexpr int kSharedBytes = kStages * (kStageBytes + 2 * kBarrierBytes);
   // 65,536 registers are 168 for each of 384 threads, or 128 for each of 512; setmaxnreg
   // redistributes them.
-  static constexpr int kConsumerRegisters = kBlocks == 1 ? 232 : 224,
-                       kProducerRegisters = kBlocks == 1 ? 40 : 32;
+  static constexpr int kConsumerRegisters = kBlocks == 1 ? 232 : 216, kProducerRegisters = 40;
   // Sums of a tile that pass through the ring: a stage holds those of so many accumulators of each
   // thread.
   static constexpr int kSumsOfPart = kConsumerThreads == 128 ? 32 : 16,

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 constexpr TileCost kOneBlock{
     .k_tile = 2.5e-6, .finish = 2e-6, .exchange = 4.5e-6, .further = 1.6e-6};
 constexpr TileCost kTwoBlocks{
-    .k_tile = 2.55e-6, .finish = 1e-6, .exchange = 4e-6, .further = 1.6e-6, .alone = 0.7};
+    .k_tile = 2.55e-6, .finish = 2e-6, .exchange = 4e-6, .further = 1.6e-6, .alone = 0.7};
 constexpr double kLaunchSeconds = 4e-6;     // an empty launch
 constexpr double kPatchesSeconds = 2.5e-6;  // what store_patch takes longer, per tiles of an SM
 

@@ -2,7 +2,8 @@
 // run at the same time on neighbouring SMs, share the K tiles of one tile. Each leaves its
 // accumulators in its shared memory; after a cluster barrier each reduces its share of the tile
 // from the distributed shared memory of all, always in the same order. No workspace, no flags, and
-// the reduction is parallel. Cost: clusters need SMs of one GPC, so fewer fit at once.
+// the reduction is parallel. A model chooses the tile and the number of blocks. Cost: clusters need
+// SMs of one GPC, so fewer fit at once.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -38,7 +39,7 @@ template <typename Tile, Rows kRows>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     cluster_split_k([[maybe_unused]] const __grid_constant__ ClusterWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr int kFours = Tile::kTM * Tile::kTN / 4;  // accumulators of a thread
+  constexpr int kFours = Tile::kTM * Tile::kTN / 4;  // of accumulators, per thread
   static_assert(
       kFours * 4 * Tile::kConsumerThreads * sizeof(float) <= Tile::kStages * Tile::kStageBytes,
       "accumulators must fit the ring");

@@ -1,8 +1,9 @@
 // Stream-K: a persistent kernel with one or two blocks per SM. Each computes whole tiles as long as
 // these fill waves, then an equal share of the remaining K tiles, so that no SM is idle in a
 // partial last wave. The producer loads the next tile during the epilogue of the last one, and a
-// problem with fewer tiles than SMs still uses all of them. Cost: tiles that are cut exchange
-// partial sums through global memory.
+// problem with fewer tiles than SMs still uses all of them. Launches overlap (programmatic
+// dependent launch). Cost: tiles that are cut exchange partial sums through global memory. The
+// producer loads those of other blocks into the ring, like K tiles.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

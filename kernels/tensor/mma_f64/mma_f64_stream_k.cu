@@ -136,8 +136,9 @@ struct Plan {
 constexpr double kLaunch = 3e-6;  // seconds of an empty launch
 // Of the rates of reads; fitted to measurements on an H100, as what follows is (NOTES.md).
 constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kOfL2 = 0.96;
-// What operands with rows at multiples of 8 bytes cost, and such rows of C.
-constexpr double kUnalignedCopies = 1.13, kUnalignedStores = 1.5;
+// Time to store a wave of tiles, relative to reading as much; and what rows at multiples of 8 bytes
+// cost, of the operands and of C.
+constexpr double kStores = 0.83, kUnalignedCopies = 1.13, kUnalignedStores = 1.5;
 
 // The best schedule of a choice, with one or more blocks per SM.
 Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
@@ -156,8 +157,8 @@ Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
     cost.finish = 0.7e-6 + 0.25 * sum_bytes / l2;
     cost.exchange = 2.8e-6 + 1.4 * sum_bytes / l2;
     cost.further = 0.6e-6 + 1.1 * sum_bytes / l2;
-    cost.stored_wave = (p.n % 2 == 0 ? 0.83 : 0.83 * kUnalignedStores) * sum_bytes * sms * blocks /
-                       device.dram_bytes_per_second;
+    cost.stored_wave = kStores * sum_bytes * sms * blocks / device.dram_bytes_per_second;
+    if (p.n % 2 != 0) cost.stored_wave *= kUnalignedStores;
     const simt::TileSchedule schedule =
         simt::tile_schedule(p, one.rows, one.columns, one.depth, sms * blocks, cost);
     const double seconds = simt::seconds(schedule, cost);

@@ -1,7 +1,7 @@
 // The same launch gives the same bits, however often it runs, whatever C held before, and with
-// another operand set's launches before and behind it: every kernel of ours on the CPU and (label
-// GPU) on the GPU, at shapes of few tiles and a long k, where work is cut and sums are put
-// together.
+// launches of itself or of another operand set before and behind it: every kernel of ours on the
+// CPU and (label GPU) on the GPU, at shapes of few tiles and a long k, where work is cut and sums
+// are put together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,7 +84,12 @@ std::string complaint_about(Backend& backend, const Prepare& prepare, const Prob
   }
   twins.poison();
   backend.batch(both, 2 * launches, true)->time();
-  return changed("a graph of " + std::to_string(launches) + " launches of each set");
+  if (auto text = changed("a graph of " + std::to_string(launches) + " launches of each set");
+      !text.empty())
+    return text;
+  for (const Launch& one : both)  // each uses the workspace of the one before
+    backend.batch(std::span(&one, 1), launches, true)->time();
+  return changed("a graph of " + std::to_string(launches) + " launches of one set");
 }
 
 // Of each kernel what it runs by default. None may say that it cannot repeat itself. Returns how
@@ -197,6 +203,19 @@ TEST(Repeats, AreRefusedWithAnotherValueInTheGraph) {
   const Prepare slips = counted(
       [](const Problem& p, const Operands& o, int count) { multiply(p, o, count > 3 ? 1 : 0); });
   EXPECT_NE(complaint_about(slips).find("after a graph"), std::string::npos);
+}
+
+// Right only if another set's launch was the last one.
+TEST(Repeats, AreRefusedWithAnotherValueAfterALaunchOfTheSameSet) {
+  const auto last = std::make_shared<int>(-1);
+  const Prepare slips = [=, prepared = std::make_shared<int>(0)](const Problem& p, const Device&,
+                                                                 const Operands& o) -> Launch {
+    return [=, set = (*prepared)++](Stream) {
+      multiply(p, o, *last == set ? 1 : 0);
+      *last = set;
+    };
+  };
+  EXPECT_NE(complaint_about(slips).find("launches of one set"), std::string::npos);
 }
 
 // Each launch adds to what the ones before it left.

@@ -10,7 +10,8 @@
 //
 // A thread tile is 16 x 8: 128 FMAs per 24 operands, six vector loads. The order of its
 // instructions decides the rate (NOTES.md):
-// - The loop must fit the instruction cache (about 2,200 instructions), so a K tile is 16 deep.
+// - The loop must fit the instruction cache: with K tiles of 16 steps it has some 2,200
+//   instructions, with 32 twice as many, which do not fit.
 // - An FMA reads three registers, at most one from each of the two banks per cycle plus what the
 //   operand cache holds. Serpentine order along a row of accumulators keeps one operand in that
 //   cache.
@@ -384,8 +385,8 @@ inline double packing_seconds(const Problem& p, const Device& device) {
   return gemm::packing_seconds(packing_bytes(p), kOfDram, device);
 }
 
-// Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored and
-// loaded again.
+// Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored, and
+// loaded again through shared memory.
 template <typename Tile>
 Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   Traffic traffic = tile_traffic(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kWavefronts);
@@ -393,7 +394,7 @@ Traffic specialized_traffic(const Problem& p, double pieces = 0) {
   const double partials = pieces * 2 * sizeof(float) * Tile::kBM * Tile::kBN;
   traffic.dram += packed + partials;
   traffic.l2 += packed + partials;
-  traffic.shared += packed;
+  traffic.shared += packed + partials;
   return traffic;
 }
 

@@ -1,5 +1,6 @@
-// Split-K within a cluster, for few tiles and long k: the blocks of a thread-block cluster, which
-// run at the same time on neighbouring SMs, share the K tiles of one tile. Each leaves its
+// Split-K within a cluster, intended for few tiles and long k. The blocks of a thread-block cluster
+// run at the same time on SMs of one GPC (a group of some 16 SMs); small tiles have two blocks per
+// SM. They share the K tiles of one tile. Each leaves its
 // accumulators in its shared memory; after a cluster barrier each reduces its share of the tile
 // from the distributed shared memory of all, always in the same order. No workspace, no flags, and
 // the reduction is parallel. A model chooses the tile and the number of blocks. Cost: clusters need

@@ -1,9 +1,11 @@
-// Stream-K: a persistent kernel with one or two blocks per SM. Each computes whole tiles as long as
-// these fill waves, then an equal share of the remaining K tiles, so that no SM is idle in a
-// partial last wave. The producer loads the next tile during the epilogue of the last one, and a
-// problem with fewer tiles than SMs still uses all of them. Launches overlap (programmatic
-// dependent launch). Cost: tiles that are cut exchange partial sums through global memory. The
-// producer loads those of other blocks into the ring, like K tiles.
+// Stream-K: a persistent kernel with one or two blocks per SM. Tiles that fill whole waves are
+// computed whole. The K tiles of the others are divided into equal shares, one per block, so that
+// few SMs are idle in a partial wave. A block computes its share first. The producer loads K tiles
+// of the next tile while the consumers store one. A problem with fewer tiles than SMs occupies most
+// or all SMs. Launches overlap (programmatic dependent launch). Cost: tiles that are cut exchange
+// partial sums through global memory. The producer loads those of other blocks into the ring, like
+// K tiles.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -125,8 +127,8 @@ TileCost cost_of(const Problem& p, const Device& device) {
 
 template <typename Tile>
 TileSchedule schedule_of(const Problem& p, const Device& device) {
-  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks * device.sm_count,
-                       cost_of<Tile>(p, device));
+  return tile_schedule(p, Tile::kBM, Tile::kBN, Tile::kBK,
+                       Tile::kBlocks * std::max(1, device.sm_count), cost_of<Tile>(p, device));
 }
 
 template <typename Tile>

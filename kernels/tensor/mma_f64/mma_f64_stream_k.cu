@@ -165,8 +165,9 @@ Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
     if (seconds < best.seconds) best = {schedule, seconds};
   }
   // Fourth powers: two limits of equal size cost more than one.
+  const auto fourth = [](double seconds) { return seconds * seconds * seconds * seconds; };
   const double dram = bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second);
-  best.seconds = kLaunch + std::sqrt(std::hypot(best.seconds * best.seconds, dram * dram));
+  best.seconds = kLaunch + std::sqrt(std::sqrt(fourth(best.seconds) + fourth(dram)));
   return best;
 }
 

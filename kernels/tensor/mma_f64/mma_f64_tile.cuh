@@ -2,10 +2,11 @@
 // memory, fragments, accumulators and epilogue. Shared by the MmaF64 rungs, which differ in when K
 // tiles and fragments are loaded.
 //
-// A K tile is stored as in the matrix, row by row, in 16-byte chunks of two elements. Chunk c of
-// row r is at c ^ f(r), where f takes the bits of r / 2 % 4 to 4 and 2. The 8 lanes of a wavefront
-// load either four chunks of rows r and r + 2 (k contiguous), or two chunks of rows r, r + 2, r + 4
-// and r + 6 (lines contiguous): both are then all 128 bytes of the banks. Copies write whole rows.
+// A line is a row of A or a column of B. A K tile is stored as in the matrix, row by row, in
+// 16-byte chunks of two elements. Chunk c of row r is at c ^ f(r), with f = 0, 4, 2, 6 for r / 2 %
+// 4 = 0, 1, 2, 3. The 8 lanes of a wavefront load either four chunks of rows r and r + 2 (k
+// contiguous), or two chunks of rows r, r + 2, r + 4 and r + 6 (lines contiguous), and in both
+// cases from all banks once. Copies write whole rows.
 //
 // C^T is computed: the MMA's first operand is B, so that in layout nn, where B has contiguous lines
 // and A contiguous k, 16-byte loads fill the registers of both operands in the order of the MMA. If

@@ -42,6 +42,13 @@ inline int continued_pieces(const TileSchedule& schedule) {
   return count;
 }
 
+// The ranks that share a tile with the rank that has its first K tile: [rank + 1, the result).
+constexpr int end_of_sharers(const TileSchedule& schedule, int rank, int tile) {
+  const int end = (tile + 1) * schedule.k_tiles;
+  while (schedule.share(rank + 1) < end) ++rank;
+  return rank + 1;
+}
+
 // A range of K tiles of a tile of C.
 struct TilePiece {
   int tile, first, end;

@@ -181,6 +181,9 @@ TEST(TileSchedule, PartialSumsAreReadFromTheRanksThatStoreThem) {
         std::vector<int> ranks;
         if (piece.end < s.k_tiles) ranks = ranks_read(s, s.rank(block), piece.tile);
         EXPECT_EQ(ranks, holders[piece.tile]) << name_of(s) << ": tile " << piece.tile;
+        if (piece.end < s.k_tiles) {
+          EXPECT_EQ(end_of_sharers(s, s.rank(block), piece.tile), ranks.back() + 1) << name_of(s);
+        }
         reads += static_cast<int>(ranks.size());
       }
   });

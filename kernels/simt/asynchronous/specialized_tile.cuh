@@ -122,7 +122,8 @@ struct RingPosition {
   }
 };
 
-// Producer thread, before its first load. Consumers wait for the loads.
+// Producer thread, before its first load: launches overlap (programmatic dependent launch).
+// Consumers wait for the loads.
 __device__ inline void begin_loads() {
   wait_for_previous_launch();
   let_next_launch_begin();
@@ -384,6 +385,10 @@ inline double packing_seconds(const Problem& p, const Device& device) {
   constexpr double kOfDram = 4.1e12 / Device::kH200Dram;
   return gemm::packing_seconds(packing_bytes(p), kOfDram, device);
 }
+
+// Fitted to measurements on an H100 (NOTES.md): a launch, a K tile on a whole SM, and what
+// store_patch adds to the tiles of an SM.
+inline constexpr double kLaunchSeconds = 4e-6, kKTileSeconds = 2.5e-6, kPatchesSeconds = 2.5e-6;
 
 // Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored, and
 // loaded again through shared memory.

@@ -1,10 +1,9 @@
 // Split-K within a cluster, intended for few tiles and long k. The blocks of a thread-block cluster
 // run at the same time on SMs of one GPC (a group of some 16 SMs); small tiles have two blocks per
-// SM. They share the K tiles of one tile. Each leaves its
-// accumulators in its shared memory; after a cluster barrier each reduces its share of the tile
-// from the distributed shared memory of all, always in the same order. No workspace, no flags, and
-// the reduction is parallel. A model chooses the tile and the number of blocks. Cost: clusters need
-// SMs of one GPC, so fewer fit at once.
+// SM. They share the K tiles of one tile. Each leaves its accumulators in its shared memory; after
+// a cluster barrier each reduces its share of the tile from the distributed shared memory of all,
+// always in the same order. No workspace, no flags, and the reduction is parallel. A model chooses
+// the tile and the number of blocks. Cost: fewer clusters than blocks fit at once.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -83,13 +82,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #endif
 }
 
-// Measured on an H100 and an H200 (NOTES.md): a launch, a K tile on a whole SM, what follows the
-// last one, the same where rows of C are not aligned, and the first K tile of another block.
-constexpr double kLaunchSeconds = 4e-6, kKTileSeconds = 2.5e-6, kAddSeconds = 3e-6,
-                 kPatchesSeconds = 2.5e-6, kNextSeconds = 3.5e-6;
+// Fitted to measurements on an H100 (NOTES.md): what follows the last K tile, and the first one of
+// another block.
+constexpr double kAddSeconds = 3e-6, kNextSeconds = 3.5e-6;
 
-// Clusters of this size that run at once. Two blocks of one may share an SM; a twentieth of the
-// places for such clusters was not used.
+// Clusters of this size that run at once. Two blocks of one may share an SM; fewer of such clusters
+// run at once than the runtime says (NOTES.md).
 template <typename Tile>
 double clusters_at_once(int size, const Device& device) {
   return std::max(1.0 * Tile::kBlocks * device.clusters(size),

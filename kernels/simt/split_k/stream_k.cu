@@ -40,13 +40,6 @@ struct StreamKConsumer : Consumer<Tile> {
   __device__ void sync() const { sync_consumers<Tile>(); }
 };
 
-// The ranks whose partial sums a rank adds to those of its tile: [rank + 1, the result).
-__device__ inline int end_of_sharers(const TileSchedule& schedule, int rank, int tile) {
-  const int end = (tile + 1) * schedule.k_tiles;
-  while (schedule.share(rank + 1) < end) ++rank;
-  return rank + 1;
-}
-
 // Producer thread: loads the partial sums of a rank into the ring, once they are there.
 template <typename Tile>
 __device__ void load_partials(const PartialSums& partials, std::uint32_t ring,
@@ -106,14 +99,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #endif
 }
 
-// Measured on an H100 and an H200 (NOTES.md). Where an SM has two blocks, their K tiles take so
+// Fitted to measurements on an H100 (NOTES.md). Where an SM has two blocks, their K tiles take so
 // long together.
 constexpr TileCost kOneBlock{
-    .k_tile = 2.5e-6, .finish = 2e-6, .exchange = 4.5e-6, .further = 1.6e-6};
+    .k_tile = kKTileSeconds, .finish = 2e-6, .exchange = 4.5e-6, .further = 1.6e-6};
 constexpr TileCost kTwoBlocks{
     .k_tile = 2.55e-6, .finish = 2e-6, .exchange = 4e-6, .further = 1.6e-6, .alone = 0.7};
-constexpr double kLaunchSeconds = 4e-6;     // an empty launch
-constexpr double kPatchesSeconds = 2.5e-6;  // what store_patch takes longer, per tiles of an SM
 
 template <typename Tile>
 TileCost cost_of(const Problem& p, const Device& device) {

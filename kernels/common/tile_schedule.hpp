@@ -119,6 +119,31 @@ struct TileCost {
   }
 };
 
+// What a block, or a cluster, reads of each K tile.
+struct TileReads {
+  int rows, columns;    // of A, of B
+  double k_tile_bytes;  // of each of them
+  int group;            // rows of tiles that are computed together
+  double blocks;        // that run at once
+};
+// Sets the costs of reading streamed tiles from DRAM, at so many bytes per second. If the rows of A
+// and columns of B of all tiles that are computed at once exceed half of the L2, each block reads
+// its K tiles from DRAM, except those of a matrix that fits half of the L2 and what blocks at the
+// same position along k share.
+inline void add_reads_of_streamed_tiles(TileCost& cost, const Problem& p, const Device& device,
+                                        const TileReads& tile, double dram) {
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n),
+             depth = traits_of(p.precision).input_bytes * static_cast<double>(p.k),
+             half_cache = static_cast<double>(device.last_level_cache_bytes) / 2;
+  const double columns = std::min(n, tile.blocks / tile.group * tile.columns),
+               rows = std::min(m, tile.blocks / std::ceil(columns / tile.columns) * tile.rows);
+  if ((rows + columns) * depth <= half_cache) return;
+  const bool a = m * depth > half_cache, b = n * depth > half_cache;
+  const double per_line = tile.k_tile_bytes / dram;
+  cost.streamed_k_tile = tile.blocks * per_line * ((a ? tile.rows : 0) + (b ? tile.columns : 0));
+  cost.position_k_tile = per_line * ((a ? rows : 0) + (b ? columns : 0));
+}
+
 // The largest share of a block in the streamed tiles; there is at least one.
 struct TileShare {
   double k_tiles;
@@ -137,6 +162,12 @@ struct TileShare {
     return others > 0 ? cost.exchange + (others - 1) * cost.further : 0;
   }
 };
+
+// The time where two limits apply. Fourth powers: two limits of equal size cost more than one.
+inline double limited_by(double one, double other) {
+  const auto square = [](double value) { return value * value; };
+  return std::sqrt(std::sqrt(square(square(one)) + square(square(other))));
+}
 
 inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double waves = 1.0 * schedule.whole / schedule.blocks;

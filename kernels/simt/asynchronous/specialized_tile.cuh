@@ -382,8 +382,7 @@ inline double packing_bytes(const Problem& p) {
          packing_bytes(operand_b<float>(p, nullptr), false);
 }
 inline double packing_seconds(const Problem& p, const Device& device) {
-  constexpr double kOfDram = 4.1e12 / Device::kH200Dram;
-  return gemm::packing_seconds(packing_bytes(p), kOfDram, device);
+  return gemm::packing_seconds(packing_bytes(p), device);
 }
 
 // Fitted to measurements on an H100 (NOTES.md): a launch, a K tile on a whole SM, and what

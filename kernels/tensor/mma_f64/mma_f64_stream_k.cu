@@ -43,11 +43,11 @@ struct Choice {
   }
 };
 constexpr Choice kChoices[] = {
-    {128, 128, 32, 32, 64, 3, 1, 0.42e12, 0.42e12}, {128, 64, 16, 32, 32, 4, 1, 0.40e12, 0.40e12},
-    {64, 64, 32, 16, 32, 4, 1, 0.35e12, 0.35e12},   {32, 128, 16, 32, 32, 4, 2, 0.34e12, 0.28e12},
-    {128, 32, 16, 32, 32, 4, 2, 0.37e12, 0.30e12},  {16, 128, 16, 16, 32, 4, 3, 0.20e12, 0.15e12},
-    {128, 16, 16, 32, 16, 4, 3, 0.21e12, 0.16e12},  {64, 32, 32, 32, 16, 4, 2, 0.30e12, 0.24e12},
-    {32, 64, 32, 16, 32, 4, 2, 0.30e12, 0.24e12},   {32, 32, 32, 16, 16, 4, 3, 0.27e12, 0.18e12},
+    {128, 128, 32, 32, 64, 3, 1, 0.45e12, 0.45e12}, {128, 64, 16, 32, 32, 4, 1, 0.44e12, 0.44e12},
+    {64, 64, 32, 16, 32, 4, 1, 0.35e12, 0.35e12},   {32, 128, 16, 32, 32, 4, 2, 0.42e12, 0.34e12},
+    {128, 32, 16, 32, 32, 4, 2, 0.40e12, 0.32e12},  {16, 128, 16, 16, 32, 4, 3, 0.27e12, 0.21e12},
+    {128, 16, 16, 32, 16, 4, 3, 0.27e12, 0.21e12},  {64, 32, 32, 32, 16, 4, 2, 0.39e12, 0.31e12},
+    {32, 64, 32, 16, 32, 4, 2, 0.34e12, 0.27e12},   {32, 32, 32, 16, 16, 4, 3, 0.29e12, 0.19e12},
 };
 constexpr std::size_t kSmallest = std::size(kChoices) - 1;
 
@@ -134,11 +134,12 @@ struct Plan {
 };
 
 constexpr double kLaunch = 3e-6;  // seconds of an empty launch
-// Of the rates of reads; fitted to measurements on an H100, as what follows is (NOTES.md).
-constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kOfL2 = 0.96;
+// Of the rates of reads; fitted to measurements on an H100 and an H200, as what follows is
+// (NOTES.md).
+constexpr double kOfDram = 0.95, kOfL2 = 1.05;
 // Time to store a wave of tiles, relative to reading as much; and what rows at multiples of 8 bytes
 // cost, of the operands and of C.
-constexpr double kStores = 0.83, kUnalignedCopies = 1.13, kUnalignedStores = 1.5;
+constexpr double kStores = 0.975, kUnalignedCopies = 1.13, kUnalignedStores = 1.5;
 
 // The best schedule of a choice, with one or more blocks per SM.
 Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
@@ -155,19 +156,21 @@ Plan plan_of(const Problem& p, const Device& device, const Choice& one) {
         std::max(device.clock_ratio() * k_tile_flop * blocks / one.rate(blocks), k_tile_bytes / l2);
     if (lda(p) % 2 != 0 || ldb(p) % 2 != 0) cost.k_tile *= kUnalignedCopies;
     cost.finish = 0.7e-6 + 0.25 * sum_bytes / l2;
-    cost.exchange = 2.8e-6 + 1.4 * sum_bytes / l2;
-    cost.further = 0.6e-6 + 1.1 * sum_bytes / l2;
+    cost.exchange = 2.45e-6 + 1.9 * sum_bytes / l2;
+    cost.further = 0.3e-6 + 1.1 * sum_bytes / l2;
     cost.stored_wave = kStores * sum_bytes * sms * blocks / device.dram_bytes_per_second;
     if (p.n % 2 != 0) cost.stored_wave *= kUnalignedStores;
+    simt::add_reads_of_streamed_tiles(
+        cost, p, device,
+        {one.rows, one.columns, 1.0 * one.depth * sizeof(double), kGroup, 1.0 * sms * blocks},
+        device.dram_bytes_per_second);
     const simt::TileSchedule schedule =
         simt::tile_schedule(p, one.rows, one.columns, one.depth, sms * blocks, cost);
     const double seconds = simt::seconds(schedule, cost);
     if (seconds < best.seconds) best = {schedule, seconds};
   }
-  // Fourth powers: two limits of equal size cost more than one.
-  const auto fourth = [](double seconds) { return seconds * seconds * seconds * seconds; };
   const double dram = bytes_minimum(p) / (kOfDram * device.dram_bytes_per_second);
-  best.seconds = kLaunch + std::sqrt(std::sqrt(fourth(best.seconds) + fourth(dram)));
+  best.seconds = kLaunch + simt::limited_by(best.seconds, dram);
   return best;
 }
 

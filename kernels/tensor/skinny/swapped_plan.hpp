@@ -22,6 +22,9 @@ struct SwappedShape {
   bool weights_mn_major = false;   // likewise
   bool through_registers = false;  // the weights
   int phases = 1;                  // along k, in which MN-major weights are loaded
+  bool swapped = true;             // lines of C are along the rows, else along the tokens
+  int output_bytes = 2;            // per element of C
+  bool aligned_lines = true;       // of C: to four elements
 };
 
 // A block computes `tile_rows` of the long side by `tile_tokens` of the short side, over a share of
@@ -98,23 +101,28 @@ inline constexpr int kTokensOfFewTiles = 64;
 // Fitted to measurements on an H100 and an H200 (NOTES.md): shares of the rates of DRAM and the
 // tensor cores, of the latter at the power limit; bytes per second from the L2 to an SM, where all
 // load, and where both SMs of a pair do, which share a path; and seconds: of a launch, for each
-// block along k of a cluster, to share loads, to fill and release a stage, and to begin with the
-// next blocks on an SM.
-inline constexpr double kSwappedOfDram = 0.929, kSwappedOfClock = 0.82, kSwappedL2 = 91.4e9,
-                        kSwappedPairedSm = 84.9e9, kSwappedLaunch = 2.9e-6, kSwappedAdd = 0.306e-6,
-                        kSwappedShare = 0.757e-6, kSwappedStage = 0.158e-6, kSwappedNext = 5.2e-6;
+// block along k of a cluster, to share loads, to fill and release a stage, to begin with the next
+// blocks on an SM, and for each phase after the first.
+inline constexpr double kSwappedOfDram = 0.93, kSwappedOfClock = 0.768, kSwappedL2 = 109e9,
+                        kSwappedPairedSm = 73.1e9, kSwappedLaunch = 2.34e-6, kSwappedAdd = 0.306e-6,
+                        kSwappedShare = 0.8e-6, kSwappedStage = 0.174e-6, kSwappedNext = 4.3e-6,
+                        kSwappedPhase = 0.47e-6;
 // To load MN-major weights costs so much more than K-major ones, and where their rows are not
-// aligned, which fill five sectors of 32 bytes for four and two lines of the L2 for one.
-inline constexpr double kSwappedMnMajor = 1.27, kSwappedInPhases = 1.41;
+// aligned, which fill five sectors of 32 bytes for four and two lines of the L2 for one. DRAM reads
+// 128 bytes of a row more slowly than 256.
+inline constexpr double kSwappedMnMajor = 1.32, kSwappedInPhases = 1.3, kSwappedShortRows = 1.04;
 // Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
-inline constexpr double kSwappedNarrowRow = 1.25;
+inline constexpr double kSwappedNarrowRow = 0.85;
 // Cycles of a line of weights through registers, for 64 rows, and for each token.
-inline constexpr double kSwappedThroughRegisters = 150, kSwappedThroughRegistersToken = 2.71;
+inline constexpr double kSwappedThroughRegisters = 192, kSwappedThroughRegistersToken = 1.6;
 // Cycles of a promoted line: to wait for its MMAs, and for each token.
 inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
-// Per byte of a block's accumulators: to store them, to add those of a further phase (an estimate:
-// 75 ps were measured where they were loaded one by one), and to read them from other blocks.
-inline constexpr double kSwappedStore = 21.5e-12, kSwappedFlush = 50e-12, kSwappedRead = 19.2e-12;
+// Per byte of a block's accumulators: to store them, to add those of a further phase, and to read
+// them from other blocks.
+inline constexpr double kSwappedStore = 21.4e-12, kSwappedFlush = 8e-12, kSwappedRead = 30e-12;
+// What a byte of C costs DRAM, in bytes read, because loads of the next launch overlap stores. A
+// step of a warp that stores lines that are not aligned, in seconds.
+inline constexpr double kSwappedBytesOfC = 0.74, kSwappedLines = 0.17e-6;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one. Blocks
@@ -153,6 +161,18 @@ inline bool plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
          (plan.stages >= 3 && plan.stages * plan.stage_bytes + sums + kOther <= kMostSharedBytes);
 }
 
+// Steps in which each warp of a block stores its lines of C, up to four lines at a time, if they
+// are not aligned; else 0.
+inline double line_steps(const SwappedPlan& plan, const SwappedShape& shape) {
+  if (shape.aligned_lines) return 0;
+  const int warps = plan.tile_rows / 16,
+            length = shape.swapped ? plan.tile_rows : token_kernel(plan.tile_tokens);
+  const auto lines =
+      static_cast<double>(shape.swapped ? std::min<std::int64_t>(shape.tokens, plan.tile_tokens)
+                                        : std::min<std::int64_t>(shape.rows, plan.tile_rows));
+  return std::ceil(lines / (plan.splits * warps * std::max(1, 4 / (length / 64))));
+}
+
 // The model, in seconds. Limits are added as fourth powers: two of equal size cost more than one.
 inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device) {
   const int lines_per_stage = lines_of_stage(plan.tile_rows, plan.tile_tokens);
@@ -182,8 +202,13 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                     : 2 * tokens / kSwappedOfClock);
   const double promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
   const double paired = all > device.sm_count / 2.0 ? blocks : 0;
+  const double c_bytes = 1.0 * shape.output_bytes * static_cast<double>(shape.rows) *
+                         static_cast<double>(shape.tokens);
   const double limits[] = {
-      slower * plan.operand_bytes / (kSwappedOfDram * device.dram_bytes_per_second),
+      (slower * (lines_per_stage == 1 ? kSwappedShortRows : 1) * plan.operand_bytes /
+           kSwappedOfDram +
+       kSwappedBytesOfC * c_bytes) /
+          device.dram_bytes_per_second,
       blocks * lines * cycles / device.sm_hz,
       blocks * lines * narrow_rows * kSwappedNarrowRow / device.sm_hz,
       blocks * lines * promotion / device.sm_hz,
@@ -194,11 +219,12 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   for (const double limit : limits) powers += limit * limit * limit * limit;
   const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
   return kSwappedLaunch + (others > 0 ? kSwappedAdd * plan.splits : 0) +
-         (plan.sharers > 1 ? kSwappedShare : 0) +
+         (plan.sharers > 1 ? kSwappedShare : 0) + kSwappedPhase * (plan.phases - 1) +
          kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
          blocks * sums *
              (kSwappedStore + kSwappedRead * others / plan.splits +
               kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
+         blocks * line_steps(plan, shape) * kSwappedLines * device.clock_ratio() +
          std::sqrt(std::sqrt(powers));
 }
 

@@ -824,7 +824,10 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const
                         .tokens_mn_major = tokens_mn_major(p, roles),
                         .weights_mn_major = mn_major,
                         .through_registers = mn_major && bytes == 4,
-                        .phases = phases},
+                        .phases = phases,
+                        .swapped = roles.swapped,
+                        .output_bytes = traits_of(p.precision).output_bytes,
+                        .aligned_lines = p.n % 4 == 0},
                        device);
 }
 
@@ -957,19 +960,17 @@ Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan
 }
 
 std::vector<Candidate> candidates(const Problem& p, const Device& device) {
-  constexpr double kPackingOfDram = 3.3e12 / Device::kH200Dram;
   std::vector<Candidate> all;
   for (const Roles& roles : roles_of(p, device))
     for (const int phases : std::set{1, phases_of(p, roles)})
       for (const SwappedPlan& plan : plans_for(p, device, roles, phases))
-        all.push_back(
-            {plan.seconds + packing_seconds(packing_bytes(p, roles, plan), kPackingOfDram, device),
-             traffic_of(p, roles, plan), [=](const Operands& o) {
-               return with_element_type(p.precision, [&](auto element, auto promoted) {
-                 return launch_of<decltype(element), decltype(promoted)::value>(p, device, roles, o,
-                                                                                plan);
-               });
-             }});
+        all.push_back({plan.seconds + packing_seconds(packing_bytes(p, roles, plan), device),
+                       traffic_of(p, roles, plan), [=](const Operands& o) {
+                         return with_element_type(p.precision, [&](auto element, auto promoted) {
+                           return launch_of<decltype(element), decltype(promoted)::value>(
+                               p, device, roles, o, plan);
+                         });
+                       }});
   return all;
 }
 

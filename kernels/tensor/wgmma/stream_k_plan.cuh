@@ -43,14 +43,14 @@ struct Choice {
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.41e-6, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
-    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.22e-6, 16},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.58e-6, 8},
+    {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.235e-6, 16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.78e-6, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.79e-6, 16},
     {{.rows = 256, .columns = 128, .stages = 4, .cluster = 1}, 0.8e-6, 8, 2},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.42e-6, 16, 2},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.43e-6, 16, 2},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     0.17e-6,
+     0.184e-6,
      16},
 };
 constexpr Choice kPromoted[] = {
@@ -70,20 +70,20 @@ constexpr Choice kPromoted[] = {
      16},
 };
 constexpr Choice kThroughRegisters[] = {
-    {{.rows = 128, .columns = 256, .stages = 4}, 0.78e-6, 8},
-    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, 0.78e-6, 16},
-    {{.rows = 128, .columns = 192, .stages = 5}, 0.6e-6, 8},
-    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.565e-6, 16},
+    {{.rows = 128, .columns = 256, .stages = 4}, 0.705e-6, 8},
+    {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1}, 0.72e-6, 16},
+    {{.rows = 128, .columns = 192, .stages = 5}, 0.59e-6, 8},
+    {{.rows = 128, .columns = 128, .stages = 6, .cluster = 1}, 0.52e-6, 16},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.335e-6, 16},
     {{.rows = 64, .columns = 64, .stages = 12, .cluster = 1, .ping_pong = true, .staged = 64},
-     0.325e-6,
+     0.34e-6,
      16},
 };
 
 // Of C^T, for few rows of A: their number need not be a multiple of 64, or of 128.
 constexpr Choice kTransposed[] = {
     {{.rows = 128, .columns = 160, .stages = 5, .ping_pong = true, .staged = 160}, 0.48e-6, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.58e-6, 8},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.78e-6, 16, 2},
 };
 
@@ -94,13 +94,12 @@ constexpr simt::TileCost cost_of(const Choice& choice) {
   const StreamKShape& shape = choice.shape;
   const int accumulators = shape.rows * shape.columns;
   const int of_thread = accumulators / 128 / (shape.ping_pong ? 1 : shape.consumers);
-  const double bytes = 4.0 * accumulators, wait = 65e-9 * std::max(0, of_thread - 144);
+  const double bytes = 4.0 * accumulators, wait = 9e-9 * std::max(0, of_thread - 144);
   return {.k_tile = choice.k_tile,
           .finish = 0.21e-6 + 10e-12 * bytes,
-          .exchange = 1.07e-6 + 31e-12 * bytes + wait,
-          .further = 0.54e-6 + 5e-12 * bytes + wait,
-          .one_wave = shape.ping_pong ? 1 : 0.94,
-          .alone = choice.shape.rows == 64 ? 1 : 0.7};
+          .exchange = 1.31e-6 + 38e-12 * bytes + wait,
+          .further = 0.58e-6 + 5e-12 * bytes + wait,
+          .one_wave = shape.ping_pong ? 1 : 0.9};
 }
 
 enum class MainLoop { fast, promoted, through_registers, transposed };
@@ -114,7 +113,7 @@ constexpr std::span<const Choice> choices(MainLoop way) {
   if (way == MainLoop::transposed) return kTransposed;
   return kFast;
 }
-constexpr double kLaunchSeconds = 2.8e-6;  // a launch, up to the first K tile
+constexpr double kLaunchSeconds = 1.57e-6;  // a launch, up to the first K tile
 
 struct Plan {
   MainLoop way;
@@ -123,19 +122,17 @@ struct Plan {
   double seconds;
 };
 
-// Measured on an H200, the first fitted on an H100 as well (NOTES.md): of the rate of DRAM reads,
-// reading and writing much; packing, and writing C; of the rate of L2 reads, whole lines that TMA
-// reads.
-constexpr double kOfDram = 3.8e12 / Device::kH200Dram, kPackingOfDram = 3.3e12 / Device::kH200Dram,
-                 kLinesOfL2 = 15e12 / Device::kH200L2;
+// Fitted on an H100 and an H200 (NOTES.md): of the rate of DRAM reads, reading and writing; of the
+// rate of L2 reads, whole lines that TMA reads.
+constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
 // Bytes per second of whole lines that one SM loads, if they come from DRAM.
 constexpr double kSmLines = 80e9;
 // Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and pairs
 // of a transposed C, which fill 64 bytes of a row.
-constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 45e9;
+constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 34e9;
 // The same of rows of 16-bit elements that are not aligned: their first and last sectors are stored
 // in part, which costs as much as that many elements.
-constexpr double kStoreRows = 14.8e9, kStoreRowEnds = 48;
+constexpr double kStoreRows = 19.4e9, kStoreRowEnds = 130;
 
 // Seconds of a K tile in which TMA fills the rest of a box that an MN-major matrix is narrower
 // than.
@@ -167,11 +164,9 @@ inline double store_seconds(const Problem& stored, const Device& device, MainLoo
   return 1.0 * shape.rows * shape.columns * bytes * device.clock_ratio() / rate;
 }
 
-// The costs of a choice. If the rows of A and columns of B of all streamed tiles exceed half of the
-// L2, each cluster reads its K tiles from DRAM, except those of a matrix that fits half of the L2
-// and what clusters at the same position along k share. A larger matrix than the L2, of which each
-// block reads its own part, costs each SM its share of the rate of DRAM, however few read; any K
-// tile of operands that exceed half of the L2 costs it the rate at which it can load.
+// The costs of a choice. A larger matrix than the L2, of which each block reads its own part, costs
+// each SM its share of the rate of DRAM, however few read; any K tile of operands that exceed half
+// of the L2 costs it the rate at which it can load.
 inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainLoop way,
                               const Choice& choice) {
   const bool transposed = is_transposed(way, stored);
@@ -182,17 +177,13 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
              depth = bytes * static_cast<double>(p.k),
              cache = static_cast<double>(device.last_level_cache_bytes);
   const double clusters = 1.0 * device.sm_count / shape.cluster;
-  const double rows = std::min(m, 1.0 * choice.group * shape.cluster_rows()),
-               columns = std::min(n, clusters / choice.group * shape.columns);
   const auto from_dram = [&](double lines) {
     return clusters * kLineBytes128 * lines / (kOfDram * device.dram_bytes_per_second);
   };
   simt::TileCost cost = cost_of(choice).on(device);
-  if ((rows + columns) * depth > cache / 2) {
-    const bool a = m * depth > cache / 2, b = n * depth > cache / 2;
-    cost.streamed_k_tile = from_dram((a ? shape.cluster_rows() : 0) + (b ? shape.columns : 0));
-    cost.position_k_tile = from_dram(((a ? rows : 0) + (b ? columns : 0)) / clusters);
-  }
+  simt::add_reads_of_streamed_tiles(
+      cost, p, device, {shape.cluster_rows(), shape.columns, kLineBytes128, choice.group, clusters},
+      kOfDram * device.dram_bytes_per_second);
   if (p.n <= shape.columns && m * depth > cache) cost.own_k_tile = from_dram(shape.cluster_rows());
   if (p.m <= shape.cluster_rows() && n * depth > cache) cost.own_k_tile = from_dram(shape.columns);
   const auto for_operands = [&](const auto& of) {
@@ -229,11 +220,11 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
 inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Device& device,
                       MainLoop way) {
   const Problem p = tiled_problem(stored, is_transposed(way, stored));
-  const double packing = packing_seconds(packing_bytes(stored), kPackingOfDram, device);
+  const double packing = packing_seconds(packing_bytes(stored), device);
   const PrecisionTraits& traits = traits_of(p.precision);
   const double c_bytes =
       1.0 * traits.output_bytes * static_cast<double>(p.m) * static_cast<double>(p.n);
-  const double least = ((bytes_minimum(p) - c_bytes) / kOfDram + c_bytes / kPackingOfDram) /
+  const double least = ((bytes_minimum(p) - c_bytes) / kOfDram + c_bytes / kWritesOfDram) /
                        device.dram_bytes_per_second;
   const std::span<const Choice> all = choices(way);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -250,8 +241,8 @@ inline void add_plans(std::vector<Plan>& plans, const Problem& stored, const Dev
             return one.way == way && one.choice == i && one.schedule == schedule;
           }))
         continue;
-      const double seconds =
-          std::max(simt::seconds(schedule, cost), least + simt::tail_seconds(schedule, cost));
+      const double seconds = simt::limited_by(simt::seconds(schedule, cost),
+                                              least + simt::tail_seconds(schedule, cost));
       plans.push_back({way, i, schedule, kLaunchSeconds + packing + seconds});
     }
   }

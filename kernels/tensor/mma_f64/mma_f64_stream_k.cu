@@ -8,7 +8,6 @@
 // partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>

@@ -84,8 +84,9 @@ constexpr bool token_kernel_fits(int rows, int most_tokens, TokenKind kind) {
 }
 // Of 16-bit elements every eighth row is aligned to 16 bytes, whatever the rows' length.
 inline constexpr int kMostPhases = 8;
-// MN-major tokens are loaded in groups of so many: one that they do not fill is slow to load.
-constexpr int token_group(int tokens) { return tokens <= 64 ? 16 : 64; }
+// MN-major tokens are loaded in groups of so many, of a tile of `tokens`: one that they do not fill
+// is slow to load.
+constexpr int token_group(int tokens) { return tokens < 64 ? 16 : 64; }
 
 // The smallest size for so many tokens of which `sharers` can load equal parts; 0 if none fits.
 constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int sharers = 1) {

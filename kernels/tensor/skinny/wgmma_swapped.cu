@@ -86,10 +86,10 @@ struct SwappedTile {
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
   // An MN-major operand is loaded in groups of rows of 128 bytes, and of 64 or 16 tokens, for all
   // steps of k.
-  static constexpr int kRowGroup = kDepth, kTokenGroup = token_group(kMostTokens);
-  static constexpr int kRowGroupBytes = kRowGroup * kStageLineBytes * kLines,
-                       kTokenGroupBytes = kTokenGroup * kStageLineBytes * kLines,
-                       kTokenRowBytes = kTokenGroup * 2;  // MN-major elements have 16 bits
+  static constexpr int kRowGroup = kDepth;
+  static constexpr int kRowGroupBytes = kRowGroup * kStageLineBytes * kLines;
+  static constexpr int token_group_bytes(int group) { return group * kStageLineBytes * kLines; }
+  static constexpr int token_row_bytes(int group) { return group * 2; }  // elements have 16 bits
   static_assert(kDepth * kLines <= 256 && kRows % 64 == 0);
 };
 
@@ -175,9 +175,10 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   const int first_row = shares_weights ? share.sharer * row_box : 0,
             first_token = shares_tokens ? share.sharer * token_box : 0;
   const int deep_of_weights = shares_weights ? part : 0, deep_of_tokens = shares_tokens ? part : 0;
+  const int token_group_size = Tile::kMostTokens > 64 ? 64 : token_group(work.tile_tokens);
   const auto rounded = [](int count, int to) { return (count + to - 1) / to * to; };
   const int lines = rounded(rows, Tile::kMnMajor ? Tile::kRowGroup : row_box) +
-                    rounded(tokens, Tile::kTokensMnMajor ? Tile::kTokenGroup : token_box);
+                    rounded(tokens, Tile::kTokensMnMajor ? token_group_size : token_box);
   const auto sharers = static_cast<std::uint16_t>(
       ((1 << work.sharers) - 1) << share.block_of(work, share.rank) - share.sharer);
   const auto load_weights = [&](int at, const CUtensorMap& map, int x, int y) {
@@ -216,9 +217,10 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
                      k + line * Tile::kDepth, row + first_row);
     }
     if constexpr (Tile::kTokensMnMajor) {
-      for (int group = 0; group * Tile::kTokenGroup < tokens; ++group)
-        load_tokens(group * Tile::kTokenGroupBytes + deep_of_tokens * Tile::kTokenRowBytes,
-                    token + group * Tile::kTokenGroup, k + deep_of_tokens);
+      for (int first = 0; first < tokens; first += token_group_size)
+        load_tokens(Tile::token_group_bytes(first) +
+                        deep_of_tokens * Tile::token_row_bytes(token_group_size),
+                    token + first, k + deep_of_tokens);
     } else if (first_token < tokens) {
       for (int line = 0; line < Tile::kLines; ++line)
         load_tokens((line * work.tile_tokens + first_token) * kStageLineBytes,
@@ -246,7 +248,8 @@ __device__ void issue_line(std::uint32_t stage, int line, bool keep,
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kMmaK<Element>, kTokens = 2 * kAccumulators;
   const int group = static_cast<int>(threadIdx.x) / 128;
-  constexpr int kBytes = static_cast<int>(sizeof(Element)), kRowBytes = Tile::kTokenRowBytes;
+  constexpr int kBytes = static_cast<int>(sizeof(Element)), kTokenGroup = token_group(kTokens),
+                kRowBytes = Tile::token_row_bytes(kTokenGroup);
   // Of an operand in the line and the distance between steps in units of 16 bytes.
   const std::uint32_t first_token = stage + Tile::kWeightBytes;
   const std::uint64_t weights =
@@ -257,7 +260,7 @@ __device__ void issue_line(std::uint32_t stage, int line, bool keep,
   const std::uint64_t tokens =
       Tile::kTokensMnMajor
           ? mn_major_descriptor<kRowBytes>(first_token + line * Tile::kDepth * kRowBytes,
-                                           Tile::kTokenGroupBytes)
+                                           Tile::token_group_bytes(kTokenGroup))
           : k_major_descriptor(first_token + line * kTokens * kStageLineBytes);
   constexpr int kAlongK = kStepDepth * kBytes / 16, kAcrossK = kStepDepth * kStageLineBytes / 16,
                 kTokensAcrossK = kStepDepth * kRowBytes / 16;

@@ -43,7 +43,7 @@ struct Choice {
 };
 constexpr Choice kFast[] = {
     {{.rows = 128, .columns = 128, .stages = 6, .ping_pong = true}, 0.41e-6, 8},
-    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.58e-6, 8},
+    {{.rows = 128, .columns = 192, .stages = 4, .ping_pong = true, .staged = 192}, 0.59e-6, 8},
     {{.rows = 64, .columns = 128, .stages = 8, .cluster = 1, .ping_pong = true}, 0.235e-6, 16},
     {{.rows = 128, .columns = 256, .stages = 4, .staged = 256}, 0.78e-6, 8, 2},
     {{.rows = 128, .columns = 256, .stages = 4, .cluster = 1, .staged = 256}, 0.79e-6, 16},

@@ -387,7 +387,8 @@ inline double packing_seconds(const Problem& p, const Device& device) {
 
 // Fitted to measurements on an H100 (NOTES.md): a launch, a K tile on a whole SM, and what
 // store_patch adds to the tiles of an SM.
-inline constexpr double kLaunchSeconds = 4e-6, kKTileSeconds = 2.5e-6, kPatchesSeconds = 2.5e-6;
+inline constexpr double kSpecializedLaunchSeconds = 4e-6, kKTileSeconds = 2.5e-6,
+                        kPatchesSeconds = 2.5e-6;
 
 // Packing adds its bytes at every level; partial sums of `pieces` pieces of tiles are stored, and
 // loaded again through shared memory.

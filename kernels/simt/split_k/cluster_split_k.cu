@@ -102,7 +102,7 @@ double seconds_of(const Problem& p, int size, const Device& device) {
                waves = exactly < 4 ? std::ceil(exactly) : exactly + 0.25;
   const double last = kAddSeconds + (p.n % 4 != 0 ? kPatchesSeconds : 0);
   const double wave = std::ceil(1.0 * whole.k_tiles / size) * kKTileSeconds + last;
-  return kLaunchSeconds + packing_seconds(p, device) +
+  return kSpecializedLaunchSeconds + packing_seconds(p, device) +
          (waves * wave + (waves - 1) * kNextSeconds) * device.clock_ratio();
 }
 

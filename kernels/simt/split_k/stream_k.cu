@@ -150,7 +150,7 @@ const Registration registration(specialized_kernel<LargeTile>(
                 if (!counts_fit(p, Tile::kBM, Tile::kBN, Tile::kBK)) return;
                 const TileSchedule schedule = schedule_of<Tile>(p, device);
                 all.push_back(
-                    {kLaunchSeconds + packing_seconds(p, device) +
+                    {kSpecializedLaunchSeconds + packing_seconds(p, device) +
                          seconds(schedule, cost_of<Tile>(p, device)),
                      specialized_traffic<Tile>(p, continued_pieces(schedule)),
                      [p, schedule](const Operands& o) { return launch_of<Tile>(p, schedule, o); }});

@@ -240,6 +240,7 @@ TEST(Best, PicksTheKernelWithTheShortestPrediction) {
   picks("AsyncCopy/BM:64/BN:64/BK:16/WM:32/WN:32/stages:4", {704, 768, 1024, Precision::f32});
   picks("WgmmaStreamK", {4096, 4096, 4096, Precision::bf16});
   picks("WgmmaStreamK", {8192, 8192, 8192, Precision::e4m3, Layout::nt});
+  picks("WgmmaSwapped", {1020, 1020, 1020, Precision::e4m3});
   picks("WgmmaSwapped", {8, 2112, 7168, Precision::bf16, Layout::nt});
   picks("WgmmaSwapped", {80, 1536, 7168, Precision::bf16, Layout::nt});
   picks("WgmmaSwapped", {48, 432, 2480, Precision::bf16});

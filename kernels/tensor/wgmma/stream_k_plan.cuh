@@ -66,7 +66,7 @@ constexpr Choice kPromoted[] = {
       .ping_pong = true,
       .promoted = true,
       .staged = 64},
-     0.22e-6,
+     0.33e-6,
      16},
 };
 constexpr Choice kThroughRegisters[] = {

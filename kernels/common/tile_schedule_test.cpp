@@ -20,11 +20,14 @@
 namespace gemm {
 namespace {
 
+using simt::add_reads_of_streamed_tiles;
+using simt::limited_by;
 using simt::seconds;
 using simt::tail_seconds;
 using simt::tile_schedule;
 using simt::TileCost;
 using simt::TilePiece;
+using simt::TileReads;
 using simt::TileSchedule;
 using simt::TileWalk;
 using simt::whole_tiles;
@@ -434,6 +437,32 @@ TEST(TileCost, SharesLoadsAtThePositionsWhereAllTilesAreCut) {
   EXPECT_DOUBLE_EQ(seconds(schedule, cost), 2 * 2 * 6);
   cost.position_k_tile = 3;
   EXPECT_DOUBLE_EQ(seconds(schedule, cost), 5 * 6);
+}
+
+// 4 columns of tiles of 100 x 10, of which 8 blocks compute 2 rows at once: 200 rows of A and 40
+// columns of B, at 4 bytes.
+TEST(TileCost, ReadsStreamedTilesFromDramIfTheyExceedHalfOfTheL2) {
+  const Problem p{1000, 40, 1000, Precision::f32};
+  const TileReads tile{.rows = 100, .columns = 10, .k_tile_bytes = 16, .group = 1, .blocks = 8};
+  const auto cost = [&](std::int64_t cache) {
+    Device device;
+    device.last_level_cache_bytes = cache;
+    TileCost one{.k_tile = 1, .finish = 0, .exchange = 0};
+    add_reads_of_streamed_tiles(one, p, device, tile, 2);
+    return one;
+  };
+  const std::int64_t at_once = 4 * (200 + 40) * 1000;
+  EXPECT_EQ(cost(2 * at_once).streamed_k_tile, 0);
+  EXPECT_DOUBLE_EQ(cost(2 * at_once - 2).streamed_k_tile, 8 * 100 * 16 / 2) << "B stays in the L2";
+  EXPECT_DOUBLE_EQ(cost(2 * at_once - 2).position_k_tile, 200 * 16 / 2);
+  EXPECT_DOUBLE_EQ(cost(1).streamed_k_tile, 8 * (100 + 10) * 16 / 2);
+  EXPECT_DOUBLE_EQ(cost(1).position_k_tile, (200 + 40) * 16 / 2);
+}
+
+TEST(TileCost, TakesLongerWithTwoLimitsThanWithTheLarger) {
+  EXPECT_DOUBLE_EQ(limited_by(3, 0), 3);
+  EXPECT_DOUBLE_EQ(limited_by(1, 1), std::sqrt(std::sqrt(2)));
+  EXPECT_DOUBLE_EQ(limited_by(2, 7), limited_by(7, 2));
 }
 
 // 24 tiles of 4 K tiles on 12 blocks, and a tile for each of 6 blocks.

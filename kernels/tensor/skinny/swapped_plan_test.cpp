@@ -177,6 +177,20 @@ TEST(SwappedPlan, DividesTokensEvenly) {
   EXPECT_EQ(sizes, (std::vector{256, 176, 128, 112, 96, 80, 64}));
 }
 
+TEST(SwappedPlan, StoresUnalignedLinesInSteps) {
+  SwappedPlan plan{.tile_rows = 128, .tile_tokens = 192, .splits = 1};
+  SwappedShape shape{.rows = 14833, .tokens = 192, .k = 48, .element_bytes = 1};
+  EXPECT_EQ(line_steps(plan, shape), 0);
+  const double aligned = best(shape).seconds;
+  shape.aligned_lines = false;
+  EXPECT_GT(best(shape).seconds, aligned);
+  EXPECT_EQ(line_steps(plan, shape), 12) << "192 lines, 8 warps, 2 lines at a time";
+  plan.splits = 2;
+  EXPECT_EQ(line_steps(plan, shape), 6);
+  shape.swapped = false;
+  EXPECT_EQ(line_steps(plan, shape), 8) << "128 lines, one at a time";
+}
+
 // More plans cost time to prepare and to try; all are verified (exactness_test.cpp).
 TEST(SwappedPlan, AreFew) {
   for (const std::int64_t rows : {64, 1344, 28672})

@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "bench/base/clock.hpp"
@@ -26,7 +27,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr double kMostOfNominal = 1.02, kLeastOfNominal = 0.8;
+constexpr double kMostOfNominal = 1.02, kLeastOfNominal = 0.8, kBesideOthers = 0.5;
 
 // The queried figure of the same thing, at the clock seen; where there is one.
 std::optional<double> nominal(const DeviceInfo& device, const Probe& probe, const Clocks& clocks) {
@@ -139,8 +140,16 @@ void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured
   }
 }
 
+bool measured_beside_others(const std::vector<MeasuredPeak>& measured) {
+  double best = 0;
+  for (const MeasuredPeak& one : measured)
+    if (one.name.starts_with("DRAM_")) best = std::max(best, one.of_nominal.value_or(0));
+  return best > 0 && best < kBesideOthers;
+}
+
 const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured,
                                 std::string_view memory) {
+  if (measured_beside_others(measured)) return nullptr;
   const MeasuredPeak* best = nullptr;
   for (const MeasuredPeak& one : measured)
     if (!one.computes() && one.name.starts_with(std::string(memory) + "_") &&
@@ -205,6 +214,7 @@ std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* 
   const std::filesystem::path file = peaks_file(device);
   std::vector<MeasuredPeak> all;
   if (!again) all = load_peaks(file, device);
+  if (measured_beside_others(all)) all.clear();
 
   bool first = true, kept = true;
   const auto say = [](const std::string& line) {
@@ -230,7 +240,13 @@ std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* 
     }
   }
   end_status();
-  if (!kept)
+  if (measured_beside_others(all)) {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    std::cerr
+        << "DRAM was measured at less than half of its rate: another program uses this device. "
+           "The measured peaks are not kept; the next run measures them again\n";
+  } else if (!kept)
     std::cerr << "The measured peaks could not be written to '" << file.string()
               << "': the next run measures them again\n";
   return all;

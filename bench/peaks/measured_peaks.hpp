@@ -46,9 +46,12 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
 // Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table.
 void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured);
 
+// Whether something else used the GPU: DRAM was measured at less than half of its queried rate.
+bool measured_beside_others(const std::vector<MeasuredPeak>& measured);
+
 // The measured peak of a memory ("DRAM", "L2", "Shared"): that of the fastest probe. Null if none
-// was measured, or only ones too far from the queried figure to be a limit for others: something
-// else was running on the GPU.
+// was measured, if only ones were that are too far from the queried figure to be a limit for
+// others, or if they were measured beside others.
 const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured, std::string_view memory);
 
 // What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
@@ -61,7 +64,8 @@ bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
                 const std::vector<MeasuredPeak>& peaks);
 
 // Stored peaks, unless all are to be measured `again`, and the others that can be probed measured
-// now, which takes as long as a dozen rows: each is stored at once. Throws Interrupted, DeviceLost.
+// now, which takes as long as a dozen rows: each is stored at once. Peaks that were measured beside
+// others are not kept, and stderr says so. Throws Interrupted, DeviceLost.
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again);
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,25 @@ TEST_F(KeptPeaks, ThatCannotBeWrittenAreToldOf) {
   EXPECT_FALSE(save_peaks({}, device_, {measured("FP32_FMA", 1e12)}));
   write("a file, and no folder");
   EXPECT_FALSE(save_peaks(file_ / "peaks.json", device_, {measured("FP32_FMA", 1e12)}));
+}
+
+// DRAM reached 6 % of its rate, and the L2, which has no queried one, less than an idle GPU's DRAM.
+TEST(MemoryRoof, IsNoneIfAnotherProgramUsedTheGpu) {
+  const auto memory = [](const std::string& name, double per_second, std::optional<double> share) {
+    MeasuredPeak one{.name = name};
+    one.bytes_per_second = per_second;
+    one.of_nominal = share;
+    return one;
+  };
+  const MeasuredPeak l2 = memory("L2_read", 0.26e12, {}), slow = memory("DRAM_read", 0.19e12, 0.06),
+                     usual = memory("DRAM_copy", 3e12, 0.9), host = memory("DRAM_read", 30e9, {});
+  EXPECT_TRUE(measured_beside_others({l2, slow}));
+  EXPECT_EQ(memory_roof({l2, slow}, "L2"), nullptr);
+  EXPECT_EQ(memory_roof({l2, slow}, "DRAM"), nullptr);
+  EXPECT_FALSE(measured_beside_others({slow, usual}));
+  const std::vector<MeasuredPeak> of_host{l2, host};  // nothing is known of a CPU's memory
+  EXPECT_EQ(memory_roof(of_host, "L2"), &of_host[0]);
+  EXPECT_EQ(memory_roof(of_host, "DRAM"), &of_host[1]);
 }
 
 }  // namespace

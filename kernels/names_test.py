@@ -1,7 +1,7 @@
-"""No two files that can be compiled together define a constant of one name.
+"""No two files that may share a translation unit define the same constant in the same namespace.
 
-Small kernel files of a folder are one translation unit (GEMM_BENCH_GROUP_KERNELS). Which of them
-are together depends on the architectures of the build: a build for some finds not all collisions.
+Small kernel files of a folder are compiled as one (GEMM_BENCH_GROUP_KERNELS). Which files these are
+depends on the architectures of the build, so a build for only some does not find every collision.
 """
 
 import collections

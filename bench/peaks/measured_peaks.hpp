@@ -46,12 +46,13 @@ MeasuredPeak measure(Backend& backend, const GpuMonitor* monitor, const TimingPl
 // Replaces unknown nominal peaks by measured ones: for a CPU, or a GPU that is not in the table.
 void fill_in(std::vector<Peak>& roofs, const std::vector<MeasuredPeak>& measured);
 
-// Whether something else used the GPU: DRAM was measured at less than half of its queried rate.
+// True if the fastest DRAM probe reached less than half of the queried rate: probably another
+// program used the GPU.
 bool measured_beside_others(const std::vector<MeasuredPeak>& measured);
 
 // The measured peak of a memory ("DRAM", "L2", "Shared"): that of the fastest probe. Null if none
-// was measured, if only ones were that are too far from the queried figure to be a limit for
-// others, or if they were measured beside others.
+// was measured, if each is too far below the queried rate to serve as a roof, or if
+// measured_beside_others.
 const MeasuredPeak* memory_roof(const std::vector<MeasuredPeak>& measured, std::string_view memory);
 
 // What was measured last for a device and its driver: <cache>/gemm_bench/<device>.json, where the
@@ -63,9 +64,10 @@ std::vector<MeasuredPeak> load_peaks(const std::filesystem::path& file, const De
 bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
                 const std::vector<MeasuredPeak>& peaks);
 
-// Stored peaks, unless all are to be measured `again`, and the others that can be probed measured
-// now, which takes as long as a dozen rows: each is stored at once. Peaks that were measured beside
-// others are not kept, and stderr says so. Throws Interrupted, DeviceLost.
+// Returns the stored peaks, and measures the others that can be probed, all if `again`, which takes
+// as long as a dozen rows. Each is saved as soon as it is measured. If they were then measured
+// beside others, the file is deleted, stderr says so, and the next run measures again. Throws
+// Interrupted, DeviceLost.
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again);
 

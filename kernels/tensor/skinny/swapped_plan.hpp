@@ -99,18 +99,20 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 // Smaller tiles of more than so many tokens are no choice: weights are read once for each.
 inline constexpr int kTokensOfFewTiles = 64;
 
-// Fitted to measurements on an H100 and an H200 (NOTES.md): shares of the rates of DRAM and the
-// tensor cores, of the latter at the power limit; bytes per second from the L2 to an SM, where all
-// load, and where both SMs of a pair do, which share a path; and seconds: of a launch, for each
-// block along k of a cluster, to share loads, to fill and release a stage, to begin with the next
-// blocks on an SM, and for each phase after the first.
-inline constexpr double kSwappedOfDram = 0.93, kSwappedOfClock = 0.768, kSwappedL2 = 109e9,
-                        kSwappedPairedSm = 73.1e9, kSwappedLaunch = 2.34e-6, kSwappedAdd = 0.306e-6,
-                        kSwappedShare = 0.8e-6, kSwappedStage = 0.174e-6, kSwappedNext = 4.3e-6,
-                        kSwappedPhase = 0.47e-6;
-// To load MN-major weights costs so much more than K-major ones, and where their rows are not
-// aligned, which fill five sectors of 32 bytes for four and two lines of the L2 for one. DRAM reads
-// 128 bytes of a row more slowly than 256.
+// Fitted to measurements on an H100 and an H200 (NOTES.md).
+inline constexpr double kSwappedOfDram = 0.93,  // of the rate of DRAM
+    kSwappedOfClock = 0.768,                    // of the tensor cores' rate, at the power limit
+    kSwappedL2 = 109e9,                         // bytes per second from the L2 to an SM
+    kSwappedPairedSm = 73.1e9,                  // where both SMs of a pair load: they share a path
+    kSwappedLaunch = 2.34e-6,                   // seconds of a launch
+    kSwappedAdd = 0.306e-6,                     // seconds for each block along k of a cluster
+    kSwappedShare = 0.8e-6,                     // seconds, if blocks share loads
+    kSwappedStage = 0.174e-6,                   // seconds to fill and release a stage
+    kSwappedNext = 4.3e-6,                      // seconds to begin with an SM's next blocks
+    kSwappedPhase = 0.47e-6;                    // seconds of each phase after the first
+// Cost of loading weights, relative to K-major ones: MN-major with aligned rows; or with others, in
+// phases. Those fill five sectors of 32 bytes for four, and two lines of the L2 for one. And of
+// reading rows of 128 bytes from DRAM, relative to 256.
 inline constexpr double kSwappedMnMajor = 1.32, kSwappedInPhases = 1.3, kSwappedShortRows = 1.04;
 // Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
 inline constexpr double kSwappedNarrowRow = 0.85;
@@ -121,9 +123,9 @@ inline constexpr double kSwappedWait = 162, kSwappedPromote = 2.19;
 // Per byte of a block's accumulators: to store them, to add those of a further phase, and to read
 // them from other blocks.
 inline constexpr double kSwappedStore = 21.4e-12, kSwappedFlush = 8e-12, kSwappedRead = 30e-12;
-// What a byte of C costs DRAM, in bytes read, because loads of the next launch overlap stores. A
-// step of a warp that stores lines that are not aligned, in seconds.
-inline constexpr double kSwappedBytesOfC = 0.74, kSwappedLines = 0.17e-6;
+// DRAM's time for a byte stored, relative to a byte read: below 1, because stores overlap loads of
+// the next launch. Seconds of a step of line_steps().
+inline constexpr double kSwappedBytesOfC = 0.74, kSwappedLineStep = 0.17e-6;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
 // early; with more tokens the shared memory is better used for stages: two blocks, or one. Blocks
@@ -162,8 +164,8 @@ inline bool plan_stages(SwappedPlan& plan, bool tokens_mn_major) {
          (plan.stages >= 3 && plan.stages * plan.stage_bytes + sums + kOther <= kMostSharedBytes);
 }
 
-// Steps in which each warp of a block stores its lines of C, up to four lines at a time, if they
-// are not aligned; else 0.
+// Steps that a warp needs to store its lines of C if they are not aligned to four elements; else 0.
+// A step has four lines of 64 elements, two of 128, or one longer line.
 inline double line_steps(const SwappedPlan& plan, const SwappedShape& shape) {
   if (shape.aligned_lines) return 0;
   const int warps = plan.tile_rows / 16,
@@ -225,7 +227,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
          blocks * sums *
              (kSwappedStore + kSwappedRead * others / plan.splits +
               kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
-         blocks * line_steps(plan, shape) * kSwappedLines * device.clock_ratio() +
+         blocks * line_steps(plan, shape) * kSwappedLineStep * device.clock_ratio() +
          std::sqrt(std::sqrt(powers));
 }
 

@@ -40,12 +40,13 @@ using Prepare = std::function<Launch(const Problem&, const Device&, const Operan
 
 struct Trial {
   double sample_seconds = 0.002;
-  int times = 1;           // on the same operands
-  std::int64_t edge = 96;  // of the matrices
+  int times = 1;                                 // on the same operands
+  std::int64_t edge = 96;                        // of the matrices
+  std::function<void()> before_freeing = [] {};  // the operands
 };
 // For kernels that take next to no time in samples: their batches have many launches, and in those
 // on new values all of them multiply.
-constexpr Trial kSmall{.sample_seconds = 0.0005, .edge = 48};
+const Trial kSmall{.sample_seconds = 0.0005, .edge = 48};
 
 // What became of a kernel: "" if it is right and its time that of its work.
 std::string verdict_of(const Prepare& prepare, const Trial& trial = {}) {
@@ -62,6 +63,7 @@ std::string verdict_of(const Prepare& prepare, const Trial& trial = {}) {
   options.timing.sample_seconds = trial.sample_seconds;
   options.timing.budget_seconds = 60;  // a busy machine takes long for enough batches
   ProblemCache cache(*backend, Fill::uniform, 1);
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { trial.before_freeing(); });
   for (int i = 0; i < trial.times; ++i) {
     Measurement measurement(*backend, nullptr, cache, options,
                             {&kernel, {trial.edge, trial.edge, trial.edge, Precision::f32}});
@@ -228,23 +230,20 @@ TEST(Audit, RefusesABatchComputedAtOnce) {
 
 // A thread writes the last rows when the launch has returned.
 TEST(Audit, RefusesLateWork) {
-  struct Threads {
-    std::vector<std::thread> all;
-    ~Threads() {
-      for (std::thread& one : all) one.join();
-    }
-  };
-  const auto threads = std::make_shared<Threads>();
-  const std::string found =
-      verdict_of([threads](const Problem& p, const Device&, const Operands& on) -> Launch {
+  const auto threads = std::make_shared<std::vector<std::thread>>();
+  const std::string found = verdict_of(
+      [threads](const Problem& p, const Device&, const Operands& on) -> Launch {
         return [=](Stream) {
           multiply(p, on, p.m / 2);
-          threads->all.emplace_back([=] {
+          threads->emplace_back([=] {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             multiply(p, on);
           });
         };
-      });
+      },
+      {.before_freeing = [threads] {
+        for (std::thread& one : *threads) one.join();
+      }});
   EXPECT_TRUE(found.starts_with("failed: ")) << found;
 }
 

@@ -212,9 +212,16 @@ bool save_peaks(const std::filesystem::path& file, const DeviceInfo& device,
 std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* monitor,
                                             const DeviceInfo& device, bool again) {
   const std::filesystem::path file = peaks_file(device);
+  const auto forget = [&file] {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+  };
   std::vector<MeasuredPeak> all;
   if (!again) all = load_peaks(file, device);
-  if (measured_beside_others(all)) all.clear();
+  if (measured_beside_others(all)) {  // an interrupted run has left them
+    all.clear();
+    forget();
+  }
 
   bool first = true, kept = true;
   const auto say = [](const std::string& line) {
@@ -241,11 +248,10 @@ std::vector<MeasuredPeak> kept_and_measured(Backend& backend, const GpuMonitor* 
   }
   end_status();
   if (measured_beside_others(all)) {
-    std::error_code ignored;
-    std::filesystem::remove(file, ignored);
+    forget();
     std::cerr
-        << "DRAM was measured at less than half of its rate: another program uses this device. "
-           "The measured peaks are not kept; the next run measures them again\n";
+        << "DRAM was measured at less than half of its rate: another program may be using this "
+           "device. The measured peaks are not kept; the next run measures them again\n";
   } else if (!kept)
     std::cerr << "The measured peaks could not be written to '" << file.string()
               << "': the next run measures them again\n";

@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/device/backend.hpp"
 
 namespace gemm::bench {
 namespace {
@@ -114,6 +118,22 @@ TEST(MemoryRoof, IsNoneIfAnotherProgramUsedTheGpu) {
   const std::vector<MeasuredPeak> of_host{l2, host};  // nothing is known of a CPU's memory
   EXPECT_EQ(memory_roof(of_host, "L2"), &of_host[0]);
   EXPECT_EQ(memory_roof(of_host, "DRAM"), &of_host[1]);
+}
+
+TEST_F(KeptPeaks, ThatAnotherProgramSlowedDownAreMeasuredAgain) {
+  ASSERT_EQ(setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1), 0);
+  const std::unique_ptr<Backend> backend = make_host_backend();
+  const DeviceInfo& device = backend->device();
+  MeasuredPeak slow = measured("DRAM_read", 1);
+  slow.flop_per_second.reset();
+  slow.bytes_per_second = 1;
+  slow.of_nominal = 0.06;
+  ASSERT_TRUE(save_peaks(peaks_file(device), device, {slow}));
+  ASSERT_TRUE(measured_beside_others(load_peaks(peaks_file(device), device)));
+  const std::vector<MeasuredPeak> all = kept_and_measured(*backend, nullptr, device, false);
+  EXPECT_NE(memory_roof(all, "DRAM"), nullptr);
+  EXPECT_FALSE(measured_beside_others(load_peaks(peaks_file(device), device)));
+  std::filesystem::remove(peaks_file(device));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/common/tile_schedule.hpp"
 #include "kernels/gemm.hpp"
 
 namespace gemm::tensor {
@@ -176,7 +177,7 @@ inline double line_steps(const SwappedPlan& plan, const SwappedShape& shape) {
   return std::ceil(lines / (plan.splits * warps * std::max(1, 4 / (length / 64))));
 }
 
-// The model, in seconds. Limits are added as fourth powers: two of equal size cost more than one.
+// The model, in seconds.
 inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, const Device& device) {
   const int lines_per_stage = lines_of_stage(plan.tile_rows, plan.tile_tokens);
   const double stages = static_cast<double>(plan.k_tiles) / plan.splits,
@@ -218,8 +219,8 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
       slower * all / device.sm_count * lines * loaded * device.clock_ratio() / kSwappedL2,
       slower * paired * lines * loaded * device.clock_ratio() / kSwappedPairedSm,
       blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
-  double powers = 0;
-  for (const double limit : limits) powers += limit * limit * limit * limit;
+  double limited = 0;
+  for (const double limit : limits) limited = simt::limited_by(limited, limit);
   const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
   return kSwappedLaunch + (others > 0 ? kSwappedAdd * plan.splits : 0) +
          (plan.sharers > 1 ? kSwappedShare : 0) + kSwappedPhase * (plan.phases - 1) +
@@ -227,8 +228,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
          blocks * sums *
              (kSwappedStore + kSwappedRead * others / plan.splits +
               kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
-         blocks * line_steps(plan, shape) * kSwappedLineStep * device.clock_ratio() +
-         std::sqrt(std::sqrt(powers));
+         blocks * line_steps(plan, shape) * kSwappedLineStep * device.clock_ratio() + limited;
 }
 
 // Which of a cluster's operands is loaded by how many blocks together.

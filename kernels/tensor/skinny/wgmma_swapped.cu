@@ -175,7 +175,8 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   const int first_row = shares_weights ? share.sharer * row_box : 0,
             first_token = shares_tokens ? share.sharer * token_box : 0;
   const int deep_of_weights = shares_weights ? part : 0, deep_of_tokens = shares_tokens ? part : 0;
-  const int token_group_size = Tile::kMostTokens > 64 ? 64 : token_group(work.tile_tokens);
+  const int token_group_size =  // constant in instances for more than 64 tokens
+      Tile::kMostTokens > 64 ? 64 : token_group(work.tile_tokens);
   const auto rounded = [](int count, int to) { return (count + to - 1) / to * to; };
   const int lines = rounded(rows, Tile::kMnMajor ? Tile::kRowGroup : row_box) +
                     rounded(tokens, Tile::kTokensMnMajor ? token_group_size : token_box);

@@ -20,37 +20,39 @@ namespace gemm::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: time_plans SHAPES PRECISION LAYOUT [LIMIT]\n\n"
+    "usage: time_plans SHAPES PRECISION LAYOUT [LIMIT [SECONDS]]\n\n"
     "SHAPES are those of --gemm_shapes, such as random:40:1. For cuBLASLt and each plan of each\n"
     "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time "
     "(0\n"
-    "if there is none) and measured time, in microseconds. Plans that are predicted to take over\n"
-    "LIMIT times (3) as long as the best of their kernel are left out. Results are not verified.\n"
-    "Needs a GPU.\n";
+    "if there is none) and measured time, in microseconds, and the SM clock in MHz. Plans that are\n"
+    "predicted to take over LIMIT times (3) as long as the best of their kernel are left out. Each\n"
+    "of four samples takes SECONDS (0.001); with 0.02 a GPU works at its power limit. Results are\n"
+    "not verified. Needs a GPU.\n";
 
-// The median of a few short batches of launches, which rotate through the operand sets.
-double measured_seconds(Backend& backend, std::span<const Launch> launches) {
+// The median of a few batches of launches, which rotate through the operand sets, per launch.
+BatchTime measured(Backend& backend, std::span<const Launch> launches, double sample_seconds) {
   TimingPlan plan;
-  plan.sample_seconds = 0.001;
+  plan.sample_seconds = sample_seconds;
   const BatchPlan batch = try_out(backend, plan, launches);
   const auto timed = backend.batch(launches, batch.size, batch.graph);
-  std::vector<double> seconds;
-  for (int i = 0; i < 4; ++i) seconds.push_back(timed->time().seconds);
-  std::ranges::sort(seconds.begin() + 1, seconds.end());  // the first warms up
-  return seconds[2] / static_cast<double>(batch.size);
+  std::vector<BatchTime> times;
+  for (int i = 0; i < 4; ++i) times.push_back(timed->time());
+  std::ranges::sort(times.begin() + 1, times.end(), {}, &BatchTime::seconds);  // [0] warms up
+  return {times[2].seconds / static_cast<double>(batch.size), times[2].sm_hz};
 }
 
-void time_plans(Backend& backend, const Problem& p, double limit) {
+void time_plans(Backend& backend, const Problem& p, double limit, double sample_seconds) {
   const ProblemData data(backend, p, Fill::uniform, 1, ProblemData::set_count(p, backend.device()),
                          Reference::rows);
   const auto show = [&](const RegisteredKernel& kernel, std::size_t plan, double predicted,
                         const auto& prepare) {
     std::vector<Launch> launches;
     for (const Operands& set : data.sets()) launches.push_back(prepare(set));
-    std::printf("%s %s %s %s %zu %.3f %.3f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
+    const BatchTime time = measured(backend, launches, sample_seconds);
+    std::printf("%s %s %s %s %zu %.3f %.3f %.0f\n", name_of(Shape{p.m, p.n, p.k}).c_str(),
                 std::string(traits_of(p.precision).name).c_str(),
                 std::string(name_of(p.layout)).c_str(), kernel.label().c_str(), plan,
-                predicted * 1e6, measured_seconds(backend, launches) * 1e6);
+                predicted * 1e6, time.seconds * 1e6, time.sm_hz.value_or(0) / 1e6);
     std::fflush(stdout);
   };
   const auto has = [](const auto& list, auto value) { return std::ranges::count(list, value) > 0; };
@@ -75,7 +77,7 @@ void time_plans(Backend& backend, const Problem& p, double limit) {
 
 int run(const std::vector<std::string>& arguments) {
   const bool help = arguments.size() == 1 && arguments[0] == "--help";
-  if (help || arguments.size() < 3 || arguments.size() > 4) {
+  if (help || arguments.size() < 3 || arguments.size() > 5) {
     std::fputs(kUsage, help ? stdout : stderr);
     return help ? 0 : 2;
   }
@@ -87,11 +89,14 @@ int run(const std::vector<std::string>& arguments) {
   const auto limit = arguments.size() > 3 ? number_in<double>(arguments[3]) : 3;
   if (!limit || !(*limit >= 1))
     throw std::runtime_error(arguments[3] + ": give a LIMIT of at least 1, such as 1.5");
+  const auto seconds = arguments.size() > 4 ? number_in<double>(arguments[4]) : 0.001;
+  if (!seconds || !(*seconds > 0 && *seconds <= 1))
+    throw std::runtime_error(arguments[4] + ": give SECONDS up to 1, such as 0.02");
   std::string reason;
   const auto backend = make_cuda_backend(0, reason);
   if (!backend) throw std::runtime_error(reason);
   for (const Shape& shape : parse_shapes(arguments[0], Device::Kind::gpu))
-    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout}, *limit);
+    time_plans(*backend, {shape.m, shape.n, shape.k, *precision, *layout}, *limit, *seconds);
   return 0;
 }
 

@@ -119,12 +119,22 @@ __device__ inline void arrive_remote(std::uint32_t barrier, int block) {
 }
 
 // Barrier of the whole cluster; orders the blocks' writes to each other's shared memory. Threads
-// that have exited count as arrived.
+// that have exited count as arrived. Arriving takes as long as the thread's stores to global
+// memory.
+__device__ inline void arrive_at_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ inline void wait_for_cluster() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 __device__ inline void sync_cluster() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
+  arrive_at_cluster();
+  wait_for_cluster();
+}
+// The same without that order, after fence_barrier_init().
+__device__ inline void sync_cluster_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  wait_for_cluster();
 }
 __device__ inline int rank_in_cluster() {
   int rank;

@@ -148,6 +148,10 @@ inline double places_of(const SwappedPlan& plan, const Device& device) {
 constexpr int line_of_accumulators(bool swapped, int rows, int tokens) {
   return swapped ? rows + 4 : tokens + 8;
 }
+// The same of elements of 16 bits: each line begins in other banks.
+constexpr int line_of_output(bool swapped, int rows, int tokens) {
+  return (swapped ? rows : tokens) + 8;
+}
 
 // As many stages as fit with that many blocks per SM, at least two. In phases, sums have their own
 // place, and a ring of less than three stages is too short. Returns whether all fits.

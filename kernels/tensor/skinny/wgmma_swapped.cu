@@ -54,6 +54,7 @@
 #include "kernels/tensor/store_row.cuh"
 #include "kernels/tensor/wgmma/register_operand.cuh"
 #include "kernels/tensor/wgmma/staged_operand.cuh"
+#include "kernels/tensor/wgmma/store.cuh"
 #include "kernels/tensor/wgmma/wgmma.cuh"
 
 namespace gemm::tensor {
@@ -105,6 +106,7 @@ struct SwappedWork {
   int token_box, edge_token_box;  // tokens likewise
   bool swapped;                   // rows of C are along tokens, else along rows
   bool read_once;                 // the weights: with evict_first, if MN-major and not shared
+  bool stages_output;             // tiles are stored as elements of 16 bits, eight at a time
   int tile_rows;                  // that a tile stores
   int phases, phase_k_tiles;      // of the weights, and K tiles of each
   std::int64_t pitch;             // of C
@@ -230,25 +232,46 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   }
 }
 
-// Releases a stage to the producers that fill it, one arrival of a warpgroup at each: its MMAs are
-// complete for all of its warps at once.
-__device__ inline void release_to_sharers(const SwappedWork& work, const Share& share,
-                                          std::uint32_t empty) {
-  const int thread = static_cast<int>(threadIdx.x) % 128;
-  if (work.sharers == 1) {
-    if (thread == 0) arrive(empty);
-  } else if (thread % 32 == 0 && thread / 32 < work.sharers) {
-    arrive_remote(empty, share.block_of(work, share.rank) - share.sharer + thread / 32);
+// Releases stages to the producers that fill them, one arrival of a warpgroup at each: its MMAs are
+// complete for all of its warps at once. Without branches: four warps issue an MMA together, and it
+// waits for the last of them.
+class Releases {
+ public:
+  __device__ Releases(const SwappedWork& work, const Share& share, const Ring<0>& ring) {
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    local_ = work.sharers == 1 && thread == 0;
+    remote_ = work.sharers > 1 && thread % 32 == 0 && thread / 32 < work.sharers;
+    const int block = share.block_of(work, share.rank) - share.sharer + (remote_ ? thread / 32 : 0);
+    std::uint32_t there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there)
+                 : "r"(ring.empty_barriers), "r"(block));
+    distance_ = there - ring.empty_barriers;
   }
-}
+  __device__ void release(std::uint32_t empty) const {
+    asm volatile(
+        "{\n.reg .pred local, remote;\n"
+        "setp.ne.s32 local, %2, 0;\n"
+        "setp.ne.s32 remote, %3, 0;\n"
+        "@local mbarrier.arrive.shared::cta.b64 _, [%0];\n"
+        "@remote mbarrier.arrive.shared::cluster.b64 _, [%1];\n}" ::"r"(empty),
+        "r"(empty + distance_), "r"(local_), "r"(remote_)
+        : "memory");
+  }
 
-// Issues the MMAs of a warpgroup for one line of a stage: acc = keep ? acc + product : product.
-template <typename Tile, int kAccumulators>
-__device__ void issue_line(std::uint32_t stage, int line, bool keep,
+ private:
+  int local_, remote_;      // whether this thread arrives, in its block or in another one
+  std::uint32_t distance_;  // of that block's shared memory
+};
+
+// Issues MMAs of warpgroup `group` for steps [kFirst, kEnd) of the four in one line of a stage:
+// acc = keep ? acc + product : product.
+template <typename Tile, int kFirst = 0, int kEnd = 4, int kAccumulators>
+__device__ void issue_line(int group, std::uint32_t stage, int line, bool keep,
                            typename Tile::Accumulator (&acc)[kAccumulators]) {
   using Element = typename Tile::Element;
   constexpr int kStepDepth = kMmaK<Element>, kTokens = 2 * kAccumulators;
-  const int group = static_cast<int>(threadIdx.x) / 128;
+  static_assert(Tile::kDepth == 4 * kStepDepth);
   constexpr int kBytes = static_cast<int>(sizeof(Element)), kTokenGroup = token_group(kTokens),
                 kRowBytes = Tile::token_row_bytes(kTokenGroup);
   // Of an operand in the line and the distance between steps in units of 16 bytes.
@@ -270,32 +293,38 @@ __device__ void issue_line(std::uint32_t stage, int line, bool keep,
     return descriptor >> 32 << 32 | (static_cast<std::uint32_t>(descriptor) + further);
   };
 #pragma unroll
-  for (int step = 0; step < Tile::kDepth / kStepDepth; ++step)
+  for (int step = kFirst; step < kEnd; ++step)
     multiply<Element, Tile::kMnMajor, Tile::kTokensMnMajor>(
         acc, at(weights, step * (Tile::kMnMajor ? kAcrossK : kAlongK)),
-        at(tokens, step * (Tile::kTokensMnMajor ? kTokensAcrossK : kAlongK)), keep || step > 0);
+        at(tokens, step * (Tile::kTokensMnMajor ? kTokensAcrossK : kAlongK)),
+        keep || step > kFirst);
 }
 
-// acc = the product over the block's K tiles, at least one. Waits for the MMAs of a K tile only
-// after those of the next one are issued.
+// acc = the product over the block's K tiles, at least one. The stage before is released between
+// the two halves of a stage's MMAs: an SM has room for few MMAs that are issued and wait, so that
+// whatever comes between two of them should be short.
 template <typename Tile, int kAccumulators>
 __device__ void multiply_k_tiles(const SwappedWork& work, const Share& share, Ring<0>& ring,
                                  typename Tile::Accumulator (&acc)[kAccumulators]) {
+  const Releases releases(work, share, ring);
+  const int group = warp_of_block() / 4;
   std::uint32_t before = 0;
 #pragma unroll 1
   for (int k_tile = share.begin; k_tile < share.end; ++k_tile, ring.next()) {
     ring.wait_for_stage();
     wgmma_fence();
-#pragma unroll
-    for (int line = 0; line < Tile::kLines; ++line)
-      issue_line<Tile>(ring.data(), line, k_tile > share.begin || line > 0, acc);
+    issue_line<Tile, 0, Tile::kLines == 1 ? 2 : 4>(group, ring.data(), 0, k_tile > share.begin,
+                                                   acc);
     wgmma_commit();
     wgmma_wait<1>();
-    if (k_tile > share.begin) release_to_sharers(work, share, before);
+    if (k_tile > share.begin) releases.release(before);
+    wgmma_fence();
+    issue_line<Tile, Tile::kLines == 1 ? 2 : 0>(group, ring.data(), Tile::kLines - 1, true, acc);
+    wgmma_commit();
     before = ring.empty();
   }
   wgmma_wait_all(acc);
-  release_to_sharers(work, share, before);
+  releases.release(before);
 }
 
 // The fragments of MN-major TF32 weights for a line of a stage (register_operand.cuh): a thread has
@@ -332,6 +361,7 @@ __device__ void load_transposed_line(std::uint32_t stage, int line,
 template <typename Tile, int kAccumulators>
 __device__ void multiply_through_registers(const SwappedWork& work, const Share& share,
                                            Ring<0>& ring, float (&acc)[kAccumulators]) {
+  const Releases releases(work, share, ring);
   std::uint32_t a[2][Tile::kDepth / 8][4] = {};
   std::uint32_t before = 0;
   const bool never = ring.first == 0;
@@ -348,7 +378,7 @@ __device__ void multiply_through_registers(const SwappedWork& work, const Share&
     wgmma_commit();
     wgmma_wait<1>();
     if (never) keep_registers(a[1 - kBuffer], ring.first);
-    if (in_stage == 0 && line > 0) release_to_sharers(work, share, before);
+    if (in_stage == 0 && line > 0) releases.release(before);
     if (in_stage + 1 == Tile::kLines) {
       before = ring.empty();
       ring.next();
@@ -365,13 +395,15 @@ __device__ void multiply_through_registers(const SwappedWork& work, const Share&
     keep_registers(a[0], ring.first);
     keep_registers(a[1], ring.first);
   }
-  release_to_sharers(work, share, before);
+  releases.release(before);
 }
 
 // The same, promoted: totals = the sum of the products over each line.
 template <typename Tile, int kAccumulators>
 __device__ void multiply_promoted(const SwappedWork& work, const Share& share, Ring<0>& ring,
                                   float (&totals)[kAccumulators]) {
+  const Releases releases(work, share, ring);
+  const int group = warp_of_block() / 4;
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) totals[i] = 0;
   float acc[kAccumulators];
@@ -381,10 +413,10 @@ __device__ void multiply_promoted(const SwappedWork& work, const Share& share, R
 #pragma unroll
     for (int line = 0; line < Tile::kLines; ++line) {
       wgmma_fence();
-      issue_line<Tile>(ring.data(), line, false, acc);
+      issue_line<Tile>(group, ring.data(), line, false, acc);
       wgmma_commit();
       wgmma_wait_all(acc);
-      if (line + 1 == Tile::kLines) release_to_sharers(work, share, ring.empty());
+      if (line + 1 == Tile::kLines) releases.release(ring.empty());
 #pragma unroll
       for (int i = 0; i < kAccumulators; ++i) totals[i] += acc[i];
     }
@@ -418,24 +450,47 @@ __device__ void store_to_shared(const SwappedWork& work,
       const int right = (first + i) / 4 * 8 + i % 2;
       return to + (right * to_token + i / 2 * kNextRow * to_row) * 4;
     };
-    typename Tile::Accumulator before[kAtOnce] = {};
     const auto is_left_out = [&](int i) { return Tile::kMnMajor && row + i / 2 * kNextRow < 0; };
-    if (Tile::kMnMajor && adds)
+    typename Tile::Accumulator sums[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        if (!is_left_out(i)) {
-          std::uint32_t bits;
-          asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(address(i)) : "memory");
-          memcpy(&before[i], &bits, sizeof bits);
-        }
+    for (int i = 0; i < kAtOnce; ++i) {
+      sums[i] = acc[first + i];
+      if (!Tile::kMnMajor || !adds || is_left_out(i)) continue;
+      typename Tile::Accumulator before;
+      std::uint32_t bits;
+      asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(address(i)) : "memory");
+      memcpy(&before, &bits, sizeof bits);
+      sums[i] += before;
+    }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (is_left_out(i)) continue;
       std::uint32_t bits;
-      before[i] += acc[first + i];
-      memcpy(&bits, &before[i], sizeof bits);
+      memcpy(&bits, &sums[i], sizeof bits);
       asm volatile("st.shared.b32 [%0], %1;" ::"r"(address(i)), "r"(bits) : "memory");
     }
+  }
+}
+
+// The same as elements of C of 16 bits, where no other sums are to be added.
+template <typename Tile, int kAccumulators>
+__device__ void stage_output(const SwappedWork& work,
+                             const typename Tile::Accumulator (&acc)[kAccumulators],
+                             std::uint32_t to) {
+  using Output = typename Tile::Output;
+  const int lane = static_cast<int>(threadIdx.x) % 32,
+            row = static_cast<int>(threadIdx.x) / 32 * 16, right = lane / 16 * 8;
+  const int line = 2 * line_of_output(work.swapped, Tile::kRows, 2 * kAccumulators);
+  if (work.swapped) {
+    to += (right + lane % 8) * line + (row + lane / 8 % 2 * 8) * 2;
+#pragma unroll
+    for (int i = 0; i < kAccumulators; i += 8)
+      store_matrices<Output, true>(to + 2 * i * line, acc + i);
+  } else {
+    to += (row + lane % 16) * line + right * 2;
+#pragma unroll
+    for (int i = 0; i < kAccumulators; i += 8)
+      store_matrices<Output, false>(to + 2 * i * 2, acc + i);
   }
 }
 
@@ -448,7 +503,7 @@ __device__ inline std::uint32_t sums_of(const SwappedWork& work, const Ring<0>& 
 template <typename Tile, int kTokens>
 __device__ void compute(const SwappedWork& work, const Share& share, Ring<0> ring) {
   typename Tile::Accumulator acc[kTokens / 2];
-  const auto multiply_part = [&](const Share& part) {
+  const auto compute_part = [&](const Share& part, int shift, bool adds) {
     if constexpr (Tile::kPromote)
       multiply_promoted<Tile>(work, part, ring, acc);
     else if constexpr (Tile::kThroughRegisters)
@@ -456,19 +511,19 @@ __device__ void compute(const SwappedWork& work, const Share& share, Ring<0> rin
     else
       multiply_k_tiles<Tile>(work, part, ring, acc);
     sync_consumers<Tile>();  // all are done with the ring, or with the sums before
+    if constexpr (sizeof(typename Tile::Output) == 2 && kTokens % 16 == 0)
+      if (work.stages_output) return stage_output<Tile>(work, acc, ring.first);
+    store_to_shared<Tile>(work, acc, sums_of(work, ring), shift, adds);
   };
   if constexpr (!Tile::kMnMajor) {
-    multiply_part(share);
-    store_to_shared<Tile>(work, acc, sums_of(work, ring), 0, false);
+    compute_part(share, 0, false);
   } else {
     Share part = share;
 #pragma unroll 1
     for (; part.begin < share.end; part.begin = part.end) {
       const int phase = part.begin / work.phase_k_tiles;
       part.end = min((phase + 1) * work.phase_k_tiles, share.end);
-      multiply_part(part);
-      store_to_shared<Tile>(work, acc, sums_of(work, ring), work.shift<Tile>(phase),
-                            part.begin > share.begin);
+      compute_part(part, work.shift<Tile>(phase), part.begin > share.begin);
     }
   }
 }
@@ -560,6 +615,48 @@ struct TileOfC {
   }
 };
 
+// Pieces of lines: number `first`, then every `step`th.
+struct LinePieces {
+  int per_line, step_lines, step_pieces, line, piece;
+
+  __device__ LinePieces(int first, int step, int per_line)
+      : per_line(per_line),
+        step_lines(step / per_line),
+        step_pieces(step % per_line),
+        line(first / per_line),
+        piece(first % per_line) {}
+  __device__ void next() {
+    line += step_lines;
+    piece += step_pieces;
+    if (piece < per_line) return;
+    piece -= per_line;
+    ++line;
+  }
+};
+
+// Stores a tile that stage_output() staged: eight consecutive elements of C at a time.
+template <typename Tile>
+__device__ void store_staged(const SwappedWork& work, const Share& share, std::uint32_t staged) {
+  constexpr int kAtOnce = 4;
+  const TileOfC<Tile> tile(work, share);
+  const int line = 2 * line_of_output(work.swapped, Tile::kRows, work.tile_tokens);
+  LinePieces next(static_cast<int>(threadIdx.x), Tile::kConsumerThreads, max(tile.length / 8, 1));
+  while (next.line < tile.lines) {
+    std::uint32_t eight[kAtOnce][4];
+    typename Tile::Output* to[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i, next.next()) {
+      to[i] = next.line < tile.lines ? tile.c + next.line * work.pitch + 8 * next.piece : nullptr;
+      load_own(eight[i], staged + min(next.line, tile.lines - 1) * line + 16 * next.piece);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (to[i] != nullptr)
+        *reinterpret_cast<uint4*>(to[i]) =
+            make_uint4(eight[i][0], eight[i][1], eight[i][2], eight[i][3]);
+  }
+}
+
 // Reduces and stores the block's share of the tile, four consecutive elements of C at a time and
 // kAtOnce of them, to hide the latency of the loads. Lines of C are aligned to four elements.
 template <typename Tile>
@@ -571,24 +668,17 @@ __device__ void store_share(const SwappedWork& work, const Share& share, std::ui
   };
   constexpr int kAtOnce = 4;
   const TileOfC<Tile> tile(work, share);
-  const int fours = max(tile.length / 4, 1), step = work.splits * Tile::kConsumerThreads;
   const int pitch = line_of_accumulators(work.swapped, Tile::kRows, work.tile_tokens);
-  const int first = share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x);
-  const int step_lines = step / fours, step_at = step % fours;
-  for (int next_line = first / fours, next = first % fours; next_line < tile.lines;) {
+  LinePieces next(share.rank * Tile::kConsumerThreads + static_cast<int>(threadIdx.x),
+                  work.splits * Tile::kConsumerThreads, max(tile.length / 4, 1));
+  while (next.line < tile.lines) {
     int line[kAtOnce], at[kAtOnce];
     std::uint32_t addresses[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      line[i] = next_line;
-      at[i] = 4 * next;
+    for (int i = 0; i < kAtOnce; ++i, next.next()) {
+      line[i] = next.line;
+      at[i] = 4 * next.piece;
       addresses[i] = acc + (min(line[i], tile.lines - 1) * pitch + at[i]) * 4;
-      next_line += step_lines;
-      next += step_at;
-      if (next >= fours) {
-        next -= fours;
-        ++next_line;
-      }
     }
     Accumulator sums[kAtOnce][4];
     reduce(work, share, addresses, sums);
@@ -665,7 +755,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
     prefetch_tensor_map(work.tokens_map);
   }
   if (work.sharers > 1)
-    sync_cluster();
+    sync_cluster_relaxed();
   else
     __syncthreads();
   const Share share(work);
@@ -676,19 +766,26 @@ __global__ void __launch_bounds__(Tile::kThreads)
     return;
   }
   compute<Tile>(work, share, ring, std::make_index_sequence<std::size(kTokenSizes)>());
-  if (work.splits > 1)
+  if (work.splits > 1) {
     sync_cluster();
-  else
+  } else {
+    if (work.sharers > 1) arrive_at_cluster();  // before the stores, for which it would wait
     sync_consumers<Tile>();
+  }
   const std::uint32_t sums = sums_of(work, ring);
-  if (work.pitch % 4 == 0)
+  if (work.stages_output)
+    store_staged<Tile>(work, share, sums);
+  else if (work.pitch % 4 == 0)
     store_share<Tile>(work, share, sums);
   else if (work.swapped)
     store_unaligned<Tile, Tile::kRows / 64>(work, share, sums);
   else
     store_unaligned<Tile, Tile::kMostTokens / 64>(work, share, sums);
   // No block exits before others have read its shared memory and arrived at its barriers.
-  if (work.splits * work.sharers > 1) sync_cluster();
+  if (work.splits > 1)
+    sync_cluster();
+  else if (work.sharers > 1)
+    wait_for_cluster();
 #endif
 }
 
@@ -895,6 +992,10 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .edge_token_box = edge_token_box,
                    .swapped = roles.swapped,
                    .read_once = plan.weight_bytes > device.last_level_cache_bytes,
+                   .stages_output = traits_of(p.precision).output_bytes == 2 && phases == 1 &&
+                                    plan.splits == 1 && plan.tile_tokens % 16 == 0 &&
+                                    p.n % 8 == 0 &&
+                                    reinterpret_cast<std::uintptr_t>(o.c) % kChunkBytes == 0,
                    .tile_rows = plan.stored_rows,
                    .phases = phases,
                    .phase_k_tiles = static_cast<int>(plan.k_tiles / phases),

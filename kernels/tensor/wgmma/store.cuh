@@ -106,6 +106,27 @@ __device__ inline void sync_consumer(int consumer) {
   asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
+// Stores 16 rows and 16 columns of a fragment, eight accumulators, as four matrices of 8 x 8
+// elements of 16 bits: rows 0 and 8 of columns 0 to 7, then of columns 8 to 15. `to` of lane i is
+// the address of line i % 8 of matrix i / 8: of a row, or of a column if kTransposed.
+template <typename Output, bool kTransposed, typename Accumulator>
+__device__ void store_matrices(std::uint32_t to, const Accumulator* acc) {
+  std::uint32_t pairs[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const auto pair = pair_of<Output>(acc[2 * j], acc[2 * j + 1]);
+    pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+  if constexpr (kTransposed)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+}
+
 // Stages kStaged columns of 64 rows in shared memory as 16-bit elements, in boxes of 64 x 64 with
 // the 128-byte swizzle. Each warp writes 16 rows.
 template <typename Output, int kStaged, typename Accumulator>
@@ -115,16 +136,8 @@ __device__ void stage_columns(const Accumulator* acc, std::uint32_t staging) {
 #pragma unroll
   for (int i = 0; i < kStaged; i += 16) {
     const int chunk = i % 64 / 8 + lane / 16;
-    std::uint32_t pairs[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const auto pair = pair_of<Output>(acc[i / 2 + 2 * j], acc[i / 2 + 2 * j + 1]);
-      pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
-    }
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                     staging + i / 64 * kBoxBytes + row * 128 + (chunk ^ row % 8) * 16),
-                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
-                 : "memory");
+    store_matrices<Output, false>(staging + i / 64 * kBoxBytes + row * 128 + (chunk ^ row % 8) * 16,
+                                  acc + i / 2);
   }
 }
 
@@ -202,18 +215,8 @@ __device__ void stage_transposed(const Accumulator (&acc)[kAccumulators], std::u
   const int chunk = static_cast<int>(threadIdx.x) % 128 / 32 * 2 + lane / 8 % 2;
   staging += (lane / 16 * 8 + lane % 8) * 128 + (chunk ^ lane % 8) * 16;
 #pragma unroll
-  for (int i = 0; i < 2 * kAccumulators; i += 16) {
-    std::uint32_t pairs[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const auto pair = pair_of<Output>(acc[i / 2 + 2 * j], acc[i / 2 + 2 * j + 1]);
-      pairs[j] = *reinterpret_cast<const std::uint32_t*>(&pair);
-    }
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                     staging + i * 128),
-                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
-                 : "memory");
-  }
+  for (int i = 0; i < 2 * kAccumulators; i += 16)
+    store_matrices<Output, true>(staging + i * 128, acc + i / 2);
 }
 
 // The same as store_tile for C^T, all columns of 64 rows at a time. work.m and work.n are those of

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/device_array.cuh"
 #include "kernels/gemm.hpp"
+#include "kernels/precision.hpp"
 
 namespace gemm {
 
@@ -40,7 +43,51 @@ struct Destroy {
 template <typename Handle, auto kDestroy>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 
-// The operands stay in the L2 if they fit.
+// The operands, and copies of them, which together exceed the L2, unless that takes more than kMost
+// sets: launches that rotate through them read from DRAM, as in a program that does other work
+// between two launches.
+class OperandSets {
+ public:
+  OperandSets(const Problem& p, const Device& device, const Operands& o) : sets_{o} {
+    const PrecisionTraits& traits = traits_of(p.precision);
+    const auto bytes = [](std::int64_t rows, std::int64_t columns, int element_bytes) {
+      return static_cast<std::size_t>(rows * columns) * static_cast<std::size_t>(element_bytes);
+    };
+    const std::size_t a = bytes(p.m, p.k, traits.input_bytes),
+                      b = bytes(p.k, p.n, traits.input_bytes),
+                      c = bytes(p.m, p.n, traits.output_bytes);
+    const double wanted = 1.5 * static_cast<double>(device.last_level_cache_bytes);
+    while (sets_.size() < kMost && static_cast<double>(sets_.size() * (a + b + c)) < wanted) {
+      try {
+        void* const copied_a = copy(o.a, a);
+        void* const copied_b = copy(o.b, b);
+        sets_.push_back({copied_a, copied_b, copy(o.c, c)});
+      } catch (const std::runtime_error&) {
+        break;  // no memory
+      }
+    }
+  }
+
+  std::size_t size() const { return sets_.size(); }
+  // Of the launch with this number, from 0.
+  const Operands& of_launch(std::size_t number) const { return sets_[number % sets_.size()]; }
+
+ private:
+  static constexpr std::size_t kMost = 8, kAlignment = 256;
+
+  // As far from an aligned address as the original: kernels choose by that.
+  void* copy(const void* from, std::size_t bytes) {
+    const std::size_t offset = reinterpret_cast<std::uintptr_t>(from) % kAlignment;
+    memory_.emplace_back(offset + bytes);
+    void* const to = static_cast<std::byte*>(memory_.back().get()) + offset;
+    check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice));
+    return to;
+  }
+
+  std::vector<simt::DeviceMemory> memory_;
+  std::vector<Operands> sets_;
+};
+
 class Trial {
  public:
   // Enqueues the work; false if it cannot.

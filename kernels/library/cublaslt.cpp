@@ -143,17 +143,21 @@ enum class Choice { first, best };
 // Shared by the operand sets of a case; lives as long as their launches.
 class Plan {
  public:
-  Plan(const Problem& p, const Operands& o, Choice choice)
+  Plan(const Problem& p, const Device& device, const Operands& o, Choice choice)
       : matmul_(p), alignment_(Alignment::of(o)) {
     const auto algorithms = choice == Choice::first ? matmul_.algorithms(alignment_)
                                                     : matmul_.all_algorithms(alignment_);
     if (algorithms.empty()) throw std::runtime_error("cuBLASLt has no algorithm for this problem");
+    algorithm_ = algorithms.front();
+    if (choice == Choice::first) return;
+    const OperandSets sets(p, device, o);
     std::vector<Trial::Work> tried;
     for (const cublasLtMatmulAlgo_t& algorithm : algorithms)
-      tried.emplace_back([&](Stream stream) {
-        return matmul_.enqueue(o, algorithm, workspace_.get(), stream) == CUBLAS_STATUS_SUCCESS;
+      tried.emplace_back([&, launch = std::size_t{0}](Stream stream) mutable {
+        return matmul_.enqueue(sets.of_launch(launch++), algorithm, workspace_.get(), stream) ==
+               CUBLAS_STATUS_SUCCESS;
       });
-    algorithm_ = algorithms[choice == Choice::first ? 0 : Trial().fastest(tried)];
+    algorithm_ = algorithms[Trial().fastest(tried)];
   }
 
   void enqueue(const Operands& o, Stream stream) const {
@@ -161,11 +165,12 @@ class Plan {
   }
 
   template <Choice kChoice>
-  static std::shared_ptr<const Plan> shared(const Problem& p, const Operands& o) {
+  static std::shared_ptr<const Plan> shared(const Problem& p, const Device& device,
+                                            const Operands& o) {
     static std::weak_ptr<const Plan> living;
     auto plan = living.lock();
     if (plan && plan->matmul_.problem() == p && plan->alignment_ == Alignment::of(o)) return plan;
-    living = plan = std::make_shared<const Plan>(p, o, kChoice);
+    living = plan = std::make_shared<const Plan>(p, device, o, kChoice);
     return plan;
   }
 
@@ -209,8 +214,10 @@ Kernel variant(std::string_view name) {
                      Precision::s8},
       .layouts = {kLayouts.begin(), kLayouts.end()},
       .unsupported = unsupported,
-      .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-        return [o, plan = Plan::shared<kChoice>(p, o)](Stream stream) { plan->enqueue(o, stream); };
+      .prepare = [](const Problem& p, const Device& device, const Operands& o) -> Launch {
+        return [o, plan = Plan::shared<kChoice>(p, device, o)](Stream stream) {
+          plan->enqueue(o, stream);
+        };
       },
   };
 }

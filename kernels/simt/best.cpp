@@ -2,7 +2,7 @@
 // their own models of their time: waves of tiles, measured rates, bytes. There is no table of
 // sizes. The record names the GPU kernel that ran.
 //
-// pick:tried times the few best by the models on the first operand set and runs the fastest.
+// pick:tried times some of the best by the models and runs the fastest.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ std::vector<Candidate> candidates(const Problem& p, const Device& device, std::s
 // What trials found: indices of the candidates. Shared by the operand sets of all cases.
 class Trials {
  public:
-  static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kMost = 16;
 
   std::optional<std::size_t> index(const Problem& p, const Device& device) const {
     const auto one = std::ranges::find(found_, Key(p, device.name), &Found::first);
@@ -78,23 +78,26 @@ class Trials {
   Launch prepare(const Problem& p, const Device& device, const Operands& o) {
     const std::vector<Candidate> all = candidates(p, device, kMost);
     if (const auto tried = index(p, device)) return all[*tried].prepare(o);
-    std::vector<Launch> launches;
+    const OperandSets sets(p, device, o);
+    std::vector<std::vector<Launch>> launches(all.size());
     std::vector<Trial::Work> works;
-    for (const Candidate& one : all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
       try {
-        launches.push_back(one.prepare(o));
+        for (std::size_t set = 0; set < sets.size(); ++set)
+          launches[i].push_back(all[i].prepare(sets.of_launch(set)));
       } catch (const std::exception&) {  // no memory for its workspace
         cudaGetLastError();
-        launches.emplace_back();
+        launches[i].clear();
       }
-      works.emplace_back([launch = launches.back()](Stream stream) {
-        if (launch) launch(stream);
-        return launch && cudaGetLastError() == cudaSuccess;
+      works.emplace_back([&mine = launches[i], launch = std::size_t{0}](Stream stream) mutable {
+        if (mine.empty()) return false;
+        mine[launch++ % mine.size()](stream);
+        return cudaGetLastError() == cudaSuccess;
       });
     }
     const std::size_t fastest = Trial().fastest(works);
     found_.emplace_back(Key(p, device.name), fastest);
-    return launches[fastest];
+    return launches[fastest].front();
   }
 
  private:

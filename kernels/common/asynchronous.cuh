@@ -21,7 +21,8 @@ constexpr int kBarrierBytes = 8;
 __device__ inline void init_barrier(std::uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
-// Makes initialised mbarriers visible to the async proxy (TMA).
+// Makes initialised mbarriers visible to the async proxy (TMA) and, after a barrier of the cluster,
+// to its other blocks.
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

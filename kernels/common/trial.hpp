@@ -59,13 +59,18 @@ class OperandSets {
     const double wanted = 1.5 * static_cast<double>(device.last_level_cache_bytes);
     while (sets_.size() < kMost && static_cast<double>(sets_.size() * (a + b + c)) < wanted) {
       try {
-        void* const copied_a = copy(o.a, a);
-        void* const copied_b = copy(o.b, b);
-        sets_.push_back({copied_a, copied_b, copy(o.c, c)});
+        sets_.push_back({place(o.a, a), place(o.b, b), place(o.c, c)});
       } catch (const std::runtime_error&) {
-        break;  // no memory
+        memory_.resize(3 * (sets_.size() - 1));
+        break;  // no memory for a whole set
       }
+      const auto copy = [](const void* to, const void* from, std::size_t size) {
+        check(cudaMemcpy(const_cast<void*>(to), from, size, cudaMemcpyDeviceToDevice));
+      };
+      copy(sets_.back().a, o.a, a);
+      copy(sets_.back().b, o.b, b);
     }
+    check(cudaStreamSynchronize(nullptr));  // other streams do not wait for the copies
   }
 
   std::size_t size() const { return sets_.size(); }
@@ -75,13 +80,11 @@ class OperandSets {
  private:
   static constexpr std::size_t kMost = 8, kAlignment = 256;
 
-  // As far from an aligned address as the original: kernels choose by that.
-  void* copy(const void* from, std::size_t bytes) {
-    const std::size_t offset = reinterpret_cast<std::uintptr_t>(from) % kAlignment;
+  // Memory as far from an aligned address as the original: kernels choose by that.
+  void* place(const void* original, std::size_t bytes) {
+    const std::size_t offset = reinterpret_cast<std::uintptr_t>(original) % kAlignment;
     memory_.emplace_back(offset + bytes);
-    void* const to = static_cast<std::byte*>(memory_.back().get()) + offset;
-    check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice));
-    return to;
+    return static_cast<std::byte*>(memory_.back().get()) + offset;
   }
 
   std::vector<simt::DeviceMemory> memory_;

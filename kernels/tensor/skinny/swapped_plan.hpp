@@ -69,6 +69,9 @@ inline constexpr int kTileRows[] = {64, 128, 192};
 struct TokenKind {
   bool promoted = false, mn_major = false, through_registers = false;
 };
+constexpr TokenKind kind_of(const SwappedShape& shape) {
+  return {shape.promoted, shape.tokens_mn_major, shape.through_registers};
+}
 constexpr bool token_tile_fits(int rows, int tokens, TokenKind kind) {
   if (kind.mn_major && tokens < 16) return false;
   const bool more_registers = kind.promoted || kind.through_registers;
@@ -82,6 +85,14 @@ constexpr bool token_kernel_fits(int rows, int most_tokens, TokenKind kind) {
   return std::ranges::any_of(kTokenSizes, [&](int size) {
     return token_kernel(size) == most_tokens && token_tile_fits(rows, size, kind);
   });
+}
+// Blocks of an instance that an SM has registers for, at most four: its launch bounds ask for so
+// many.
+constexpr int most_blocks(int rows, int most_tokens, TokenKind kind) {
+  if (rows > 128 || most_tokens > 128) return 1;
+  if (kind.through_registers) return rows == 128 ? 1 : 2;
+  if (kind.promoted) return (rows == 128 ? 1 : 2) * (most_tokens > 64 ? 1 : 2);
+  return rows == 128 ? (most_tokens > 64 ? 2 : 3) : most_tokens > 64 ? 3 : 4;
 }
 // Of 16-bit elements every eighth row is aligned to 16 bytes, whatever the rows' length.
 inline constexpr int kMostPhases = 8;
@@ -129,13 +140,12 @@ inline constexpr double kSwappedStore = 21.4e-12, kSwappedFlush = 8e-12, kSwappe
 inline constexpr double kSwappedBytesOfC = 0.74, kSwappedLineStep = 0.17e-6;
 
 // Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
-// early; with more tokens the shared memory is better used for stages: two blocks, or one. Blocks
-// of 192 rows have too many registers for two.
-inline int blocks_per_sm(const SwappedPlan& plan, std::int64_t tokens, int sm_count) {
+// early; with more tokens the shared memory is better used for stages: two blocks, or one.
+inline int blocks_per_sm(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
+  const int most = most_blocks(plan.tile_rows, token_kernel(plan.tile_tokens), kind_of(shape));
   const std::int64_t each = ceil_div(plan.blocks(), sm_count);
-  if (plan.tile_rows > 128) return 1;
-  if (tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, 4));
-  return plan.tile_tokens > 128 || (each == 1 && tokens > 16) ? 1 : 2;
+  if (shape.tokens <= 8) return static_cast<int>(std::min<std::int64_t>(each + 1, most));
+  return plan.tile_tokens > 128 || (each == 1 && shape.tokens > 16) ? 1 : std::min(2, most);
 }
 
 // Blocks of which an SM can have one each: clusters are not divided among SMs as evenly as blocks.
@@ -272,7 +282,7 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
     if (plan.cluster() > Device::kPortableCluster &&
         (plan.sharers > 1 || plan.tiles * plan.token_tiles > device.clusters(plan.splits)))
       break;
-    plan.per_sm = blocks_per_sm(plan, shape.tokens, device.sm_count);
+    plan.per_sm = blocks_per_sm(plan, shape, device.sm_count);
     if (!plan_stages(plan, shape.tokens_mn_major)) {
       plan.per_sm = 1;
       if (!plan_stages(plan, shape.tokens_mn_major)) continue;
@@ -290,7 +300,7 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
 inline std::vector<SwappedPlan> swapped_plans(const SwappedShape& shape, const Device& device) {
   constexpr double kFar = 1.4;
   std::vector<SwappedPlan> plans;
-  const TokenKind kind{shape.promoted, shape.tokens_mn_major, shape.through_registers};
+  const TokenKind kind = kind_of(shape);
   for (const int tile_rows : kTileRows)
     for (const Sharing& sharing : kSharings)
       for (int tiles = 1, before = 0;; ++tiles) {

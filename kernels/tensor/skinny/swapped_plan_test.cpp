@@ -87,6 +87,25 @@ TEST(SwappedPlan, KeepsManyStagesWhereTokensTakeRoom) {
   EXPECT_EQ(plan(28672, 64, 4096).per_sm, 2);
 }
 
+// Shared memory for more blocks than have registers would be idle.
+TEST(SwappedPlan, HasRegistersForItsBlocks) {
+  const auto most = [](const SwappedShape& shape, int rows, int most_tokens) {
+    int most = 0;
+    for (const SwappedPlan& found : swapped_plans(shape, kDevice))
+      if (found.tile_rows == rows && token_kernel(found.tile_tokens) == most_tokens)
+        most = std::max(most, found.per_sm);
+    return most;
+  };
+  const SwappedShape few{.rows = 75776, .tokens = 8, .k = 2048, .element_bytes = 2};
+  EXPECT_EQ(most(few, 64, 64), 4);
+  EXPECT_EQ(most(few, 128, 64), 3);
+  SwappedShape many{.rows = 28672, .tokens = 96, .k = 4096, .element_bytes = 1};
+  EXPECT_EQ(most(many, 128, 128), 2);
+  many.promoted = true;
+  EXPECT_EQ(most(many, 128, 128), 1);
+  EXPECT_EQ(most(many, 128, 64), 2);
+}
+
 TEST(SwappedPlan, SplitsNothingElse) { EXPECT_EQ(plan(57344, 64, 8192).splits, 1); }
 
 // 23 tiles in clusters of 5: one round only where so many clusters fit.

@@ -84,6 +84,7 @@ struct SwappedTile {
   static constexpr TokenKind kTokenKind{kPromote, kTokensMnMajor, kThroughRegisters};
   static constexpr int kProducers = 2;  // warps
   static constexpr int kConsumerThreads = 2 * kRows, kThreads = kConsumerThreads + 32 * kProducers;
+  static constexpr int kBlocks = most_blocks(kRows, kMostTokens, kTokenKind);
   static constexpr int kWeightBytes = kRows * kStageLineBytes * kLines;
   // An MN-major operand is loaded in groups of rows of 128 bytes, and of 64 or 16 tokens, for all
   // steps of k.
@@ -478,8 +479,10 @@ __device__ void stage_output(const SwappedWork& work,
                              const typename Tile::Accumulator (&acc)[kAccumulators],
                              std::uint32_t to) {
   using Output = typename Tile::Output;
-  const int lane = static_cast<int>(threadIdx.x) % 32,
-            row = static_cast<int>(threadIdx.x) / 32 * 16, right = lane / 16 * 8;
+  // Opaque: whatever depends on it is not computed before, beside the accumulators.
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  const int lane = thread % 32, row = thread / 32 * 16, right = lane / 16 * 8;
   const int line = 2 * line_of_output(work.swapped, Tile::kRows, 2 * kAccumulators);
   if (work.swapped) {
     to += (right + lane % 8) * line + (row + lane / 8 % 2 * 8) * 2;
@@ -742,7 +745,7 @@ __device__ void store_unaligned(const SwappedWork& work, const Share& share, std
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
 template <typename Tile>
-__global__ void __launch_bounds__(Tile::kThreads)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     stream_weights([[maybe_unused]] const __grid_constant__ SwappedWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
@@ -932,6 +935,12 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const
                        device);
 }
 
+// Whether tiles are staged as elements of C: of 16 bits, in aligned lines, with nothing to add.
+bool stages_output(const Problem& p, const SwappedPlan& plan) {
+  return traits_of(p.precision).output_bytes == 2 && p.n % 8 == 0 && plan.splits == 1 &&
+         plan.phases == 1 && plan.tile_tokens % 16 == 0;
+}
+
 template <typename Element, bool kPromote>
 Launch launch_of(const Problem& p, const Device& device, const Roles& roles, const Operands& o,
                  const SwappedPlan& plan) {
@@ -992,9 +1001,7 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .edge_token_box = edge_token_box,
                    .swapped = roles.swapped,
                    .read_once = plan.weight_bytes > device.last_level_cache_bytes,
-                   .stages_output = traits_of(p.precision).output_bytes == 2 && phases == 1 &&
-                                    plan.splits == 1 && plan.tile_tokens % 16 == 0 &&
-                                    p.n % 8 == 0 &&
+                   .stages_output = phases == plan.phases && stages_output(p, plan) &&
                                     reinterpret_cast<std::uintptr_t>(o.c) % kChunkBytes == 0,
                    .tile_rows = plan.stored_rows,
                    .phases = phases,
@@ -1044,7 +1051,7 @@ double packing_bytes(const Problem& p, const Roles& roles, const SwappedPlan& pl
 
 // Every block reads all weights and tokens of its tile; sharers read what they share once from the
 // L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights and all
-// tokens; accumulators are stored and loaded once.
+// tokens; accumulators, or elements of C, are stored and loaded once.
 Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
   const double packed = packing_bytes(p, roles, plan);
@@ -1055,7 +1062,7 @@ Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan
   const double width = plan.tile_tokens;
   const double k_tile = kStageLineBytes * lines_of_stage(plan.tile_rows, plan.tile_tokens) *
                         (2.0 * plan.tile_rows + (1 + plan.tile_rows / 64) * width);
-  const double acc = 2.0 * 4 * plan.tile_rows * width * plan.splits;
+  const double acc = 2.0 * (stages_output(p, plan) ? 2 : 4) * plan.tile_rows * width * plan.splits;
   return {.dram = bytes_minimum(p) + packed,
           .l2 = packed +
                 weights * static_cast<double>(ceil_div(plan.token_tiles, plan.weight_sharers())) +

@@ -64,11 +64,9 @@ class OperandSets {
         memory_.resize(3 * (sets_.size() - 1));
         break;  // no memory for a whole set
       }
-      const auto copy = [](const void* to, const void* from, std::size_t size) {
-        check(cudaMemcpy(const_cast<void*>(to), from, size, cudaMemcpyDeviceToDevice));
-      };
-      copy(sets_.back().a, o.a, a);
-      copy(sets_.back().b, o.b, b);
+      const auto [to_a, to_b, to_c] = sets_.back();
+      check(cudaMemcpy(const_cast<void*>(to_a), o.a, a, cudaMemcpyDeviceToDevice));
+      check(cudaMemcpy(const_cast<void*>(to_b), o.b, b, cudaMemcpyDeviceToDevice));
     }
     check(cudaStreamSynchronize(nullptr));  // other streams do not wait for the copies
   }

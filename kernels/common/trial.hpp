@@ -43,8 +43,8 @@ struct Destroy {
 template <typename Handle, auto kDestroy>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<kDestroy>>;
 
-// The operands, and copies of them, which together exceed the L2, unless that takes more than kMost
-// sets: launches that rotate through them read from DRAM, as in a program that does other work
+// The operands and copies of A and B, with a C for each: at most kMost sets. If all sets exceed the
+// L2, launches that rotate through them read from DRAM, as in a program that does other work
 // between two launches.
 class OperandSets {
  public:

@@ -86,8 +86,7 @@ constexpr bool token_kernel_fits(int rows, int most_tokens, TokenKind kind) {
     return token_kernel(size) == most_tokens && token_tile_fits(rows, size, kind);
   });
 }
-// Blocks of an instance that an SM has registers for, at most four: its launch bounds ask for so
-// many.
+// Blocks per SM, at most four, for which launch bounds limit an instance's registers.
 constexpr int most_blocks(int rows, int most_tokens, TokenKind kind) {
   if (rows > 128 || most_tokens > 128) return 1;
   if (kind.through_registers) return rows == 128 ? 1 : 2;
@@ -139,8 +138,8 @@ inline constexpr double kSwappedStore = 21.4e-12, kSwappedFlush = 8e-12, kSwappe
 // the next launch. Seconds of a step of line_steps().
 inline constexpr double kSwappedBytesOfC = 0.74, kSwappedLineStep = 0.17e-6;
 
-// Blocks per SM. With 8 tokens one more than needed, so that blocks of the next launch can start
-// early; with more tokens the shared memory is better used for stages: two blocks, or one.
+// Blocks per SM. Up to 8 tokens one more than needed, if registers allow, so that blocks of the
+// next launch can start early; else at most two, because stages need the shared memory.
 inline int blocks_per_sm(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
   const int most = most_blocks(plan.tile_rows, token_kernel(plan.tile_tokens), kind_of(shape));
   const std::int64_t each = ceil_div(plan.blocks(), sm_count);
@@ -158,7 +157,7 @@ inline double places_of(const SwappedPlan& plan, const Device& device) {
 constexpr int line_of_accumulators(bool swapped, int rows, int tokens) {
   return swapped ? rows + 4 : tokens + 8;
 }
-// The same of elements of 16 bits: each line begins in other banks.
+// The same of elements of 16 bits: eight successive lines begin in different banks.
 constexpr int line_of_output(bool swapped, int rows, int tokens) {
   return (swapped ? rows : tokens) + 8;
 }

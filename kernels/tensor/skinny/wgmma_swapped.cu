@@ -233,9 +233,8 @@ __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0
   }
 }
 
-// Releases stages to the producers that fill them, one arrival of a warpgroup at each: its MMAs are
-// complete for all of its warps at once. Without branches: four warps issue an MMA together, and it
-// waits for the last of them.
+// Releases stages to the blocks that fill them. A warpgroup arrives once in each: its MMAs complete
+// for its four warps at once. There are no branches, because an MMA waits for the last of the four.
 class Releases {
  public:
   __device__ Releases(const SwappedWork& work, const Share& share, const Ring<0>& ring) {
@@ -261,7 +260,7 @@ class Releases {
   }
 
  private:
-  int local_, remote_;      // whether this thread arrives, in its block or in another one
+  int local_, remote_;      // whether this thread arrives: without sharers, or at one of them
   std::uint32_t distance_;  // of that block's shared memory
 };
 
@@ -275,7 +274,7 @@ __device__ void issue_line(int group, std::uint32_t stage, int line, bool keep,
   static_assert(Tile::kDepth == 4 * kStepDepth);
   constexpr int kBytes = static_cast<int>(sizeof(Element)), kTokenGroup = token_group(kTokens),
                 kRowBytes = Tile::token_row_bytes(kTokenGroup);
-  // Of an operand in the line and the distance between steps in units of 16 bytes.
+  // Descriptors of the line's first step.
   const std::uint32_t first_token = stage + Tile::kWeightBytes;
   const std::uint64_t weights =
       Tile::kMnMajor
@@ -287,6 +286,7 @@ __device__ void issue_line(int group, std::uint32_t stage, int line, bool keep,
           ? mn_major_descriptor<kRowBytes>(first_token + line * Tile::kDepth * kRowBytes,
                                            Tile::token_group_bytes(kTokenGroup))
           : k_major_descriptor(first_token + line * kTokens * kStageLineBytes);
+  // Distances between steps, in units of 16 bytes.
   constexpr int kAlongK = kStepDepth * kBytes / 16, kAcrossK = kStepDepth * kStageLineBytes / 16,
                 kTokensAcrossK = kStepDepth * kRowBytes / 16;
   // The address is in the lower half: no carry leaves it.
@@ -473,13 +473,13 @@ __device__ void store_to_shared(const SwappedWork& work,
   }
 }
 
-// The same as elements of C of 16 bits, where no other sums are to be added.
+// Stores the accumulators in shared memory as elements of C, of 16 bits. Nothing is added to them.
 template <typename Tile, int kAccumulators>
 __device__ void stage_output(const SwappedWork& work,
                              const typename Tile::Accumulator (&acc)[kAccumulators],
                              std::uint32_t to) {
   using Output = typename Tile::Output;
-  // Opaque: whatever depends on it is not computed before, beside the accumulators.
+  // Opaque: else the compiler computes addresses before the MMAs and keeps them in registers.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   const int lane = thread % 32, row = thread / 32 * 16, right = lane / 16 * 8;

@@ -22,13 +22,11 @@ namespace {
 constexpr const char* kUsage =
     "usage: time_plans SHAPES PRECISION LAYOUT [LIMIT [SECONDS]]\n\n"
     "SHAPES are those of --gemm_shapes, such as random:40:1. For cuBLASLt and each plan of each\n"
-    "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time "
-    "(0\n"
-    "if there is none) and measured time, in microseconds, and the SM clock in MHz (0 if it is\n"
-    "unknown). Plans that are predicted to take over LIMIT times (3) as long as the best of their\n"
-    "kernel are left out. Each of four samples takes SECONDS (0.001); with 0.02 a GPU works at "
-    "its\n"
-    "power limit. Results are not verified. Needs a GPU.\n";
+    "kernel with a time model it prints: shape, precision, layout, kernel, plan, predicted time\n"
+    "(0 if there is none) and measured time, in microseconds, and the SM clock in MHz (0 if it\n"
+    "is unknown). Plans that are predicted to take over LIMIT times (3) as long as the best of\n"
+    "their kernel are left out. Each of four samples takes SECONDS (0.001); with 0.02 a GPU\n"
+    "works at its power limit. Results are not verified. Needs a GPU.\n";
 
 // The median of a few batches of launches, which rotate through the operand sets, per launch.
 BatchTime measured(Backend& backend, std::span<const Launch> launches, double sample_seconds) {

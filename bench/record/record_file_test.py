@@ -108,7 +108,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> float:
     begin = time.monotonic()
     done = run([*MANY, f"--benchmark_out={out}"])
     seconds = time.monotonic() - begin
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert shown(done.stdout) == names(record(out))
     assert len(shown(done.stdout)) >= 64
     return seconds

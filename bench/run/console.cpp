@@ -223,7 +223,7 @@ std::string Console::summary(Width width) const {
   for (const Results::Best& best : results_.fastest())
     rows.push_back({std::string(traits_of(best.row->which.problem.precision).name), best.name,
                     cell(Column::rate, *best.row), cell(Column::peak, *best.row),
-                    best.ratio ? formatted("%.3f", *best.ratio) : "-",
+                    best.ratio ? formatted("%.*f", *best.ratio < 99 ? 3 : 0, *best.ratio) : "-",
                     best.library.empty() ? "" : " " + best.library});
   std::size_t names = 0;
   for (const auto& row : rows) names = std::max(names, row[1].size());

@@ -96,6 +96,14 @@ TEST(Console, WithoutAWidthHasEachResultInOneLineWithItsWholeName) {
     EXPECT_NE(first.find(part), std::string::npos) << first;
 }
 
+TEST(Console, SeparatesALargeRatioFromItsNeighbour) {
+  Results results(on_a_gpu());
+  for (const Row& row : {timed(kOurs, Precision::s8, 1000), timed(kLibrary, Precision::s8, 5)})
+    results.add(row.which.name(), row);
+  const std::string last = Console(results, 20).summary(std::nullopt);
+  EXPECT_NE(last.find(" 200 cuBLASLt"), std::string::npos) << last;
+}
+
 TEST(Console, ExplainsEachKindOfDeviationOnce) {
   Results results(on_a_gpu());
   const Row row = timed(kOurs, Precision::f32, 40);

@@ -1,8 +1,8 @@
 // Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
 // registers, so that the MMAs of one K tile follow those of the last without a gap. Copies run
-// ahead from one tile to the next, so that they go on while C is stored, and launches overlap
-// (programmatic dependent launch). Cost: partial sums through global memory, where tiles
-// are cut along k.
+// ahead from one tile to the next, so that they go on while C is stored, and the launch of a grid
+// does not wait for the end of the one before (programmatic dependent launch). Cost: partial sums
+// through global memory, where tiles are cut along k.
 //
 // The model compares waves of whole tiles with shares of cut tiles and the exchange of their
 // partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.
@@ -96,7 +96,6 @@ template <typename Tile>
 __device__ void multiply_pieces(const F64Work& work) {
   extern __shared__ __align__(128) std::byte shared[];
 #if __CUDA_ARCH__ >= 900
-  let_next_launch_begin();
   wait_for_previous_launch();
 #endif
   const int rank = work.schedule.rank(static_cast<int>(blockIdx.x));

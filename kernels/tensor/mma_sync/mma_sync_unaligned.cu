@@ -202,7 +202,6 @@ __global__ void __launch_bounds__(UnalignedShape::kThreads, UnalignedShape::kBlo
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(kBankBytes) std::byte shared[];
 #if __CUDA_ARCH__ >= 900
-  let_next_launch_begin();
   wait_for_previous_launch();
 #endif
   UnalignedLoads<kAKMajor, kBKMajor> loads(work, shared_address(shared));

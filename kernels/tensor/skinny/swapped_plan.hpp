@@ -32,9 +32,14 @@ struct SwappedShape {
 // k. A cluster is `splits` blocks along k, which add their sums, times `sharers`. These have
 // neighbouring tiles along the long side, and load their tokens together, or along the short side,
 // and load their weights together. `per_sm` blocks shall fit an SM.
+//
+// Where launches overlap, a block takes the place of whichever block of the launch before ends
+// first. Else successive blocks begin on SMs of one GPC, and what several of them load at the same
+// time, the weights of a row of tiles, comes from the L2 once.
 struct SwappedPlan {
   int tile_rows, tile_tokens, sharers, splits, per_sm;
   bool shares_weights = false;      // else tokens
+  bool overlaps = true;             // blocks of the next launch start before all of these end
   int phases, stored_rows;          // of a tile; it loads more rows than it stores in phases
   int stages = 2, stage_bytes = 0;  // of the ring
   std::int64_t tiles, token_tiles, k_tiles;
@@ -116,6 +121,8 @@ inline constexpr double kSwappedOfDram = 0.93,  // of the rate of DRAM
     kSwappedL2 = 109e9,                         // bytes per second from the L2 to an SM
     kSwappedPairedSm = 84e9,                    // where both SMs of a pair load: they share a path
     kSwappedLaunch = 2.34e-6,                   // seconds of a launch
+    kSwappedNoOverlap = 1.1e-6,                 // seconds more if launches do not overlap,
+    kSwappedTogether = 0.5,                     // and what is then loaded from the L2
     kSwappedAdd = 0.306e-6,                     // seconds for each block along k of a cluster
     kSwappedShare = 0.8e-6,                     // seconds, if blocks share loads
     kSwappedStage = 0.174e-6,                   // seconds to fill and release a stage
@@ -218,26 +225,27 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                     ? kSwappedThroughRegisters + kSwappedThroughRegistersToken * tokens
                     : 2 * tokens / kSwappedOfClock);
   const double promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
+  const double from_l2 =
+      (plan.overlaps ? 1 : kSwappedTogether) * slower * loaded * device.clock_ratio();
   const double paired = all > device.sm_count / 2.0 ? blocks : 0;
   const double c_bytes = 1.0 * shape.output_bytes * static_cast<double>(shape.rows) *
                          static_cast<double>(shape.tokens);
-  const double limits[] = {
-      (slower * (lines_per_stage == 1 ? kSwappedShortRows : 1) * plan.operand_bytes /
-           kSwappedOfDram +
-       kSwappedBytesOfC * c_bytes) /
-          device.dram_bytes_per_second,
-      blocks * lines * cycles / device.sm_hz,
-      blocks * lines * narrow_rows * kSwappedNarrowRow / device.sm_hz,
-      blocks * lines * promotion / device.sm_hz,
-      slower * all / device.sm_count * lines * loaded * device.clock_ratio() / kSwappedL2,
-      slower * paired * lines * loaded * device.clock_ratio() / kSwappedPairedSm,
-      blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
+  const double limits[] = {(slower * (lines_per_stage == 1 ? kSwappedShortRows : 1) *
+                                plan.operand_bytes / kSwappedOfDram +
+                            kSwappedBytesOfC * c_bytes) /
+                               device.dram_bytes_per_second,
+                           blocks * lines * cycles / device.sm_hz,
+                           blocks * lines * narrow_rows * kSwappedNarrowRow / device.sm_hz,
+                           blocks * lines * promotion / device.sm_hz,
+                           all / device.sm_count * lines * from_l2 / kSwappedL2,
+                           paired * lines * from_l2 / kSwappedPairedSm,
+                           blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
   double limited = 0;
   for (const double limit : limits) limited = simt::limited_by(limited, limit);
   const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
-  return kSwappedLaunch + (others > 0 ? kSwappedAdd * plan.splits : 0) +
-         (plan.sharers > 1 ? kSwappedShare : 0) + kSwappedPhase * (plan.phases - 1) +
-         kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
+  return kSwappedLaunch + (plan.overlaps ? 0 : kSwappedNoOverlap) +
+         (others > 0 ? kSwappedAdd * plan.splits : 0) + (plan.sharers > 1 ? kSwappedShare : 0) +
+         kSwappedPhase * (plan.phases - 1) + kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
          blocks * sums *
              (kSwappedStore + kSwappedRead * others / plan.splits +
               kSwappedFlush * (std::ceil(1.0 * plan.phases / plan.splits) - 1)) +
@@ -250,6 +258,15 @@ struct Sharing {
   bool of_weights;
 };
 inline constexpr Sharing kSharings[] = {{1, false}, {2, false}, {4, false}, {2, true}, {4, true}};
+
+// Whether launches without overlap are worth a look: where an SM has one block, and successive
+// blocks without a cluster load the same K-major weights.
+inline bool may_begin_together(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
+  constexpr std::int64_t kMostTiles = 8;  // with the same weights
+  return !shape.weights_mn_major && !shape.tokens_mn_major && plan.cluster() == 1 &&
+         plan.token_tiles > 1 && plan.token_tiles <= kMostTiles && plan.per_sm == 1 &&
+         plan.blocks() <= sm_count;
+}
 
 // The plans with these tiles: the fastest numbers of blocks that share a tile, by the model.
 inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape,
@@ -292,6 +309,12 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
   std::ranges::sort(all, {}, &SwappedPlan::seconds);
   all.resize(std::min(all.size(), kMost));
   plans.insert(plans.end(), all.begin(), all.end());
+  for (SwappedPlan& together : all) {
+    if (!may_begin_together(together, shape, device.sm_count)) continue;
+    together.overlaps = false;
+    together.seconds = seconds_of(together, shape, device);
+    plans.push_back(together);
+  }
 }
 
 // All of them, at least one: tokens are divided evenly among as few tiles as possible, or among

@@ -182,6 +182,28 @@ TEST(SwappedPlan, SharesWeightsAmongTilesOfTokens) {
   EXPECT_GT(sharing(144), 0);
 }
 
+// One wave of blocks without clusters, which load the same K-major weights.
+TEST(SwappedPlan, BeginsTogetherWhereBlocksLoadTheSame) {
+  SwappedShape shape{.rows = 5376, .tokens = 232, .k = 5376, .element_bytes = 2};
+  const auto without_overlap = [&] {
+    return std::ranges::count(swapped_plans(shape, kDevice), false, &SwappedPlan::overlaps);
+  };
+  EXPECT_GT(without_overlap(), 0);
+  for (const SwappedPlan& found : swapped_plans(shape, kDevice))
+    if (!found.overlaps) {
+      EXPECT_EQ(found.cluster(), 1);
+      EXPECT_GT(found.token_tiles, 1);
+      EXPECT_LE(found.blocks(), kDevice.sm_count);
+      SwappedPlan overlaps = found;
+      overlaps.overlaps = true;
+      EXPECT_NE(found.seconds, seconds_of(overlaps, shape, kDevice));
+    }
+  shape.weights_mn_major = true;
+  EXPECT_EQ(without_overlap(), 0);
+  shape = {.rows = 5376, .tokens = 64, .k = 5376, .element_bytes = 2};
+  EXPECT_EQ(without_overlap(), 0) << "one tile of tokens";
+}
+
 TEST(SwappedPlan, HasTilesOf192RowsWhereAccumulatorsFitRegisters) {
   EXPECT_EQ(token_tile(192, 65, {}), 80);
   EXPECT_EQ(token_tile(192, 192, {}), 192);

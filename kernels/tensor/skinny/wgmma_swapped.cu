@@ -14,7 +14,8 @@
 //   second launch. Other blocks of a cluster have the same tokens, or weights, and load them
 //   together, by multicast.
 // - Programmatic dependent launch: blocks of the next launch start where the stages leave room on
-//   an SM, initialise barriers, and wait until this launch has stored its results.
+//   an SM, initialise barriers, and wait until this launch has stored its results. In long launches
+//   of several columns of tiles it is faster without (swapped_plan.hpp).
 // - MN-major weights larger than the L2 are loaded with evict_first, unless they are shared.
 //
 // 16-bit operands may be K-major or MN-major; MN-major TF32 weights go through registers
@@ -106,6 +107,7 @@ struct SwappedWork {
   int row_box, edge_row_box;      // rows that a block loads for its sharers, if K-major
   int token_box, edge_token_box;  // tokens likewise
   bool swapped;                   // rows of C are along tokens, else along rows
+  bool overlaps;                  // with the next launch
   bool read_once;                 // the weights: with evict_first, if MN-major and not shared
   bool stages_output;             // tiles are stored as elements of 16 bits, eight at a time
   int tile_rows;                  // that a tile stores
@@ -159,7 +161,8 @@ template <typename Tile>
 __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0> ring,
                              int producer) {
   wait_for_previous_launch();  // everything else in the block depends on these loads
-  let_next_launch_begin();     // not before: blocks of two further launches would share the SMs
+  if (work.overlaps)
+    let_next_launch_begin();  // not before: blocks of two further launches would share the SMs
   const std::uint64_t policy = cache_policy(work.read_once);
   const int row = share.tile * work.tile_rows, token = share.token_tile * work.tile_tokens;
   const int rows = work.rows > row
@@ -1000,6 +1003,7 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .token_box = token_box,
                    .edge_token_box = edge_token_box,
                    .swapped = roles.swapped,
+                   .overlaps = plan.overlaps,
                    .read_once = plan.weight_bytes > device.last_level_cache_bytes,
                    .stages_output = phases == plan.phases && stages_output(p, plan) &&
                                     reinterpret_cast<std::uintptr_t>(o.c) % kChunkBytes == 0,

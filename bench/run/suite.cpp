@@ -53,7 +53,8 @@ Suite::Suite(std::unique_ptr<Backend> backend, const Options& options,
   const MeasuredPeak* l2 = memory_roof(run.measured, "L2");
   if (dram != nullptr && l2 != nullptr) {  // kernels' time models use them
     bench_.backend->set_rates(dram->per_second(), l2->per_second());
-    static_cast<Device&>(run.device) = bench_.backend->device();  // the driver is as NVML names it
+    // Not the whole: the driver is as NVML names it.
+    static_cast<Device&>(run.device) = static_cast<const Device&>(bench_.backend->device());
   }
   bench_.limits = {.peaks = run.peaks,
                    .last_level_cache_bytes = run.device.last_level_cache_bytes,

@@ -177,9 +177,10 @@ __device__ inline void tma_store_wait_read() {
 // Programmatic dependent launch (cudaLaunchAttributeProgrammaticStreamSerialization). Once all
 // blocks of this grid have ended or called let_next_launch_begin, blocks of the next grid start
 // where there is room. That grid must call wait_for_previous_launch before it touches what this one
-// reads or writes. No effect in other launches. Where blocks are fewer than places on the SMs, the
-// next grid is better not let begin: its waiting blocks take the places between, and its work is
-// divided unevenly (kernels/tensor/NOTES.md).
+// reads or writes. No effect in other launches. If a grid has fewer blocks than the SMs have room
+// for, waiting blocks of the next grid fill the free room, and its work is divided unevenly:
+// MmaF64StreamK and MmaSyncUnaligned therefore do not call this function (kernels/tensor/NOTES.md,
+// "Where blocks begin").
 __device__ inline void let_next_launch_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

@@ -1,8 +1,8 @@
 // Stream-K with the tile size chosen for the problem by a model. Fragments are double-buffered in
 // registers, so that the MMAs of one K tile follow those of the last without a gap. Copies run
-// ahead from one tile to the next, so that they go on while C is stored, and the launch of a grid
-// does not wait for the end of the one before (programmatic dependent launch). Cost: partial sums
-// through global memory, where tiles are cut along k.
+// ahead from one tile to the next, so that they go on while C is stored. The grid uses programmatic
+// dependent launch, but does not let the next one begin: blocks start when the last block of the
+// previous grid has ended. Cost: partial sums through global memory, where tiles are cut along k.
 //
 // The model compares waves of whole tiles with shares of cut tiles and the exchange of their
 // partial sums (tile_schedule.hpp), bounded by DRAM bandwidth.

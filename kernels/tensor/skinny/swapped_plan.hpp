@@ -22,6 +22,7 @@ struct SwappedShape {
   bool tokens_mn_major = false;    // as loaded, else K-major
   bool weights_mn_major = false;   // likewise
   bool through_registers = false;  // the weights
+  bool packed = false;             // an operand, by a launch just before
   int phases = 1;                  // along k, in which MN-major weights are loaded
   bool swapped = true;             // lines of C are along the rows, else along the tokens
   int output_bytes = 2;            // per element of C
@@ -33,13 +34,14 @@ struct SwappedShape {
 // neighbouring tiles along the long side, and load their tokens together, or along the short side,
 // and load their weights together. `per_sm` blocks shall fit an SM.
 //
-// Where launches overlap, a block takes the place of whichever block of the launch before ends
-// first. Else successive blocks begin on SMs of one GPC, and what several of them load at the same
-// time, the weights of a row of tiles, comes from the L2 once.
+// With `lets_next_begin` a block of the next launch takes the place of whichever block ends first.
+// Without, and without clusters, about eight successive blocks of the next launch begin on SMs of
+// one GPC. The L2 merges equal requests that these make at the same time, as those for the weights
+// of a row of tiles (NOTES.md).
 struct SwappedPlan {
   int tile_rows, tile_tokens, sharers, splits, per_sm;
   bool shares_weights = false;      // else tokens
-  bool overlaps = true;             // blocks of the next launch start before all of these end
+  bool lets_next_begin = true;      // blocks of the next launch, before all of these have ended
   int phases, stored_rows;          // of a tile; it loads more rows than it stores in phases
   int stages = 2, stage_bytes = 0;  // of the ring
   std::int64_t tiles, token_tiles, k_tiles;
@@ -121,8 +123,8 @@ inline constexpr double kSwappedOfDram = 0.93,  // of the rate of DRAM
     kSwappedL2 = 109e9,                         // bytes per second from the L2 to an SM
     kSwappedPairedSm = 84e9,                    // where both SMs of a pair load: they share a path
     kSwappedLaunch = 2.34e-6,                   // seconds of a launch
-    kSwappedNoOverlap = 1.1e-6,                 // seconds more if launches do not overlap,
-    kSwappedTogether = 0.5,                     // and what is then loaded from the L2
+    kSwappedNoOverlap = 1.1e-6,                 // seconds more without lets_next_begin, and the
+    kSwappedTogether = 0.5,                     // share of loads that the L2 does not merge then
     kSwappedAdd = 0.306e-6,                     // seconds for each block along k of a cluster
     kSwappedShare = 0.8e-6,                     // seconds, if blocks share loads
     kSwappedStage = 0.174e-6,                   // seconds to fill and release a stage
@@ -226,7 +228,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                     : 2 * tokens / kSwappedOfClock);
   const double promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
   const double from_l2 =
-      (plan.overlaps ? 1 : kSwappedTogether) * slower * loaded * device.clock_ratio();
+      (plan.lets_next_begin ? 1 : kSwappedTogether) * slower * loaded * device.clock_ratio();
   const double paired = all > device.sm_count / 2.0 ? blocks : 0;
   const double c_bytes = 1.0 * shape.output_bytes * static_cast<double>(shape.rows) *
                          static_cast<double>(shape.tokens);
@@ -243,7 +245,7 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   double limited = 0;
   for (const double limit : limits) limited = simt::limited_by(limited, limit);
   const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
-  return kSwappedLaunch + (plan.overlaps ? 0 : kSwappedNoOverlap) +
+  return kSwappedLaunch + (plan.lets_next_begin ? 0 : kSwappedNoOverlap) +
          (others > 0 ? kSwappedAdd * plan.splits : 0) + (plan.sharers > 1 ? kSwappedShare : 0) +
          kSwappedPhase * (plan.phases - 1) + kSwappedNext * (std::ceil(blocks / plan.per_sm) - 1) +
          blocks * sums *
@@ -259,13 +261,14 @@ struct Sharing {
 };
 inline constexpr Sharing kSharings[] = {{1, false}, {2, false}, {4, false}, {2, true}, {4, true}};
 
-// Whether launches without overlap are worth a look: where an SM has one block, and successive
-// blocks without a cluster load the same K-major weights.
+// Whether the plan is worth a look without lets_next_begin: where an SM has one block, and
+// successive blocks without a cluster load the same weights. Both operands are K-major, because
+// only such were measured. Packing lets the next launch begin.
 inline bool may_begin_together(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
   constexpr std::int64_t kMostTiles = 8;  // with the same weights
-  return !shape.weights_mn_major && !shape.tokens_mn_major && plan.cluster() == 1 &&
-         plan.token_tiles > 1 && plan.token_tiles <= kMostTiles && plan.per_sm == 1 &&
-         plan.blocks() <= sm_count;
+  return !shape.weights_mn_major && !shape.tokens_mn_major && !shape.packed &&
+         plan.cluster() == 1 && plan.token_tiles > 1 && plan.token_tiles <= kMostTiles &&
+         plan.per_sm == 1 && plan.blocks() <= sm_count;
 }
 
 // The plans with these tiles: the fastest numbers of blocks that share a tile, by the model.
@@ -311,7 +314,7 @@ inline void add_plans(std::vector<SwappedPlan>& plans, const SwappedShape& shape
   plans.insert(plans.end(), all.begin(), all.end());
   for (SwappedPlan& together : all) {
     if (!may_begin_together(together, shape, device.sm_count)) continue;
-    together.overlaps = false;
+    together.lets_next_begin = false;
     together.seconds = seconds_of(together, shape, device);
     plans.push_back(together);
   }

@@ -182,26 +182,32 @@ TEST(SwappedPlan, SharesWeightsAmongTilesOfTokens) {
   EXPECT_GT(sharing(144), 0);
 }
 
-// One wave of blocks without clusters, which load the same K-major weights.
-TEST(SwappedPlan, BeginsTogetherWhereBlocksLoadTheSame) {
-  SwappedShape shape{.rows = 5376, .tokens = 232, .k = 5376, .element_bytes = 2};
-  const auto without_overlap = [&] {
-    return std::ranges::count(swapped_plans(shape, kDevice), false, &SwappedPlan::overlaps);
+TEST(SwappedPlan, BeginsTogetherWhereSuccessiveBlocksLoadTheSame) {
+  const SwappedShape shape{.rows = 5376, .tokens = 232, .k = 5376, .element_bytes = 2};
+  const SwappedPlan found = best(shape);
+  EXPECT_FALSE(found.lets_next_begin);
+  SwappedPlan other = found;
+  other.lets_next_begin = true;
+  EXPECT_LT(found.seconds, seconds_of(other, shape, kDevice));
+  EXPECT_TRUE(best({.rows = 768, .tokens = 232, .k = 768, .element_bytes = 2}).lets_next_begin)
+      << "a launch costs more";
+
+  const auto may = [&](auto change) {
+    SwappedPlan plan = found;
+    SwappedShape of = shape;
+    change(plan, of);
+    return may_begin_together(plan, of, kDevice.sm_count);
   };
-  EXPECT_GT(without_overlap(), 0);
-  for (const SwappedPlan& found : swapped_plans(shape, kDevice))
-    if (!found.overlaps) {
-      EXPECT_EQ(found.cluster(), 1);
-      EXPECT_GT(found.token_tiles, 1);
-      EXPECT_LE(found.blocks(), kDevice.sm_count);
-      SwappedPlan overlaps = found;
-      overlaps.overlaps = true;
-      EXPECT_NE(found.seconds, seconds_of(overlaps, shape, kDevice));
-    }
-  shape.weights_mn_major = true;
-  EXPECT_EQ(without_overlap(), 0);
-  shape = {.rows = 5376, .tokens = 64, .k = 5376, .element_bytes = 2};
-  EXPECT_EQ(without_overlap(), 0) << "one tile of tokens";
+  EXPECT_TRUE(may([](auto&, auto&) {}));
+  EXPECT_FALSE(may([](auto&, auto& of) { of.weights_mn_major = true; }));
+  EXPECT_FALSE(may([](auto&, auto& of) { of.tokens_mn_major = true; }));
+  EXPECT_FALSE(may([](auto&, auto& of) { of.packed = true; }));
+  EXPECT_FALSE(may([](auto& plan, auto&) { plan.sharers = 2; }));
+  EXPECT_FALSE(may([](auto& plan, auto&) { plan.splits = 2; }));
+  EXPECT_FALSE(may([](auto& plan, auto&) { plan.per_sm = 2; }));
+  EXPECT_FALSE(may([](auto& plan, auto&) { plan.token_tiles = 1; }));
+  EXPECT_FALSE(may([](auto& plan, auto&) { plan.tiles = 10, plan.token_tiles = 9; }));
+  EXPECT_FALSE(may([](auto& plan, auto&) { plan.tiles = 45; })) << "more blocks than SMs";
 }
 
 TEST(SwappedPlan, HasTilesOf192RowsWhereAccumulatorsFitRegisters) {

@@ -14,8 +14,8 @@
 //   second launch. Other blocks of a cluster have the same tokens, or weights, and load them
 //   together, by multicast.
 // - Programmatic dependent launch: blocks of the next launch start where the stages leave room on
-//   an SM, initialise barriers, and wait until this launch has stored its results. In long launches
-//   of several columns of tiles it is faster without (swapped_plan.hpp).
+//   an SM, initialise barriers, and wait until this launch has stored its results. Some plans do
+//   not let the next launch begin before all their blocks have ended (swapped_plan.hpp).
 // - MN-major weights larger than the L2 are loaded with evict_first, unless they are shared.
 //
 // 16-bit operands may be K-major or MN-major; MN-major TF32 weights go through registers
@@ -107,7 +107,7 @@ struct SwappedWork {
   int row_box, edge_row_box;      // rows that a block loads for its sharers, if K-major
   int token_box, edge_token_box;  // tokens likewise
   bool swapped;                   // rows of C are along tokens, else along rows
-  bool overlaps;                  // with the next launch
+  bool lets_next_begin;           // the next launch
   bool read_once;                 // the weights: with evict_first, if MN-major and not shared
   bool stages_output;             // tiles are stored as elements of 16 bits, eight at a time
   int tile_rows;                  // that a tile stores
@@ -161,7 +161,7 @@ template <typename Tile>
 __device__ void load_k_tiles(const SwappedWork& work, const Share& share, Ring<0> ring,
                              int producer) {
   wait_for_previous_launch();  // everything else in the block depends on these loads
-  if (work.overlaps)
+  if (work.lets_next_begin)
     let_next_launch_begin();  // not before: blocks of two further launches would share the SMs
   const std::uint64_t policy = cache_policy(work.read_once);
   const int row = share.tile * work.tile_rows, token = share.token_tile * work.tile_tokens;
@@ -919,6 +919,16 @@ std::vector<Roles> roles_of(const Problem& p, const Device& device) {
   return all;
 }
 
+// Read and written in every launch, 0 if nothing is packed.
+double packing_bytes(const Problem& p, const Roles& roles, int phases) {
+  return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
+    const Operand<Element> weights = weights_of<Element>(p, roles, {});
+    const bool in_phases = phases > 1;
+    return (in_phases ? 0 : packing_bytes(weights, !stays(weights) || weights.k_major)) +
+           packing_bytes(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles), in_phases);
+  });
+}
+
 std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const Roles& roles,
                                    int phases) {
   const int bytes = traits_of(p.precision).input_bytes;
@@ -931,6 +941,7 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const
                         .tokens_mn_major = tokens_mn_major(p, roles),
                         .weights_mn_major = mn_major,
                         .through_registers = mn_major && bytes == 4,
+                        .packed = packing_bytes(p, roles, phases) > 0,
                         .phases = phases,
                         .swapped = roles.swapped,
                         .output_bytes = traits_of(p.precision).output_bytes,
@@ -1003,7 +1014,7 @@ Launch launch_of(const Problem& p, const Device& device, const Roles& roles, con
                    .token_box = token_box,
                    .edge_token_box = edge_token_box,
                    .swapped = roles.swapped,
-                   .overlaps = plan.overlaps,
+                   .lets_next_begin = plan.lets_next_begin,
                    .read_once = plan.weight_bytes > device.last_level_cache_bytes,
                    .stages_output = phases == plan.phases && stages_output(p, plan) &&
                                     reinterpret_cast<std::uintptr_t>(o.c) % kChunkBytes == 0,
@@ -1044,21 +1055,12 @@ std::optional<std::string> unsupported(const Problem& p, const Device& device) {
   return sm_90a_unsupported(instance_for<__half, false, false, false>({64, 64}).kernel, device);
 }
 
-double packing_bytes(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
-  return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
-    const Operand<Element> weights = weights_of<Element>(p, roles, {});
-    const bool in_phases = plan.phases > 1;
-    return (in_phases ? 0 : packing_bytes(weights, !stays(weights) || weights.k_major)) +
-           packing_bytes(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles), in_phases);
-  });
-}
-
 // Every block reads all weights and tokens of its tile; sharers read what they share once from the
 // L2. Shared memory per K tile: the copies, and each warpgroup's reads of its weights and all
 // tokens; accumulators, or elements of C, are stored and loaded once.
 Traffic traffic_of(const Problem& p, const Roles& roles, const SwappedPlan& plan) {
   const PrecisionTraits& traits = traits_of(p.precision);
-  const double packed = packing_bytes(p, roles, plan);
+  const double packed = packing_bytes(p, roles, plan.phases);
   const double depth = 1.0 * traits.input_bytes * static_cast<double>(p.k);
   const double weights = depth * static_cast<double>(roles.rows),
                tokens = depth * static_cast<double>(roles.tokens),
@@ -1080,7 +1082,7 @@ std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   for (const Roles& roles : roles_of(p, device))
     for (const int phases : std::set{1, phases_of(p, roles)})
       for (const SwappedPlan& plan : plans_for(p, device, roles, phases))
-        all.push_back({plan.seconds + packing_seconds(packing_bytes(p, roles, plan), device),
+        all.push_back({plan.seconds + packing_seconds(packing_bytes(p, roles, plan.phases), device),
                        traffic_of(p, roles, plan), [=](const Operands& o) {
                          return with_element_type(p.precision, [&](auto element, auto promoted) {
                            return launch_of<decltype(element), decltype(promoted)::value>(

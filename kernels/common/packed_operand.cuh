@@ -310,6 +310,28 @@ int row_phases(const Operand<T>& operand) {
          static_cast<int>(std::gcd<std::int64_t>(operand.columns() * sizeof(T), kChunkBytes));
 }
 
+// Elements from one packed row of so many elements to the next: a multiple of 16 bytes, and of a
+// cache line if it takes at most an eighth more.
+template <typename T>
+constexpr std::int64_t packed_pitch(std::int64_t columns) {
+  constexpr std::int64_t kOfChunk = kChunkBytes / sizeof(T), kOfLine = kCacheLine / sizeof(T);
+  const std::int64_t lines = ceil_div(columns, kOfLine) * kOfLine;
+  return lines - columns <= columns / 8 ? lines : ceil_div(columns, kOfChunk) * kOfChunk;
+}
+
+// Cache lines, on average, that 128 bytes of a row touch, from a multiple of 128 bytes in the row
+// on: 1 if every row begins at a line, up to 1.9 if not. Rows are `pitch` bytes apart.
+inline double lines_touched(std::int64_t pitch) {
+  return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine;
+}
+// The same of an operand that is read K-major or MN-major, packed where it has to be.
+template <typename T>
+double lines_touched(const Operand<T>& operand, bool k_major) {
+  const std::int64_t columns = k_major ? operand.k_size : operand.x_size;
+  return lines_touched((is_packed(operand, k_major) ? columns : packed_pitch<T>(columns)) *
+                       static_cast<std::int64_t>(sizeof(T)));
+}
+
 // K-major or MN-major, with rows that begin at multiples of 16 bytes. An order is for operands of
 // two or four bytes that are K-major before and after; others throw std::invalid_argument. Throws
 // std::length_error for too many blocks, and std::runtime_error if the allocation fails.
@@ -325,8 +347,7 @@ PackedOperand<T> packed(const Operand<T>& operand, bool k_major, PhaseOrder orde
   const bool transposed = operand.k_major != k_major;
   const std::int64_t rows = transposed ? operand.columns() : operand.rows(),
                      columns = transposed ? operand.rows() : operand.columns();
-  constexpr int kOfChunk = kChunkBytes / kElement;
-  const std::int64_t pitch = ordered ? order.depth : ceil_div(columns, kOfChunk) * kOfChunk;
+  const std::int64_t pitch = ordered ? order.depth : packed_pitch<T>(columns);
   const std::int64_t of_row =
       transposed ? ceil_div(columns, Tile::kRows) : ceil_div(pitch * kElement, kCopyBytes);
   const std::int64_t blocks = of_row * ceil_div(rows, transposed ? Tile::kColumns : kCopyRows);

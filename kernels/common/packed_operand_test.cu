@@ -130,6 +130,25 @@ TEST(PackedOperand, CountsTheRowsBetweenAlignedOnes) {
   EXPECT_EQ(row_phases(Operand<float>{nullptr, 574, 9, false}), 2);
 }
 
+TEST(PackedOperand, RowsBeginAtCacheLinesWhereThatTakesLittleMemory) {
+  EXPECT_EQ(packed_pitch<std::uint16_t>(2695), 2752) << "43 lines";
+  EXPECT_EQ(packed_pitch<std::uint16_t>(2688), 2688) << "42 lines";
+  EXPECT_EQ(packed_pitch<std::uint16_t>(57), 64);
+  EXPECT_EQ(packed_pitch<std::uint16_t>(56), 56) << "a line would take a seventh more";
+  EXPECT_EQ(packed_pitch<std::uint8_t>(21), 32) << "16 bytes twice";
+  EXPECT_EQ(packed_pitch<float>(257), 288);
+}
+
+TEST(PackedOperand, UnalignedRowsTouchMoreLines) {
+  EXPECT_EQ(lines_touched(4096), 1);
+  EXPECT_EQ(lines_touched(4096 + 64), 1.5) << "every other row begins within a line";
+  EXPECT_EQ(lines_touched(4096 + 16), 1.875) << "seven of eight";
+  const Operand<std::uint16_t> one{nullptr, 1000, 2696, true};
+  EXPECT_EQ(lines_touched(one, true), 1.875) << "16 bytes of 5392, read in place";
+  EXPECT_EQ(lines_touched(one, false), 1) << "packed";
+  EXPECT_EQ(lines_touched(Operand<std::uint16_t>{nullptr, 1000, 2695, true}, true), 1) << "packed";
+}
+
 TEST(PackedOperand, AlignedOperandsAreReadInPlace) {
   alignas(16) static const std::uint16_t matrix[16 * 8] = {};
   const Operand<std::uint16_t> along{matrix, 16, 8, true}, across{matrix, 16, 8, false};

@@ -106,6 +106,8 @@ struct TileCost {
   // The least time of a wave of whole tiles: that of storing them at the rate of DRAM. Stores
   // overlap the products of the next wave, but nothing follows those of the last tiles.
   double stored_wave = 0;
+  // More of a block's last tile, whose end no products hide.
+  double last = 0;
 
   // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.
   static constexpr double kUnshared = 2;
@@ -176,8 +178,8 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
       waves * std::max({schedule.k_tiles * cost.k_tile + cost.finish, cost.stored_wave,
                         schedule.k_tiles * std::max(cost.loaded_k_tile, cost.own_k_tile)});
   const double of_wave = std::min(1.0, 1.0 * schedule.tiles() / schedule.blocks);
-  const double last_stores = std::max(0.0, of_wave * cost.stored_wave - cost.finish);
-  if (schedule.streamed() == 0) return whole + last_stores;
+  const double last = cost.last + std::max(0.0, of_wave * cost.stored_wave - cost.finish);
+  if (schedule.streamed() == 0) return whole + last;
   const TileShare share(schedule);
   const auto [k_tiles, even, pieces, others] = share;
   const double unshared =
@@ -190,14 +192,15 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
   const double k_tile = std::max({left * cost.k_tile, cost.own_k_tile, unshared});
   const double computed = k_tiles * k_tile + pieces * cost.finish;
   return whole + std::max(computed, k_tiles * busy * cost.loaded_k_tile) + share.exchanges(cost) +
-         last_stores;
+         last;
 }
 
 // What follows the last loads where all blocks end at once, with one wave of whole tiles or with
 // streamed tiles alone: a store, and the exchange of partial sums. Else 0: others load meanwhile.
 inline double tail_seconds(const TileSchedule& schedule, const TileCost& cost) {
   if (schedule.whole > (schedule.streamed() == 0 ? schedule.blocks : 0)) return 0;
-  return cost.finish + (schedule.streamed() > 0 ? TileShare(schedule).exchanges(cost) : 0);
+  return cost.finish + cost.last +
+         (schedule.streamed() > 0 ? TileShare(schedule).exchanges(cost) : 0);
 }
 
 // Whether 32 bits hold the number of rows and columns, of K tiles of all tiles, and twice the

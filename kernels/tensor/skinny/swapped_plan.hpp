@@ -23,6 +23,8 @@ struct SwappedShape {
   bool weights_mn_major = false;   // likewise
   bool through_registers = false;  // the weights
   bool packed = false;             // an operand, by a launch just before
+  double weight_lines = 1;         // cache lines that 128 bytes of a row touch, on average
+  double token_lines = 1;          // likewise
   int phases = 1;                  // along k, in which MN-major weights are loaded
   bool swapped = true;             // lines of C are along the rows, else along the tokens
   int output_bytes = 2;            // per element of C
@@ -118,22 +120,22 @@ constexpr int token_tile(int rows, std::int64_t tokens, TokenKind kind, int shar
 inline constexpr int kTokensOfFewTiles = 64;
 
 // Fitted to measurements on an H100 and an H200 (NOTES.md).
-inline constexpr double kSwappedOfDram = 0.93,  // of the rate of DRAM
+inline constexpr double kSwappedOfDram = 0.95,  // of the rate of DRAM
     kSwappedOfClock = 0.768,                    // of the tensor cores' rate, at the power limit
     kSwappedL2 = 109e9,                         // bytes per second from the L2 to an SM
-    kSwappedPairedSm = 84e9,                    // where both SMs of a pair load: they share a path
-    kSwappedLaunch = 2.34e-6,                   // seconds of a launch
+    kSwappedPairedSm = 88e9,                    // where both SMs of a pair load: they share a path
+    kSwappedLaunch = 2.1e-6,                    // seconds of a launch
     kSwappedNoOverlap = 1.1e-6,                 // seconds more without lets_next_begin, and the
     kSwappedTogether = 0.5,                     // share of loads that the L2 does not merge then
-    kSwappedAdd = 0.306e-6,                     // seconds for each block along k of a cluster
-    kSwappedShare = 0.8e-6,                     // seconds, if blocks share loads
-    kSwappedStage = 0.174e-6,                   // seconds to fill and release a stage
+    kSwappedSecondLine = 0.5,                   // of what a row of 128 bytes touches
+    kSwappedAdd = 0.27e-6,                      // seconds for each block along k of a cluster
+    kSwappedShare = 0.5e-6,                     // seconds, if blocks share loads
+    kSwappedStage = 0.17e-6,                    // seconds to fill and release a stage
     kSwappedNext = 4.3e-6,                      // seconds to begin with an SM's next blocks
-    kSwappedPhase = 0.47e-6;                    // seconds of each phase after the first
-// Cost of loading weights, relative to K-major ones: MN-major with aligned rows; or with others, in
-// phases. Those fill five sectors of 32 bytes for four, and two lines of the L2 for one. And of
-// reading rows of 128 bytes from DRAM, relative to 256.
-inline constexpr double kSwappedMnMajor = 1.32, kSwappedInPhases = 1.3, kSwappedShortRows = 1.04;
+    kSwappedPhase = 1e-6;                       // seconds of each phase after the first
+// Cost of loading weights into an SM, relative to K-major ones: MN-major with aligned rows; or with
+// others, in phases. Those fill five sectors of 32 bytes for four, and two cache lines for one.
+inline constexpr double kSwappedMnMajor = 1.8, kSwappedInPhases = 2;
 // Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
 inline constexpr double kSwappedNarrowRow = 0.85;
 // Cycles of a line of weights through registers, for 64 rows, and for each token.
@@ -216,25 +218,25 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
       std::ceil(inside(shape.tokens, plan.token_tiles, tokens) / group) * group;
   const double loaded_rows =
       inside(shape.rows, plan.tiles, plan.stored_rows) + plan.tile_rows - plan.stored_rows;
-  const double loaded = kStageLineBytes * (loaded_rows / plan.weight_sharers() +
-                                           loaded_tokens / plan.token_sharers());
+  const auto lines_cost = [](double touched) { return 1 + kSwappedSecondLine * (touched - 1); };
+  const double of_weights = plan.phases > 1          ? kSwappedInPhases
+                            : shape.weights_mn_major ? kSwappedMnMajor
+                                                     : lines_cost(shape.weight_lines);
+  const double of_tokens = shape.tokens_mn_major ? 1 : lines_cost(shape.token_lines);
+  const double loaded = kStageLineBytes * (of_weights * loaded_rows / plan.weight_sharers() +
+                                           of_tokens * loaded_tokens / plan.token_sharers());
   const double narrow_rows = group == 16 ? loaded_tokens * kStageLineBytes / 32 : 0;
-  const double slower = plan.phases > 1          ? kSwappedInPhases
-                        : shape.weights_mn_major ? kSwappedMnMajor
-                                                 : 1;
   const double cycles =  // of a line: four MMAs of 64 rows, of N / 2 each
       groups * (shape.through_registers
                     ? kSwappedThroughRegisters + kSwappedThroughRegistersToken * tokens
                     : 2 * tokens / kSwappedOfClock);
   const double promotion = shape.promoted ? kSwappedWait + kSwappedPromote * tokens : 0;
   const double from_l2 =
-      (plan.lets_next_begin ? 1 : kSwappedTogether) * slower * loaded * device.clock_ratio();
-  const double paired = all > device.sm_count / 2.0 ? blocks : 0;
+      (plan.lets_next_begin ? 1 : kSwappedTogether) * loaded * device.clock_ratio();
+  const double paired = all > places_of(plan, device) / 2 ? blocks : 0;
   const double c_bytes = 1.0 * shape.output_bytes * static_cast<double>(shape.rows) *
                          static_cast<double>(shape.tokens);
-  const double limits[] = {(slower * (lines_per_stage == 1 ? kSwappedShortRows : 1) *
-                                plan.operand_bytes / kSwappedOfDram +
-                            kSwappedBytesOfC * c_bytes) /
+  const double limits[] = {(plan.operand_bytes / kSwappedOfDram + kSwappedBytesOfC * c_bytes) /
                                device.dram_bytes_per_second,
                            blocks * lines * cycles / device.sm_hz,
                            blocks * lines * narrow_rows * kSwappedNarrowRow / device.sm_hz,
@@ -263,12 +265,14 @@ inline constexpr Sharing kSharings[] = {{1, false}, {2, false}, {4, false}, {2, 
 
 // Whether the plan is worth a look without lets_next_begin: where an SM has one block, and
 // successive blocks without a cluster load the same weights. Both operands are K-major, because
-// only such were measured. Packing lets the next launch begin.
+// only such were measured, and their rows begin at cache lines: of others the L2 merged little.
+// Packing lets the next launch begin.
 inline bool may_begin_together(const SwappedPlan& plan, const SwappedShape& shape, int sm_count) {
   constexpr std::int64_t kMostTiles = 8;  // with the same weights
   return !shape.weights_mn_major && !shape.tokens_mn_major && !shape.packed &&
-         plan.cluster() == 1 && plan.token_tiles > 1 && plan.token_tiles <= kMostTiles &&
-         plan.per_sm == 1 && plan.blocks() <= sm_count;
+         shape.weight_lines == 1 && shape.token_lines == 1 && plan.cluster() == 1 &&
+         plan.token_tiles > 1 && plan.token_tiles <= kMostTiles && plan.per_sm == 1 &&
+         plan.blocks() <= sm_count;
 }
 
 // The plans with these tiles: the fastest numbers of blocks that share a tile, by the model.

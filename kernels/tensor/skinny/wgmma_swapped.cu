@@ -929,10 +929,23 @@ double packing_bytes(const Problem& p, const Roles& roles, int phases) {
   });
 }
 
+// Cache lines that 128 bytes of a row touch, on average: of the weights and of the tokens.
+std::pair<double, double> lines_touched(const Problem& p, const Roles& roles, int phases) {
+  return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
+    const Operand<Element> weights = weights_of<Element>(p, roles, {});
+    if (phases > 1)  // tokens are packed, in whole lines
+      return std::pair(gemm::lines_touched(phases * weights.columns() * sizeof(Element)), 1.0);
+    return std::pair(
+        gemm::lines_touched(weights, !stays(weights) || weights.k_major),
+        gemm::lines_touched(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles)));
+  });
+}
+
 std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const Roles& roles,
                                    int phases) {
   const int bytes = traits_of(p.precision).input_bytes;
   const bool mn_major = bytes != 1 && !weights_of<float>(p, roles, {}).k_major;
+  const auto [weight_lines, token_lines] = lines_touched(p, roles, phases);
   return swapped_plans({.rows = roles.rows,
                         .tokens = roles.tokens,
                         .k = p.k,
@@ -942,6 +955,8 @@ std::vector<SwappedPlan> plans_for(const Problem& p, const Device& device, const
                         .weights_mn_major = mn_major,
                         .through_registers = mn_major && bytes == 4,
                         .packed = packing_bytes(p, roles, phases) > 0,
+                        .weight_lines = weight_lines,
+                        .token_lines = token_lines,
                         .phases = phases,
                         .swapped = roles.swapped,
                         .output_bytes = traits_of(p.precision).output_bytes,

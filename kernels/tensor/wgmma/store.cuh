@@ -46,6 +46,29 @@ struct FragmentRows {
   }
 };
 
+// Stores 16 columns of a fragment's rows as 32-bit elements. Lanes exchange a pair each, so that
+// one stores 16 bytes, and four fill 64 bytes of a row. The lane's own elements are acc[0] and
+// acc[1], in `column` and the next one, and acc[4] and acc[5], eight columns after them.
+template <typename Accumulator>
+__device__ void store_fours(const Accumulator* acc, Accumulator* row, bool inside,
+                            std::int64_t column, std::int64_t n) {
+  int lane;  // opaque: it is not kept in a register beside the accumulators
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  const bool right = lane % 2 != 0;
+  struct alignas(16) Four {
+    Accumulator element[4];
+  } four;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const Accumulator near = acc[i], far = acc[4 + i];
+    const Accumulator received = __shfl_xor_sync(~0U, right ? near : far, 1);
+    four.element[i] = right ? received : near;
+    four.element[2 + i] = right ? far : received;
+  }
+  column += right ? 6 : 0;
+  if (inside && column < n) *reinterpret_cast<Four*>(row + column) = four;
+}
+
 // Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n.
 template <typename Output, bool kAdjacent = false, typename Accumulator, int kParts,
           int kAccumulators>
@@ -58,8 +81,17 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
 #pragma unroll
     for (int below = 0; below < 2; ++below) {
       const std::int64_t row = first_row + 64 * part + Rows::first() + Rows::kApart * below;
+      Output* to = static_cast<Output*>(c) + row * n;
+      if constexpr (sizeof(Output) == 4) {
+        if (n % 4 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0) {
+#pragma unroll
+          for (int j = 0; j < kAccumulators; j += 8)
+            store_fours(acc[part] + j + 2 * below, to, row < m, column + 2 * j, n);
+          continue;
+        }
+      }
       if (row >= m) return;
-      Output* to = static_cast<Output*>(c) + row * n + column;
+      to += column;
 #pragma unroll
       for (int j = 0; j < kAccumulators / 4; ++j) {
         auto pair = pair_of<Output>(acc[part][4 * j + 2 * below], acc[part][4 * j + 2 * below + 1]);

@@ -97,7 +97,7 @@ constexpr simt::TileCost cost_of(const Choice& choice) {
   const double bytes = 4.0 * accumulators, wait = 9e-9 * std::max(0, of_thread - 144);
   return {.k_tile = choice.k_tile,
           .finish = 0.21e-6 + 10e-12 * bytes,
-          .exchange = 1.31e-6 + 38e-12 * bytes + wait,
+          .exchange = 1.31e-6 + 44e-12 * bytes + wait,
           .further = 0.58e-6 + 5e-12 * bytes + wait,
           .one_wave = shape.ping_pong ? 1 : 0.9};
 }
@@ -126,25 +126,26 @@ struct Plan {
 // rate of L2 reads, whole lines that TMA reads.
 constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
 // Bytes per second of whole lines that one SM loads, if they come from DRAM.
-constexpr double kSmLines = 80e9;
-// Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and pairs
-// of a transposed C, which fill 64 bytes of a row.
-constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreTransposed = 34e9;
-// The same of rows of 16-bit elements that are not aligned: their first and last sectors are stored
-// in part, which costs as much as that many elements.
-constexpr double kStoreRows = 19.4e9, kStoreRowEnds = 130;
+constexpr double kSmLines = 90e9;
+// Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and what
+// fills 64 bytes of a row.
+constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreHalfLines = 40e9;
+// Seconds to begin with a tile of C.
+constexpr double kStoreStart = 0.2e-6;
+// The same of rows of 16-bit elements that are not aligned, with cooperative and with ping-pong
+// consumers: their first and last sectors are stored in part, which costs as much as that many
+// elements.
+constexpr double kStoreRows = 19.4e9, kStoreRowsPingPong = 12.1e9, kStoreRowEnds = 130;
+// Seconds of a tile after its products with ping-pong consumers, at least.
+constexpr double kLeastFinish = 0.4e-6;
 
 // Seconds of a K tile in which TMA fills the rest of a box that an MN-major matrix is narrower
 // than.
 constexpr double kFillBox = 0.08e-6;
 
-// Lines of 128 bytes that a row of a K tile touches: two where the matrix' rows are not aligned to
-// lines, also if they are packed. Of what an SM loads, they cost less than two.
-constexpr double kTwoLines = 2, kTwoLinesOfSm = 1.4;
-inline double lines_per_row(std::int64_t columns, int element_bytes, double two) {
-  return ceil_div(columns * element_bytes, kChunkBytes) * kChunkBytes % kLineBytes128 == 0 ? 1
-                                                                                           : two;
-}
+// The second line of 128 bytes that rows of K tiles touch where they are not aligned to lines, of
+// what an SM loads, relative to the first. The L2 delivers both at the cost of two.
+constexpr double kSecondLineOfSm = 0.4;
 
 constexpr bool is_transposed(MainLoop way, const Problem& stored) {
   return way == MainLoop::transposed || transposes_c(stored);
@@ -157,11 +158,13 @@ inline double store_seconds(const Problem& stored, const Device& device, MainLoo
   if (bytes == 2 && stored.n % 8 == 0) return 0;
   const bool pairs = stored.n % 2 == 0;
   const double width = is_transposed(way, stored) ? 64 : shape.staged;  // of C
-  const double rate = transposes_c(stored) ? (pairs ? 1 : 0.5) * kStoreTransposed
-                      : bytes == 2         ? kStoreRows * width / (width + kStoreRowEnds)
+  const double rows = shape.ping_pong ? kStoreRowsPingPong : kStoreRows;
+  const double rate = transposes_c(stored) ? (pairs ? 1 : 0.5) * kStoreHalfLines
+                      : bytes == 2         ? rows * width / (width + kStoreRowEnds)
+                      : stored.n % 4 == 0  ? kStoreHalfLines
                       : pairs              ? kStorePairs
                                            : kStoreSingly;
-  return 1.0 * shape.rows * shape.columns * bytes * device.clock_ratio() / rate;
+  return device.clock_ratio() * (kStoreStart + 1.0 * shape.rows * shape.columns * bytes / rate);
 }
 
 // The costs of a choice. A larger matrix than the L2, of which each block reads its own part, costs
@@ -190,11 +193,13 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
     return way == MainLoop::transposed ? with_transposed_operands(stored, of)
                                        : with_operands(stored, of);
   };
-  const auto lines = [&](double two) {
+  const auto lines = [&](double second) {
     return for_operands([&]<typename Of>() {
-      return lines_per_row(Of::kAKMajor ? p.k : p.m, bytes, two) * std::min<double>(shape.rows, m) +
-             lines_per_row(Of::kBKMajor ? p.k : p.n, bytes, two) *
-                 std::min<double>(shape.columns, n) / shape.cluster;
+      const auto [a, b] = operands_of<Of>(stored, {});
+      const auto of_row = [&](double touched) { return 1 + second * (touched - 1); };
+      return of_row(lines_touched(a, Of::kAKMajor)) * std::min<double>(shape.rows, m) +
+             of_row(lines_touched(b, Of::kBKMajor)) * std::min<double>(shape.columns, n) /
+                 shape.cluster;
     });
   };
   cost.k_tile +=
@@ -203,15 +208,21 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
         return (!Of::kAKMajor && narrow(p.m) ? 1.0 : 0) +
                (!Of::kBKMajor && narrow(p.n) ? 1.0 / shape.cluster : 0);
       });
-  cost.loaded_k_tile = device.sm_count * kLineBytes128 * lines(kTwoLines) /
-                       (kLinesOfL2 * device.l2_bytes_per_second);
+  cost.loaded_k_tile =
+      device.sm_count * kLineBytes128 * lines(1) / (kLinesOfL2 * device.l2_bytes_per_second);
   if ((m + n) * depth > cache / 2)
     cost.own_k_tile = std::max(
-        cost.own_k_tile, kLineBytes128 * lines(kTwoLinesOfSm) * device.clock_ratio() / kSmLines);
+        cost.own_k_tile, kLineBytes128 * lines(kSecondLineOfSm) * device.clock_ratio() / kSmLines);
   // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
-  const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
-  const double hidden = shape.ping_pong ? k_tiles * cost.k_tile / 2 : 0;
-  cost.finish = std::max(cost.finish, store_seconds(stored, device, way, shape) - hidden);
+  const double finish = std::max(cost.finish, store_seconds(stored, device, way, shape));
+  if (shape.ping_pong) {
+    const double k_tiles = static_cast<double>(ceil_div(p.k, k_tile_depth(p.precision)));
+    const double least = std::min(cost.finish, kLeastFinish * device.clock_ratio());
+    cost.finish = std::max(least, finish - k_tiles * cost.k_tile / 2);
+  } else {
+    cost.finish = finish;
+  }
+  cost.last = finish - cost.finish;
   return cost;
 }
 

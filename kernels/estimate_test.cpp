@@ -106,6 +106,16 @@ TEST(Estimate, IsNearTheMeasurement) {
   }
 }
 
+// By rows of C: of 16 bytes, of 8, and of others.
+TEST(Estimate, StoresAlignedRowsFaster) {
+  SKIP_WITHOUT_GPU_KERNELS();
+  const auto seconds = [](std::int64_t n) {
+    return find("WgmmaStreamK")->estimate({8192, n, 32, Precision::s8, Layout::nt}, kHopper);
+  };
+  EXPECT_GT(seconds(4094), 1.2 * seconds(4096));
+  EXPECT_GT(seconds(4095), 1.5 * seconds(4096));
+}
+
 TEST(Estimate, GrowsWithTheProblem) {
   SKIP_WITHOUT_GPU_KERNELS();
   for (const RegisteredKernel& kernel : registry()) {

@@ -1,7 +1,7 @@
 // Packed operands: copies of A or B in another layout, transposed or with rows padded to multiples
-// of 16 bytes, as TMA and tensor cores require. Packing runs in every launch, both operands in one
-// kernel; it costs one read and one write of the matrix at nearly DRAM bandwidth. The launch
-// overlaps the ends of its neighbours' (compute capability 9.0).
+// of 16 bytes, as TMA and tensor cores require, or to whole cache lines. Packing runs in every
+// launch, both operands in one kernel; it costs one read and one write of the matrix at nearly DRAM
+// bandwidth. The launch overlaps the ends of its neighbours' (compute capability 9.0).
 //
 // Padding between the end of a row and the next is undefined. Elements of 1, 2 or 4 bytes are moved
 // as bits.
@@ -320,7 +320,8 @@ constexpr std::int64_t packed_pitch(std::int64_t columns) {
 }
 
 // Cache lines, on average, that 128 bytes of a row touch, from a multiple of 128 bytes in the row
-// on: 1 if every row begins at a line, up to 1.9 if not. Rows are `pitch` bytes apart.
+// on: 1 if every row begins at a line, up to 1.9 if not. Rows are `pitch` bytes apart, and the
+// first one begins at a line.
 inline double lines_touched(std::int64_t pitch) {
   return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine;
 }

@@ -106,7 +106,8 @@ struct TileCost {
   // The least time of a wave of whole tiles: that of storing them at the rate of DRAM. Stores
   // overlap the products of the next wave, but nothing follows those of the last tiles.
   double stored_wave = 0;
-  // More of a block's last tile, whose end no products hide.
+  // What the products of another tile hide of `finish`, once for a block: nothing hides it after
+  // its last tile.
   double last = 0;
 
   // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.
@@ -115,7 +116,8 @@ struct TileCost {
   // In seconds of a device with another SM clock.
   TileCost on(const Device& device) const {
     TileCost scaled = *this;
-    for (double* cost : {&scaled.k_tile, &scaled.finish, &scaled.exchange, &scaled.further})
+    for (double* cost :
+         {&scaled.k_tile, &scaled.finish, &scaled.exchange, &scaled.further, &scaled.last})
       *cost *= device.clock_ratio();
     return scaled;
   }
@@ -178,7 +180,7 @@ inline double seconds(const TileSchedule& schedule, const TileCost& cost) {
       waves * std::max({schedule.k_tiles * cost.k_tile + cost.finish, cost.stored_wave,
                         schedule.k_tiles * std::max(cost.loaded_k_tile, cost.own_k_tile)});
   const double of_wave = std::min(1.0, 1.0 * schedule.tiles() / schedule.blocks);
-  const double last = cost.last + std::max(0.0, of_wave * cost.stored_wave - cost.finish);
+  const double last = std::max(cost.last, of_wave * cost.stored_wave - cost.finish);
   if (schedule.streamed() == 0) return whole + last;
   const TileShare share(schedule);
   const auto [k_tiles, even, pieces, others] = share;

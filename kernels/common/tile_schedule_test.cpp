@@ -318,6 +318,16 @@ TEST(TileCost, NothingIsLoadedDuringTheTail) {
   EXPECT_EQ(tail({1, 1, 4, 0, 4, 4}), 12'100);  // four
 }
 
+TEST(TileCost, ABlocksLastTileIsCountedOnce) {
+  TileCost cost{.k_tile = 1, .finish = 100, .exchange = 10'000};
+  cost.last = 7;
+  EXPECT_EQ(seconds({3, 2, 4, 6, 1, 6}, cost), 104 + 7);           // a block for each tile
+  EXPECT_EQ(seconds({3, 2, 4, 6, 1, 2}, cost), 312 + 7);           // in three waves
+  EXPECT_EQ(seconds({1, 3, 4, 2, 2, 2}, cost), 104 + 10'102 + 7);  // one whole, then half a tile
+  EXPECT_EQ(tail_seconds({3, 2, 4, 6, 1, 6}, cost), 100 + 7);
+  EXPECT_EQ(tail_seconds({3, 2, 4, 6, 1, 2}, cost), 0);
+}
+
 // The model is that of the block with the most work.
 TEST(TileCost, IsThatOfTheBlockWithMostKTiles) {
   for_many_schedules([](const TileSchedule& s) {

@@ -193,10 +193,10 @@ std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Pro
 
 // The parameters of the traffic model.
 struct WgmmaTraffic {
-  int rows, columns;   // of C, per block
-  int cluster;         // blocks with vertically adjacent tiles, which share loads of B
-  bool stores_by_tma;  // else each thread stores two elements: partial sectors of 16-bit elements
-  double pieces = 0;   // partial sums of tiles that are stored and loaded again
+  int rows, columns;        // of C, per block
+  int cluster;              // blocks with vertically adjacent tiles, which share loads of B
+  bool stores_by_tma;       // else by threads: two 16-bit elements, which fill a sector in part
+  double pieces = 0;        // partial sums of tiles that are stored and loaded again
   bool transposed = false;  // rows and columns are those of C^T
 };
 

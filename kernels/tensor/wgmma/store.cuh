@@ -46,11 +46,13 @@ struct FragmentRows {
   }
 };
 
-// Stores 16 columns of a fragment's rows as 32-bit elements. Lanes exchange a pair each, so that
-// one stores 16 bytes, and four fill 64 bytes of a row. The lane's own elements are acc[0] and
-// acc[1], in `column` and the next one, and acc[4] and acc[5], eight columns after them.
+// Stores 16 columns of eight rows of a warp as 32-bit elements, the columns below n of the rows
+// that are `inside`. Lanes exchange a pair each, so that one stores 16 bytes, and four fill 64
+// bytes of a row. The lane's own elements are acc[0] and acc[1], in `column` and the next one of
+// its row, and acc[4] and acc[5], eight columns after them. Rows of C begin at multiples of 16
+// bytes.
 template <typename Accumulator>
-__device__ void store_fours(const Accumulator* acc, Accumulator* row, bool inside,
+__device__ void store_fours(const Accumulator* acc, Accumulator* row_begin, bool inside,
                             std::int64_t column, std::int64_t n) {
   int lane;  // opaque: it is not kept in a register beside the accumulators
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -66,7 +68,7 @@ __device__ void store_fours(const Accumulator* acc, Accumulator* row, bool insid
     four.element[2 + i] = right ? far : received;
   }
   column += right ? 6 : 0;
-  if (inside && column < n) *reinterpret_cast<Four*>(row + column) = four;
+  if (inside && column < n) *reinterpret_cast<Four*>(row_begin + column) = four;
 }
 
 // Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n.
@@ -83,6 +85,7 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
       const std::int64_t row = first_row + 64 * part + Rows::first() + Rows::kApart * below;
       Output* to = static_cast<Output*>(c) + row * n;
       if constexpr (sizeof(Output) == 4) {
+        static_assert(kAccumulators % 8 == 0);
         if (n % 4 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0) {
 #pragma unroll
           for (int j = 0; j < kAccumulators; j += 8)

@@ -130,21 +130,20 @@ constexpr double kSmLines = 90e9;
 // Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and what
 // fills 64 bytes of a row.
 constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreHalfLines = 40e9;
-// Seconds to begin with a tile of C.
-constexpr double kStoreStart = 0.2e-6;
 // The same of rows of 16-bit elements that are not aligned, with cooperative and with ping-pong
 // consumers: their first and last sectors are stored in part, which costs as much as that many
 // elements.
 constexpr double kStoreRows = 19.4e9, kStoreRowsPingPong = 12.1e9, kStoreRowEnds = 130;
-// Seconds of a tile after its products with ping-pong consumers, at least.
-constexpr double kLeastFinish = 0.4e-6;
+// Seconds to begin to store a tile; and from a tile's products to the next tile with ping-pong
+// consumers, at least, however much of the store is hidden.
+constexpr double kStoreStart = 0.2e-6, kLeastFinish = 0.4e-6;
 
 // Seconds of a K tile in which TMA fills the rest of a box that an MN-major matrix is narrower
 // than.
 constexpr double kFillBox = 0.08e-6;
 
-// The second line of 128 bytes that rows of K tiles touch where they are not aligned to lines, of
-// what an SM loads, relative to the first. The L2 delivers both at the cost of two.
+// Cost to an SM of the second cache line that a row of a K tile touches, relative to the first. The
+// L2 delivers both at the cost of two.
 constexpr double kSecondLineOfSm = 0.4;
 
 constexpr bool is_transposed(MainLoop way, const Problem& stored) {

@@ -132,6 +132,7 @@ inline constexpr double kSwappedOfDram = 0.95,  // of the rate of DRAM
     kSwappedShare = 0.5e-6,                     // seconds, if blocks share loads
     kSwappedStage = 0.17e-6,                    // seconds to fill and release a stage
     kSwappedNext = 4.3e-6,                      // seconds to begin with an SM's next blocks
+    kSwappedUneven = 0.4,                       // of the time, for twice as many places as blocks
     kSwappedPhase = 1e-6;                       // seconds of each phase after the first
 // Cost of loading weights into an SM, relative to K-major ones: MN-major with aligned rows; or with
 // others, in phases. Those fill five sectors of 32 bytes for four, and two cache lines for one.
@@ -246,6 +247,10 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                            blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
   double limited = 0;
   for (const double limit : limits) limited = simt::limited_by(limited, limit);
+  // Blocks of the next launch take the places that are left, and SMs get unequal numbers of blocks.
+  const double places = 1.0 * plan.per_sm * device.sm_count;
+  if (plan.lets_next_begin && plan.per_sm > 2 && all <= places && 2 * all > places)
+    limited *= 1 + kSwappedUneven * (places / all - 1);
   const double sums = 4.0 * plan.tile_rows * tokens, others = plan.splits - 1;
   return kSwappedLaunch + (plan.lets_next_begin ? 0 : kSwappedNoOverlap) +
          (others > 0 ? kSwappedAdd * plan.splits : 0) + (plan.sharers > 1 ? kSwappedShare : 0) +

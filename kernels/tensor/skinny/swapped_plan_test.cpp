@@ -242,6 +242,22 @@ TEST(SwappedPlan, StoresUnalignedLinesInSteps) {
   EXPECT_EQ(line_steps(plan, shape), 8) << "128 lines, one at a time";
 }
 
+// 288 blocks of the next launch do not all fit the 528 places beside those of this one.
+TEST(SwappedPlan, AvoidsBlocksOfTheNextLaunchInSomeOfThePlaces) {
+  const SwappedShape shape{.rows = 18432, .tokens = 1, .k = 16384, .element_bytes = 2};
+  const std::vector<SwappedPlan> all = swapped_plans(shape, kDevice);
+  const auto uneven = std::ranges::find_if(all, [](const SwappedPlan& one) {
+    return one.tile_rows == 64 && one.tile_tokens == 8 && one.cluster() == 1;
+  });
+  ASSERT_NE(uneven, all.end());
+  EXPECT_EQ(uneven->blocks(), 288);
+  EXPECT_EQ(uneven->per_sm, 4);
+  SwappedPlan alone = *uneven;
+  alone.lets_next_begin = false;
+  EXPECT_GT(uneven->seconds, 1.2 * seconds_of(alone, shape, kDevice));
+  EXPECT_LT(best(shape).seconds, uneven->seconds);
+}
+
 // Where SMs load from the L2; not where DRAM limits.
 TEST(SwappedPlan, RowsThatTouchTwoLinesTakeLonger) {
   const auto slower = [](SwappedShape shape, int tile_rows, int tile_tokens) {

@@ -71,9 +71,10 @@ __device__ void store_fours(const Accumulator* acc, Accumulator* row_begin, bool
   if (inside && column < n) *reinterpret_cast<Four*>(row_begin + column) = four;
 }
 
-// Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n.
-template <typename Output, bool kAdjacent = false, typename Accumulator, int kParts,
-          int kAccumulators>
+// Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n. kFours:
+// 32-bit elements four at a time, where rows of C allow it.
+template <typename Output, bool kAdjacent = false, bool kFours = true, typename Accumulator,
+          int kParts, int kAccumulators>
 __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators], void* c,
                                  std::int64_t m, std::int64_t n, int first_row, int first_column) {
   using Rows = FragmentRows<kAdjacent>;
@@ -84,7 +85,7 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
     for (int below = 0; below < 2; ++below) {
       const std::int64_t row = first_row + 64 * part + Rows::first() + Rows::kApart * below;
       Output* to = static_cast<Output*>(c) + row * n;
-      if constexpr (sizeof(Output) == 4) {
+      if constexpr (kFours && sizeof(Output) == 4) {
         static_assert(kAccumulators % 8 == 0);
         if (n % 4 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0) {
 #pragma unroll

@@ -125,7 +125,7 @@ struct Plan {
 // Fitted on an H100 and an H200 (NOTES.md): of the rate of DRAM reads, reading and writing; of the
 // rate of L2 reads, whole lines that TMA reads.
 constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
-// Bytes per second of whole lines that one SM loads, if they come from DRAM.
+// Bytes per second of whole lines that one SM loads.
 constexpr double kSmLines = 90e9;
 // Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and what
 // fills 64 bytes of a row.
@@ -167,8 +167,8 @@ inline double store_seconds(const Problem& stored, const Device& device, MainLoo
 }
 
 // The costs of a choice. A larger matrix than the L2, of which each block reads its own part, costs
-// each SM its share of the rate of DRAM, however few read; any K tile of operands that exceed half
-// of the L2 costs it the rate at which it can load.
+// each SM its share of the rate of DRAM, however few read; any K tile costs it the rate at which it
+// can load.
 inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainLoop way,
                               const Choice& choice) {
   const bool transposed = is_transposed(way, stored);
@@ -209,9 +209,8 @@ inline simt::TileCost cost_of(const Problem& stored, const Device& device, MainL
       });
   cost.loaded_k_tile =
       device.sm_count * kLineBytes128 * lines(1) / (kLinesOfL2 * device.l2_bytes_per_second);
-  if ((m + n) * depth > cache / 2)
-    cost.own_k_tile = std::max(
-        cost.own_k_tile, kLineBytes128 * lines(kSecondLineOfSm) * device.clock_ratio() / kSmLines);
+  cost.own_k_tile = std::max(
+      cost.own_k_tile, kLineBytes128 * lines(kSecondLineOfSm) * device.clock_ratio() / kSmLines);
   // With ping-pong consumers the other one multiplies meanwhile, at half of the tensor cores' rate.
   const double finish = std::max(cost.finish, store_seconds(stored, device, way, shape));
   if (shape.ping_pong) {

@@ -106,7 +106,7 @@ TEST(Estimate, IsNearTheMeasurement) {
   }
 }
 
-// By rows of C: of 16 bytes, of 8, and of others.
+// Rows of C aligned to 16 bytes, to 8, and to 4.
 TEST(Estimate, StoresAlignedRowsFaster) {
   SKIP_WITHOUT_GPU_KERNELS();
   const auto seconds = [](std::int64_t n) {

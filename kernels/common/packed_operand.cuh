@@ -319,9 +319,9 @@ constexpr std::int64_t packed_pitch(std::int64_t columns) {
   return lines - columns <= columns / 8 ? lines : ceil_div(columns, kOfChunk) * kOfChunk;
 }
 
-// Cache lines, on average, that 128 bytes of a row touch, from a multiple of 128 bytes in the row
-// on: 1 if every row begins at a line, up to 1.9 if not. Rows are `pitch` bytes apart, and the
-// first one begins at a line.
+// The average number of cache lines that a piece of 128 bytes of a row touches; pieces begin at
+// multiples of 128 bytes in the row. 1 if every row begins at a line, up to 1.9 if not. Rows are
+// `pitch` bytes apart, and the first one begins at a line.
 inline double lines_touched(std::int64_t pitch) {
   return 2 - static_cast<double>(std::gcd(pitch, std::int64_t{kCacheLine})) / kCacheLine;
 }

@@ -106,8 +106,8 @@ struct TileCost {
   // The least time of a wave of whole tiles: that of storing them at the rate of DRAM. Stores
   // overlap the products of the next wave, but nothing follows those of the last tiles.
   double stored_wave = 0;
-  // What the products of another tile hide of `finish`, once for a block: nothing hides it after
-  // its last tile.
+  // What a block's last tile takes beyond `finish`: products of other tiles hide this part, but
+  // nothing follows the last one.
   double last = 0;
 
   // TMA reads so much less from the L2 where blocks do not read the same lines at the same time.

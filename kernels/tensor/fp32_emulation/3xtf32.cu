@@ -113,7 +113,7 @@ class Consumer {
   }
 
   __device__ void store(TileOrder::Place place, float* c, std::int64_t m, std::int64_t n) const {
-    // Four at a time the registers of the main loop would change: 10 % slower (NOTES.md).
+    // Storing four at a time changes the main loop's registers and is 10 % slower (NOTES.md).
     store_by_threads<float, false, false>(
         totals_, c, m, n, place.row * kBM + static_cast<int>(threadIdx.x) / 128 * kWM,
         place.column * kBN);

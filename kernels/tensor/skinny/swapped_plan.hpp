@@ -132,7 +132,7 @@ inline constexpr double kSwappedOfDram = 0.95,  // of the rate of DRAM
     kSwappedShare = 0.5e-6,                     // seconds, if blocks share loads
     kSwappedStage = 0.17e-6,                    // seconds to fill and release a stage
     kSwappedNext = 4.3e-6,                      // seconds to begin with an SM's next blocks
-    kSwappedUneven = 0.4,                       // of the time, for twice as many places as blocks
+    kSwappedUneven = 0.4,                       // times places / blocks - 1, of the time
     kSwappedPhase = 1e-6;                       // seconds of each phase after the first
 // Cost of loading weights into an SM, relative to K-major ones: MN-major with aligned rows; or with
 // others, in phases. Those fill five sectors of 32 bytes for four, and two cache lines for one.
@@ -247,7 +247,8 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                            blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
   double limited = 0;
   for (const double limit : limits) limited = simt::limited_by(limited, limit);
-  // Blocks of the next launch take the places that are left, and SMs get unequal numbers of blocks.
+  // Only some blocks of the next launch fit beside these: SMs probably get unequal numbers.
+  // Measured with three and four blocks per SM.
   const double places = 1.0 * plan.per_sm * device.sm_count;
   if (plan.lets_next_begin && plan.per_sm > 2 && all <= places && 2 * all > places)
     limited *= 1 + kSwappedUneven * (places / all - 1);

@@ -190,7 +190,7 @@ TEST(SwappedPlan, BeginsTogetherWhereSuccessiveBlocksLoadTheSame) {
   other.lets_next_begin = true;
   EXPECT_LT(found.seconds, seconds_of(other, shape, kDevice));
   EXPECT_FALSE(best({.rows = 5376, .tokens = 232, .k = 2048, .element_bytes = 2}).lets_next_begin)
-      << "repeats_test.cpp launches it";
+      << "repeats_test.cpp needs a plan of this kind";
   EXPECT_TRUE(best({.rows = 768, .tokens = 232, .k = 768, .element_bytes = 2}).lets_next_begin)
       << "a launch costs more";
 

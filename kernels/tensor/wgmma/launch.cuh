@@ -195,7 +195,7 @@ std::optional<std::string> wgmma_unsupported(WgmmaKernel<Work> kernel, const Pro
 struct WgmmaTraffic {
   int rows, columns;        // of C, per block
   int cluster;              // blocks with vertically adjacent tiles, which share loads of B
-  bool stores_by_tma;       // else by threads: two 16-bit elements, which fill a sector in part
+  bool stores_by_tma;       // else by threads; two 16-bit elements fill a sector in part
   double pieces = 0;        // partial sums of tiles that are stored and loaded again
   bool transposed = false;  // rows and columns are those of C^T
 };

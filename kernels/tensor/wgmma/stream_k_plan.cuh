@@ -134,16 +134,16 @@ constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreHalfLines = 40e
 // consumers: their first and last sectors are stored in part, which costs as much as that many
 // elements.
 constexpr double kStoreRows = 19.4e9, kStoreRowsPingPong = 12.1e9, kStoreRowEnds = 130;
-// Seconds to begin to store a tile; and from a tile's products to the next tile with ping-pong
-// consumers, at least, however much of the store is hidden.
+// Seconds to begin to store a tile; and the least `finish` with ping-pong consumers, even if the
+// whole store is hidden.
 constexpr double kStoreStart = 0.2e-6, kLeastFinish = 0.4e-6;
 
 // Seconds of a K tile in which TMA fills the rest of a box that an MN-major matrix is narrower
 // than.
 constexpr double kFillBox = 0.08e-6;
 
-// Cost to an SM of the second cache line that a row of a K tile touches, relative to the first. The
-// L2 delivers both at the cost of two.
+// Cost to an SM of the second cache line that a row of a K tile touches, relative to the first. For
+// the L2 it costs as much as the first.
 constexpr double kSecondLineOfSm = 0.4;
 
 constexpr bool is_transposed(MainLoop way, const Problem& stored) {

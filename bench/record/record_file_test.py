@@ -259,7 +259,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path) -> None:
             assert "The run goes on" in process.stderr.readline()
             filler.unlink()
             console, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
+        assert process.returncode == 0, console + errors
         assert errors == ""
         assert names(record(disk / "record.json")) == shown(console)
         assert [path.name for path in disk.iterdir()] == ["record.json"]

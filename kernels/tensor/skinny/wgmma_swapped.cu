@@ -929,15 +929,14 @@ double packing_bytes(const Problem& p, const Roles& roles, int phases) {
   });
 }
 
-// Cache lines that 128 bytes of a row touch, on average: of the weights and of the tokens.
+// Cache lines that 128 bytes of a row touch, on average: of the weights and of the tokens, which
+// are packed in whole lines if the weights are loaded in phases.
 std::pair<double, double> lines_touched(const Problem& p, const Roles& roles, int phases) {
   return with_element_type(p.precision, [&]<typename Element>(Element, auto) {
-    const Operand<Element> weights = weights_of<Element>(p, roles, {});
-    if (phases > 1)  // tokens are packed, in whole lines
-      return std::pair(gemm::lines_touched(phases * weights.columns() * sizeof(Element)), 1.0);
-    return std::pair(
-        gemm::lines_touched(weights, !stays(weights) || weights.k_major),
-        gemm::lines_touched(tokens_of<Element>(p, roles, {}), !tokens_mn_major(p, roles)));
+    const Operand<Element> weights = weights_of<Element>(p, roles, {}),
+                           tokens = tokens_of<Element>(p, roles, {});
+    return std::pair(gemm::lines_touched(weights, !stays(weights) || weights.k_major),
+                     phases > 1 ? 1 : gemm::lines_touched(tokens, !tokens_mn_major(p, roles)));
   });
 }
 

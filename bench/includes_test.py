@@ -77,7 +77,7 @@ PROVIDERS = {
     "thread": "this_thread thread",
     "tuple": "tuple",
     "type_traits": "bool_constant conditional_t decay_t is_arithmetic_v is_invocable_r_v is_same_v "
-    "remove_const_t remove_pointer_t remove_reference_t",
+    "remove_const_t remove_pointer_t remove_reference_t type_identity_t",
     "utility": "exchange forward index_sequence make_index_sequence move pair swap",
     "vector string map set": "erase erase_if",
     "vector": "vector",

@@ -56,7 +56,8 @@ void time_plans(Backend& backend, const Problem& p, double limit, double sample_
   };
   const auto has = [](const auto& list, auto value) { return std::ranges::count(list, value) > 0; };
   for (const RegisteredKernel& kernel : registry()) {
-    const bool library = kernel.name == "cuBLASLt", ours = !kernel.variant && kernel.estimate;
+    const bool library = kernel.name == "cuBLASLt",
+               ours = kernel.estimate && !(kernel.variant && kernel.candidates);
     if (!(library || ours) || kernel.name == "Best" || !has(kernel.precisions, p.precision) ||
         !has(kernel.layouts, p.layout) ||
         (kernel.unsupported && kernel.unsupported(p, backend.device())))

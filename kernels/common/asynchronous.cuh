@@ -174,7 +174,8 @@ __device__ inline void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// Programmatic dependent launch (cudaLaunchAttributeProgrammaticStreamSerialization). Once all
+// Programmatic dependent launch (compute capability 9.0 and later, else nothing happens;
+// cudaLaunchAttributeProgrammaticStreamSerialization). Once all
 // blocks of this grid have ended or called let_next_launch_begin, blocks of the next grid start
 // where there is room. That grid must call wait_for_previous_launch before it touches what this one
 // reads or writes. No effect in other launches. If a grid has fewer blocks than the SMs have room
@@ -182,10 +183,14 @@ __device__ inline void tma_store_wait_read() {
 // MmaF64StreamK and MmaSyncUnaligned therefore do not call this function (kernels/tensor/NOTES.md,
 // "Where blocks begin").
 __device__ inline void let_next_launch_begin() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 __device__ inline void wait_for_previous_launch() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // setmaxnreg: moves registers from a warpgroup that needs few to one that needs many.

@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "kernels/gemm.hpp"
 
 namespace gemm {
 
 struct LaunchShape {
-  int blocks, threads, shared_bytes;
+  int blocks;
+  dim3 threads;
+  int shared_bytes;
   int cluster = 1;        // blocks of a cluster
   bool overlaps = false;  // programmatic dependent launch
 };
@@ -22,7 +25,7 @@ class ClusterLaunch {
  public:
   ClusterLaunch(const LaunchShape& shape, Stream stream) {
     config_.gridDim = dim3(static_cast<unsigned>(shape.blocks));
-    config_.blockDim = dim3(static_cast<unsigned>(shape.threads));
+    config_.blockDim = shape.threads;
     config_.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
     config_.stream = stream;
     config_.attrs = attributes_;
@@ -47,9 +50,20 @@ class ClusterLaunch {
 };
 
 // Launch errors are left to the caller (cudaGetLastError).
-template <typename Work>
-void enqueue(void (*kernel)(Work), const LaunchShape& shape, Stream stream, const Work& work) {
-  cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, work);
+template <typename... Work>
+void enqueue(void (*kernel)(Work...), const LaunchShape& shape, Stream stream,
+             const std::type_identity_t<Work>&... work) {
+  cudaLaunchKernelEx(ClusterLaunch(shape, stream).config(), kernel, work...);
+}
+
+// Whether a kernel was compiled for compute capability 9.0 or later, so that its calls of
+// wait_for_previous_launch have an effect.
+template <typename... Work>
+bool may_overlap(void (*kernel)(Work...)) {
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess) return attributes.ptxVersion >= 90;
+  cudaGetLastError();  // no device
+  return false;
 }
 
 // Why a device cannot run a kernel whose body is compiled for sm_90a only. In other builds the body

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/tile_grid.cuh"
 #include "kernels/gemm.hpp"
 
@@ -45,13 +46,16 @@ void allow_shared_bytes(Kernel kernel, int bytes) {
 }
 
 // One block per tile of C. Throws std::runtime_error if the device has too little shared memory.
+// `overlaps`: the kernel calls wait_for_previous_launch (programmatic dependent launch).
 template <typename T, typename Grid>
 Launch tile_launch(TileKernel<T, Grid> kernel, dim3 threads, const Problem& p, const Operands& o,
-                   const Grid& grid, int shared_bytes = 0) {
+                   const Grid& grid, int shared_bytes = 0, bool overlaps = false) {
   allow_shared_bytes(kernel, shared_bytes);
-  return [=, blocks = grid.blocks()](Stream stream) {
-    kernel<<<blocks, threads, shared_bytes, stream>>>(
-        p, grid, static_cast<const T*>(o.a), static_cast<const T*>(o.b), static_cast<T*>(o.c));
+  const LaunchShape shape{static_cast<int>(grid.blocks()), threads, shared_bytes, 1,
+                          overlaps && may_overlap(kernel)};
+  return [=](Stream stream) {
+    enqueue(kernel, shape, stream, p, grid, static_cast<const T*>(o.a), static_cast<const T*>(o.b),
+            static_cast<T*>(o.c));
   };
 }
 template <typename T, typename Grid>

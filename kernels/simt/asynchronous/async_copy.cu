@@ -3,9 +3,6 @@
 // Global-memory latency is spread over several K tiles, and the registers of the double buffer are
 // free for larger thread tiles. Cost: shared memory for the stages. The bottleneck now is the share
 // of FMAs among the issued instructions.
-#include <optional>
-#include <string>
-
 #include "kernels/common/tile_grid.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/common/tile_traffic.hpp"
@@ -29,14 +26,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 template <typename Tile>
 Launch launch(const Problem& p, const Operands& o) {
   const TileGrid<Tile::kBM, Tile::kBN> grid(p);
-  return tile_launch<float>(async_copy<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
+  return tile_launch<float>(async_copy<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes, true);
 }
 
-// With Rows::any other problems run, too, with copies of single elements.
 // kFull, kAlone: GFLOP/s of an SM that is full and of one with a single block, measured on an H200
 // (NOTES.md).
 template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
-          int kAlone, Rows kRows>
+          int kAlone>
 Kernel point() {
   using Tile = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 4>;
   return {
@@ -47,33 +43,28 @@ Kernel point() {
       .source = "CUTLASS, Efficient GEMM; the SGEMM of cuBLAS on compute capability 8.0",
       .rung = 29,
       .precisions = {Precision::f32},
-      .unsupported = [](const Problem& p, const Device& device) -> std::optional<std::string> {
-        if (kRows == Rows::aligned && !rows_of_16_bytes(p))
-          return "requires n and k to be multiples of 4 (copies of 16 bytes)";
-        return async_tile_unsupported<Tile>(device);
-      },
+      .unsupported = [](const Problem&,
+                        const Device& device) { return async_tile_unsupported<Tile>(device); },
       .traffic = [](const Problem& p,
                     const Device&) { return tile_traffic(p, kBM, kBN, kBK, Tile::kWavefronts); },
       .estimate =
           [](const Problem& p, const Device& device) {
-            return wave_estimate(p, device, {kBM, kBN, kBlocks, 1e9 * kFull, 1e9 * kAlone});
+            return wave_estimate(
+                p, device, {kBM, kBN, kBlocks, Tile::kThreads / 32, 1e9 * kFull, 1e9 * kAlone},
+                p.n % 4 == 0);
           },
       .prepare = [](const Problem& p, const Device&, const Operands& o) -> Launch {
-        if constexpr (kRows == Rows::any)
-          if (!rows_of_16_bytes(p))
-            return launch<AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>>(p, o);
-        return launch<Tile>(p, o);
+        using Any = AsyncTile<kBM, kBN, kBK, kWM, kWN, kStages, kBlocks, 1>;
+        return p.n % 4 == 0 ? launch<Tile>(p, o) : launch<Any>(p, o);
       },
   };
 }
 
 const TunableRegistration registration({
-    point<64, 128, 16, 32, 64, 4, 3, 353, 310, Rows::any>(),
-    point<64, 128, 16, 32, 64, 3, 3, 354, 311, Rows::aligned>(),
-    point<64, 64, 16, 32, 32, 4, 4, 340, 284, Rows::any>(),
-    point<128, 128, 16, 64, 64, 4, 2, 318, 228, Rows::aligned>(),
-    point<192, 128, 16, 48, 64, 4, 1, 362, 362, Rows::aligned>(),
-    point<128, 256, 16, 64, 64, 4, 1, 329, 329, Rows::aligned>(),
+    point<64, 128, 16, 32, 64, 3, 4, 406, 325>(),
+    point<64, 64, 16, 32, 32, 4, 4, 357, 267>(),
+    point<64, 64, 16, 32, 64, 4, 6, 349, 285>(),
+    point<32, 128, 16, 32, 64, 3, 7, 382, 316>(),
 });
 
 }  // namespace

@@ -27,12 +27,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 template <typename Tile, int kGroup>
 Launch prepare(const Problem& p, const Operands& o) {
   const GroupedGrid<Tile::kBM, Tile::kBN> grid{TileGrid<Tile::kBM, Tile::kBN>(p), kGroup};
-  return tile_launch<float>(rasterized<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes);
+  return tile_launch<float>(rasterized<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes, true);
 }
 
 // The default tile of AsyncCopy, for rows that begin at multiples of 16 bytes and for any.
-using Aligned = AsyncTile<64, 128, 16, 32, 64, 4, 3, 4>;
-using Any = AsyncTile<64, 128, 16, 32, 64, 4, 3, 1>;
+using Aligned = AsyncTile<64, 128, 16, 32, 64, 3, 4, 4>;
+using Any = AsyncTile<64, 128, 16, 32, 64, 3, 4, 1>;
 
 template <int kGroup>
 Kernel point() {
@@ -51,12 +51,13 @@ Kernel point() {
           },
       .estimate =
           [](const Problem& p, const Device& device) {
-            return wave_estimate(p, device, {Aligned::kBM, Aligned::kBN, 3, 365e9, 310e9});
+            return wave_estimate(p, device,
+                                 {Aligned::kBM, Aligned::kBN, Aligned::kBlocks, 4, 402e9, 328e9},
+                                 p.n % 4 == 0);
           },
       .prepare =
           [](const Problem& p, const Device&, const Operands& o) {
-            return rows_of_16_bytes(p) ? prepare<Aligned, kGroup>(p, o)
-                                       : prepare<Any, kGroup>(p, o);
+            return p.n % 4 == 0 ? prepare<Aligned, kGroup>(p, o) : prepare<Any, kGroup>(p, o);
           },
   };
 }

@@ -76,6 +76,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   using Ring = CopyRing<Tile::kStages>;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
+  shares.begin_overlapping();
   shares.for_each_piece([&](const auto& which) {
     const SplitPiece piece = which();
     const std::int64_t row0 = piece.tile / shares.tile_columns * kBM;
@@ -137,19 +138,20 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       for (int i = mine; i < mine + kEnd; ++i)
         shared[(i / kVectors * kWarps + warp) * kVectors + i % kVectors] = acc[i - mine];
     __syncthreads();
-    reduce_slices<kBM, kVectors>(p, shares, which(), shared, 1);
+    reduce_slices<kBM, kVectors, kVectors>(p, shares, which(), shared, 1);
   });
 }
 
 template <typename Tile>
 SplitPoint point(double flop_per_second) {
-  return {{Tile::kBM, Tile::kVectors, Tile::kBK, Tile::kBlocks, flop_per_second},
+  return {{Tile::kBM, Tile::kVectors, Tile::kBK, Tile::kBlocks, flop_per_second,
+           Tile::kBM * Tile::kVectors},
           Tile::slices_on,
           Tile::kWavefronts,
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
             constexpr SplitKernels kKernels{gemv<Tile, 4, 4>, gemv<Tile, 4, 1>, gemv<Tile, 1, 4>,
                                             gemv<Tile, 1, 1>};
-            return split_launch<Tile::kBM, Tile::kVectors>(kKernels.of(p, p.y.transposed()),
+            return split_launch<Tile::kBM, Tile::kVectors>(kKernels.of(p.x, p.y.transposed()),
                                                            Tile::kThreads,
                                                            Tile::shared_bytes(device), p, plan);
           }};

@@ -29,7 +29,7 @@ class KTileCopy {
  public:
   __device__ explicit KTileCopy(const Strided& from) : from_(from) {
     const int t = threadIdx.x % kThreads;
-    if (kWidth == 4 || from.right == 1)
+    if (kEven && (kWidth == 4 || from.right == 1))
       from_.first += t / kChunks * from.down + t % kChunks * kWidth;
   }
 
@@ -49,10 +49,18 @@ class KTileCopy {
   static constexpr int kChunks = kLength / kWidth;  // per line
   static constexpr int kLinesAtOnce = kThreads > kChunks ? kThreads / kChunks : 1;
   static constexpr int kParts = kChunks > kThreads ? kChunks / kThreads : 1;
-  static_assert(kThreads % kChunks == 0 || kChunks % kThreads == 0);
+  static constexpr bool kEven = kThreads % kChunks == 0 || kChunks % kThreads == 0;
 
-  // k is contiguous: consecutive threads copy consecutive elements of a line.
+  // Lines are contiguous: consecutive threads copy consecutive elements of a line.
   __device__ void copy_along(int t, float* to, int lines, int length) const {
+    if constexpr (!kEven) {
+      for (int i = t; i < kLines * kChunks; i += kThreads) {
+        const int line = i / kChunks, at = i % kChunks * kWidth;
+        copy_async<kWidth>(to + line * kPitch + at, from_.first + line * from_.down + at,
+                           line < lines && at < length);
+      }
+      return;
+    }
     const int line = t / kChunks, at = t % kChunks * kWidth;
     const float* source = from_.first;
     to += line * kPitch + at;
@@ -67,16 +75,22 @@ class KTileCopy {
       source += kLinesAtOnce * from_.down;
     }
   }
-  // Lines are interleaved in memory: a warp copies a sector of 8 lines from each of 4 positions
-  // along k. With a pitch of an odd multiple of 4 these are 32 different banks.
+  // Lines are interleaved in memory: a warp copies 16 of them, contiguous, from each of 2 positions.
+  // With a pitch of an odd multiple of 4 these are in 16 banks. (8 lines from 4 positions would be
+  // in 32 banks, but touch twice as many cache lines, and are slower.)
   __device__ void copy_across(int t, float* to, int lines, int length) const {
-    constexpr int kAcross = kLines < 8 ? kLines : 8, kAll = kLines * kLength;
-#pragma unroll 4
-    for (int i = t; i < kAll; i += kThreads) {
-      const int line = i % kAcross + i / (kAcross * kLength) * kAcross;
-      const int at = i / kAcross % kLength;
-      copy_async<kWidth>(to + line * kPitch + at, from_.first + line + at * from_.right,
-                         line < lines && at < length);
+    constexpr int kShort = kThreads > 16 * kLength ? kThreads / kLength : 16;
+    constexpr int kAcross = kLines < kShort ? kLines : kShort, kPositions = kThreads / kAcross;
+    const int line = t % kAcross, at = t / kAcross;
+    const float* source = from_.first + line + at * from_.right;
+    to += line * kPitch + at;
+#pragma unroll
+    for (int i = 0; i < kLength; i += kPositions) {
+      if (kLength % kPositions == 0 || at + i < kLength)
+#pragma unroll
+        for (int j = 0; j < kLines; j += kAcross)
+          copy_async<kWidth>(to + j * kPitch + i, source + j, line + j < lines && at + i < length);
+      source += kPositions * from_.right;
     }
   }
 

@@ -4,13 +4,16 @@
 // which need no barrier with each other before their accumulators are reduced. Cost: partial sums
 // in global memory and a second launch that reduces them.
 //
-// Tiles are as high as C. The long matrix streams through shared memory, 16 bytes per copy where
-// its rows allow it, in any layout; few columns are the few rows of C^T = B^T A^T.
+// Tiles are as high as C. In shared memory a row of a K tile holds one step along k for all rows of
+// X or columns of Y (MN-major), so that FMAs have few conflicts of register banks (NOTES.md).
+// Copies have 16 bytes where an operand is stored so, and its rows allow it, else 4. Few columns
+// are the few rows of C^T = B^T A^T.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/tile_launch.cuh"
@@ -24,7 +27,7 @@ namespace gemm::simt::split_k {
 namespace {
 
 // A slice computes kBM x kBN in steps of kBK along k; warp tile kWM x kWN, with kAcross lanes along
-// n. If kDeep > 1 the other lanes are along k, else along m.
+// n. If kDeep > 1 the other lanes are along k, else along m: a lane has kVector consecutive rows.
 template <int kBM_, int kBN_, int kBK_, int kWM, int kWN, int kAcross_, int kDeep_, int kSlices_,
           int kStages_, int kBlocks_>
 struct SplitKTile {
@@ -34,17 +37,22 @@ struct SplitKTile {
   static constexpr int kRows = kWM / kDown, kColumns = kWN / kAcross;  // thread tile
   static constexpr int kWarps = kBM / kWM * (kBN / kWN);
   static constexpr int kThreads = 32 * kWarps;  // per slice
-  static constexpr int kXPitch = kBK + 4, kYPitch = kBN + 4;
-  static constexpr int kStage = kBM * kXPitch + kBK * kYPitch;
+  static constexpr int kVector = std::min(4, kRows);
+  static constexpr int kXPitch = kBM > 4 ? kBM + 4 : kBM, kYPitch = kBN + 4;
+  static constexpr int kStage = kBK * (kXPitch + kYPitch);
   static constexpr int kBarriers = 16;  // of a block; one is for the whole block
 
   static_assert(kBM % kWM == 0 && kBN % kWN == 0, "warp tiles must divide the tile");
-  static_assert(kWM % kDown == 0 && kWN % (4 * kAcross) == 0,
+  static_assert(kWM % (kVector * kDown) == 0 && kWN % (4 * kAcross) == 0,
                 "thread tiles must divide the warp tile");
-  static_assert(kBK % (4 * kDeep) == 0 && (kDeep == 1 || kDown == 1));
+  static_assert(kBK % kDeep == 0 && (kDeep == 1 || kDown == 1));
   static_assert(kWarps == 1 || kSlices < kBarriers);
 
-  static constexpr int down(int lane) { return kDeep > 1 ? 0 : PairedLanes<kAcross>::down(lane); }
+  static constexpr int down(int lane) {
+    return kDeep > 1 ? 0 : kVector * PairedLanes<kAcross>::down(lane);
+  }
+  // The row of a lane's accumulators, from its first.
+  static constexpr int row(int i) { return i / kVector * kVector * kDown + i % kVector; }
   static constexpr int across(int lane) {
     return kDeep > 1 ? lane % kAcross : PairedLanes<kAcross>::across(lane);
   }
@@ -53,7 +61,7 @@ struct SplitKTile {
   static __device__ int first_column() { return threadIdx.x % kThreads / 32 % (kBN / kWN) * kWN; }
 
   static constexpr int slice_bytes(int stages) {
-    return 4 * std::max(stages * kStage, kBM * kBN * kDeep);
+    return 4 * std::max(stages * kStage, kBM * kYPitch * kDeep);
   }
   // As many slices as fit the shared memory of a block.
   static int slices_on(const Device& device) {
@@ -62,12 +70,13 @@ struct SplitKTile {
   // Shared-memory wavefronts per slice and step: the copies, and the vector loads.
   static constexpr double kWavefronts =
       (kBM * kBK + kBK * kBN) / 32.0 +
-      kWarps * kBK / 4 / kDeep *
-          (kRows * wavefronts(
-                       4, [](int lane) { return down(lane) * kXPitch + 4 * deep(lane); }, 4) +
-           kColumns *
+      kWarps * kBK / kDeep *
+          (kRows / kVector *
                wavefronts(
-                   4, [](int lane) { return across(lane) * 4 + 4 * deep(lane) * kYPitch; }, 4));
+                   4, [](int lane) { return down(lane) + deep(lane) * kXPitch; }, kVector) +
+           kColumns / 4 *
+               wavefronts(
+                   4, [](int lane) { return across(lane) * 4 + deep(lane) * kYPitch; }, 4));
 };
 
 template <typename Tile, int kXWidth, int kYWidth>
@@ -90,6 +99,7 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
   const int row = Tile::first_row() + Tile::down(lane);
   const int column = Tile::first_column() + 4 * Tile::across(lane);
 
+  shares.begin_overlapping();
   shares.for_each_piece([&](const auto& which) {
     const SplitPiece piece = which();
     const std::int64_t row0 = piece.tile / shares.tile_columns * kBM;
@@ -106,14 +116,14 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
     int to_copy = steps;
     const int last_depth =
         static_cast<int>(min(left - (steps - 1) * std::int64_t{stride}, std::int64_t{kBK}));
-    KTileCopy<kBM, kBK, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first));
+    KTileCopy<kBK, kBM, kXPitch, kThreads, kXWidth> x(p.x.from(row0, first).transposed());
     KTileCopy<kBK, kBN, kYPitch, kThreads, kYWidth> y(p.y.from(first, column0));
     const auto copy = [&](int stage) {
       float* to = ring + stage * Tile::kStage;
       const int depth = --to_copy > 0 ? kBK : last_depth;
-      x.copy(to, rows, depth);
-      y.copy(to + kBM * kXPitch, depth, columns);
-      x.advance_right(stride);
+      x.copy(to, depth, rows);
+      y.copy(to + kBK * kXPitch, depth, columns);
+      x.advance_down(stride);
       y.advance_down(stride);
     };
 #pragma unroll
@@ -129,81 +139,92 @@ __global__ void __launch_bounds__(Tile::kThreads* Tile::kSlices, Tile::kBlocks)
       synchronize();  // the step has arrived, and the previous stage is free
       if (to_copy > 0) copy(Ring::previous(reads));
       commit_copies();
-      const float* xs = ring + reads * Tile::kStage + row * kXPitch + 4 * Tile::deep(lane);
+      const float* xs = ring + reads * Tile::kStage + Tile::deep(lane) * kXPitch + row;
       const float* ys =
-          ring + reads * Tile::kStage + kBM * kXPitch + 4 * Tile::deep(lane) * kYPitch + column;
+          ring + reads * Tile::kStage + kBK * kXPitch + Tile::deep(lane) * kYPitch + column;
+      float x_rows[2][kRows], y_row[2][kColumns];
+      const auto load = [&](int k) {
+        using Vector = std::conditional_t<Tile::kVector == 4, float4, float>;
 #pragma unroll
-      for (int k4 = 0; k4 < kBK; k4 += 4 * Tile::kDeep) {
-        float x_rows[kRows][4];
+        for (int i = 0; i < kRows; i += Tile::kVector)
+          *reinterpret_cast<Vector*>(x_rows[k % 2] + i) =
+              *reinterpret_cast<const Vector*>(xs + k * Tile::kDeep * kXPitch + Tile::row(i));
+#pragma unroll
+        for (int j = 0; j < kColumns; j += 4)
+          *reinterpret_cast<float4*>(y_row[k % 2] + j) =
+              *reinterpret_cast<const float4*>(ys + k * Tile::kDeep * kYPitch + Tile::kAcross * j);
+      };
+      load(0);
+#pragma unroll
+      for (int k = 0; k < kBK / Tile::kDeep; ++k) {
+        if (k + 1 < kBK / Tile::kDeep) load(k + 1);
 #pragma unroll
         for (int i = 0; i < kRows; ++i)
-          *reinterpret_cast<float4*>(x_rows[i]) =
-              *reinterpret_cast<const float4*>(xs + i * Tile::kDown * kXPitch + k4);
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          float y_row[kColumns];
-#pragma unroll
-          for (int j = 0; j < kColumns; j += 4)
-            *reinterpret_cast<float4*>(y_row + j) =
-                *reinterpret_cast<const float4*>(ys + (k4 + k) * kYPitch + Tile::kAcross * j);
-#pragma unroll
-          for (int j = 0; j < kColumns; ++j)
-#pragma unroll
-            for (int i = 0; i < kRows; ++i) {
-              const int serpentine = j % 2 == 0 ? i : kRows - 1 - i;
-              acc[serpentine][j] += x_rows[serpentine][k] * y_row[j];
-            }
-        }
+          for (int j = 0; j < kColumns; ++j) {
+            const int serpentine = i % 2 == 0 ? j : kColumns - 1 - j;
+            acc[i][serpentine] += x_rows[k % 2][i] * y_row[k % 2][serpentine];
+          }
       }
       reads = Ring::next(reads);
     }
-    __syncthreads();  // all slices are done with their rings
-    float* found = shared + (slice * Tile::kDeep + Tile::deep(lane)) * kBM * kBN;
+    __syncthreads();                                 // all slices are done with their rings
+    const auto one = static_cast<float>(gridDim.z);  // 1, unknown to the compiler: see AsyncTile
+    float* found = shared + (slice * Tile::kDeep + Tile::deep(lane)) * kBM * kYPitch;
 #pragma unroll
     for (int i = 0; i < kRows; ++i)
 #pragma unroll
       for (int j = 0; j < kColumns; j += 4)
-        *reinterpret_cast<float4*>(found + (row + i * Tile::kDown) * kBN + column +
+        *reinterpret_cast<float4*>(found + (row + Tile::row(i)) * kYPitch + column +
                                    Tile::kAcross * j) =
-            make_float4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
+            make_float4(acc[i][j] * one, acc[i][j + 1] * one, acc[i][j + 2] * one,
+                        acc[i][j + 3] * one);
     __syncthreads();
-    reduce_slices<kBM, kBN>(p, shares, which(), shared, slices * Tile::kDeep);
+    reduce_slices<kBM, kBN, kYPitch>(p, shares, which(), shared, slices * Tile::kDeep);
   });
 }
 
 template <typename Tile>
 SplitPoint point(double flop_per_second) {
-  return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second},
+  return {{Tile::kBM, Tile::kBN, Tile::kBK, Tile::kBlocks, flop_per_second,
+           Tile::kBM * Tile::kBN * Tile::kDeep},
           Tile::slices_on,
           Tile::kWavefronts,
           [](const SplitProblem& p, const SplitPlan& plan, const Device& device) {
-            constexpr SplitKernels kKernels{split_k<Tile, 4, 4>, split_k<Tile, 4, 1>,
+            constexpr int kXWidth = std::min(4, Tile::kBM);
+            constexpr SplitKernels kKernels{split_k<Tile, kXWidth, 4>, split_k<Tile, kXWidth, 1>,
                                             split_k<Tile, 1, 4>, split_k<Tile, 1, 1>};
             const int slices = Tile::slices_on(device);
             return split_launch<Tile::kBM, Tile::kBN>(
-                kKernels.of(p, p.y), slices * Tile::kThreads,
+                kKernels.of(p.x.transposed(), p.y), slices * Tile::kThreads,
                 slices * Tile::slice_bytes(stages_on(device, Tile::kStages)), p, plan);
           }};
 }
 
-// FLOP/s of an SM, measured on an H200: the slope over 10,240 more of k at n = 4096 (NOTES.md);
-// where memory-bound, two thirds of what the shared-memory wavefronts allow.
+// FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). Of the first three,
+// which are memory-bound, guesses.
 const std::array kPoints{
-    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(75.8e9),
-    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(151.5e9),
-    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(189.4e9),
-    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(257.6e9),
-    point<SplitKTile<32, 128, 16, 32, 64, 4, 1, 6, 3, 1>>(310.6e9),
-    point<SplitKTile<40, 128, 16, 40, 64, 4, 1, 6, 3, 1>>(318.2e9),
-    point<SplitKTile<64, 128, 16, 32, 64, 4, 1, 3, 4, 1>>(330.3e9),
-    // The long matrix as X, with contiguous k.
-    point<SplitKTile<128, 32, 32, 32, 32, 8, 1, 3, 3, 1>>(272.7e9),
+    point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
+    point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(250e9),
+    point<SplitKTile<8, 64, 16, 8, 64, 16, 2, 8, 2, 2>>(350e9),
+    point<SplitKTile<16, 64, 16, 16, 64, 16, 1, 8, 2, 2>>(334e9),
+    point<SplitKTile<24, 128, 16, 24, 64, 16, 1, 8, 2, 1>>(348e9),
+    point<SplitKTile<32, 128, 16, 32, 64, 8, 1, 8, 2, 1>>(392e9),
+    point<SplitKTile<40, 128, 16, 40, 64, 16, 1, 6, 3, 1>>(355e9),
+    point<SplitKTile<48, 64, 16, 48, 64, 8, 1, 12, 2, 1>>(401e9),
+    point<SplitKTile<64, 64, 16, 32, 64, 8, 1, 8, 2, 1>>(416e9),
+    point<SplitKTile<64, 128, 16, 32, 64, 8, 1, 4, 3, 1>>(407e9),
 };
 
-// Fraction of the rate with copies of 4 bytes of the long matrix, along its rows or across them.
-constexpr double kAlong = 0.8, kAcross = 0.6;
+// Seconds that an element takes an SM of an H200 if it is copied alone: along the rows of the
+// matrix, or across them.
+constexpr double kAlongSeconds = 0.039e-9, kAcrossSeconds = 0.071e-9;
 
-constexpr std::int64_t kLargest = 512;
+double copy_seconds(const Strided& from) {
+  return from.in_16_bytes() ? 0 : from.right == 1 ? kAlongSeconds : kAcrossSeconds;
+}
+
+constexpr std::int64_t kLargest = 2048;
 
 std::optional<std::string> unsupported(const Problem& p, const Device&) {
   if (std::min(p.m, p.n) <= kLargest) return std::nullopt;
@@ -216,9 +237,8 @@ std::vector<Candidate> candidates(const Problem& p, const Device& device) {
   std::vector<Candidate> all;
   for (const bool swapped : {false, true}) {
     const SplitProblem q = split_problem(p, {}, swapped);
-    const Strided& streamed = q.m > q.n ? q.x : q.y;
-    const double copies = streamed.in_16_bytes() ? 1 : streamed.right == 1 ? kAlong : kAcross;
-    add_candidates(all, kPoints, p, swapped, device, copies);
+    add_candidates(all, kPoints, p, swapped, device, copy_seconds(q.x.transposed()),
+                   copy_seconds(q.y));
   }
   return all;
 }

@@ -12,10 +12,12 @@
 namespace gemm::simt {
 
 // A block computes rows x columns of C in steps of `step` along k; `blocks` of them fit an SM.
-// flop_per_second is the rate of an SM of an H200, with copies of 16 bytes.
+// flop_per_second is the rate of an SM of an H200. `sums` is the number of accumulators that a
+// block adds through shared memory at the end of a tile.
 struct SplitTile {
   int rows, columns, step, blocks;
   double flop_per_second;
+  int sums;
 };
 
 // The steps of all tiles form one sequence, tile by tile; each block gets an equal share of it.
@@ -37,13 +39,12 @@ struct SplitPlan {
   }
 };
 
-// Measured on an H200 (scans in NOTES.md): shares of the rates of DRAM and L2 that 128 more rows of
-// B reach at m = 1; a launch at k = 0; a second tile per block; the launch that reduces partial
-// sums.
-inline constexpr double kOfDram = 4.2e12 / Device::kH200Dram, kOfL2 = 7e12 / Device::kH200L2;
-inline constexpr double kLaunchSeconds = 3.5e-6, kNextTileSeconds = 3e-6, kAddSeconds = 1.5e-6;
-// Filling the pipeline, reducing slices and storing the first tile, by 16 problems on an H100.
-inline constexpr double kFirstTileSeconds = 2.5e-6;
+// Fitted to measurements on an H200 and an H100 (NOTES.md): shares of the read rates of DRAM and
+// L2; a launch with a block's first tile; another tile; an accumulator of a tile's end; the launch
+// that reduces partial sums.
+inline constexpr double kOfDram = 0.87, kOfL2 = 0.6;
+inline constexpr double kLaunchSeconds = 3.8e-6, kNextTileSeconds = 0.7e-6, kSumSeconds = 81e-12,
+                        kAddSeconds = 2.1e-6;
 inline constexpr double kSmsThatSaturateDram = 0.8;  // as a fraction
 
 inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, const SplitTile& tile,
@@ -78,8 +79,8 @@ inline SplitPlan split_plan(std::int64_t m, std::int64_t n, std::int64_t k, cons
         std::max(1.0, each / plan.tile_steps) * ceil_div(blocks, slots) + (whole ? 0 : 1);
     const double sums =
         cut == 0 ? 0 : kAddSeconds + 2.0 * 4 * tile.rows * tile.columns * cut / l2_rate;
-    return kLaunchSeconds + std::max(multiply + kFirstTileSeconds, read) +
-           (tiles - 1) * kNextTileSeconds + sums;
+    return kLaunchSeconds + std::max(multiply, read) + (tiles - 1) * kNextTileSeconds +
+           tiles * tile.sums * kSumSeconds * device.clock_ratio() + sums;
   };
   // Candidates: as many blocks as run at once, a multiple of the tiles, or one per tile.
   SplitPlan best;

@@ -15,8 +15,12 @@ namespace gemm::simt {
 namespace {
 
 const Device kDevice{.sm_count = 132};
-constexpr SplitTile kTile{
-    .rows = 64, .columns = 128, .step = 48, .blocks = 1, .flop_per_second = 333e9};
+constexpr SplitTile kTile{.rows = 64,
+                          .columns = 128,
+                          .step = 48,
+                          .blocks = 1,
+                          .flop_per_second = 333e9,
+                          .sums = 64 * 128 * 3};
 
 // n * k exceeds 63 bits.
 TEST(SplitPlan, PredictsATimeForTheLargestSizes) {
@@ -101,9 +105,9 @@ TEST(Skinny, KernelsRefuseProblemsBeyondTheirLimits) {
   };
   if (refusal("SplitK", {1, 1, 1, Precision::f32}) == "not registered")
     GTEST_SKIP() << "built without CUDA";
-  EXPECT_EQ(refusal("SplitK", {512, 4096, 4096, Precision::f32}), "");
-  EXPECT_EQ(refusal("SplitK", {4096, 512, 4096, Precision::f32, Layout::tt}), "");
-  EXPECT_NE(refusal("SplitK", {513, 513, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {2048, 4096, 4096, Precision::f32}), "");
+  EXPECT_EQ(refusal("SplitK", {4096, 2048, 4096, Precision::f32, Layout::tt}), "");
+  EXPECT_NE(refusal("SplitK", {2049, 2049, 4096, Precision::f32}), "");
   EXPECT_EQ(refusal("Gemv", {4096, 16, 4096, Precision::f32}), "");
   EXPECT_EQ(refusal("Gemv", {16, 4096, 4096, Precision::f32, Layout::nt}), "");
   EXPECT_NE(refusal("Gemv", {16, 4096, 4096, Precision::f32}), "");

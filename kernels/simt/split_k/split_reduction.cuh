@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/common/asynchronous.cuh"
+#include "kernels/common/cluster_launch.cuh"
 #include "kernels/common/device_array.cuh"
 #include "kernels/common/tile_launch.cuh"
 #include "kernels/gemm.hpp"
@@ -42,6 +44,7 @@ struct SplitPiece {
 // The plan, with its workspace.
 struct SplitShares : SplitPlan {
   float* partials;  // of shared tiles: [block][2][row][column]
+  bool cut;         // whether a second launch reduces them
 
   // The workspace slot of a block's partial sums for a tile: the second slot is for a tile that the
   // block ends but did not begin. Tiles between those two belong to the block alone.
@@ -55,6 +58,12 @@ struct SplitShares : SplitPlan {
     if (tiles <= blocks) return index;
     const std::int64_t end = begin(index + 1);
     return end % tile_steps == 0 ? -1 : end / tile_steps;
+  }
+  // Called by all threads before the first load. Launches overlap (programmatic dependent launch):
+  // blocks of the launch that reduces partial sums wait where this one leaves room.
+  __device__ void begin_overlapping() const {
+    wait_for_previous_launch();
+    if (cut) let_next_launch_begin();
   }
   // Calls f for each piece of this block, with a function that returns the piece from shared
   // memory: keeping it in registers during the main loop would cost too many.
@@ -83,15 +92,30 @@ struct SplitShares : SplitPlan {
   }
 };
 
-// Stores four consecutive elements of a tile of kColumns columns.
+// The first of the four consecutive elements of a tile row that a thread adds and stores. Threads
+// go along what is contiguous in C: along the columns of C^T.
 template <int kRows, int kColumns>
-__device__ void store_accumulators(const SplitProblem& p, const SplitShares& shares,
-                                   std::int64_t tile, int first, float4 sums) {
+__device__ int first_of_four(const SplitProblem& p, int four) {
+  if (kColumns % 4 == 0 && p.c_down == 1) return four % kRows * kColumns + four / kRows * 4;
+  return 4 * four;
+}
+
+// Stores them.
+template <int kRows, int kColumns>
+__device__ void store_four(const SplitProblem& p, const SplitShares& shares, std::int64_t tile,
+                           int first, float4 sums) {
+  const std::int64_t row0 = tile / shares.tile_columns * kRows,
+                     column0 = tile % shares.tile_columns * kColumns;
+  if (kColumns % 4 == 0 && p.c_right == 1 && p.n % 4 == 0) {
+    const std::int64_t row = row0 + first / kColumns, column = column0 + first % kColumns;
+    if (row < p.m && column < p.n) *reinterpret_cast<float4*>(p.c + row * p.c_down + column) = sums;
+    return;
+  }
   const float parts[4] = {sums.x, sums.y, sums.z, sums.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const std::int64_t row = tile / shares.tile_columns * kRows + (first + i) / kColumns;
-    const std::int64_t column = tile % shares.tile_columns * kColumns + (first + i) % kColumns;
+    const std::int64_t row = row0 + (first + i) / kColumns,
+                       column = column0 + (first + i) % kColumns;
     if (row < p.m && column < p.n) p.c[row * p.c_down + column * p.c_right] = parts[i];
   }
 }
@@ -100,24 +124,26 @@ __device__ inline float4 plus(float4 a, float4 b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// Reduces the accumulators of a block's slices, which are in shared memory, and stores C or a
-// partial sum.
-template <int kRows, int kColumns>
+// Reduces the accumulators of a block's slices, which are in shared memory in rows of kPitch, and
+// stores C or a partial sum.
+template <int kRows, int kColumns, int kPitch>
 __device__ void reduce_slices(const SplitProblem& p, const SplitShares& shares,
                               const SplitPiece& piece, const float* found, int slices) {
   constexpr int kAll = kRows * kColumns;
   static_assert(kAll % 4 == 0);
   float* mine = shares.partials + shares.place(blockIdx.x, piece.tile) * kAll;
 #pragma unroll 1
-  for (int i = 4 * threadIdx.x; i < kAll; i += 4 * blockDim.x) {
-    float4 sums = *reinterpret_cast<const float4*>(found + i);
+  for (int four = threadIdx.x; four < kAll / 4; four += blockDim.x) {
+    const int first = first_of_four<kRows, kColumns>(p, four);
+    const float* from = found + first / kColumns * kPitch + first % kColumns;
+    float4 sums = *reinterpret_cast<const float4*>(from);
 #pragma unroll 4
     for (int slice = 1; slice < slices; ++slice)
-      sums = plus(sums, *reinterpret_cast<const float4*>(found + slice * kAll + i));
+      sums = plus(sums, *reinterpret_cast<const float4*>(from + slice * kRows * kPitch));
     if (piece.steps == shares.tile_steps)
-      store_accumulators<kRows, kColumns>(p, shares, piece.tile, i, sums);
+      store_four<kRows, kColumns>(p, shares, piece.tile, first, sums);
     else
-      *reinterpret_cast<float4*>(mine + i) = sums;
+      *reinterpret_cast<float4*>(mine + 4 * four) = sums;
   }
 }
 
@@ -128,12 +154,15 @@ template <int kRows, int kColumns>
 __global__ void __launch_bounds__(kReduceThreads)
     reduce_pieces(SplitProblem p, SplitShares shares) {
   constexpr int kAll = kRows * kColumns;
+  let_next_launch_begin();
   const std::int64_t at = 4 * (std::int64_t{blockIdx.x} * kReduceThreads + threadIdx.x);
-  if (at >= shares.shared_tiles() * kAll) return;
-  const std::int64_t tile = shares.shared_tile(at / kAll);
-  if (tile < 0) return;
-  const std::int64_t first = shares.block_of(tile * shares.tile_steps);
-  const std::int64_t last = shares.block_of((tile + 1) * shares.tile_steps - 1);
+  const std::int64_t tile = at < shares.shared_tiles() * kAll ? shares.shared_tile(at / kAll) : -1;
+  std::int64_t first = 0, last = 0;
+  if (tile >= 0) {
+    first = shares.block_of(tile * shares.tile_steps);
+    last = shares.block_of((tile + 1) * shares.tile_steps - 1);
+  }
+  wait_for_previous_launch();  // also without a tile: the next launch waits for this one only
   if (first == last) return;
   const int in_tile = static_cast<int>(at % kAll);
   float4 sums = *reinterpret_cast<const float4*>(shares.partials +
@@ -143,7 +172,8 @@ __global__ void __launch_bounds__(kReduceThreads)
 #pragma unroll 8
   for (int piece = 0; piece < more; ++piece)
     sums = plus(sums, *reinterpret_cast<const float4*>(next + std::int64_t{piece} * 2 * kAll));
-  store_accumulators<kRows, kColumns>(p, shares, tile, in_tile, sums);
+  store_four<kRows, kColumns>(p, shares, tile, first_of_four<kRows, kColumns>(p, in_tile / 4),
+                              sums);
 }
 
 using SplitKernel = void (*)(SplitProblem, SplitShares);
@@ -152,10 +182,10 @@ using SplitKernel = void (*)(SplitProblem, SplitShares);
 struct SplitKernels {
   SplitKernel both, x_only, y_only, none;
 
-  // y_right is Y with the rows that the kernel copies.
-  SplitKernel of(const SplitProblem& p, const Strided& y_right) const {
-    if (p.x.in_16_bytes()) return y_right.in_16_bytes() ? both : x_only;
-    return y_right.in_16_bytes() ? y_only : none;
+  // x and y: with the rows that the kernel copies.
+  SplitKernel of(const Strided& x, const Strided& y) const {
+    if (x.in_16_bytes()) return y.in_16_bytes() ? both : x_only;
+    return y.in_16_bytes() ? y_only : none;
   }
 };
 
@@ -167,22 +197,23 @@ Launch split_launch(SplitKernel kernel, int threads, int shared_bytes, const Spl
   constexpr int kAll = kRows * kColumns;
   const bool cut = plan.pieces() > 0;
   const auto partials = device_array<float>(cut ? 2 * plan.blocks * kAll : 1);
-  const SplitShares shares{plan, partials.get()};
+  const SplitShares shares{plan, partials.get(), cut};
   const std::int64_t adding = ceil_div(shares.shared_tiles() * kAll / 4, kReduceThreads);
   if (plan.blocks > 0x7fffffff)
     throw std::length_error("C has more tiles than a grid can have blocks (2^31 - 1)");
   allow_shared_bytes(kernel, shared_bytes);
+  const bool overlaps = may_overlap(kernel);
+  const LaunchShape shape{static_cast<int>(plan.blocks), dim3(threads), shared_bytes, 1, overlaps};
+  const LaunchShape reduction{static_cast<int>(adding), dim3(kReduceThreads), 0, 1, overlaps};
   return keeping(partials, [=](Stream stream) {
-    kernel<<<static_cast<unsigned>(plan.blocks), threads, shared_bytes, stream>>>(p, shares);
-    if (cut)
-      reduce_pieces<kRows, kColumns>
-          <<<static_cast<unsigned>(adding), kReduceThreads, 0, stream>>>(p, shares);
+    enqueue(kernel, shape, stream, p, shares);
+    if (cut) enqueue(reduce_pieces<kRows, kColumns>, reduction, stream, p, shares);
   });
 }
 
 // A point that the model chooses from.
 struct SplitPoint {
-  SplitTile tile;                   // with the step of one slice
+  SplitTile tile;                   // with the step and accumulators of one slice
   int (*slices_on)(const Device&);  // of a block; 0: the device cannot run it
   double wavefronts;                // in shared memory, per slice and step
   Launch (*launch)(const SplitProblem&, const SplitPlan&, const Device&);
@@ -201,15 +232,20 @@ inline Traffic split_traffic(const Problem& p, const SplitPoint& point, bool swa
       .shared = 128.0 * point.wavefronts * plan.tiles * steps};
 }
 
-// Adds those of the points that run on the device. They reach `rate` of their FLOP/s.
+// Adds those of the points that run on the device. x_copy and y_copy are the seconds that copying
+// an element of X or Y takes an SM of an H200.
 inline void add_candidates(std::vector<Candidate>& all, std::span<const SplitPoint> points,
-                           const Problem& p, bool swapped, const Device& device, double rate = 1) {
+                           const Problem& p, bool swapped, const Device& device, double x_copy = 0,
+                           double y_copy = 0) {
   for (const SplitPoint& point : points) {
     const int slices = point.slices_on(device);
     if (slices == 0) continue;
     SplitTile tile = point.tile;
     tile.step *= slices;
-    tile.flop_per_second *= rate;
+    tile.sums *= slices;
+    const double copies =
+        (x_copy * tile.rows + y_copy * tile.columns) / (2 * tile.rows * tile.columns);
+    tile.flop_per_second = 1 / (1 / tile.flop_per_second + copies);
     const SplitProblem q = split_problem(p, {}, swapped);
     const SplitPlan plan = split_plan(q.m, q.n, q.k, tile, device);
     all.push_back(

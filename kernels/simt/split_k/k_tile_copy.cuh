@@ -75,9 +75,9 @@ class KTileCopy {
       source += kLinesAtOnce * from_.down;
     }
   }
-  // Lines are interleaved in memory: a warp copies 16 of them, contiguous, from each of 2 positions.
-  // With a pitch of an odd multiple of 4 these are in 16 banks. (8 lines from 4 positions would be
-  // in 32 banks, but touch twice as many cache lines, and are slower.)
+  // Lines are interleaved in memory: a warp copies 16 of them, contiguous, from each of 2
+  // positions. With a pitch of an odd multiple of 4 these are in 16 banks. (8 lines from 4
+  // positions would be in 32 banks, but touch twice as many cache lines, and are slower.)
   __device__ void copy_across(int t, float* to, int lines, int length) const {
     constexpr int kShort = kThreads > 16 * kLength ? kThreads / kLength : 16;
     constexpr int kAcross = kLines < kShort ? kLines : kShort, kPositions = kThreads / kAcross;

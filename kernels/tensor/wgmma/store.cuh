@@ -40,9 +40,10 @@ __device__ auto pair_of(Accumulator x, Accumulator y) {
 template <bool kAdjacent>
 struct FragmentRows {
   static constexpr int kApart = kAdjacent ? 1 : 8;
+  static constexpr int kStep = kAdjacent ? 2 : 1;  // to the first row of the next four lanes
   static __device__ int first() {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-    return thread / 32 * 16 + lane / 4 * (kAdjacent ? 2 : 1);
+    return thread / 32 * 16 + lane / 4 * kStep;
   }
 };
 
@@ -71,8 +72,65 @@ __device__ void store_fours(const Accumulator* acc, Accumulator* row_begin, bool
   if (inside && column < n) *reinterpret_cast<Four*>(row_begin + column) = four;
 }
 
+// The same with rows of C that are aligned to two elements: after an exchange eight lanes store 64
+// contiguous bytes of a row. `row` is the warp's first of the eight, kApart the distance between
+// them.
+template <int kApart, typename Accumulator>
+__device__ void store_pairs(const Accumulator* acc, Accumulator* c, std::int64_t m, std::int64_t n,
+                            std::int64_t row, std::int64_t first_column) {
+  int lane;  // opaque, as above
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  const bool odd_row = lane & 4;
+  struct alignas(8) Pair {
+    Accumulator element[2];
+  } even, odd;  // of both rows
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const Accumulator near = acc[i], far = acc[4 + i];
+    const Accumulator received = __shfl_xor_sync(~0U, odd_row ? near : far, 4);
+    even.element[i] = odd_row ? received : near;
+    odd.element[i] = odd_row ? far : received;
+  }
+  const std::int64_t column = first_column + lane % 4 * 2 + 8 * odd_row;
+  row += lane / 8 * 2 * kApart;
+  Accumulator* to = c + row * n + column;
+  if (row < m && column < n) *reinterpret_cast<Pair*>(to) = even;
+  if (row + kApart < m && column < n) *reinterpret_cast<Pair*>(to + kApart * n) = odd;
+}
+
+// The same with rows of C that are aligned to single elements: after two exchanges 16 lanes store
+// 64 contiguous bytes of a row.
+template <int kApart, typename Accumulator>
+__device__ void store_singly(const Accumulator* acc, Accumulator* c, std::int64_t m, std::int64_t n,
+                             std::int64_t row, std::int64_t first_column) {
+  int lane;  // opaque, as above
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  const bool odd_row = lane & 4, second_pair = lane & 8;
+  // With its neighbour of the next row a lane exchanges a column: then it has one of both rows.
+  Accumulator columns[2][2];  // of both rows, and of both halves of the 16 columns
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const Accumulator x = acc[4 * half], y = acc[4 * half + 1];
+    const Accumulator received = __shfl_xor_sync(~0U, odd_row ? x : y, 4);
+    columns[0][half] = odd_row ? received : x;
+    columns[1][half] = odd_row ? y : received;
+  }
+  const std::int64_t column = first_column + lane % 4 * 2 + odd_row + 8 * second_pair;
+  row += lane / 16 * 4 * kApart;
+  Accumulator* to = c + row * n + column;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {  // with the rows two further on, a half of the columns
+    const Accumulator left = columns[i][0], right = columns[i][1];
+    const Accumulator received = __shfl_xor_sync(~0U, second_pair ? left : right, 8);
+    const Accumulator of[2] = {second_pair ? received : left, second_pair ? right : received};
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+      if (row + (i + 2 * j) * kApart < m && column < n) to[(i + 2 * j) * kApart * n] = of[j];
+  }
+}
+
 // Stores from registers: 64 * kParts rows from (first_row, first_column) on of C, m x n. kFours:
-// 32-bit elements four at a time, where rows of C allow it.
+// 32-bit elements are exchanged between lanes first, where that makes stores longer.
 template <typename Output, bool kAdjacent = false, bool kFours = true, typename Accumulator,
           int kParts, int kAccumulators>
 __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators], void* c,
@@ -93,6 +151,19 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
             store_fours(acc[part] + j + 2 * below, to, row < m, column + 2 * j, n);
           continue;
         }
+        const std::int64_t first = row - static_cast<int>(threadIdx.x) % 32 / 4 * Rows::kStep;
+        if (n % 2 == 0 && reinterpret_cast<std::uintptr_t>(c) % 8 == 0) {
+#pragma unroll
+          for (int j = 0; j < kAccumulators; j += 8)
+            store_pairs<Rows::kStep>(acc[part] + j + 2 * below, static_cast<Output*>(c), m, n,
+                                     first, first_column + 2 * j);
+        } else {
+#pragma unroll
+          for (int j = 0; j < kAccumulators; j += 8)
+            store_singly<Rows::kStep>(acc[part] + j + 2 * below, static_cast<Output*>(c), m, n,
+                                      first, first_column + 2 * j);
+        }
+        continue;
       }
       if (row >= m) return;
       to += column;
@@ -109,6 +180,21 @@ __device__ void store_by_threads(const Accumulator (&acc)[kParts][kAccumulators]
     }
 }
 
+// Eight lanes, four apart, have two consecutive elements each, x and y, of 16. Afterwards x is
+// element lane / 4, and y is eight elements after it, so that a store of either is contiguous.
+template <typename Accumulator>
+__device__ void spread_pairs(Accumulator& x, Accumulator& y) {
+  int lane;  // opaque, as above
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  const bool odd = lane & 4, upper = lane & 16;
+  const int from =
+      lane / 8 * 4 + lane % 4;  // has both elements that this lane and a neighbour need
+  const Accumulator first = __shfl_sync(~0U, upper ? y : x, odd ? 16 + from : from),
+                    second = __shfl_sync(~0U, upper ? x : y, odd ? from : 16 + from);
+  x = odd ? second : first;
+  y = odd ? first : second;
+}
+
 // Stores a tile of C^T, transposed: eight threads write 64 bytes of a row of C. m and n are those
 // of C^T.
 template <typename Output, typename Accumulator, int kParts, int kAccumulators>
@@ -117,21 +203,21 @@ __device__ void store_transposed(const Accumulator (&acc)[kParts][kAccumulators]
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
     const std::int64_t row = first_row + 64 * part + FragmentRows<true>::first();
-    if (row >= m) continue;
+    const int lane_row = static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
     for (int j = 0; j < kAccumulators / 4; ++j)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const std::int64_t column =
             first_column + 8 * j + static_cast<int>(threadIdx.x) % 4 * 2 + i;
-        if (column >= n) continue;
         Output* to = static_cast<Output*>(c) + column * m + row;
-        const Accumulator x = acc[part][4 * j + i], y = acc[part][4 * j + 2 + i];
+        Accumulator x = acc[part][4 * j + i], y = acc[part][4 * j + 2 + i];
         if (m % 2 == 0) {
-          *reinterpret_cast<float2*>(to) = make_float2(x, y);
+          if (row < m && column < n) *reinterpret_cast<float2*>(to) = make_float2(x, y);
         } else {
-          to[0] = x;
-          if (row + 1 < m) to[1] = y;
+          spread_pairs(x, y);
+          if (row - lane_row < m && column < n) to[-lane_row] = x;
+          if (row - lane_row + 8 < m && column < n) to[8 - lane_row] = y;
         }
       }
   }

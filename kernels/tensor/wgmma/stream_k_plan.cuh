@@ -127,9 +127,9 @@ struct Plan {
 constexpr double kOfDram = 0.85, kWritesOfDram = 0.93, kLinesOfL2 = 1.5;
 // Bytes per second of whole lines that one SM loads.
 constexpr double kSmLines = 90e9;
-// Bytes per second of C that an SM stores other than by TMA: elements, pairs of 32 bits, and what
-// fills 64 bytes of a row.
-constexpr double kStoreSingly = 8.5e9, kStorePairs = 22e9, kStoreHalfLines = 40e9;
+// Bytes per second of C that an SM stores other than by TMA: elements of 32 bits that fill 64 bytes
+// of a row, aligned to 16 bytes, or less, of C or of C^T.
+constexpr double kStoreHalfLines = 40e9, kStoreRagged = 11.5e9, kStoreRaggedTransposed = 15e9;
 // The same of rows of 16-bit elements that are not aligned, with cooperative and with ping-pong
 // consumers: their first and last sectors are stored in part, which costs as much as that many
 // elements.
@@ -155,14 +155,12 @@ inline double store_seconds(const Problem& stored, const Device& device, MainLoo
                             const StreamKShape& shape) {
   const int bytes = traits_of(stored.precision).output_bytes;
   if (bytes == 2 && stored.n % 8 == 0) return 0;
-  const bool pairs = stored.n % 2 == 0;
   const double width = is_transposed(way, stored) ? 64 : shape.staged;  // of C
   const double rows = shape.ping_pong ? kStoreRowsPingPong : kStoreRows;
-  const double rate = transposes_c(stored) ? (pairs ? 1 : 0.5) * kStoreHalfLines
-                      : bytes == 2         ? rows * width / (width + kStoreRowEnds)
-                      : stored.n % 4 == 0  ? kStoreHalfLines
-                      : pairs              ? kStorePairs
-                                           : kStoreSingly;
+  const double rate = bytes == 2             ? rows * width / (width + kStoreRowEnds)
+                      : stored.n % 4 == 0    ? kStoreHalfLines
+                      : transposes_c(stored) ? kStoreRaggedTransposed
+                                             : kStoreRagged;
   return device.clock_ratio() * (kStoreStart + 1.0 * shape.rows * shape.columns * bytes / rate);
 }
 

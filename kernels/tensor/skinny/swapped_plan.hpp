@@ -139,6 +139,8 @@ inline constexpr double kSwappedOfDram = 0.95,  // of the rate of DRAM
 inline constexpr double kSwappedMnMajor = 1.8, kSwappedInPhases = 2;
 // Cycles of TMA for each row of 32 bytes: a step of k of 16 MN-major tokens.
 inline constexpr double kSwappedNarrowRow = 0.85;
+// Seconds for a step of k of an MN-major matrix, if a block on every SM reads it.
+inline constexpr double kSwappedSameStep = 9e-9;
 // Cycles of a line of weights through registers, for 64 rows, and for each token.
 inline constexpr double kSwappedThroughRegisters = 192, kSwappedThroughRegistersToken = 1.6;
 // Cycles of a promoted line: to wait for its MMAs, and for each token.
@@ -235,6 +237,15 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
   const double from_l2 =
       (plan.lets_next_begin ? 1 : kSwappedTogether) * loaded * device.clock_ratio();
   const double paired = all > places_of(plan, device) / 2 ? blocks : 0;
+  // Blocks that read the same part of an MN-major matrix ask the L2 for a step of k at the same
+  // time.
+  const auto readers = [&](bool mn_major, std::int64_t tiles, int sharers) {
+    return mn_major ? static_cast<double>(tiles) / sharers / device.sm_count : 0;
+  };
+  const double same_steps =
+      lines * kStageLineBytes / shape.element_bytes *
+      (readers(shape.weights_mn_major, plan.token_tiles, plan.weight_sharers()) +
+       readers(shape.tokens_mn_major, plan.tiles, plan.token_sharers()));
   const double c_bytes = 1.0 * shape.output_bytes * static_cast<double>(shape.rows) *
                          static_cast<double>(shape.tokens);
   const double limits[] = {(plan.operand_bytes / kSwappedOfDram + kSwappedBytesOfC * c_bytes) /
@@ -244,7 +255,8 @@ inline double seconds_of(const SwappedPlan& plan, const SwappedShape& shape, con
                            blocks * lines * promotion / device.sm_hz,
                            all / device.sm_count * lines * from_l2 / kSwappedL2,
                            paired * lines * from_l2 / kSwappedPairedSm,
-                           blocks / at_once * stages * kSwappedStage * device.clock_ratio()};
+                           blocks / at_once * stages * kSwappedStage * device.clock_ratio(),
+                           same_steps * kSwappedSameStep * device.clock_ratio()};
   double limited = 0;
   for (const double limit : limits) limited = simt::limited_by(limited, limit);
   // Only some blocks of the next launch fit beside these: SMs probably get unequal numbers.

@@ -15,11 +15,11 @@ struct TileRate {
   double full, alone;
 };
 
-// Rates were measured on an H200 with rows that begin at multiples of 16 bytes (`vectors`), and
-// scale with the SM clock. With other rows elements are copied singly, which is slower. On other
-// architectures the rates rank kernels but do not predict times. The other constants were fitted
-// with them (NOTES.md). `stores`: the time of storing the C of a last wave, relative to its bytes
-// at the read rate of DRAM.
+// Rates were fitted on an H200 and an H100, those of SharedDoubleBuffer measured on an H200
+// (kernels/simt/NOTES.md), with rows that begin at multiples of 16 bytes (`vectors`). They scale
+// with the SM clock. With other rows elements are copied singly, which is slower. On other
+// architectures the rates rank kernels but do not predict times. `stores`: the time of storing the
+// C of a last wave, relative to its bytes at the read rate of DRAM.
 inline double wave_estimate(const Problem& p, const Device& device, const TileRate& rate,
                             bool vectors, double stores = 1.5) {
   constexpr double kLaunchSeconds = 1.1e-6, kWaveSeconds = 0.7e-6;

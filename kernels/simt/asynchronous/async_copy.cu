@@ -29,8 +29,8 @@ Launch launch(const Problem& p, const Operands& o) {
   return tile_launch<float>(async_copy<Tile>, Tile::kThreads, p, o, grid, Tile::kSharedBytes, true);
 }
 
-// kFull, kAlone: GFLOP/s of an SM that is full and of one with a single block, measured on an H200
-// (NOTES.md).
+// kFull, kAlone: GFLOP/s of an SM that is full and of one with a single block of four warps, on an
+// H200 (NOTES.md).
 template <int kBM, int kBN, int kBK, int kWM, int kWN, int kStages, int kBlocks, int kFull,
           int kAlone>
 Kernel point() {

@@ -4,10 +4,10 @@
 // which need no barrier with each other before their accumulators are reduced. Cost: partial sums
 // in global memory and a second launch that reduces them.
 //
-// Tiles are as high as C. In shared memory a row of a K tile holds one step along k for all rows of
-// X or columns of Y (MN-major), so that FMAs have few conflicts of register banks (NOTES.md).
-// Copies have 16 bytes where an operand is stored so, and its rows allow it, else 4. Few columns
-// are the few rows of C^T = B^T A^T.
+// X and Y are A and B, or B^T and A^T if C^T is computed. Tiles have 1 to 64 rows of X. In shared
+// memory a row of a K tile holds one step along k for all rows of X or columns of Y (MN-major), so
+// that FMAs have few conflicts of register banks (NOTES.md). An operand is copied 16 bytes at a
+// time if it is MN-major and its rows begin at multiples of 16 bytes, else 4 bytes at a time.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -201,8 +201,8 @@ SplitPoint point(double flop_per_second) {
           }};
 }
 
-// FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). Of the first three,
-// which are memory-bound, guesses.
+// FLOP/s of an SM, fitted to measurements on an H200 and an H100 (NOTES.md). The first
+// three are guesses: these tiles are memory-bound.
 const std::array kPoints{
     point<SplitKTile<1, 32, 32, 1, 32, 8, 4, 8, 3, 2>>(76e9),
     point<SplitKTile<4, 32, 32, 4, 32, 8, 4, 8, 2, 2>>(250e9),
